@@ -1,0 +1,30 @@
+# The project's two roads: see it work, and know that it works.
+
+CARGO ?= cargo
+INPUT ?=
+
+.PHONY: help demo test format lint
+
+help:
+	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
+	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
+	@echo 'make test              format, lints and every test, as continuous integration runs them'
+
+demo:
+	$(CARGO) build --release --package forebay-cli --package xtask
+	@$(CARGO) run --quiet --release --package xtask -- demo $(if $(INPUT),'$(abspath $(INPUT))')
+
+test: format lint
+	$(CARGO) test --workspace
+
+# A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
+format:
+	@if $(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt; then \
+	    echo '$(CARGO) fmt --all --check'; $(CARGO) fmt --all --check; \
+	else echo 'skipped: rustfmt is not installed' >&2; fi
+
+lint:
+	@if $(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy; then \
+	    echo '$(CARGO) clippy --workspace --all-targets -- -D warnings'; \
+	    $(CARGO) clippy --workspace --all-targets -- -D warnings; \
+	else echo 'skipped: clippy is not installed' >&2; fi

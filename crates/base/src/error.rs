@@ -1,0 +1,104 @@
+//! The public error: few cases, each of which tells the caller what to do.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+/// The result of every fallible call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call failed. The text names the file, offset, key or option and says what to do.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file operation. Retry once the cause is gone.
+    Io {
+        /// What was tried: `write`, `sync`, ….
+        operation: &'static str,
+        /// The file or directory it was tried on.
+        path: PathBuf,
+        /// The system's reason.
+        kind: io::ErrorKind,
+        /// The system's text.
+        reason: String,
+    },
+    /// Stored bytes are not what was written. Other data stay readable.
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What was found.
+        reason: String,
+    },
+    /// The call or an option is wrong. Mend the call.
+    Invalid(String),
+    /// The database is open elsewhere.
+    Locked(PathBuf),
+    /// There is no database, or no table, of this name.
+    NotFound(String),
+    /// The database was made by a newer format version.
+    NewerFormat {
+        /// The file that says so.
+        file: PathBuf,
+        /// The version it asks for.
+        version: u32,
+        /// The newest this build knows.
+        known: u32,
+    },
+    /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
+    Poisoned(String),
+}
+
+impl Error {
+    /// An I/O error with its operation and path.
+    pub fn io(operation: &'static str, path: &Path, error: &io::Error) -> Self {
+        Self::Io { operation, path: path.to_path_buf(), kind: error.kind(), reason: error.to_string() }
+    }
+
+    /// Damage found at `offset` of `file`.
+    pub fn corruption(file: &Path, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Corruption { file: file.to_path_buf(), offset, reason: reason.into() }
+    }
+
+    /// A wrong call or option.
+    pub fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid(reason.into())
+    }
+
+    /// Whether stored data are damaged.
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, Self::Corruption { .. })
+    }
+
+    /// Whether the disk is full.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Self::Io { kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { operation, path, kind, reason } => {
+                write!(f, "cannot {operation} {}: {reason}", path.display())?;
+                match kind {
+                    io::ErrorKind::StorageFull => write!(f, "; free some space and try again"),
+                    _ => Ok(()),
+                }
+            }
+            Self::Corruption { file, offset, reason } => {
+                write!(f, "corruption in {} at offset {offset}: {reason}; restore this file from a checkpoint", file.display())
+            }
+            Self::Invalid(reason) | Self::NotFound(reason) => f.write_str(reason),
+            Self::Locked(path) => write!(f, "{} is open in another process; close it there first", path.display()),
+            Self::NewerFormat { file, version, known } => write!(
+                f,
+                "{} has format version {version}, this build reads up to {known}; use a newer forebay",
+                file.display()
+            ),
+            Self::Poisoned(cause) => write!(f, "writes stopped after a failure ({cause}); reopen the database"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

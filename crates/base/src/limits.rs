@@ -1,0 +1,10 @@
+//! The hard limits of the formats. Going over one is an error, never a truncation.
+
+/// The longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+/// The longest value, in bytes.
+pub const VALUE_BYTES_MAX: usize = 256 << 20;
+/// The unit of pages and of direct I/O, in bytes.
+pub const BLOCK_BYTES: usize = 4096;
+/// The longest run of background work between two looks at the scheduler, in bytes.
+pub const STEP_BYTES: usize = 1 << 20;

@@ -1,0 +1,104 @@
+//! Collapsing: of the records of one key, which a merge yields newest first, at most one is left. Colliding
+//! hashes need nothing special here, because the merge orders equal prefixes by key.
+
+use super::Cursor;
+use crate::combine::{Combine, Depth, Fold};
+use crate::{Kind, Record, Result};
+
+/// What a stretch of collapsing did. `consumed == produced + dropped` holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Records read from the merge.
+    pub consumed: u64,
+    /// Records handed on.
+    pub produced: u64,
+    /// Records that were outdated, folded into another, or tombstones at the bottom.
+    pub dropped: u64,
+    /// Bytes of keys and values read.
+    pub bytes: u64,
+}
+
+/// A resumable collapse of one merge.
+pub struct Collapse<C, R> {
+    input: C,
+    rule: R,
+    depth: Depth,
+    last_prefix: Option<u64>,
+    last_key: Vec<u8>,
+    fold: Fold,
+}
+
+impl<C: Cursor, R: Combine> Collapse<C, R> {
+    /// Collapses `input` by `rule`.
+    pub fn new(input: C, rule: R, depth: Depth) -> Self {
+        Self { input, rule, depth, last_prefix: None, last_key: Vec::new(), fold: Fold::default() }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_finished(&self) -> bool {
+        self.input.prefix().is_none()
+    }
+
+    /// Hands on records until about `bytes_max` bytes were read or nothing is left.
+    pub fn run(
+        &mut self,
+        bytes_max: usize,
+        mut sink: impl FnMut(u64, &Record<'_>) -> Result<()>,
+    ) -> Result<Progress> {
+        let mut progress = Progress::default();
+        while let Some(prefix) = self.input.prefix() {
+            if progress.bytes >= bytes_max as u64 {
+                break;
+            }
+            let record = self.input.record();
+            progress.consumed += 1;
+            progress.bytes += (record.key.len() + record.value.len()) as u64;
+            if self.last_prefix == Some(prefix) && self.last_key == record.key {
+                progress.dropped += 1;
+                self.input.advance()?;
+                continue;
+            }
+            self.last_prefix = Some(prefix);
+            self.last_key.clear();
+            self.last_key.extend_from_slice(record.key);
+            match record.kind {
+                Kind::Merge => {
+                    self.fold_key(prefix, &mut progress)?;
+                    match self.fold.finish(&self.last_key, self.depth) {
+                        Some(folded) => sink(prefix, &folded)?,
+                        None => progress.dropped += 1,
+                    }
+                }
+                Kind::Delete if self.depth == Depth::Bottom => {
+                    progress.dropped += 1;
+                    self.input.advance()?;
+                }
+                _ => {
+                    sink(prefix, &record)?;
+                    self.input.advance()?;
+                }
+            }
+        }
+        progress.produced = progress.consumed - progress.dropped;
+        Ok(progress)
+    }
+
+    /// Folds the operands of the current key, up to the first record that hides all older ones.
+    fn fold_key(&mut self, prefix: u64, progress: &mut Progress) -> Result<()> {
+        self.fold.clear();
+        let mut open = self.fold.add(&self.rule, &self.input.record());
+        self.input.advance()?;
+        while open && self.input.prefix() == Some(prefix) {
+            let older = self.input.record();
+            if older.key != self.last_key {
+                break;
+            }
+            progress.consumed += 1;
+            progress.dropped += 1;
+            progress.bytes += older.value.len() as u64;
+            open = self.fold.add(&self.rule, &older);
+            self.input.advance()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Merging sorted sources into one stream, and collapsing that stream to one record a key.
+//!
+//! A merge is itself a [`Cursor`]: it yields every record of every source by `(prefix, key)`, the newest
+//! first among equals. Two merges do so: the [loser tree](LoserTree), for key order and skew, and the
+//! [cut merge](CutMerge), for uniform hashes. Each is the other's oracle.
+
+mod collapse;
+mod cut;
+mod loser_tree;
+#[cfg(test)]
+mod tests;
+
+pub use collapse::{Collapse, Progress};
+pub use cut::CutMerge;
+pub use loser_tree::{Direction, LoserTree};
+
+use crate::{Record, Result};
+
+/// A walk over sorted records.
+pub trait Cursor {
+    /// The prefix of the record here, or `None` at the end.
+    fn prefix(&self) -> Option<u64>;
+    /// The record here. Must not be called at the end.
+    fn record(&self) -> Record<'_>;
+    /// Goes to the next record.
+    fn advance(&mut self) -> Result<()>;
+}
+
+impl<C: Cursor + ?Sized> Cursor for Box<C> {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        (**self).prefix()
+    }
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        (**self).record()
+    }
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        (**self).advance()
+    }
+}
+
+/// The merge that suits the sources: cuts for many sources of uniform prefixes and short records, else the
+/// loser tree.
+pub enum Merge<C> {
+    /// By tournament.
+    Tree(LoserTree<C>),
+    /// By cuts of equal width.
+    Cut(CutMerge<C>),
+}
+
+/// What is to be merged, roughly.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    /// Bytes in all sources.
+    pub bytes: u64,
+    /// Records in all sources.
+    pub records: u64,
+    /// The lowest and highest prefix, where prefixes are spread evenly between them.
+    pub uniform: Option<(u64, u64)>,
+}
+
+/// Longer records than this are not worth copying into a cut.
+const CUT_RECORD_BYTES_MAX: u64 = 1024;
+
+impl<C: Cursor> Merge<C> {
+    /// Merges `sources`, newest first.
+    pub fn new(sources: Vec<C>, extent: Extent) -> Result<Self> {
+        let short = extent.bytes <= extent.records.saturating_mul(CUT_RECORD_BYTES_MAX);
+        match extent.uniform {
+            Some(prefixes) if short && sources.len() > 2 => {
+                Ok(Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?))
+            }
+            _ => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
+        }
+    }
+}
+
+impl<C: Cursor> Cursor for Merge<C> {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        match self {
+            Self::Tree(tree) => tree.prefix(),
+            Self::Cut(cut) => cut.prefix(),
+        }
+    }
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        match self {
+            Self::Tree(tree) => tree.record(),
+            Self::Cut(cut) => cut.record(),
+        }
+    }
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Self::Tree(tree) => tree.advance(),
+            Self::Cut(cut) => cut.advance(),
+        }
+    }
+}

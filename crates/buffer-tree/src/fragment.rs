@@ -1,0 +1,69 @@
+//! The seam to where fragments live: run files, or compressed blocks of memory.
+//!
+//! **Contract:** a fragment is immutable and sorted by `(prefix, key)`, each key once. A writer is a detached
+//! value that borrows nothing of its store, so that a job can read and write one store, and so that
+//! *write, seal, publish* is the crash-safe order by itself.
+
+use forebay_base::digest::Digest;
+use forebay_base::merge::Cursor;
+use forebay_base::record::Shape;
+use forebay_base::{Bound, Range, Record, Result};
+
+/// A handle to what was written at one go. Its methods read metadata in memory only, for they are called
+/// while planning.
+pub trait Fragment: Clone {
+    /// Its lasting name.
+    fn id(&self) -> u64;
+    /// A bound near the middle of what it holds inside `range`, strictly inside; `None` when it cannot be
+    /// split there.
+    fn middle(&self, range: &Range) -> Option<Bound>;
+    /// The share (0 to 1) of its records inside `range` that lie below `at`. Exactly 0.0 or 1.0 only when it
+    /// is certain that nothing lies on that side; otherwise it may be an estimate.
+    fn share_below(&self, range: &Range, at: &Bound) -> f64;
+    /// The sample of its keys.
+    fn digest(&self) -> &Digest;
+    /// The sizes that its records have in common.
+    fn shape(&self) -> Shape;
+}
+
+/// Reads and writes fragments.
+pub trait FragmentStore {
+    /// Its handles.
+    type Fragment: Fragment;
+    /// Its walks.
+    type Cursor: Cursor;
+    /// Its writers.
+    type Writer: FragmentWriter<Fragment = Self::Fragment>;
+
+    /// A walk over the fragment's records inside `range`. So many cursors (`share`) read side by side, by
+    /// which buffers are sized.
+    fn cursor(&self, fragment: &Self::Fragment, range: &Range, share: usize) -> Result<Self::Cursor>;
+
+    /// Begins a fragment.
+    fn writer(&self, expected: &Expected) -> Result<Self::Writer>;
+}
+
+/// What is about to be written, before collapsing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Expected {
+    /// No record lies outside.
+    pub range: Range,
+    /// At most about so many bytes.
+    pub bytes: u64,
+    /// At most about so many records.
+    pub records: u64,
+    /// The join of the inputs' shapes. Collapsing may still make it [`Shape::Fixed`].
+    pub shape: Shape,
+}
+
+/// Writes one fragment. Dropping it unfinished leaves nothing behind that anyone could find.
+pub trait FragmentWriter {
+    /// What it makes.
+    type Fragment;
+    /// Appends the next record; each key comes once, in order.
+    fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()>;
+    /// About how many bytes the records pushed so far take in the store; never less than it said before.
+    fn bytes(&self) -> u64;
+    /// Seals the fragment; `None` when nothing was pushed.
+    fn finish(self) -> Result<Option<Self::Fragment>>;
+}

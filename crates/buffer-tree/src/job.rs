@@ -1,0 +1,178 @@
+//! Running a plan: an explicit machine that merges, collapses and writes one fragment, in steps.
+//!
+//! A job holds what it needs and not the tree: edits go on beside it, and [`Tree::settle`] fits its outcome
+//! to whatever the tree has become.
+
+use forebay_base::combine::Depth;
+use forebay_base::merge::{Collapse, Cursor, Extent, Merge, Progress};
+use forebay_base::record::Shape;
+use forebay_base::{Bound, Combine, Error, Order, Range, Result};
+
+use crate::divide::{Candidate, Halving, Tally};
+use crate::{Expected, Fragment, FragmentStore, FragmentWriter, JobKind, JobPlan, List, Node, NodeRef, Portion, Tree};
+
+/// A spill, a slow split or a merge on its way.
+pub struct Job<C, W, R> {
+    node: NodeRef,
+    lists: usize,
+    collapse: Collapse<C, R>,
+    /// `None` once it is done.
+    work: Option<(W, Target)>,
+}
+
+/// What the fragment is for.
+enum Target {
+    /// The children that lay at these bounds.
+    Children { range: Range, lows: Vec<Bound>, tally: Tally },
+    /// A leaf, to be split if it turns out this large.
+    Leaf { halving: Halving, split_bytes: u64 },
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum JobStep<F> {
+    /// There is more to do.
+    Worked(Progress),
+    /// All is written and sealed.
+    Done(Outcome<F>),
+}
+
+/// What a job made, to be settled with the tree as it is by then.
+#[derive(Clone, Debug)]
+pub struct Outcome<F> {
+    pub(crate) node: NodeRef,
+    pub(crate) lists: usize,
+    pub(crate) fragment: Option<F>,
+    pub(crate) result: Written,
+}
+
+/// The counts of a finished fragment.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    /// What fell to each range of a child at the time of the plan, in order.
+    Children(Vec<(Range, Portion)>),
+    /// All of a leaf, and where it should fall in two.
+    Leaf { portion: Portion, split: Option<Candidate>, unsplittable_bytes: u64 },
+}
+
+impl<F> Outcome<F> {
+    /// The fragment that was written; `None` when everything collapsed away.
+    pub fn fragment(&self) -> Option<&F> {
+        self.fragment.as_ref()
+    }
+
+    /// The node that this is about.
+    pub fn node(&self) -> &NodeRef {
+        &self.node
+    }
+}
+
+impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
+    /// Opens what the plan needs. The tree is the one it was planned on, or a later one.
+    pub fn start<S>(tree: &Tree<S::Fragment>, plan: &JobPlan, order: Order, rule: R, store: &S) -> Result<Self>
+    where
+        S: FragmentStore<Cursor = C, Writer = W>,
+    {
+        let captured = tree.find(&plan.node).and_then(|node| Some((node, node.lists.get(..plan.lists)?)));
+        let Some((node, lists)) = captured.filter(|(node, _)| node.is_leaf() != (plan.kind == JobKind::Spill)) else {
+            return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));
+        };
+        let expected = expected(node, lists);
+        // Merges take the newest first.
+        let cursors = lists.iter().rev().map(|list| store.cursor(&list.fragment, &node.range, lists.len()));
+        let high = node.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+        let uniform = order.is_uniform().then_some((node.range.low.prefix, high));
+        let extent = Extent { bytes: expected.bytes, records: expected.records, uniform };
+        let merge = Merge::new(cursors.collect::<Result<_>>()?, extent)?;
+        let threshold = tree.options().threshold_bytes(node.id);
+        let leaf = |split_bytes| Target::Leaf { halving: Halving::new(order, expected.bytes), split_bytes };
+        // A leaf's oldest lists have nothing older beneath them.
+        let (target, depth) = match plan.kind {
+            JobKind::Spill => (Target::children(node), Depth::Partial),
+            JobKind::SlowSplit => (leaf(threshold / 2), Depth::Bottom),
+            JobKind::Merge => (leaf(threshold), Depth::Bottom),
+        };
+        let work = Some((store.writer(&expected)?, target));
+        let collapse = Collapse::new(merge, rule, depth);
+        Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, work })
+    }
+}
+
+impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
+    /// Spills the root's buffer, which `input` yields in order, the newest first among records of one key.
+    /// Root spills must be settled in the order in which their buffers were filled.
+    pub fn root_spill<S>(tree: &Tree<S::Fragment>, input: C, expected: &Expected, rule: R, store: &S) -> Result<Self>
+    where
+        S: FragmentStore<Writer = W>,
+    {
+        let root = tree.root();
+        let work = Some((store.writer(expected)?, Target::children(root)));
+        Ok(Self { node: root.reference(), lists: 0, collapse: Collapse::new(input, rule, Depth::Partial), work })
+    }
+
+    /// The node that this is about.
+    pub fn node(&self) -> &NodeRef {
+        &self.node
+    }
+
+    /// Works through about so many bytes of input. After an error the job can only be dropped.
+    pub fn step(&mut self, bytes_max: usize) -> Result<JobStep<W::Fragment>> {
+        if self.collapse.is_finished() {
+            return self.finish();
+        }
+        let Some((writer, target)) = &mut self.work else { return Err(Error::invalid("the job is done")) };
+        let bytes_max = bytes_max.max(1);
+        let progress = match target {
+            Target::Children { tally, .. } => self.collapse.run(bytes_max, |prefix, record| {
+                tally.count(prefix, record.key, || writer.bytes());
+                writer.push(prefix, record)
+            }),
+            Target::Leaf { halving, .. } => self.collapse.run(bytes_max, |prefix, record| {
+                halving.count(record.key, writer.bytes());
+                writer.push(prefix, record)
+            }),
+        };
+        progress.map(JobStep::Worked)
+    }
+
+    fn finish(&mut self) -> Result<JobStep<W::Fragment>> {
+        let Some((writer, target)) = self.work.take() else { return Err(Error::invalid("the job is done")) };
+        let result = target.finish(writer.bytes());
+        let (node, lists) = (self.node.clone(), self.lists);
+        Ok(JobStep::Done(Outcome { node, lists, fragment: writer.finish()?, result }))
+    }
+}
+
+impl Target {
+    fn children<F>(node: &Node<F>) -> Self {
+        let lows: Vec<Bound> = node.children().iter().skip(1).map(|child| child.range().low.clone()).collect();
+        Self::Children { range: node.range().clone(), tally: Tally::new(lows.clone()), lows }
+    }
+
+    fn finish(self, bytes: u64) -> Written {
+        match self {
+            Self::Children { range, lows, tally } => {
+                let highs = lows.iter().cloned().map(Some).chain([range.high]);
+                let ranges = [range.low].into_iter().chain(lows.iter().cloned()).zip(highs);
+                let ranges = ranges.map(|(low, high)| Range { low, high });
+                Written::Children(ranges.zip(tally.finish(bytes)).collect())
+            }
+            Self::Leaf { halving, split_bytes } => {
+                let (portion, half) = halving.finish(bytes);
+                let full = portion.bytes >= split_bytes;
+                let unsplittable_bytes = if full && half.is_none() { portion.bytes } else { 0 };
+                Written::Leaf { portion, split: half.filter(|_| full), unsplittable_bytes }
+            }
+        }
+    }
+}
+
+fn expected<F: Fragment>(node: &Node<F>, lists: &[List<F>]) -> Expected {
+    let empty = Expected { range: node.range().clone(), ..Expected::default() };
+    lists.iter().fold(empty, |sum, list| Expected {
+        range: sum.range,
+        bytes: sum.bytes.saturating_add(list.bytes),
+        records: sum.records.saturating_add(list.records),
+        shape: Shape::join(sum.shape, list.fragment.shape()),
+    })
+}

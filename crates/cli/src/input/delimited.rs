@@ -1,0 +1,226 @@
+//! `csv` and `tsv`: a row is a record; `--key` and `--value` choose its columns.
+//!
+//! Rows of one input have the same number of columns; a row that has not is malformed, for most often a
+//! separator was not quoted. Blank lines are passed over.
+
+use std::io::Read;
+
+use super::format::Column;
+use super::rfc4180::{self, Field};
+use super::window::{LineEnd, Window};
+use super::{Pair, Position, Source, Trouble, TroubleKind};
+
+/// What separates columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Commas; a field may stand in quotes.
+    Csv,
+    /// Tabs; quotes mean nothing.
+    Tsv,
+}
+
+impl Dialect {
+    fn separator(self) -> u8 {
+        match self {
+            Self::Csv => b',',
+            Self::Tsv => b'\t',
+        }
+    }
+}
+
+/// Whether the first row names the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// It does.
+    Present,
+    /// It is a record like the others.
+    Absent,
+}
+
+/// See the module.
+pub(crate) struct Delimited<R> {
+    window: Window<R>,
+    dialect: Dialect,
+    key: usize,
+    value: usize,
+    /// Columns of every row; known once the first row is read.
+    columns: Option<usize>,
+    fields: Vec<Field>,
+    row_end: usize,
+    key_text: Vec<u8>,
+    value_text: Vec<u8>,
+}
+
+impl<R: Read> Delimited<R> {
+    /// Reads the header, if there is one, and finds the two columns in it.
+    pub(crate) fn new(
+        mut window: Window<R>,
+        dialect: Dialect,
+        header: Header,
+        key: &Column,
+        value: &Column,
+    ) -> Result<Self, Trouble> {
+        window.skip_byte_order_mark()?;
+        let mut source = Self {
+            window,
+            dialect,
+            key: 0,
+            value: 0,
+            columns: None,
+            fields: Vec::new(),
+            row_end: 0,
+            key_text: Vec::new(),
+            value_text: Vec::new(),
+        };
+        let names = match header {
+            Header::Present => source.header()?,
+            Header::Absent => None,
+        };
+        source.key = place_of(key, names.as_deref())?;
+        source.value = place_of(value, names.as_deref())?;
+        Ok(source)
+    }
+
+    /// The names in the first row; `None` where the input is empty.
+    fn header(&mut self) -> Result<Option<Vec<String>>, Trouble> {
+        let Some(line) = self.first_line()? else { return Ok(None) };
+        self.split(line)?;
+        let names = self.fields.iter().map(|field| {
+            let mut text = Vec::new();
+            rfc4180_text(&self.window, *field, &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let names = names.collect();
+        self.columns = Some(self.fields.len());
+        self.window.consume(self.row_end);
+        Ok(Some(names))
+    }
+
+    /// The end of the next line that is not blank, which then begins at the window's start.
+    #[inline]
+    fn first_line(&mut self) -> Result<Option<LineEnd>, Trouble> {
+        loop {
+            match self.window.line_end(0)? {
+                Some(line) if line.content == 0 => self.window.consume(line.next),
+                line => return Ok(line),
+            }
+        }
+    }
+
+    /// Finds the fields of the row whose first line ends at `line`, and the row's end.
+    #[inline]
+    fn split(&mut self, line: LineEnd) -> Result<(), Trouble> {
+        self.fields.clear();
+        let row = self.window.at(0..line.content);
+        let separator = self.dialect.separator();
+        if self.dialect == Dialect::Csv && memchr::memchr(b'"', row).is_some() {
+            self.row_end = rfc4180::split_quoted(&mut self.window, line, separator, &mut self.fields)?.next;
+        } else {
+            rfc4180::split_plain(row, separator, &mut self.fields);
+            self.row_end = line.next;
+        }
+        Ok(())
+    }
+
+    fn check_columns(&mut self) -> Result<(), Trouble> {
+        let found = self.fields.len();
+        let expected = *self.columns.get_or_insert(found);
+        if found != expected {
+            return Err(TroubleKind::bad(format!(
+                "{}, where the first row has {expected}",
+                counted(found, "column")
+            )));
+        }
+        for (place, option) in [(self.key, "--key"), (self.value, "--value")] {
+            if place >= found {
+                return Err(TroubleKind::bad(format!(
+                    "{}, where {option} asks for number {}",
+                    counted(found, "column"),
+                    place + 1
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the next record's fields. `false` at the end of the input.
+    #[inline]
+    fn advance(&mut self) -> Result<bool, Trouble> {
+        let line = match self.first_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(false),
+            Err(trouble) => {
+                self.window.begin_record();
+                self.window.skip_line()?;
+                return Err(trouble);
+            }
+        };
+        self.window.begin_record();
+        // What is malformed ends with its first line, so that one stray quote costs one line.
+        if let Err(trouble) = self.split(line) {
+            self.window.consume(line.next);
+            return Err(trouble);
+        }
+        if let Err(trouble) = self.check_columns() {
+            self.window.consume(self.row_end);
+            return Err(trouble);
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Read> Source for Delimited<R> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Trouble> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        let (key, value) = (self.fields[self.key], self.fields[self.value]);
+        if key.escaped {
+            self.key_text.clear();
+            rfc4180_text(&self.window, key, &mut self.key_text);
+        }
+        if value.escaped {
+            self.value_text.clear();
+            rfc4180_text(&self.window, value, &mut self.value_text);
+        }
+        let base = self.window.start();
+        self.window.consume(self.row_end);
+        let place = |field: Field| self.window.taken(base + field.start..base + field.end);
+        Ok(Some((
+            if key.escaped { &self.key_text } else { place(key) },
+            if value.escaped { &self.value_text } else { place(value) },
+        )))
+    }
+
+    fn position(&self) -> Position {
+        self.window.record()
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.window.offset()
+    }
+}
+
+fn rfc4180_text<R: Read>(window: &Window<R>, field: Field, out: &mut Vec<u8>) {
+    let text = window.at(field.start..field.end);
+    if field.escaped {
+        rfc4180::unescape(text, out);
+    } else {
+        out.extend_from_slice(text);
+    }
+}
+
+fn place_of(column: &Column, names: Option<&[String]>) -> Result<usize, Trouble> {
+    match (column, names) {
+        (Column::Place(place), _) => Ok(*place),
+        (Column::Name(_), None) => Ok(0),
+        (Column::Name(name), Some(names)) => names.iter().position(|found| found == name).ok_or_else(|| {
+            TroubleKind::bad(format!("no column is called {name:?}; the first row has {}", names.join(", ")))
+        }),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,104 @@
+//! The names of the input formats, and what chooses a record's key and value in each.
+
+use std::str::FromStr;
+
+/// The longest key the engine takes, in bytes.
+pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
+/// The longest value the engine takes, in bytes.
+pub(crate) const VALUE_BYTES_MAX: usize = 256 << 20;
+
+/// How records stand in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// The line is the key.
+    Lines,
+    /// Comma-separated, RFC 4180.
+    Csv,
+    /// Tab-separated, no quoting.
+    Tsv,
+    /// A JSON object a line.
+    Jsonl,
+    /// Binary records.
+    Fixed { key_bytes: usize, value_bytes: usize },
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "lines" => Ok(Self::Lines),
+            "csv" => Ok(Self::Csv),
+            "tsv" => Ok(Self::Tsv),
+            "jsonl" => Ok(Self::Jsonl),
+            _ => match text.strip_prefix("fixed:") {
+                Some(sizes) => fixed(sizes),
+                None => Err("one of lines, csv, tsv, jsonl, fixed:KEY,VALUE".into()),
+            },
+        }
+    }
+}
+
+fn fixed(sizes: &str) -> Result<Format, String> {
+    let parsed = sizes.split_once(',').and_then(|(key, value)| {
+        Some((key.trim().parse::<usize>().ok()?, value.trim().parse::<usize>().ok()?))
+    });
+    let Some((key_bytes, value_bytes)) = parsed else {
+        return Err("write fixed:KEY,VALUE with two numbers of bytes, such as fixed:8,8".into());
+    };
+    if key_bytes > KEY_BYTES_MAX {
+        return Err(format!("a key has at most {KEY_BYTES_MAX} bytes"));
+    }
+    if value_bytes > VALUE_BYTES_MAX {
+        return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+    }
+    if key_bytes + value_bytes == 0 {
+        return Err("a record has at least one byte".into());
+    }
+    Ok(Format::Fixed { key_bytes, value_bytes })
+}
+
+/// A column of a delimited record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Its place, from 0.
+    Place(usize),
+    /// Its name in the header.
+    Name(String),
+}
+
+impl FromStr for Column {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(Self::Name(text.into()));
+        }
+        match text.parse::<usize>() {
+            Ok(place) if place > 0 => Ok(Self::Place(place - 1)),
+            _ => Err("columns are counted from 1".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_have_names() {
+        assert_eq!("lines".parse(), Ok(Format::Lines));
+        assert_eq!("fixed:8,16".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 16 }));
+        assert_eq!("fixed:8,0".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 0 }));
+        for wrong in ["", "xml", "fixed", "fixed:8", "fixed:0,0", "fixed:8,-1", "fixed:65537,0", "fixed:a,b"] {
+            assert!(wrong.parse::<Format>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn columns_are_places_or_names() {
+        assert_eq!("1".parse(), Ok(Column::Place(0)));
+        assert_eq!("id".parse(), Ok(Column::Name("id".into())));
+        assert!("0".parse::<Column>().is_err());
+    }
+}

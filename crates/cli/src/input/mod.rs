@@ -1,0 +1,65 @@
+//! Input records: where they come from and what they look like.
+//!
+//! A [`Source`] lends one key and value at a time out of its [`window::Window`], so that a record costs no
+//! allocation. After a bad record the source stands at the next one; the caller decides whether to go on.
+
+pub(crate) mod delimited;
+pub(crate) mod fixed;
+pub(crate) mod format;
+pub(crate) mod jsonl;
+pub(crate) mod lines;
+mod rfc4180;
+#[cfg(test)]
+mod tests;
+pub(crate) mod window;
+
+use std::io;
+
+/// A borrowed key and value.
+pub(crate) type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// A stream of records.
+pub(crate) trait Source {
+    /// The next record; `None` at the end of the input.
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Trouble>;
+
+    /// Where the last record, good or bad, stands.
+    fn position(&self) -> Position;
+
+    /// How many bytes of the input are behind.
+    fn bytes_read(&self) -> u64;
+}
+
+/// Why there is no next record. Boxed, to keep the good case small.
+pub(crate) type Trouble = Box<TroubleKind>;
+
+/// See [`Trouble`].
+#[derive(Debug)]
+pub(crate) enum TroubleKind {
+    /// The input cannot be read.
+    Read(io::Error),
+    /// The record is malformed; the next call goes on behind it.
+    Bad(String),
+}
+
+impl TroubleKind {
+    /// A malformed record.
+    pub(crate) fn bad(reason: impl Into<String>) -> Trouble {
+        Box::new(Self::Bad(reason.into()))
+    }
+}
+
+impl From<io::Error> for Box<TroubleKind> {
+    fn from(error: io::Error) -> Self {
+        Box::new(TroubleKind::Read(error))
+    }
+}
+
+/// Which record, and where it begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// From 1; a header is no record.
+    pub(crate) number: u64,
+    /// In bytes from the start of the input.
+    pub(crate) offset: u64,
+}

@@ -1,0 +1,127 @@
+//! Standard output: answers as text, or as one JSON object a line.
+
+use std::fmt;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::keys::Notation;
+
+/// Whether answers are for a person or for a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Text.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Standard output, buffered.
+pub(crate) struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self { out: BufWriter::with_capacity(64 << 10, io::stdout().lock()) }
+    }
+
+    /// A line of text.
+    pub(crate) fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.write(|out| writeln!(out, "{text}"))
+    }
+
+    /// An object as a line of JSON.
+    pub(crate) fn json(&mut self, object: &impl Serialize) -> Result<(), Failure> {
+        self.write(|out| {
+            serde_json::to_writer(&mut *out, object)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// `key<TAB>value`, or an object of the two.
+    pub(crate) fn record(
+        &mut self,
+        form: Form,
+        notation: Notation,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Failure> {
+        self.write(|out| match form {
+            Form::Text => {
+                notation.write(key, out)?;
+                out.write_all(b"\t")?;
+                notation.write(value, out)?;
+                out.write_all(b"\n")
+            }
+            Form::Json => {
+                out.write_all(b"{")?;
+                notation.write_json("key", key, out)?;
+                out.write_all(b",")?;
+                notation.write_json("value", value, out)?;
+                out.write_all(b"}\n")
+            }
+        })
+    }
+
+    /// The answer to a get: the value on a line, nothing where it is absent; or an object, with `null`.
+    pub(crate) fn answer(
+        &mut self,
+        form: Form,
+        notation: Notation,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        match (form, value) {
+            (Form::Json, Some(value)) => self.record(form, notation, key, value),
+            (Form::Json, None) => self.write(|out| {
+                out.write_all(b"{")?;
+                notation.write_json("key", key, out)?;
+                out.write_all(b",\"value\":null}\n")
+            }),
+            (Form::Text, Some(value)) => self.write(|out| {
+                notation.write(value, out)?;
+                out.write_all(b"\n")
+            }),
+            (Form::Text, None) => Ok(()),
+        }
+    }
+
+    /// Sends on what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.write(Write::flush)
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        write(&mut self.out).map_err(|error| Failure::output(&error))
+    }
+}
+
+/// `number` with a comma between thousands.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (50_000_000, "50,000,000")] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Time: the machine's, or one that moves only when told.
+//!
+//! **Invariant:** `now` never goes back.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::sync::Mutex;
+
+/// What time it is.
+pub trait Clock: Send + Sync {
+    /// Time since an arbitrary start; for measuring and for deadlines.
+    fn now(&self) -> Duration;
+    /// Wall-clock seconds since 1970; may jump. Only for people to read.
+    fn unix_seconds(&self) -> u64;
+}
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct RealClock {
+    start: Instant,
+}
+
+impl RealClock {
+    /// A clock that starts at zero now.
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+    }
+}
+
+/// Where a [`ManualClock`] pretends to have started: 2024-01-01.
+const MANUAL_START_UNIX_SECONDS: u64 = 1_704_067_200;
+
+/// A clock that stands still until [`advance`](ManualClock::advance)d.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now: Mutex<Duration>,
+}
+
+impl ManualClock {
+    /// A clock at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets `by` pass.
+    pub fn advance(&self, by: Duration) {
+        *self.now.lock() += by;
+    }
+
+    /// Lets time pass until `deadline`, if it is not past already.
+    pub fn advance_to(&self, deadline: Duration) {
+        let mut now = self.now.lock();
+        *now = deadline.max(*now);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Duration {
+        *self.now.lock()
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        MANUAL_START_UNIX_SECONDS + self.now().as_secs()
+    }
+}

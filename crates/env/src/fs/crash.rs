@@ -1,0 +1,263 @@
+//! [`CrashFs`]: files in memory, on a disk whose power can go at any operation.
+//!
+//! It shows what every process sees while the power is on (a [`MemoryFs`]), and keeps the [`Disk`]
+//! under it. [`CrashFs::power_cycle`] draws what survives. A directory is durable only once its parent was
+//! synced; until then it and all in it may vanish.
+//!
+//! **Invariant:** once the power is off no operation has an effect or an answer.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use forebay_base::{Error, Result};
+
+use super::crash_file::CrashFile;
+use super::inode::Inode;
+use super::memory::{MemoryFs, Names, normal};
+use super::pending::{Content, DataChange, Disk, NameChange};
+use super::survival::survivor;
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::rng::Rng;
+use crate::sync::{Arc, Mutex};
+
+/// A file system that can lose power.
+#[derive(Debug)]
+pub struct CrashFs {
+    machine: Arc<Machine>,
+}
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    live: MemoryFs,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    disk: Disk,
+    rng: Rng,
+    operations: u64,
+    crash_at: u64,
+    off: bool,
+}
+
+impl CrashFs {
+    /// An empty disk; `seed` decides what crashes leave.
+    pub fn new(seed: u64) -> Arc<Self> {
+        Self::of(Disk::default(), Rng::new(seed))
+    }
+
+    fn of(disk: Disk, rng: Rng) -> Arc<Self> {
+        let live = MemoryFs::of(names_of(&disk));
+        let state = Mutex::new(State { disk, rng, operations: 0, crash_at: u64::MAX, off: false });
+        Arc::new(Self { machine: Arc::new(Machine { live, state }) })
+    }
+
+    /// The power goes in the `operation`-th mutating operation, counted from 1 since this file system
+    /// was made; its effect may be anything between none and all. `operations() + 1` is the next one.
+    pub fn crash_at(&self, operation: u64) {
+        self.machine.state.lock().crash_at = operation;
+    }
+
+    /// How many mutating operations were begun.
+    pub fn operations(&self) -> u64 {
+        self.machine.state.lock().operations
+    }
+
+    /// Whether the power is off.
+    pub fn is_off(&self) -> bool {
+        self.machine.state.lock().off
+    }
+
+    /// Switches the power off, if it is still on, and returns the file system the next start finds. Each
+    /// call draws anew from the same state of the disk.
+    pub fn power_cycle(&self) -> Arc<Self> {
+        let state = &mut *self.machine.state.lock();
+        state.off = true;
+        let left = survivor(&state.disk, &mut state.rng);
+        Self::of(left, state.rng.fork())
+    }
+
+    /// Every file's content as processes see it, durable or not, by path.
+    pub fn snapshot_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.machine.live.snapshot_files()
+    }
+}
+
+/// The live tree of a disk without pending changes.
+fn names_of(disk: &Disk) -> Names {
+    let inodes: BTreeMap<u64, Arc<Inode>> =
+        disk.files.iter().map(|(&id, content)| (id, Inode::new(id, content.durable.clone()))).collect();
+    let next_id = inodes.last_key_value().map_or(0, |(last, _)| last + 1);
+    let find = |(path, id): (&PathBuf, &u64)| Some((path.clone(), Arc::clone(inodes.get(id)?)));
+    Names { files: disk.names.iter().filter_map(find).collect(), dirs: disk.dirs.clone(), next_id }
+}
+
+fn power_is_off(operation: &'static str, path: &Path) -> Error {
+    Error::io(operation, path, &io::Error::other("power is off"))
+}
+
+impl Machine {
+    /// Does a mutating operation, unless the power is off or goes now.
+    pub(super) fn mutate<T>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        apply: impl FnOnce(&mut Disk, u64) -> Result<T>,
+    ) -> Result<T> {
+        let state = &mut *self.state.lock();
+        if state.off {
+            return Err(power_is_off(operation, path));
+        }
+        state.operations += 1;
+        if state.operations < state.crash_at {
+            return apply(&mut state.disk, state.operations);
+        }
+        state.off = true;
+        if state.rng.chance(50) {
+            // It was on its way: among the pending changes, or even durable, but nobody was told.
+            drop(apply(&mut state.disk, state.operations));
+        }
+        Err(power_is_off(operation, path))
+    }
+
+    pub(super) fn check_power(&self, operation: &'static str, path: &Path) -> Result<()> {
+        if self.state.lock().off { Err(power_is_off(operation, path)) } else { Ok(()) }
+    }
+
+    fn inode(&self, path: &Path) -> Result<Arc<Inode>> {
+        self.live.inode(path).ok_or_else(|| Error::io("open", path, &io::ErrorKind::NotFound.into()))
+    }
+
+    fn handle(self: &Arc<Self>, live: Arc<dyn File>) -> Result<Arc<dyn File>> {
+        let inode = self.inode(live.path())?;
+        Ok(CrashFile::opened(Arc::clone(self), live, inode))
+    }
+
+    /// Notes on `disk` that `make` may have made or cut the file at `path`.
+    fn create<T>(&self, disk: &mut Disk, operation: u64, path: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.live.inode(path);
+        let was_empty = before.as_ref().is_none_or(|inode| inode.bytes.read().is_empty());
+        let made = make()?;
+        let inode = self.inode(path)?;
+        if before.is_none() {
+            disk.files.insert(inode.id, Content::default());
+            disk.change_names(operation, NameChange::Link { path: normal(path), inode: inode.id });
+        } else if !was_empty && inode.bytes.read().is_empty() {
+            disk.change(operation, inode.id, DataChange::Len(0));
+        }
+        Ok(made)
+    }
+}
+
+impl FileSystem for CrashFs {
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        let machine = &self.machine;
+        machine.mutate("open", path, |disk, number| {
+            let live = machine.create(disk, number, path, || machine.live.create(path, access))?;
+            machine.handle(live)
+        })
+    }
+
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.machine.check_power("open", path)?;
+        self.machine.handle(self.machine.live.open(path, access)?)
+    }
+
+    fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.machine.check_power("open for reading", path)?;
+        self.machine.handle(self.machine.live.open_read(path, access)?)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.machine.check_power("look for", path)?;
+        self.machine.live.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.machine.check_power("list", dir)?;
+        self.machine.live.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let live = &self.machine.live;
+        self.machine.mutate("rename", from, |disk, number| {
+            let replaced = live.inode(to);
+            live.rename(from, to)?;
+            let inode = self.machine.inode(to)?.id;
+            // Between two names of one file a rename does nothing.
+            if replaced.is_none_or(|old| old.id != inode) {
+                let change = NameChange::Rename { from: normal(from), to: normal(to), inode };
+                disk.change_names(number, change);
+            }
+            Ok(())
+        })
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let live = &self.machine.live;
+        self.machine.mutate("remove", path, |disk, number| {
+            let removed = live.inode(path);
+            live.remove(path)?;
+            if let Some(inode) = removed {
+                disk.change_names(number, NameChange::Unlink { path: normal(path), inode: inode.id });
+            }
+            Ok(())
+        })
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.machine.mutate("link", to, |disk, number| {
+            self.machine.live.hard_link(from, to)?;
+            let inode = self.machine.inode(to)?.id;
+            disk.change_names(number, NameChange::Link { path: normal(to), inode });
+            Ok(())
+        })
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        let live = &self.machine.live;
+        self.machine.mutate("create directory", dir, |disk, number| {
+            let dir = normal(dir);
+            let mut missing: Vec<&Path> = dir.ancestors().filter(|part| !live.exists(part).unwrap_or(true)).collect();
+            live.create_dir_all(&dir)?;
+            missing.reverse();
+            disk.pending.extend(missing.into_iter().map(|part| (number, NameChange::Make { dir: part.to_path_buf() })));
+            Ok(())
+        })
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.machine.mutate("remove directory", dir, |disk, number| {
+            self.machine.live.remove_dir(dir)?;
+            disk.change_names(number, NameChange::Drop { dir: normal(dir) });
+            Ok(())
+        })
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let live = &self.machine.live;
+        self.machine.mutate("sync directory", dir, |disk, _| {
+            live.sync_dir(dir)?;
+            disk.sync_dir(&normal(dir), &live.named_inodes());
+            Ok(())
+        })
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
+        self.machine.check_power("lock", path)?;
+        if self.machine.live.exists(path)? {
+            return self.machine.live.lock(path, mode);
+        }
+        let machine = &self.machine;
+        machine.mutate("lock", path, |disk, number| {
+            machine.create(disk, number, path, || machine.live.lock(path, mode))
+        })
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.machine.check_power("measure", dir)?;
+        self.machine.live.free_bytes(dir)
+    }
+}

@@ -1,0 +1,127 @@
+//! Files: what the engine asks of a file system, the machine's own, and four twins of it.
+//!
+//! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power
+//! cut would leave of them; [`FaultyFs`] fails chosen operations; [`TracedFs`] counts and logs them.
+//!
+//! **Invariant:** they differ only in what their names say. The same calls get the same answers.
+
+mod crash;
+mod crash_file;
+mod faulty;
+mod inode;
+mod memory;
+mod pending;
+mod real;
+mod rules;
+mod survival;
+mod traced;
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+use forebay_base::Result;
+
+use crate::sync::Arc;
+
+pub use crash::CrashFs;
+pub use faulty::FaultyFs;
+pub use memory::MemoryFs;
+pub use real::RealFs;
+pub use traced::{Counts, TracedFs};
+
+/// How a file will be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Through the kernel's page cache: the log, the manifest, small files.
+    Buffered,
+    /// Around the page cache where the file system allows: long sequential reads and writes. Takes
+    /// effect when offset, length and address are multiples of 4096; else it is `Buffered`.
+    Direct,
+    /// Through the page cache without read-ahead: point reads.
+    Random,
+}
+
+/// How a lock file is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Along with other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// A held lock; dropping it releases.
+pub struct FileLock {
+    _guard: Box<dyn Send + Sync>,
+}
+
+impl FileLock {
+    /// A lock that is released when `guard` drops.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self { _guard: Box::new(guard) }
+    }
+}
+
+impl fmt::Debug for FileLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileLock")
+    }
+}
+
+/// An open file. It outlives its name: removing or renaming does not disturb it.
+pub trait File: Send + Sync {
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+    /// Reads until `into` is full or the file ends; returns the count.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
+    /// Writes all of `bytes`, or fails having written any part of them.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+    /// The file's length, in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Cuts the file to `bytes`, or grows it with zeros.
+    fn set_len(&self, bytes: u64) -> Result<()>;
+    /// Allocates disk blocks so that later writes below `bytes` cannot run out of space. The length
+    /// becomes at least `bytes`.
+    fn reserve(&self, bytes: u64) -> Result<()>;
+    /// Makes data and length durable. Not the file's name: that is [`FileSystem::sync_dir`].
+    fn sync(&self) -> Result<()>;
+}
+
+/// A tree of files.
+pub trait FileSystem: Send + Sync {
+    /// A new file, or an old one cut to nothing; to read and write.
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
+    /// An existing file, to read and write.
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
+    /// An existing file, to read.
+    fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
+    /// Whether a file or directory of this name exists.
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// The names of the files (not directories) in `dir`, sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+    /// Renames a file; one already at `to` is replaced, at once.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Removes a file's name; its data go with its last name and handle.
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Gives a file one more name; `to` must be free.
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Makes `dir` and its missing ancestors.
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, dir: &Path) -> Result<()>;
+    /// Makes the names in `dir` durable: created, renamed, linked and removed files.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Locks a file, or fails at once with [`Error::Locked`](forebay_base::Error::Locked). Makes the
+    /// file when the mode is exclusive.
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock>;
+    /// How many bytes may still be written to the disk that holds `dir`.
+    fn free_bytes(&self, dir: &Path) -> Result<u64>;
+}

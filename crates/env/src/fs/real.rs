@@ -1,0 +1,241 @@
+//! [`RealFs`]: the machine's files.
+//!
+//! **Invariant:** interrupted calls are repeated and short ones continued, so a caller sees all or an
+//! error. A file opened for direct access keeps a buffered handle beside the direct one and uses it for
+//! whatever is not aligned; the kernel keeps the two coherent.
+
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::{Error, Result};
+use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
+use rustix::io::Errno;
+
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::sync::Arc;
+
+/// The machine's file system.
+#[derive(Debug)]
+pub struct RealFs;
+
+impl RealFs {
+    /// The machine's file system.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self)
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    path: PathBuf,
+    buffered: fs::File,
+    /// Absent when not asked for or not to be had.
+    direct: Option<fs::File>,
+}
+
+/// Opens `path` as `options` say, and once more around the page cache if `access` asks for it.
+fn open(path: &Path, access: Access, writable: bool, options: &OpenOptions) -> Result<Arc<dyn File>> {
+    let operation = if writable { "open" } else { "open for reading" };
+    let buffered = options.open(path).map_err(|e| Error::io(operation, path, &e))?;
+    let mut direct = None;
+    match access {
+        Access::Buffered => {}
+        // Only advice: where it is refused, reads are right all the same.
+        Access::Random => drop(fadvise(&buffered, 0, None, Advice::Random)),
+        Access::Direct => {
+            let flags = OFlags::DIRECT.bits().cast_signed();
+            let opened = OpenOptions::new().read(true).write(writable).custom_flags(flags).open(path);
+            match opened {
+                Ok(file) => direct = Some(file),
+                Err(e) if e.kind() == ErrorKind::InvalidInput => {}
+                Err(e) => return Err(Error::io("open for direct access", path, &e)),
+            }
+        }
+    }
+    Ok(Arc::new(RealFile { path: path.to_path_buf(), buffered, direct }))
+}
+
+impl RealFile {
+    fn error(&self, operation: &'static str, error: &io::Error) -> Error {
+        Error::io(operation, &self.path, error)
+    }
+
+    /// The direct handle, if there is one and this transfer qualifies.
+    fn direct_for(&self, offset: u64, bytes: &[u8]) -> Option<&fs::File> {
+        let aligned = offset.is_multiple_of(BLOCK_BYTES as u64)
+            && bytes.len().is_multiple_of(BLOCK_BYTES)
+            && bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES);
+        self.direct.as_ref().filter(|_| aligned && !bytes.is_empty())
+    }
+
+    fn read_some(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(direct) = self.direct_for(offset, into) {
+            match direct.read_at(into, offset) {
+                // Some devices want more alignment than ours.
+                Err(e) if e.kind() == ErrorKind::InvalidInput => {}
+                outcome => return outcome,
+            }
+        }
+        self.buffered.read_at(into, offset)
+    }
+
+    fn write_some(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(direct) = self.direct_for(offset, bytes) {
+            match direct.write_at(bytes, offset) {
+                Err(e) if e.kind() == ErrorKind::InvalidInput => {}
+                outcome => return outcome,
+            }
+        }
+        self.buffered.write_at(bytes, offset)
+    }
+
+    /// For file systems that cannot allocate: zeros from the present end on take the space too.
+    fn reserve_by_writing(&self, bytes: u64) -> Result<()> {
+        let zeros = [0; 64 << 10];
+        let mut end = self.len()?;
+        while end < bytes {
+            let step = zeros.len().min(usize::try_from(bytes - end).unwrap_or(usize::MAX));
+            self.write_at(end, &zeros[..step])?;
+            end += step as u64;
+        }
+        Ok(())
+    }
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.read_some(offset + done as u64, &mut into[done..]) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.error("read", &e)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.write_some(offset + done as u64, &bytes[done..]) {
+                Ok(0) => return Err(self.error("write", &ErrorKind::WriteZero.into())),
+                Ok(count) => done += count,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.error("write", &e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.buffered.metadata().map(|found| found.len()).map_err(|e| self.error("measure", &e))
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.buffered.set_len(bytes).map_err(|e| self.error("set the length of", &e))
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        loop {
+            match fallocate(&self.buffered, FallocateFlags::empty(), 0, bytes) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP) => return self.reserve_by_writing(bytes),
+                Err(e) => return Err(self.error("reserve space for", &e.into())),
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.buffered.sync_data().map_err(|e| self.error("sync", &e))
+    }
+}
+
+impl FileSystem for RealFs {
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        open(path, access, true, OpenOptions::new().read(true).write(true).create(true).truncate(true))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        open(path, access, true, OpenOptions::new().read(true).write(true))
+    }
+
+    fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        open(path, access, false, OpenOptions::new().read(true))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        fs::exists(path).map_err(|e| Error::io("look for", path, &e))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let mut names = list(dir).map_err(|e| Error::io("list", dir, &e))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| Error::io("rename", from, &e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| Error::io("remove", path, &e))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::hard_link(from, to).map_err(|e| Error::io("link", to, &e))
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        fs::create_dir_all(dir).map_err(|e| Error::io("create directory", dir, &e))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        fs::remove_dir(dir).map_err(|e| Error::io("remove directory", dir, &e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+        synced.map_err(|e| Error::io("sync directory", dir, &e))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
+        let exclusive = mode == LockMode::Exclusive;
+        let opened = OpenOptions::new().read(true).write(exclusive).create(exclusive).truncate(false).open(path);
+        let file = opened.map_err(|e| Error::io("lock", path, &e))?;
+        match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
+            Ok(()) => Ok(FileLock::new(file)),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked(path.to_path_buf())),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", path, &e)),
+        }
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        let found = statvfs(dir).map_err(|e| Error::io("measure", dir, &e.into()))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+}
+
+fn list(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            // The engine names its files in ASCII: a name that is not text is none of its own.
+            names.extend(entry.file_name().into_string().ok());
+        }
+    }
+    Ok(names)
+}

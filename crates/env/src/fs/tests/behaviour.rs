@@ -1,0 +1,187 @@
+//! One suite for every file system: the same calls get the same answers.
+
+use std::path::Path;
+
+use forebay_base::Error;
+
+use super::{TempDir, answer, put, read_all};
+use crate::AlignedBuf;
+use crate::fs::{Access, CrashFs, FaultyFs, FileSystem, LockMode, MemoryFs, RealFs, TracedFs};
+
+/// Runs `test` in an empty directory of each file system.
+fn everywhere(test: fn(&dyn FileSystem, &Path)) {
+    let temp = TempDir::new();
+    test(&*RealFs::new(), &temp.0);
+    let simulated: [&dyn FileSystem; 4] =
+        [&*MemoryFs::new(), &*CrashFs::new(1), &*FaultyFs::new(MemoryFs::new()), &*TracedFs::new(MemoryFs::new())];
+    for fs in simulated {
+        let dir = Path::new("/some/where");
+        fs.create_dir_all(dir).unwrap();
+        test(fs, dir);
+    }
+}
+
+#[test]
+fn reads_end_where_the_file_ends() {
+    everywhere(|fs, dir| {
+        let file = put(fs, &dir.join("a"), b"0123456789").unwrap();
+        let mut into = [0; 8];
+        assert_eq!(file.read_at(0, &mut into).unwrap(), 8);
+        assert_eq!(file.read_at(6, &mut into).unwrap(), 4);
+        assert_eq!(&into[..4], b"6789");
+        assert_eq!(file.read_at(10, &mut into).unwrap(), 0);
+        assert_eq!(file.read_at(1 << 40, &mut into).unwrap(), 0);
+        assert_eq!(file.read_at(0, &mut []).unwrap(), 0);
+    });
+}
+
+#[test]
+fn gaps_and_growth_read_as_zeros() {
+    everywhere(|fs, dir| {
+        let path = dir.join("a");
+        let file = put(fs, &path, b"abc").unwrap();
+        file.write_at(6, b"xyz").unwrap();
+        assert_eq!(read_all(fs, &path).unwrap(), b"abc\0\0\0xyz");
+        file.set_len(2).unwrap();
+        file.set_len(4).unwrap();
+        assert_eq!(read_all(fs, &path).unwrap(), b"ab\0\0");
+        file.write_at(9, b"").unwrap();
+        assert_eq!(file.len().unwrap(), 4, "writing nothing does not grow a file");
+        file.reserve(6).unwrap();
+        file.reserve(0).unwrap();
+        file.reserve(1).unwrap();
+        assert_eq!(read_all(fs, &path).unwrap(), b"ab\0\0\0\0");
+    });
+}
+
+#[test]
+fn creating_again_cuts_the_file_under_open_handles() {
+    everywhere(|fs, dir| {
+        let path = dir.join("a");
+        let old = put(fs, &path, b"old").unwrap();
+        let new = fs.create(&path, Access::Buffered).unwrap();
+        assert_eq!(old.len().unwrap(), 0);
+        new.write_at(0, b"newer").unwrap();
+        assert_eq!(old.len().unwrap(), 5);
+        assert_eq!(new.path(), path);
+    });
+}
+
+#[test]
+fn handles_outlive_names() {
+    everywhere(|fs, dir| {
+        let (a, b) = (dir.join("a"), dir.join("b"));
+        let first = put(fs, &a, b"first").unwrap();
+        let second = put(fs, &b, b"second").unwrap();
+        fs.rename(&a, &b).unwrap();
+        assert_eq!(read_all(fs, &b).unwrap(), b"first");
+        assert!(!fs.exists(&a).unwrap());
+        let mut into = [0; 6];
+        assert_eq!(second.read_at(0, &mut into).unwrap(), 6);
+        fs.remove(&b).unwrap();
+        first.write_at(0, b"still").unwrap();
+        first.sync().unwrap();
+        assert_eq!(first.len().unwrap(), 5);
+    });
+}
+
+#[test]
+fn hard_links_share_bytes() {
+    everywhere(|fs, dir| {
+        let (a, b) = (dir.join("a"), dir.join("b"));
+        let file = put(fs, &a, b"one").unwrap();
+        fs.hard_link(&a, &b).unwrap();
+        file.write_at(0, b"two").unwrap();
+        assert_eq!(read_all(fs, &b).unwrap(), b"two");
+        fs.rename(&a, &b).unwrap();
+        assert!(fs.exists(&a).unwrap(), "renaming a file to its other name does nothing");
+        fs.remove(&a).unwrap();
+        assert_eq!(read_all(fs, &b).unwrap(), b"two");
+    });
+}
+
+#[test]
+fn directories() {
+    everywhere(|fs, dir| {
+        let sub = dir.join("x/y");
+        fs.create_dir_all(&sub).unwrap();
+        fs.create_dir_all(&sub).unwrap();
+        put(fs, &sub.join("b"), b"").unwrap();
+        put(fs, &sub.join("a"), b"").unwrap();
+        assert_eq!(fs.list(&sub).unwrap(), ["a", "b"]);
+        assert_eq!(fs.list(dir).unwrap(), [""; 0], "directories are not listed");
+        assert!(fs.exists(&sub).unwrap());
+        assert_eq!(answer(fs.remove_dir(&sub)).unwrap_err(), "DirectoryNotEmpty");
+        fs.remove(&sub.join("a")).unwrap();
+        fs.remove(&sub.join("b")).unwrap();
+        fs.remove_dir(&sub).unwrap();
+        fs.sync_dir(&dir.join("x")).unwrap();
+        assert!(!fs.exists(&sub).unwrap());
+        assert!(fs.free_bytes(dir).unwrap() > 0);
+    });
+}
+
+#[test]
+fn failures_say_what_is_wrong() {
+    everywhere(|fs, dir| {
+        let (no, a) = (dir.join("no"), dir.join("a"));
+        let missing = "NotFound";
+        assert_eq!(answer(fs.open(&no, Access::Buffered).map(drop)).unwrap_err(), missing);
+        assert_eq!(answer(fs.open_read(&no, Access::Random).map(drop)).unwrap_err(), missing);
+        assert_eq!(answer(fs.create(&no.join("a"), Access::Buffered).map(drop)).unwrap_err(), missing);
+        assert_eq!(answer(fs.remove(&no)).unwrap_err(), missing);
+        assert_eq!(answer(fs.rename(&no, &a)).unwrap_err(), missing);
+        assert_eq!(answer(fs.hard_link(&no, &a)).unwrap_err(), missing);
+        assert_eq!(answer(fs.list(&no)).unwrap_err(), missing);
+        assert_eq!(answer(fs.sync_dir(&no)).unwrap_err(), missing);
+        assert_eq!(answer(fs.remove_dir(&no)).unwrap_err(), missing);
+        put(fs, &a, b"a").unwrap();
+        assert_eq!(answer(fs.hard_link(&a, &a)).unwrap_err(), "AlreadyExists");
+        assert_eq!(answer(fs.create(dir, Access::Buffered).map(drop)).unwrap_err(), "IsADirectory");
+        let read_only = fs.open_read(&a, Access::Buffered).unwrap();
+        assert!(read_only.write_at(0, b"x").is_err());
+        assert_eq!(read_all(fs, &a).unwrap(), b"a");
+    });
+}
+
+#[test]
+fn locks_exclude() {
+    everywhere(|fs, dir| {
+        let path = dir.join("LOCK");
+        assert_eq!(answer(fs.lock(&path, LockMode::Shared).map(drop)).unwrap_err(), "NotFound");
+        let alone = fs.lock(&path, LockMode::Exclusive).unwrap();
+        for mode in [LockMode::Shared, LockMode::Exclusive] {
+            let refused = fs.lock(&path, mode).unwrap_err();
+            assert!(matches!(refused, Error::Locked(locked) if locked == path));
+        }
+        drop(alone);
+        let shared = [fs.lock(&path, LockMode::Shared).unwrap(), fs.lock(&path, LockMode::Shared).unwrap()];
+        assert!(fs.lock(&path, LockMode::Exclusive).is_err());
+        drop(shared);
+        fs.lock(&path, LockMode::Exclusive).unwrap();
+    });
+}
+
+#[test]
+fn direct_access_takes_any_offset_and_length() {
+    everywhere(|fs, dir| {
+        let path = dir.join("a");
+        let file = fs.create(&path, Access::Direct).unwrap();
+        let mut buffer = AlignedBuf::zeroed(3 * 4096);
+        for (index, byte) in buffer.iter_mut().enumerate() {
+            *byte = (index / 7) as u8;
+        }
+        file.write_at(0, &buffer).unwrap();
+        file.write_at(3 * 4096, b"tail").unwrap();
+        file.write_at(5, b"inside").unwrap();
+        buffer[5..11].copy_from_slice(b"inside");
+        file.sync().unwrap();
+        let file = fs.open_read(&path, Access::Direct).unwrap();
+        let mut into = AlignedBuf::zeroed(4 * 4096);
+        assert_eq!(file.read_at(0, &mut into).unwrap(), 3 * 4096 + 4);
+        assert_eq!(into[..3 * 4096], buffer[..]);
+        assert_eq!(&into[3 * 4096..][..4], b"tail");
+        assert_eq!(file.read_at(4097, &mut into[1..600]).unwrap(), 599);
+        assert_eq!(into[1..600], buffer[4097..4097 + 599]);
+    });
+}

@@ -1,0 +1,170 @@
+//! Background work: explicit machines with a `step`, driven by threads or by a seeded stepper.
+//!
+//! A machine never blocks on another and never waits inside a step; it returns what it needs to go on.
+//! So the same machines run on threads in production and one at a time, in an order drawn from a seed,
+//! in simulation.
+//!
+//! **Invariant:** a wake that follows a change is never lost: whoever looked before the change looks
+//! again after it.
+
+mod stepper;
+mod threads;
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::{Clock, ManualClock};
+use crate::sync::{Arc, thread::JoinHandle};
+use stepper::Stepper;
+use threads::Threads;
+
+/// What a machine's step came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Did some work; call again.
+    Worked,
+    /// Nothing to do until woken.
+    Idle,
+    /// Nothing to do until woken or until the clock reaches this.
+    Until(Duration),
+    /// Never call again.
+    Finished,
+}
+
+/// One line of background work.
+pub trait Machine: Send {
+    /// Does a bounded piece of work. Must not wait on [`Jobs`].
+    fn step(&mut self) -> Step;
+}
+
+/// Who drives the machines.
+#[derive(Clone)]
+pub struct Jobs {
+    driver: Driver,
+}
+
+#[derive(Clone)]
+enum Driver {
+    Threads(Arc<Threads>),
+    Stepper(Arc<Stepper>),
+}
+
+/// A spawned machine. Dropping it lets the machine run on.
+pub struct Handle {
+    running: Running,
+}
+
+enum Running {
+    Thread(JoinHandle<()>),
+    Stepped(Arc<Stepper>, u64),
+    /// Its thread could not be started; `panicked` tells.
+    Never,
+}
+
+impl Handle {
+    /// Waits until the machine has finished, panicked or been abandoned.
+    pub fn join(self) {
+        match self.running {
+            // Machines' panics are caught and kept for `panicked`: nothing to learn here.
+            Running::Thread(thread) => drop(thread.join()),
+            Running::Stepped(stepper, id) => stepper.wait(&mut || !stepper.holds(id)),
+            Running::Never => {}
+        }
+    }
+}
+
+impl Jobs {
+    /// One named thread per machine.
+    pub fn threads(clock: Arc<dyn Clock>) -> Self {
+        Self { driver: Driver::Threads(Arc::new(Threads::new(clock))) }
+    }
+
+    /// No thread: machines are stepped inside the waiting calls, in an order drawn from `seed`.
+    pub fn stepper(clock: Arc<ManualClock>, seed: u64) -> Self {
+        Self { driver: Driver::Stepper(Arc::new(Stepper::new(clock, seed))) }
+    }
+
+    /// Starts a machine.
+    pub fn spawn(&self, name: &str, machine: Box<dyn Machine>) -> Handle {
+        let running = match &self.driver {
+            Driver::Threads(threads) => Threads::spawn(threads, name, machine).map_or(Running::Never, Running::Thread),
+            Driver::Stepper(stepper) => Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine)),
+        };
+        Handle { running }
+    }
+
+    /// Something changed: idle machines and waiters look again.
+    pub fn wake(&self) {
+        match &self.driver {
+            Driver::Threads(threads) => threads.wake(),
+            Driver::Stepper(stepper) => stepper.wake(),
+        }
+    }
+
+    /// Blocks until `ready` is true; it is asked again after every wake. The stepper panics when
+    /// nothing could ever make it true.
+    pub fn wait(&self, ready: &mut dyn FnMut() -> bool) {
+        match &self.driver {
+            Driver::Threads(threads) => threads.wait(ready),
+            Driver::Stepper(stepper) => stepper.wait(ready),
+        }
+    }
+
+    /// As `wait`, but gives up when the clock reaches `deadline`. Tells whether `ready` came true.
+    pub fn wait_until(&self, deadline: Duration, ready: &mut dyn FnMut() -> bool) -> bool {
+        match &self.driver {
+            Driver::Threads(threads) => threads.wait_until(deadline, ready),
+            Driver::Stepper(stepper) => stepper.wait_until(deadline, ready),
+        }
+    }
+
+    /// Stepper: up to `steps` random steps of machines that have work. Threads: nothing.
+    pub fn step_some(&self, steps: usize) {
+        if let Driver::Stepper(stepper) = &self.driver {
+            stepper.step_some(steps);
+        }
+    }
+
+    /// Stepper: lets `by` pass on its clock. Threads: nothing, time passes by itself.
+    pub fn advance(&self, by: Duration) {
+        if let Driver::Stepper(stepper) = &self.driver {
+            stepper.advance(by);
+        }
+    }
+
+    /// Whether machines are stepped by whoever waits.
+    pub fn is_stepper(&self) -> bool {
+        matches!(self.driver, Driver::Stepper(_))
+    }
+
+    /// Stepper: drops all machines as they are; the power went. Threads: nothing.
+    pub fn abandon(&self) {
+        if let Driver::Stepper(stepper) = &self.driver {
+            stepper.abandon();
+        }
+    }
+
+    /// The first panic of a machine on a thread. The stepper lets panics through to the waiting test.
+    pub fn panicked(&self) -> Option<String> {
+        match &self.driver {
+            Driver::Threads(threads) => threads.panicked(),
+            Driver::Stepper(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_stepper() { "Jobs(stepper)" } else { "Jobs(threads)" })
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handle")
+    }
+}

@@ -1,0 +1,200 @@
+//! The only unsafe code of this crate: aligned memory, and the shared bytes of an [`Arena`].
+//!
+//! **Invariant:** every byte of a [`Pages`] is initialised from birth (zeroed by the allocator or the
+//! kernel), its address never changes, and it is freed exactly once.
+//!
+//! **Why an arena is sound.** Its bytes fall in three parts: `0..published`, `published..len`,
+//! `len..capacity`, where `len` belongs to the one [`Appender`].
+//! - Readers make slices only of `0..published`; they load `published` with Acquire, the appender stores
+//!   it with Release after the copies, so what a reader sees is fully written and happens-before it.
+//! - The appender writes only to `len..capacity` (through `&mut self`, and it cannot be cloned), which no
+//!   slice of a reader or of the appender itself overlaps, as `published <= len`.
+//! - The appender reads only `0..len`, through `&self`: no write can run meanwhile.
+//! - Lengths fall only in [`reclaim`], which owns the arena by value: no slice borrowed from it is left.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::Range;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// The alignment of every allocation, in bytes: what direct I/O asks for.
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// From this size on memory comes from the kernel in huge pages, aligned to them.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// An aligned, zero-initialised block of memory.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: NonNull<u8>,
+    len_bytes: usize,
+}
+
+// SAFETY: Pages owns its memory as a Box does; nothing in it is tied to a thread.
+unsafe impl Send for Pages {}
+// SAFETY: through `&Pages` memory can only be read, except by the arena below, which keeps its own rules.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Zeroed memory. Aborts when there is none left, as every Rust allocation does.
+    pub(crate) fn zeroed(len_bytes: usize) -> Self {
+        let layout = layout_of(len_bytes);
+        let start = if len_bytes >= HUGE_PAGE_BYTES {
+            map_huge(layout.size())
+        } else {
+            // SAFETY: the layout's size is at least one page, so not zero.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        };
+        Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len_bytes }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: all `len_bytes` are initialised and live as long as self; `&self` excludes `as_mut_slice`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len_bytes) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` excludes every other slice.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len_bytes) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let layout = layout_of(self.len_bytes);
+        if self.len_bytes >= HUGE_PAGE_BYTES {
+            // SAFETY: the mapping of exactly this start and size was made in `zeroed` and nothing borrows it.
+            // An error would mean it is no mapping: nothing to free then.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), layout.size()) };
+        } else {
+            // SAFETY: allocated in `zeroed` with this very layout, and freed only here.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}
+
+/// Size rounded up to whole pages, and the alignment that goes with it.
+fn layout_of(len_bytes: usize) -> Layout {
+    let page = if len_bytes >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { PAGE_BYTES };
+    let size = len_bytes.max(1).checked_next_multiple_of(page);
+    let layout = size.and_then(|size| Layout::from_size_align(size, page).ok());
+    // A size near usize::MAX: no allocator could serve it, so it ends as running out of memory does.
+    layout.unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
+}
+
+/// Maps `size` bytes (whole huge pages) at a huge page boundary, untouched: pages come at first use.
+fn map_huge(size: usize) -> Option<NonNull<u8>> {
+    let whole = size.checked_add(HUGE_PAGE_BYTES)?;
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+    let base = unsafe {
+        mmap_anonymous(null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+    };
+    let base = base.ok()?.cast::<u8>();
+    let head = base.align_offset(HUGE_PAGE_BYTES);
+    let start = base.wrapping_add(head);
+    // SAFETY: both cut pieces lie inside the mapping just made, outside start..start + size, and are
+    // unknown to anybody. Failing to cut only keeps some address space; the advice is only advice.
+    unsafe {
+        if head > 0 {
+            let _ = munmap(base.cast(), head);
+        }
+        let _ = munmap(start.wrapping_add(size).cast(), HUGE_PAGE_BYTES - head);
+        let _ = madvise(start.cast(), size, Advice::LinuxHugepage);
+    }
+    NonNull::new(start)
+}
+
+/// Append-only bytes at a fixed address: one appender, any number of readers at the same time.
+#[derive(Debug)]
+pub struct Arena {
+    pages: Pages,
+    published: AtomicUsize,
+}
+
+/// The right to append to one [`Arena`].
+#[derive(Debug)]
+pub struct Appender {
+    arena: Arc<Arena>,
+    len_bytes: usize,
+}
+
+/// An arena and its only appender.
+pub(crate) fn arena(pages: Pages) -> (Arc<Arena>, Appender) {
+    let arena = Arc::new(Arena { pages, published: AtomicUsize::new(0) });
+    (Arc::clone(&arena), Appender { arena, len_bytes: 0 })
+}
+
+/// The memory of an arena nobody else holds.
+pub(crate) fn reclaim(arena: Arc<Arena>) -> Result<Pages, Arc<Arena>> {
+    Arc::try_unwrap(arena).map(|arena| arena.pages)
+}
+
+impl Arena {
+    /// How many bytes fit, in all.
+    pub fn capacity(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// How many bytes readers may see.
+    pub fn published(&self) -> usize {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// What readers may see.
+    pub fn bytes(&self) -> &[u8] {
+        let published = self.published();
+        // SAFETY: `0..published` is initialised, never written again while self is borrowed, and within
+        // the pages (see the module's argument).
+        unsafe { std::slice::from_raw_parts(self.pages.start.as_ptr(), published) }
+    }
+}
+
+impl Appender {
+    /// How many bytes were appended, published or not.
+    pub fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Whether nothing was appended yet.
+    pub fn is_empty(&self) -> bool {
+        self.len_bytes == 0
+    }
+
+    /// The arena appended to.
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Copies `bytes` to the end; returns where they start, or `None` when they do not fit.
+    pub fn append(&mut self, bytes: &[u8]) -> Option<usize> {
+        let offset = self.len_bytes;
+        let end = offset.checked_add(bytes.len()).filter(|&end| end <= self.arena.capacity())?;
+        // SAFETY: `offset..end` is within the pages and in the part only this appender touches. `bytes`
+        // cannot overlap it: no slice of that part exists.
+        unsafe {
+            let to = self.arena.pages.start.as_ptr().add(offset);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+        self.len_bytes = end;
+        Some(offset)
+    }
+
+    /// Lets readers see everything appended so far.
+    pub fn publish(&mut self) {
+        self.arena.published.store(self.len_bytes, Ordering::Release);
+    }
+
+    /// The appender's own bytes, published or not; empty when `range` was not appended.
+    pub fn unpublished_view(&self, range: Range<usize>) -> &[u8] {
+        // SAFETY: `0..len_bytes` is initialised and nothing writes to it while self is borrowed.
+        let all = unsafe { std::slice::from_raw_parts(self.arena.pages.start.as_ptr(), self.len_bytes) };
+        all.get(range).unwrap_or_default()
+    }
+}

@@ -1,0 +1,84 @@
+//! All that is not deterministic: files, time, random numbers, threads and locks.
+//!
+//! The rest of Forebay reaches these only through the [`Env`] it is given, so that a whole database
+//! can run in memory, on one thread, from one seed, on a disk that lies.
+//!
+//! **Invariant:** under [`Env::memory`] and [`Env::simulated`] the same calls give the same answers.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate is where the rest of the workspace gets them from"
+)]
+
+pub mod arena;
+pub mod buffer;
+pub mod clock;
+pub mod fs;
+pub mod jobs;
+mod kernel;
+pub mod rng;
+pub mod sync;
+
+#[cfg(test)]
+#[cfg(shuttle)]
+mod shuttle_tests;
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use sync::{Arc, Mutex};
+
+pub use arena::{Appender, Arena};
+pub use buffer::AlignedBuf;
+pub use clock::{Clock, ManualClock, RealClock};
+pub use fs::{Access, File, FileLock, FileSystem, LockMode};
+pub use jobs::{Handle, Jobs, Machine, Step};
+pub use rng::Rng;
+
+/// What a database runs in.
+#[derive(Clone)]
+pub struct Env {
+    /// Where its files are.
+    pub fs: Arc<dyn FileSystem>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who does its background work.
+    pub jobs: Jobs,
+    /// Unpredictable numbers, for hash seeds and file ids; a seeded stream in simulation.
+    pub entropy: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Env {
+    /// The machine's files, clock, threads and entropy.
+    pub fn real() -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let jobs = Jobs::threads(Arc::clone(&clock));
+        // The standard hasher's keys come from the system's entropy, and differ at every call.
+        let entropy = Arc::new(|| RandomState::new().hash_one(0));
+        Self { fs: fs::RealFs::new(), clock, jobs, entropy }
+    }
+
+    /// Files in memory, a clock that moves only when all is idle, no threads, all from `seed`.
+    pub fn memory(seed: u64) -> Self {
+        Self::simulated(fs::MemoryFs::new(), seed)
+    }
+
+    /// As [`memory`](Self::memory), over `fs`.
+    pub fn simulated(fs: Arc<dyn FileSystem>, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let clock = Arc::new(ManualClock::new());
+        let jobs = Jobs::stepper(Arc::clone(&clock), rng.next_u64());
+        let draws = Mutex::new(rng);
+        Self { fs, clock, jobs, entropy: Arc::new(move || draws.lock().next_u64()) }
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").field("jobs", &self.jobs).finish_non_exhaustive()
+    }
+}

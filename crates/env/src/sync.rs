@@ -1,0 +1,114 @@
+//! Locks, condition variables and atomics, from std, shuttle or loom by cfg.
+//!
+//! **Invariant:** poisoning never leaks. A panic under a lock is reported by whoever panicked (see
+//! [`Jobs::panicked`](crate::Jobs::panicked)); the next owner of the lock goes on.
+//!
+//! Tests under a scheduler that picks every interleaving by seed:
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p forebay-env`. `--cfg loom` compiles too.
+//!
+//! `Arc` is std's everywhere: loom's cannot hold a `dyn Trait`, and its counts are not what we check.
+
+#[cfg(loom)]
+use loom::sync as backend;
+#[cfg(shuttle)]
+use shuttle::sync as backend;
+#[cfg(not(any(loom, shuttle)))]
+use std::sync as backend;
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+#[cfg(loom)]
+pub(crate) use loom::thread;
+#[cfg(shuttle)]
+pub(crate) use shuttle::thread;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::thread;
+
+pub use backend::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use std::sync::{Arc, Weak};
+/// A bare thread, for tests; the engine's work runs on [`Jobs`](crate::Jobs).
+pub use thread::spawn;
+
+/// Atomics of the chosen backend.
+pub mod atomic {
+    pub use super::backend::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+/// Mutual exclusion without poisoning.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(backend::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// An unlocked mutex.
+    pub fn new(value: T) -> Self {
+        Self(backend::Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value, when nobody else can hold the lock.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value in place, when nobody else can hold the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Many readers or one writer, without poisoning.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(backend::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// An unlocked lock.
+    pub fn new(value: T) -> Self {
+        Self(backend::RwLock::new(value))
+    }
+
+    /// Waits until no writer holds the lock.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody holds the lock.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waiting for another thread's change to what a [`Mutex`] guards. Wakes may be spurious.
+#[derive(Debug, Default)]
+pub struct Condvar(backend::Condvar);
+
+impl Condvar {
+    /// A condition nobody waits for.
+    pub fn new() -> Self {
+        Self(backend::Condvar::new())
+    }
+
+    /// Unlocks, waits for a notification, locks again.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As `wait`, for `timeout` at most; look at a clock to know which it was.
+    pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
+        self.0.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Wakes one waiter.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes every waiter.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}

@@ -1,0 +1,162 @@
+//! Tests of the small parts: buffers, arena, clock, random numbers, and the Env as a whole.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::{Access, AlignedBuf, Arena, Clock, Env, ManualClock, Rng, sync};
+
+#[test]
+fn buffers_are_aligned_and_zero() {
+    for (len, align) in [(0, 4096), (1, 4096), (4096, 4096), (70_001, 4096), (2 << 20, 2 << 20), (5_000_000, 2 << 20)] {
+        let mut buffer = AlignedBuf::zeroed(len);
+        assert_eq!(buffer.len(), len);
+        assert!(buffer.as_ptr().addr().is_multiple_of(align), "{len}");
+        assert!(buffer.iter().all(|byte| *byte == 0));
+        buffer.fill(7);
+        assert!(buffer.iter().all(|byte| *byte == 7));
+    }
+}
+
+#[test]
+fn many_large_buffers_come_and_go() {
+    let mut rng = Rng::new(1);
+    let mut kept = Vec::new();
+    for round in 0..200_u8 {
+        let mut buffer = AlignedBuf::zeroed(rng.index(6 << 20));
+        assert!(buffer.iter().step_by(4096).all(|byte| *byte == 0), "round {round}");
+        buffer.fill(round);
+        kept.push(buffer);
+        if kept.len() > 5 {
+            kept.swap_remove(rng.index(5));
+        }
+        assert!(kept.iter().all(|buffer| buffer.windows(2).all(|pair| pair[0] == pair[1])));
+    }
+}
+
+#[test]
+fn an_arena_shows_what_was_published() {
+    let (arena, mut appender) = Arena::new(10);
+    assert_eq!((arena.capacity(), arena.bytes()), (10, &b""[..]));
+    assert_eq!(appender.append(b"abcd"), Some(0));
+    assert_eq!(arena.published(), 0);
+    assert_eq!(appender.unpublished_view(1..3), b"bc");
+    appender.publish();
+    assert_eq!(appender.append(b"efg"), Some(4));
+    assert_eq!((arena.bytes(), appender.len()), (&b"abcd"[..], 7));
+    assert_eq!(appender.append(b"four"), None, "it does not fit");
+    assert_eq!(appender.append(b"hij"), Some(7));
+    assert_eq!(appender.append(b""), Some(10));
+    appender.publish();
+    assert_eq!(arena.prefix(3), b"abc");
+    assert_eq!(arena.prefix(99), b"abcdefghij");
+    assert_eq!(arena.reader_view(8..10), Some(&b"ij"[..]));
+    assert_eq!(arena.reader_view(8..11), None);
+    assert_eq!(appender.unpublished_view(5..11), b"");
+}
+
+#[test]
+fn a_recycled_arena_is_the_same_memory_and_empty() {
+    let (arena, mut appender) = Arena::new(3 << 20);
+    appender.append(&[1; 1000]);
+    appender.publish();
+    let address = arena.bytes().as_ptr();
+    let arena = Arena::recycle(arena).expect_err("the appender still holds it");
+    drop(appender);
+    let reader = Arc::clone(&arena);
+    let arena = Arena::recycle(arena).expect_err("a reader still holds it");
+    drop(reader);
+    let (arena, mut appender) = Arena::recycle(arena).expect("nobody else holds it");
+    assert_eq!((arena.published(), appender.len()), (0, 0));
+    assert_eq!(arena.reader_view(0..1), None);
+    assert_eq!(appender.unpublished_view(0..1), b"");
+    appender.append(b"x");
+    appender.publish();
+    assert_eq!((arena.bytes(), arena.bytes().as_ptr()), (&b"x"[..], address));
+}
+
+#[test]
+fn readers_see_whole_appends_while_more_arrive() {
+    const RECORD_BYTES: usize = 24;
+    let (arena, mut appender) = Arena::new(1 << 20);
+    let done = Arc::new(AtomicBool::new(false));
+    let readers = [0, 1].map(|_| {
+        let (arena, done) = (Arc::clone(&arena), Arc::clone(&done));
+        sync::spawn(move || {
+            let mut checked = 0;
+            while !done.load(Ordering::Acquire) || checked < arena.published() {
+                let bytes = &arena.bytes()[checked..];
+                assert!(bytes.len().is_multiple_of(RECORD_BYTES));
+                for record in bytes.chunks(RECORD_BYTES) {
+                    let tag = (checked / RECORD_BYTES % 251) as u8 + 1;
+                    assert!(record.iter().all(|byte| *byte == tag));
+                    checked += RECORD_BYTES;
+                }
+            }
+            checked
+        })
+    });
+    let mut count = 0;
+    while let Some(offset) = appender.append(&[(count % 251) as u8 + 1; RECORD_BYTES]) {
+        assert_eq!(offset, count * RECORD_BYTES);
+        count += 1;
+        if count % 3 == 0 {
+            appender.publish();
+        }
+    }
+    appender.publish();
+    done.store(true, Ordering::Release);
+    for reader in readers {
+        assert_eq!(reader.join().expect("no bad record"), count * RECORD_BYTES);
+    }
+}
+
+#[test]
+fn random_numbers_are_reproducible_and_in_range() {
+    let draws = |mut rng: Rng| [rng.next_u64(), rng.below(10), rng.fork().next_u64(), rng.next_u64()];
+    assert_eq!(draws(Rng::new(5)), draws(Rng::new(5)));
+    assert_ne!(draws(Rng::new(5)), draws(Rng::new(6)));
+    // The published first draw of SplitMix64 from seed 0: the stream must never change.
+    assert_eq!(Rng::new(0).next_u64(), 0xE220_A839_7B1D_CDAF);
+    let mut rng = Rng::new(7);
+    assert!((0..1000).all(|_| (3..9).contains(&rng.range(3..9))));
+    assert_eq!((rng.below(0), rng.range(4..4)), (0, 4));
+    let hits = (0..10_000).filter(|_| rng.chance(30)).count();
+    assert!((2_700..3_300).contains(&hits), "{hits}");
+    let mut items: Vec<u32> = (0..50).collect();
+    rng.shuffle(&mut items);
+    assert_ne!(items, (0..50).collect::<Vec<_>>());
+    items.sort_unstable();
+    assert_eq!(items, (0..50).collect::<Vec<_>>());
+    let mut bytes = [0; 37];
+    rng.fill(&mut bytes);
+    assert!(bytes[29..].iter().any(|byte| *byte != 0));
+}
+
+#[test]
+fn clocks() {
+    let clock = ManualClock::new();
+    let start_seconds = clock.unix_seconds();
+    clock.advance(Duration::from_millis(2500));
+    clock.advance_to(Duration::from_millis(10));
+    assert_eq!(clock.now(), Duration::from_millis(2500), "never back");
+    assert_eq!(clock.unix_seconds(), start_seconds + 2);
+    let env = Env::real();
+    let before = env.clock.now();
+    assert!(env.clock.now() >= before && env.clock.unix_seconds() > 1_600_000_000);
+}
+
+#[test]
+fn environments() {
+    let (one, same, other) = (Env::memory(1), Env::memory(1), Env::memory(2));
+    let draws = |env: &Env| [0; 4].map(|_| (env.entropy)());
+    let drawn = draws(&one);
+    assert_eq!(drawn, draws(&same));
+    assert_ne!(drawn, draws(&other));
+    assert!(one.jobs.is_stepper() && !Env::real().jobs.is_stepper());
+    assert_ne!((Env::real().entropy)(), (Env::real().entropy)());
+    one.fs.create(Path::new("/a"), Access::Buffered).expect("the root exists");
+    assert!(!same.fs.exists(Path::new("/a")).expect("memory files"));
+    assert_eq!(format!("{one:?}"), "Env { jobs: Jobs(stepper), .. }");
+}

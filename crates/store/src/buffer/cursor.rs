@@ -1,0 +1,112 @@
+//! Walking one run of a write buffer, in either direction, as the buffer was at some length.
+
+use std::sync::Arc;
+
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::{Order, Range, Record, Result};
+
+use super::{Run, WriteBuffer};
+
+/// A walk over a run. Forward it yields every version of a key, newest first; backward only the newest,
+/// because the run has them in that order.
+pub struct BufferCursor {
+    buffer: Arc<WriteBuffer>,
+    run: Arc<Run>,
+    order: Order,
+    direction: Direction,
+    limit: usize,
+    /// Indexes still to be walked.
+    left: std::ops::Range<usize>,
+    place: usize,
+    prefix: Option<u64>,
+}
+
+impl BufferCursor {
+    pub(super) fn new(
+        buffer: &Arc<WriteBuffer>,
+        run: Arc<Run>,
+        order: Order,
+        range: &Range,
+        direction: Direction,
+        limit: usize,
+    ) -> Self {
+        let start = run.lower_bound(buffer, range.low.prefix, &range.low.key);
+        let end = match &range.high {
+            Some(high) => run.lower_bound(buffer, high.prefix, &high.key).max(start),
+            None => run.len(),
+        };
+        let buffer = Arc::clone(buffer);
+        let mut cursor = Self { buffer, run, order, direction, limit, left: start..end, place: 0, prefix: None };
+        cursor.step();
+        cursor
+    }
+
+    /// All of a sealed buffer's run: what a spill reads.
+    pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order) -> Self {
+        Self::new(buffer, run, order, &Range::all(), Direction::Forward, usize::MAX)
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        let found = match self.direction {
+            Direction::Forward => self.next_forward(),
+            Direction::Backward => self.next_backward(),
+        };
+        self.prefix = found.map(|place| {
+            self.place = place;
+            self.order.prefix(self.buffer.record(place).key)
+        });
+    }
+
+    #[inline]
+    fn next_forward(&mut self) -> Option<usize> {
+        loop {
+            let place = self.run.place(self.left.next()?);
+            if place < self.limit {
+                return Some(place);
+            }
+        }
+    }
+
+    /// Goes back over all versions of the next lower key and takes the newest that was there.
+    fn next_backward(&mut self) -> Option<usize> {
+        loop {
+            let mut newest = None;
+            let last = self.left.next_back()?;
+            let key = self.buffer.record(self.run.place(last)).key;
+            let mut index = last;
+            loop {
+                let place = self.run.place(index);
+                if place < self.limit {
+                    newest = Some(place);
+                }
+                if index == self.left.start || self.buffer.record(self.run.place(index - 1)).key != key {
+                    break;
+                }
+                index -= 1;
+            }
+            self.left.end = index;
+            if newest.is_some() {
+                return newest;
+            }
+        }
+    }
+}
+
+impl Cursor for BufferCursor {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        self.prefix
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        self.buffer.record(self.place)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        self.step();
+        Ok(())
+    }
+}

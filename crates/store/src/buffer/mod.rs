@@ -1,0 +1,201 @@
+//! The write buffer: the root of every tree, in memory, and byte for byte a log segment.
+//!
+//! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
+//! lazily into a few runs of packed words ([`index`]), extended when somebody looks and merged as they
+//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, by the spill, and then
+//! has one run a table.
+
+mod cursor;
+mod index;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_base::merge::Direction;
+use forebay_base::record::Shape;
+use forebay_base::{Order, Range, Record};
+use forebay_env::Arena;
+use forebay_env::sync::RwLock;
+
+pub use cursor::BufferCursor;
+pub use index::Run;
+pub use pool::ArenaPool;
+
+use crate::log::batch::Records;
+use crate::log::frame;
+use index::TableIndex;
+
+/// What a sealed buffer holds of one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Records, every version counted.
+    pub records: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// The sizes they have in common.
+    pub shape: Shape,
+    /// Lowest prefix.
+    pub low: u64,
+    /// Highest prefix.
+    pub high: u64,
+}
+
+/// One write buffer.
+pub struct WriteBuffer {
+    segment: u64,
+    arena: Option<Arc<Arena>>,
+    pool: Option<Arc<ArenaPool>>,
+    index: RwLock<BTreeMap<u32, TableIndex>>,
+}
+
+impl WriteBuffer {
+    /// The buffer that mirrors a log segment.
+    pub fn new(segment: u64, arena: Arc<Arena>, pool: Option<Arc<ArenaPool>>) -> Self {
+        Self { segment, arena: Some(arena), pool, index: RwLock::new(BTreeMap::new()) }
+    }
+
+    /// The log segment's id.
+    pub fn segment(&self) -> u64 {
+        self.segment
+    }
+
+    /// Every byte appended and published so far.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.arena.as_ref().map_or(&[], |arena| arena.bytes())
+    }
+
+    /// How many bytes that is: the buffer's state at a moment, to look at it later as it is now.
+    pub fn len(&self) -> usize {
+        self.bytes().len()
+    }
+
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes fit.
+    pub fn capacity(&self) -> usize {
+        self.arena.as_ref().map_or(0, |arena| arena.capacity())
+    }
+
+    /// Memory held by the lazily built runs, in bytes.
+    pub fn index_bytes(&self) -> usize {
+        self.index.read().values().map(TableIndex::memory_bytes).sum()
+    }
+
+    /// Calls `each` with every record from one frame boundary to another: table, place and record.
+    pub(crate) fn for_each(&self, from: usize, to: usize, mut each: impl FnMut(u32, usize, &Record<'_>)) {
+        let bytes = self.bytes();
+        for (start, payload) in frame::walk(&bytes[..to.min(bytes.len())], from) {
+            for (table, place, record) in Records::new(payload) {
+                each(table, start + place, &record);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, place: usize) -> Record<'_> {
+        // Only places of records are ever handed out.
+        Record::decode(&self.bytes()[place..]).map_or(Record::delete(&[]), |(record, _)| record)
+    }
+
+    /// Shows `each` the versions of a key, newest first, that were there at length `limit`, until it says
+    /// that it has seen enough.
+    pub fn find(
+        &self,
+        table: u32,
+        order: Order,
+        prefix: u64,
+        key: &[u8],
+        limit: usize,
+        mut each: impl FnMut(&Record<'_>) -> bool,
+    ) {
+        self.with_index(table, order, limit, |index| {
+            for run in index.runs().iter().rev() {
+                let start = run.lower_bound(self, prefix, key);
+                for place in run.places_from(start) {
+                    let record = self.record(place);
+                    if record.key != key {
+                        break;
+                    }
+                    if place < limit && !each(&record) {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first.
+    pub fn cursors(
+        self: &Arc<Self>,
+        table: u32,
+        order: Order,
+        range: &Range,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<BufferCursor> {
+        let runs = self.with_index(table, order, limit, |index| index.runs().to_vec());
+        runs.into_iter().rev().map(|run| BufferCursor::new(self, run, order, range, direction, limit)).collect()
+    }
+
+    /// Runs `look` over an index that covers at least `limit` bytes.
+    fn with_index<T>(&self, table: u32, order: Order, limit: usize, look: impl FnOnce(&TableIndex) -> T) -> T {
+        {
+            let tables = self.index.read();
+            if let Some(index) = tables.get(&table).filter(|index| index.covers() >= limit) {
+                return look(index);
+            }
+        }
+        let mut tables = self.index.write();
+        let index = tables.entry(table).or_default();
+        index.extend(self, table, order, self.len());
+        look(index)
+    }
+
+    /// What a sealed buffer holds, by table.
+    pub fn contents(&self, order_of: impl Fn(u32) -> Option<Order>) -> BTreeMap<u32, Contents> {
+        let mut tables: BTreeMap<u32, Contents> = BTreeMap::new();
+        let mut current: Option<(u32, Option<Order>)> = None;
+        self.for_each(0, self.len(), |table, _, record| {
+            let order = match current {
+                Some((last, order)) if last == table => order,
+                _ => current.insert((table, order_of(table))).1,
+            };
+            let Some(order) = order else { return };
+            let contents = tables.entry(table).or_insert(Contents { low: u64::MAX, ..Contents::default() });
+            contents.records += 1;
+            contents.bytes += (record.key.len() + record.value.len()) as u64;
+            contents.shape = contents.shape.join(Shape::of(record));
+            if !order.is_uniform() {
+                let prefix = order.prefix(record.key);
+                contents.low = contents.low.min(prefix);
+                contents.high = contents.high.max(prefix);
+            }
+        });
+        for contents in tables.values_mut().filter(|contents| contents.low > contents.high) {
+            (contents.low, contents.high) = (0, u64::MAX);
+        }
+        tables
+    }
+
+    /// Sorts all of a sealed buffer's records of a table into one run, which replaces what runs there were.
+    pub fn sort(&self, table: u32, order: Order, contents: &Contents) -> Arc<Run> {
+        let run = Arc::new(Run::of(self, table, order, contents));
+        self.index.write().insert(table, TableIndex::whole(Arc::clone(&run), self.len()));
+        run
+    }
+}
+
+impl Drop for WriteBuffer {
+    fn drop(&mut self) {
+        if let (Some(pool), Some(arena)) = (&self.pool, self.arena.take()) {
+            pool.put_back(arena);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A buffer's lookups and walks against a list of all that was appended.
+
+use std::sync::Arc;
+
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::{Order, Range, Record};
+use forebay_env::{Arena, Appender};
+use proptest::prelude::*;
+
+use super::{BufferCursor, WriteBuffer};
+use crate::log::batch::Payload;
+use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
+
+fn append(appender: &mut Appender, table: u32, records: &[(Vec<u8>, u8)]) {
+    let mut payload = Payload::default();
+    for (key, value) in records {
+        payload.push(9, &Record::put(b"of another table", b""));
+        payload.push(table, &Record::put(key, std::slice::from_ref(value)));
+    }
+    let header = Header {
+        payload_sum: payload.sum(),
+        payload_bytes: payload.bytes().len() as u32,
+        records: payload.records(),
+        sequence: 1,
+        watermark: 0,
+    };
+    let padded = frame_bytes(payload.bytes().len()) - HEADER_BYTES - payload.bytes().len();
+    for piece in [&header.encode(1, appender.len())[..], payload.bytes(), &[0; 8][..padded]] {
+        appender.append(piece).unwrap();
+    }
+    appender.publish();
+}
+
+fn walk(mut cursor: BufferCursor) -> Vec<(Vec<u8>, u8)> {
+    let mut seen = Vec::new();
+    while cursor.prefix().is_some() {
+        seen.push((cursor.record().key.to_vec(), cursor.record().value[0]));
+        cursor.advance().unwrap();
+    }
+    seen
+}
+
+proptest! {
+    #[test]
+    fn finds_and_walks_equal_a_list(
+        batches in prop::collection::vec(prop::collection::vec((prop::collection::vec(0..3u8, 0..10), 0..255u8), 0..20), 1..8),
+        order in prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 2 }), Just(Order::Colliding { bits: 2 })],
+        looks in prop::collection::vec(any::<bool>(), 8),
+        low in prop::collection::vec(0..3u8, 0..10),
+        high in prop::collection::vec(0..3u8, 0..10),
+        sealed: bool,
+    ) {
+        let (arena, mut appender) = Arena::new(1 << 16);
+        let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+        let mut marks = Vec::new();
+        let mut written: Vec<(Vec<u8>, u8)> = Vec::new();
+        for (batch, look) in batches.iter().zip(&looks) {
+            append(&mut appender, 4, batch);
+            written.extend(batch.iter().cloned());
+            marks.push((buffer.len(), written.len()));
+            if *look {
+                buffer.find(4, order, order.prefix(b""), b"", buffer.len(), |_| false);
+            }
+        }
+        if sealed {
+            let contents = buffer.contents(|_| Some(order));
+            prop_assert_eq!(contents.get(&4).map_or(0, |contents| contents.records), written.len() as u64);
+            if let Some(contents) = contents.get(&4) {
+                buffer.sort(4, order, contents);
+            }
+        }
+        let range = Range { low: order.bound(&low), high: Some(order.bound(&high)) };
+        for (limit, count) in marks {
+            for (key, _) in &written {
+                let mut versions = Vec::new();
+                buffer.find(4, order, order.prefix(key), key, limit, |record| { versions.push(record.value[0]); true });
+                let expected: Vec<u8> = written[..count].iter().rev().filter(|(k, _)| k == key).map(|(_, v)| *v).collect();
+                prop_assert_eq!(versions, expected);
+            }
+            for range in [&range, &Range::all()] {
+                let mut expected: Vec<(usize, (Vec<u8>, u8))> = written[..count].iter().cloned().enumerate()
+                    .filter(|(_, (key, _))| range.contains(order.prefix(key), key)).collect();
+                expected.sort_by_key(|(age, (key, _))| (order.prefix(key), key.clone(), usize::MAX - age));
+                let mut forward: Vec<_> = buffer.cursors(4, order, range, Direction::Forward, limit).into_iter().flat_map(walk).collect();
+                forward.sort_by_key(|(key, _)| (order.prefix(key), key.clone()));
+                let mut expected: Vec<(Vec<u8>, u8)> = expected.into_iter().map(|(_, entry)| entry).collect();
+                let by_key = |entries: &mut Vec<(Vec<u8>, u8)>| entries.sort();
+                let (mut a, mut b) = (forward.clone(), expected.clone());
+                by_key(&mut a); by_key(&mut b);
+                prop_assert_eq!(a, b);
+                // Backward: the newest of each run; the newest of all must be among them and first by run.
+                let back = buffer.cursors(4, order, range, Direction::Backward, limit);
+                expected.dedup_by(|later, first| later.0 == first.0);
+                let mut newest: std::collections::BTreeMap<Vec<u8>, u8> = Default::default();
+                for cursor in back {
+                    let walked = walk(cursor);
+                    prop_assert!(walked.windows(2).all(|pair| (order.prefix(&pair[0].0), &pair[0].0) > (order.prefix(&pair[1].0), &pair[1].0)));
+                    for (key, value) in walked { newest.entry(key).or_insert(value); }
+                }
+                prop_assert_eq!(newest.into_iter().collect::<Vec<_>>(), { expected.sort(); expected });
+            }
+        }
+    }
+}

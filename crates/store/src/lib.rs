@@ -1,0 +1,17 @@
+//! What every layout stands on: the log, the manifest, list files with their filters and page search, the
+//! page cache, the write buffer, and the counters of all of them.
+//!
+//! **Invariant:** nothing here knows how lists are organised; that is a layout's business.
+
+pub mod buffer;
+pub mod cache;
+pub mod list;
+pub mod log;
+pub mod manifest;
+pub mod metrics;
+pub mod names;
+
+pub use buffer::{BufferCursor, WriteBuffer};
+pub use cache::PageCache;
+pub use list::{ListCursor, ListFile, ListStore, ListWriter};
+pub use metrics::{Cause, Metrics};

@@ -1,0 +1,299 @@
+//! An immutable list file and point lookups in it: filter, page search, one page.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use forebay_base::checksum::checksum;
+use forebay_base::digest::Digest;
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::record::Shape;
+use forebay_base::wire::Reader;
+use forebay_base::{Bound, Error, Kind, Range, Result};
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::{Access, File};
+
+use super::filter::Filter;
+use super::footer::Footer;
+use super::index::PageIndex;
+use super::page::Page;
+use super::store::{FileMeta, ListStore};
+
+/// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
+/// gone by the end), and opening it may fail: then the error is what every lookup in it answers.
+pub struct ListFile {
+    meta: FileMeta,
+    path: PathBuf,
+    store: ListStore,
+    body: OnceLock<Result<Body>>,
+    retired: AtomicBool,
+}
+
+/// What an open file keeps in memory.
+pub(crate) struct Body {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) footer: Footer,
+    pub(crate) index: PageIndex,
+    filter: Option<Filter>,
+    pub(crate) digest: Digest,
+    store: ListStore,
+}
+
+/// A key to look up, with what is computed from it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Its prefix.
+    pub prefix: u64,
+    /// Its filter hash.
+    pub hash: u64,
+}
+
+impl<'a> Lookup<'a> {
+    /// Prepares a lookup in lists of this order.
+    pub fn new(order: forebay_base::Order, key: &'a [u8]) -> Self {
+        let prefix = order.prefix(key);
+        Self { key, prefix, hash: super::store::filter_hash(order, prefix, key) }
+    }
+}
+
+/// What a lookup found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Put, delete or operand.
+    pub kind: Kind,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+impl ListFile {
+    /// A file that is only named so far.
+    pub fn named(store: &ListStore, meta: FileMeta) -> Arc<Self> {
+        let path = store.path(meta.id);
+        Arc::new(Self { meta, path, store: store.clone(), body: OnceLock::new(), retired: AtomicBool::new(false) })
+    }
+
+    pub(super) fn with_body(store: &ListStore, meta: FileMeta, body: Body) -> Arc<Self> {
+        let file = Self::named(store, meta);
+        let _ = file.body.set(Ok(body));
+        file
+    }
+
+    /// What the manifest keeps of it.
+    pub fn meta(&self) -> FileMeta {
+        self.meta
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    pub(crate) fn store(&self) -> &ListStore {
+        &self.store
+    }
+
+    /// The open file; opened at the first call, with two reads.
+    pub(crate) fn body(&self) -> Result<&Body> {
+        self.body.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
+    }
+
+    fn open(&self) -> Result<Body> {
+        let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
+        let file = self.store.fs.open_read(&self.path, Access::Random)?;
+        let bytes = file.len()?;
+        let block = BLOCK_BYTES as u64;
+        if bytes != self.meta.bytes || bytes < block || bytes % block != 0 {
+            return Err(damaged(bytes, &format!("the file has {bytes} bytes where {} were written", self.meta.bytes)));
+        }
+        let footer_at = bytes - block;
+        let mut last = vec![0; BLOCK_BYTES];
+        self.read(&file, footer_at, &mut last)?;
+        let (footer, digest) =
+            Footer::decode(&last, &self.path, self.meta.id, footer_at, self.store.options.order)?;
+        if digest != self.meta.digest {
+            return Err(damaged(footer_at, "this is not the file that the manifest names"));
+        }
+        let mut meta = vec![0; (footer_at - footer.pages_bytes) as usize];
+        self.read(&file, footer.pages_bytes, &mut meta)?;
+        if checksum(self.meta.id, footer.pages_bytes, &meta) != footer.meta_sum {
+            return Err(damaged(footer.pages_bytes, "the checksum of page search and filter does not match"));
+        }
+        let mut from = Reader::new(&meta);
+        let mut parse = || {
+            let index = PageIndex::decode(&mut from)?;
+            let digest = Digest::decode(&mut from)?;
+            let filter = if from.u8()? == 1 { Some(Filter::decode(&mut from)?) } else { None };
+            Some((index, filter, digest))
+        };
+        let (index, filter, digest) =
+            parse().ok_or_else(|| damaged(footer.pages_bytes, "page search and filter are malformed"))?;
+        Ok(Body::new(&self.store, file, footer, index, filter, digest))
+    }
+
+    fn read(&self, file: &Arc<dyn File>, offset: u64, into: &mut [u8]) -> Result<()> {
+        let got = file.read_at(offset, into)?;
+        if got == into.len() {
+            return Ok(());
+        }
+        Err(Error::corruption(&self.path, offset + got as u64, "the file ends too early"))
+    }
+
+    /// The newest this list has of a key: 0 device reads where the filter denies it, else 1, or 0 from the
+    /// cache.
+    pub fn get(&self, lookup: &Lookup<'_>) -> Result<Option<Found>> {
+        let body = self.body()?;
+        let metrics = &self.store.metrics;
+        if let Some(filter) = &body.filter {
+            metrics.filter_probes.add(1);
+            if !filter.may_contain(lookup.hash) {
+                return Ok(None);
+            }
+            metrics.filter_hits.add(1);
+        }
+        let Some(page_number) = body.index.find(lookup.prefix, lookup.key) else { return Ok(None) };
+        let page = self.page(body, page_number)?;
+        let order = self.store.options.order;
+        let at = page.lower_bound(order, |prefix, key| (prefix, key).cmp(&(lookup.prefix, lookup.key)));
+        if at < page.len() {
+            let record = page.record(at);
+            if record.key == lookup.key {
+                return Ok(Some(Found { kind: record.kind, value: record.value.to_vec() }));
+            }
+        }
+        metrics.filter_false.add(1);
+        Ok(None)
+    }
+
+    fn page(&self, body: &Body, number: usize) -> Result<Arc<Page>> {
+        let id = (self.meta.id, number as u32);
+        if let Some(page) = self.store.cache.get(id) {
+            self.store.metrics.cache_hits.add(1);
+            return Ok(page);
+        }
+        let (offset, bytes) = body.index.extent(number);
+        let mut buffer = vec![0; bytes];
+        self.read(&body.file, offset, &mut buffer)?;
+        self.store.metrics.page_reads.add(1);
+        self.store.metrics.page_read_bytes.add(bytes as u64);
+        let mut page = Page::default();
+        page.read(&buffer, self.meta.id, offset, body.footer.shape)
+            .map_err(|reason| Error::corruption(&self.path, offset, reason))?;
+        let page = Arc::new(page);
+        self.store.cache.insert(id, Arc::clone(&page));
+        Ok(page)
+    }
+
+    /// How many records it has; 0 when it cannot be opened.
+    pub fn records(&self) -> u64 {
+        self.body().map_or(0, |body| body.footer.records)
+    }
+
+    /// The sizes its records have in common.
+    pub fn shape(&self) -> Shape {
+        self.body().map_or(Shape::Variable, |body| body.footer.shape)
+    }
+
+    /// Its sample of keys.
+    pub fn digest(&self) -> &Digest {
+        static NONE: OnceLock<Digest> = OnceLock::new();
+        self.body().map_or_else(|_| NONE.get_or_init(|| Digest::new(0)), |body| &body.digest)
+    }
+
+    /// The page boundary nearest to the middle of what it holds inside `range`, if there is one strictly
+    /// inside.
+    pub fn middle(&self, range: &Range) -> Option<Bound> {
+        let body = self.body().ok()?;
+        let pages = body.index.pages_of(range);
+        if pages.len() < 2 {
+            return None;
+        }
+        let bound = body.index.bound(pages.start + pages.len() / 2);
+        range.can_split_at(&bound).then_some(bound)
+    }
+
+    /// The share of its records inside `range` that lie below `at`, by pages and, inside one, by the
+    /// prefix's place. 0.0 and 1.0 are certain.
+    pub fn share_below(&self, range: &Range, at: &Bound) -> f64 {
+        let Ok(body) = self.body() else { return 0.5 };
+        let index = &body.index;
+        if at.prefix <= index.first_prefix() && at.key.is_empty() {
+            return 0.0;
+        }
+        if at.prefix > index.last_prefix() {
+            return 1.0;
+        }
+        let uniform = self.store.options.order.is_uniform();
+        let place = |bound: &Bound| {
+            let Some(page) = index.find(bound.prefix, &bound.key) else { return 0.0 };
+            let first = index.bound(page);
+            let next = if page + 1 < index.pages() { index.bound(page + 1).prefix } else { index.last_prefix() };
+            let inside = match uniform {
+                true if next > first.prefix => {
+                    (bound.prefix - first.prefix.min(bound.prefix)) as f64 / (next - first.prefix) as f64
+                }
+                _ if first == *bound => 0.0,
+                _ => 0.5,
+            };
+            page as f64 + inside.min(1.0)
+        };
+        let low = place(&range.low);
+        let high = range.high.as_ref().map_or(index.pages() as f64, place);
+        if high <= low {
+            return 0.5;
+        }
+        ((place(at) - low) / (high - low)).clamp(0.001, 0.999)
+    }
+
+    /// Marks the file as unneeded: it is removed once nobody reads it any more. Call only after the edit
+    /// that drops it is durable.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+}
+
+impl Body {
+    pub(crate) fn new(
+        store: &ListStore,
+        file: Arc<dyn File>,
+        footer: Footer,
+        index: PageIndex,
+        filter: Option<Filter>,
+        digest: Digest,
+    ) -> Self {
+        let metrics = &store.metrics;
+        // A filter that does not fit is left on disk: lookups then read a page of this list each time.
+        let filter = filter.filter(|filter| {
+            metrics.filter_memory_bytes.get() + filter.memory_bytes() as u64 <= store.filter_memory_bytes_max
+        });
+        metrics.filter_memory_bytes.add(filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
+        metrics.index_memory_bytes.add((index.memory_bytes() + digest.memory_bytes()) as u64);
+        Self { file, footer, index, filter, digest, store: store.clone() }
+    }
+
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let metrics = &self.store.metrics;
+        metrics.filter_memory_bytes.subtract(self.filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
+        metrics.index_memory_bytes.subtract((self.index.memory_bytes() + self.digest.memory_bytes()) as u64);
+    }
+}
+
+impl Drop for ListFile {
+    fn drop(&mut self) {
+        if self.retired.load(Ordering::Acquire) {
+            self.store.trash.add(self.path.clone());
+        }
+    }
+}
+
+impl std::fmt::Debug for ListFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ListFile({})", self.meta.id)
+    }
+}

@@ -1,0 +1,92 @@
+//! The last block of a list file: what it holds and where. See `docs/format/list_file.md`.
+
+use std::path::Path;
+
+use forebay_base::checksum::checksum;
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::record::Shape;
+use forebay_base::wire::{Reader, u32_at};
+use forebay_base::{Error, Order, Result};
+
+const MAGIC: &[u8; 8] = b"FBLIST\r\n";
+/// The newest version of the list format.
+pub(crate) const VERSION: u32 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) records: u64,
+    /// Where the pages end and the page search, filter and digest begin.
+    pub(crate) pages_bytes: u64,
+    /// How long those are, without padding.
+    pub(crate) meta_bytes: u64,
+    /// Their checksum, padding included.
+    pub(crate) meta_sum: u32,
+    /// The checksum of all pages' checksums.
+    pub(crate) pages_sum: u32,
+    pub(crate) is_lexical: bool,
+    pub(crate) shape: Shape,
+}
+
+impl Footer {
+    pub(crate) fn encode(&self, file_id: u64, offset: u64) -> [u8; BLOCK_BYTES] {
+        let (shape, key_bytes, value_bytes) = match self.shape {
+            Shape::Fixed { key_bytes, value_bytes } => (0, key_bytes, value_bytes),
+            _ => (1, 0, 0),
+        };
+        let mut fields = Vec::with_capacity(BLOCK_BYTES);
+        fields.extend_from_slice(&[0; 4]);
+        fields.extend_from_slice(MAGIC);
+        fields.extend_from_slice(&VERSION.to_le_bytes());
+        fields.extend_from_slice(&file_id.to_le_bytes());
+        for word in [self.records, self.pages_bytes, self.meta_bytes] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in [self.meta_sum, self.pages_sum, self.is_lexical as u32, shape, key_bytes, value_bytes] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        let mut block = [0; BLOCK_BYTES];
+        block[..fields.len()].copy_from_slice(&fields);
+        let sum = checksum(file_id, offset, &block[4..]);
+        block[..4].copy_from_slice(&sum.to_le_bytes());
+        block
+    }
+
+    /// The footer and its own checksum, which serves as the digest of the whole file.
+    pub(crate) fn decode(block: &[u8], path: &Path, file_id: u64, offset: u64, order: Order) -> Result<(Self, u32)> {
+        let damaged = |reason: &str| Error::corruption(path, offset, reason);
+        let sum = u32_at(block, 0);
+        if checksum(file_id, offset, &block[4..]) != sum {
+            return Err(damaged("the footer's checksum does not match"));
+        }
+        Self::fields(&block[4..], path, file_id, order).and_then(|fields| match fields {
+            Some(footer) if footer.pages_bytes + footer.meta_bytes <= offset => Ok((footer, sum)),
+            _ => Err(damaged("the footer's fields do not fit the file")),
+        })
+    }
+
+    fn fields(block: &[u8], path: &Path, file_id: u64, order: Order) -> Result<Option<Self>> {
+        let mut from = Reader::new(block);
+        let mut parse = || {
+            let magic = from.array::<8>()? == *MAGIC;
+            let version = from.u32()?;
+            let id = from.u64()?;
+            let (records, pages_bytes, meta_bytes) = (from.u64()?, from.u64()?, from.u64()?);
+            let (meta_sum, pages_sum, is_lexical) = (from.u32()?, from.u32()?, from.u32()? == 1);
+            let shape = match (from.u32()?, from.u32()?, from.u32()?) {
+                (0, key_bytes, value_bytes) => Shape::Fixed { key_bytes, value_bytes },
+                _ => Shape::Variable,
+            };
+            let footer = Self { records, pages_bytes, meta_bytes, meta_sum, pages_sum, is_lexical, shape };
+            let fits = magic && id == file_id && is_lexical == order.is_lexical();
+            let no_overflow = pages_bytes.checked_add(meta_bytes).is_some();
+            Some((version, (fits && no_overflow).then_some(footer)))
+        };
+        match parse() {
+            Some((version, _)) if version > VERSION => {
+                Err(Error::NewerFormat { file: path.to_path_buf(), version, known: VERSION })
+            }
+            Some((_, footer)) => Ok(footer),
+            None => Ok(None),
+        }
+    }
+}

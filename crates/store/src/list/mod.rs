@@ -1,0 +1,25 @@
+//! List files: immutable, sorted, paged, with a filter, a page search and a digest.
+//!
+//! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
+//! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
+//! [`ListCursor`] (cursor.rs) walks a range for merges and scans.
+
+mod cursor;
+mod file;
+mod filter;
+mod footer;
+mod index;
+mod page;
+mod store;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub use cursor::{ListCursor, Reading};
+pub use file::{Found, ListFile, Lookup};
+pub use filter::Filter;
+pub(crate) use page::Page;
+pub use store::{FileMeta, ListOptions, ListStore, Trash};
+pub use verify::ListReport;
+pub use writer::ListWriter;

@@ -1,0 +1,157 @@
+//! One page of a list: a header of 16 bytes, records, zeros up to the page's length.
+//!
+//! `u32 checksum | u32 stored_bytes | u32 raw_bytes | u16 records | u8 kind | u8 codec | payload | zeros`
+//!
+//! The checksum covers all behind it and is seeded with the file's id and the page's offset. A *fixed* page
+//! (kind 0) has keys and values of the list's common sizes side by side; a *variable* page (kind 1) has
+//! encoded records. See `docs/format/list_file.md`.
+
+use std::cmp::Ordering;
+
+use forebay_base::checksum::checksum;
+use forebay_base::codec::Codec;
+use forebay_base::record::Shape;
+use forebay_base::wire::u32_at;
+use forebay_base::{Order, Record};
+
+/// Bytes before the payload.
+pub(crate) const HEADER_BYTES: usize = 16;
+
+const KIND_FIXED: u8 = 0;
+const KIND_VARIABLE: u8 = 1;
+
+/// Wraps a payload: appends the whole page, `align` bytes long or a multiple of it, to `out`.
+pub(crate) fn seal(
+    out: &mut Vec<u8>,
+    file_id: u64,
+    offset: u64,
+    raw: &[u8],
+    records: u16,
+    shape: Shape,
+    codec: Codec,
+    align: usize,
+) {
+    let start = out.len();
+    out.resize(start + HEADER_BYTES, 0);
+    let used = codec.compress(raw, out);
+    let stored_bytes = out.len() - start - HEADER_BYTES;
+    out.resize(start + (HEADER_BYTES + stored_bytes).next_multiple_of(align), 0);
+    let page = &mut out[start..];
+    page[4..8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
+    page[8..12].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+    page[12..14].copy_from_slice(&records.to_le_bytes());
+    page[14] = if matches!(shape, Shape::Fixed { .. }) { KIND_FIXED } else { KIND_VARIABLE };
+    page[15] = used as u8;
+    let sum = checksum(file_id, offset, &page[4..]);
+    page[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// A page's records, checked and decompressed, with the place of each.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    raw: Vec<u8>,
+    /// Where each record of a variable page starts.
+    starts: Vec<u32>,
+    records: usize,
+    fixed: Option<(usize, usize)>,
+}
+
+impl Page {
+    /// Checks and takes in the page whose bytes these are. `Err` says what is wrong with them.
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        file_id: u64,
+        offset: u64,
+        shape: Shape,
+    ) -> Result<(), &'static str> {
+        if bytes.len() < HEADER_BYTES {
+            return Err("the page is cut short");
+        }
+        if checksum(file_id, offset, &bytes[4..]) != u32_at(bytes, 0) {
+            return Err("the page's checksum does not match");
+        }
+        let (stored_bytes, raw_bytes) = (u32_at(bytes, 4) as usize, u32_at(bytes, 8) as usize);
+        let stored = bytes.get(HEADER_BYTES..HEADER_BYTES + stored_bytes).ok_or("the page is too short")?;
+        match Codec::from_byte(bytes[15]) {
+            Some(Codec::None) if stored_bytes == raw_bytes => {
+                self.raw.clear();
+                self.raw.extend_from_slice(stored);
+            }
+            Some(codec) => self.raw = codec.decompress(stored, raw_bytes).ok_or("the page does not decompress")?,
+            None => return Err("the page has an unknown codec"),
+        }
+        self.records = u16::from_le_bytes([bytes[12], bytes[13]]) as usize;
+        self.starts.clear();
+        self.fixed = match (bytes[14], shape) {
+            (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => Some((key_bytes as usize, value_bytes as usize)),
+            (KIND_VARIABLE, _) => None,
+            _ => return Err("the page's kind is not its list's"),
+        };
+        self.index_records()
+    }
+
+    fn index_records(&mut self) -> Result<(), &'static str> {
+        if let Some((key_bytes, value_bytes)) = self.fixed {
+            let agrees = self.raw.len() == self.records * (key_bytes + value_bytes);
+            return if agrees { Ok(()) } else { Err("the page's records do not fill it") };
+        }
+        let mut at = 0;
+        while at < self.raw.len() {
+            let (_, used) = Record::decode(&self.raw[at..]).ok_or("the page holds a malformed record")?;
+            self.starts.push(at as u32);
+            at += used;
+        }
+        if self.starts.len() == self.records { Ok(()) } else { Err("the page's record count is wrong") }
+    }
+
+    /// How many records it has.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.records
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.raw.capacity() + 4 * self.starts.capacity() + size_of::<Self>()
+    }
+
+    /// The record at `index`, below [`len`](Self::len).
+    #[inline]
+    pub(crate) fn record(&self, index: usize) -> Record<'_> {
+        match self.fixed {
+            Some((key_bytes, value_bytes)) => {
+                let at = index * (key_bytes + value_bytes);
+                let (key, value) = self.raw[at..at + key_bytes + value_bytes].split_at(key_bytes);
+                Record::put(key, value)
+            }
+            // Decoded once already, in `index_records`.
+            None => Record::decode(&self.raw[self.starts[index] as usize..])
+                .map_or(Record::delete(&[]), |(record, _)| record),
+        }
+    }
+
+    /// The prefix of the record at `index`, which for fixed keys of eight bytes is a load and a mix.
+    #[inline]
+    pub(crate) fn prefix(&self, index: usize, order: Order) -> u64 {
+        order.prefix(self.record(index).key)
+    }
+
+    /// The first record for which `place` does not say `Less`: a binary search.
+    pub(crate) fn lower_bound(&self, order: Order, place: impl Fn(u64, &[u8]) -> Ordering) -> usize {
+        let (mut low, mut high) = (0, self.records);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let record = self.record(middle);
+            if place(order.prefix(record.key), record.key).is_lt() { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Reads the header's own fields without trusting them: for reports on damaged pages.
+pub(crate) fn checksum_of(page: &[u8]) -> u32 {
+    u32_at(page, 0)
+}
+
+const _: () = assert!(HEADER_BYTES == 16, "the header's layout is part of the format");

@@ -1,0 +1,103 @@
+//! Where lists are made and found: one directory, one supply of ids, one cache, one set of options.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::codec::Codec;
+use forebay_base::{Order, Result};
+use forebay_env::FileSystem;
+use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cache::PageCache;
+use crate::metrics::Metrics;
+use crate::names;
+
+/// What the manifest keeps of a list file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMeta {
+    /// Its id, which names it.
+    pub id: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// The checksum of its footer, which holds the checksums of all the rest.
+    pub digest: u32,
+}
+
+/// How a table's lists are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ListOptions {
+    /// Sorts records and chooses filter blocks.
+    pub order: Order,
+    /// Filter memory; 0 for no filter.
+    pub filter_bits_per_key: u32,
+    /// Page compression.
+    pub codec: Codec,
+}
+
+/// Files that nothing refers to any more, waiting to be removed by background work.
+#[derive(Debug, Default)]
+pub struct Trash(Mutex<Vec<PathBuf>>);
+
+impl Trash {
+    pub(crate) fn add(&self, path: PathBuf) {
+        self.0.lock().push(path);
+    }
+
+    /// Takes all that is waiting.
+    pub fn take(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// What it takes to make and read the lists of one table. Cheap to clone.
+#[derive(Clone)]
+pub struct ListStore {
+    /// The files.
+    pub fs: Arc<dyn FileSystem>,
+    /// The database's directory.
+    pub dir: PathBuf,
+    /// The next file id of the database.
+    pub next_id: Arc<AtomicU64>,
+    /// Pages in memory.
+    pub cache: Arc<PageCache>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Retired files.
+    pub trash: Arc<Trash>,
+    /// How this table's lists are made.
+    pub options: ListOptions,
+    /// Filters are kept out of memory while they would take more than this.
+    pub filter_memory_bytes_max: u64,
+}
+
+impl ListStore {
+    /// A fresh file id.
+    pub fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn path(&self, id: u64) -> PathBuf {
+        names::list(&self.dir, id)
+    }
+
+    /// The hash by which the filter knows a key.
+    #[inline]
+    pub(crate) fn filter_hash(&self, prefix: u64, key: &[u8]) -> u64 {
+        filter_hash(self.options.order, prefix, key)
+    }
+
+    /// Removes a file that was never finished.
+    pub(crate) fn discard(&self, path: &std::path::Path) -> Result<()> {
+        self.fs.remove(path)
+    }
+}
+
+/// The hash by which filters and digests know a key: the prefix itself where that is a hash.
+#[inline]
+pub(crate) fn filter_hash(order: Order, prefix: u64, key: &[u8]) -> u64 {
+    match order {
+        Order::Hashed { .. } => prefix,
+        _ => forebay_base::hash::key_hash(key, 0),
+    }
+}

@@ -1,0 +1,162 @@
+//! A list against the sorted records it was made of.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::codec::Codec;
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::record::Shape;
+use forebay_base::{Kind, Order, Range, Record};
+use forebay_env::fs::MemoryFs;
+use proptest::prelude::*;
+
+use super::{FileMeta, ListCursor, ListFile, ListOptions, ListStore, ListWriter, Lookup, Reading};
+use crate::cache::PageCache;
+use crate::metrics::Cause;
+
+type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
+
+fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
+    ListStore {
+        fs,
+        dir: Path::new("/db").into(),
+        next_id: Arc::default(),
+        cache: Arc::new(PageCache::new(1 << 20)),
+        metrics: Arc::default(),
+        trash: Arc::default(),
+        options: ListOptions { order, filter_bits_per_key: 12, codec },
+        filter_memory_bytes_max: u64::MAX,
+    }
+}
+
+fn write(store: &ListStore, model: &Model) -> Option<Arc<ListFile>> {
+    let record = |(key, (kind, value)): (&'_ (u64, Vec<u8>), &'_ (Kind, Vec<u8>))| (key.0, *kind, key.1.clone(), value.clone());
+    let records: Vec<_> = model.iter().map(record).collect();
+    let shape = records.iter().fold(Shape::Unknown, |shape, (_, kind, key, value)| {
+        shape.join(Shape::of(&Record { kind: *kind, key, value }))
+    });
+    let mut writer = ListWriter::new(store, &Range::all(), records.len() as u64 + 7, shape, Cause::Merge).unwrap();
+    for (prefix, kind, key, value) in &records {
+        writer.push(*prefix, &Record { kind: *kind, key, value }).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn walk(list: &Arc<ListFile>, range: &Range, direction: Direction, reading: Reading) -> Vec<(u64, Vec<u8>)> {
+    let mut cursor = ListCursor::new(list, range, direction, reading).unwrap();
+    let mut seen = Vec::new();
+    while let Some(prefix) = cursor.prefix() {
+        seen.push((prefix, cursor.record().key.to_vec()));
+        cursor.advance().unwrap();
+    }
+    seen
+}
+
+fn check(order: Order, codec: Codec, keys: &[(Vec<u8>, Kind, Vec<u8>)], low: &[u8], high: &[u8]) {
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let store = store(Arc::clone(&fs), order, codec);
+    let model: Model =
+        keys.iter().map(|(key, kind, value)| ((order.prefix(key), key.clone()), (*kind, value.clone()))).collect();
+    let Some(made) = write(&store, &model) else {
+        assert!(model.is_empty());
+        return;
+    };
+    let reopened = ListFile::named(&store, made.meta());
+    for list in [made, reopened] {
+        assert_eq!(list.verify().unwrap().records, model.len() as u64);
+        for ((_, key), (kind, value)) in &model {
+            let found = list.get(&Lookup::new(order, key)).unwrap().expect("a key that was written");
+            assert_eq!((found.kind, &found.value), (*kind, value));
+        }
+        let absent = [b"absent".to_vec(), low.to_vec(), vec![0xff; 9]];
+        for key in absent.iter().filter(|key| !model.contains_key(&(order.prefix(key), (*key).clone()))) {
+            assert_eq!(list.get(&Lookup::new(order, key)).unwrap(), None);
+        }
+        let (low, high) = (order.bound(low), order.bound(high));
+        for range in [Range::all(), Range { low: low.clone(), high: None }, Range { low, high: Some(high) }] {
+            let mut expected: Vec<_> =
+                model.keys().filter(|(prefix, key)| range.contains(*prefix, key)).cloned().collect();
+            let job = Reading::Job { cause: Cause::Merge, chunk_bytes: 1 << 14 };
+            assert_eq!(walk(&list, &range, Direction::Forward, job), expected);
+            if let Some(middle) = list.middle(&range) {
+                assert!(range.can_split_at(&middle));
+            }
+            expected.reverse();
+            assert_eq!(walk(&list, &range, Direction::Backward, Reading::Scan), expected);
+        }
+    }
+}
+
+fn fs_dir(fs: &Arc<MemoryFs>) {
+    use forebay_env::FileSystem;
+    fs.create_dir_all(Path::new("/db")).unwrap();
+}
+
+fn orders() -> impl Strategy<Value = Order> {
+    prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 9 }), Just(Order::Colliding { bits: 2 })]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn variable_records_come_back(
+        order in orders(),
+        lz4: bool,
+        keys in prop::collection::vec((prop::collection::vec(0..4u8, 0..14), 0..3u8, 0..900usize), 0..120),
+        low in prop::collection::vec(0..4u8, 0..14),
+        high in prop::collection::vec(0..4u8, 0..14),
+    ) {
+        let records: Vec<_> = keys
+            .into_iter()
+            .map(|(key, kind, bytes)| match kind {
+                0 => (key, Kind::Delete, vec![]),
+                kind => (key, Kind::Put, vec![kind; bytes]),
+            })
+            .collect();
+        check(order, if lz4 { Codec::Lz4 } else { Codec::None }, &records, &low, &high);
+    }
+
+    #[test]
+    fn fixed_records_come_back(order in orders(), lz4: bool, seed: u64, count in 1..3000u64, low: [u8; 8], high: [u8; 8]) {
+        let key = |i: u64| forebay_base::hash::mix(seed ^ i).to_le_bytes().to_vec();
+        let records: Vec<_> = (0..count).map(|i| (key(i), Kind::Put, i.to_le_bytes().to_vec())).collect();
+        check(order, if lz4 { Codec::Lz4 } else { Codec::None }, &records, &low, &high);
+    }
+}
+
+#[test]
+fn records_longer_than_a_page_and_a_chunk_come_back() {
+    let sizes = [0, 4080, 4081, 5000, 70_000, 3 << 20, 1];
+    let records: Vec<_> = sizes.iter().map(|&bytes| (vec![bytes as u8; 40], Kind::Put, vec![5; bytes])).collect();
+    for order in [Order::Lexical, Order::Hashed { seed: 1 }] {
+        for codec in [Codec::None, Codec::Lz4] {
+            check(order, codec, &records, &[0; 3], &[200; 50]);
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_noticed_and_named() {
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let order = Order::Hashed { seed: 4 };
+    let store = store(Arc::clone(&fs), order, Codec::None);
+    let key = |i: u64| ((order.prefix(&i.to_le_bytes())), i.to_le_bytes().to_vec());
+    let model: Model = (0..600).map(|i| (key(i), (Kind::Put, vec![1; 8]))).collect();
+    let meta: FileMeta = write(&store, &model).unwrap().meta();
+    let path = store.path(meta.id);
+    let intact = fs.snapshot_files()[&path].clone();
+    for at in 0..intact.len() {
+        let mut damaged = intact.clone();
+        damaged[at] ^= 0xff;
+        fs.replace_file(&path, damaged);
+        let error = ListFile::named(&store, meta).verify().expect_err("a flipped byte");
+        assert!(error.is_corruption() || matches!(error, forebay_base::Error::NewerFormat { .. }), "{at}: {error}");
+        assert!(error.to_string().contains(".list"), "{error}");
+    }
+    fs.replace_file(&path, intact[..intact.len() - 4096].to_vec());
+    assert!(ListFile::named(&store, meta).verify().is_err(), "a shortened file");
+}

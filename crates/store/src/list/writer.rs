@@ -1,0 +1,239 @@
+//! Writing a list: pages go out front to back in chunks of 1 MiB, then page search, filter and digest, then
+//! the footer, then one sync. A writer that is dropped unfinished removes its file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::checksum::{append, checksum};
+use forebay_base::codec::Codec;
+use forebay_base::digest::Digest;
+use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
+use forebay_base::record::Shape;
+use forebay_base::{Bound, Range, Record, Result};
+use forebay_env::{Access, AlignedBuf, File};
+
+use super::file::{Body, ListFile};
+use super::filter::Filter;
+use super::footer::Footer;
+use super::index::{OFFSET_UNIT_BYTES, PageIndex};
+use super::page;
+use super::store::{FileMeta, ListStore};
+use crate::metrics::Cause;
+
+/// A compressed page holds about this much before compression.
+const RAW_BYTES_COMPRESSED: usize = 16 << 10;
+/// And a page never more records than its count can tell.
+const RECORDS_MAX: u16 = u16::MAX;
+
+/// Makes one list file of records pushed in order.
+pub struct ListWriter {
+    store: ListStore,
+    cause: Cause,
+    id: u64,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    /// Whole pages not yet written.
+    chunk: AlignedBuf,
+    chunk_bytes: usize,
+    written_bytes: u64,
+    shape: Shape,
+    raw: Vec<u8>,
+    raw_bytes_max: usize,
+    raw_records: u16,
+    raw_first: Bound,
+    sealed: Vec<u8>,
+    last_prefix: u64,
+    last_key: Vec<u8>,
+    records: u64,
+    pages_sum: u32,
+    index: PageIndex,
+    filter: Option<Filter>,
+    digest: Digest,
+    finished: bool,
+}
+
+impl ListWriter {
+    /// Starts a list of up to `records` records inside `range`, all of the given shape.
+    pub fn new(store: &ListStore, range: &Range, records: u64, shape: Shape, cause: Cause) -> Result<Self> {
+        let id = store.new_id();
+        let path = store.path(id);
+        let file = store.fs.create(&path, Access::Direct)?;
+        let options = store.options;
+        let (low, high) = match options.order.is_uniform() {
+            true => (range.low.prefix, range.high.as_ref().map_or(u64::MAX, |high| high.prefix)),
+            false => (0, u64::MAX),
+        };
+        let filter = (options.filter_bits_per_key > 0)
+            .then(|| Filter::new(records, options.filter_bits_per_key, low, high));
+        let raw_bytes_max =
+            if options.codec == Codec::None { BLOCK_BYTES - page::HEADER_BYTES } else { RAW_BYTES_COMPRESSED };
+        Ok(Self {
+            store: store.clone(),
+            cause,
+            id,
+            path,
+            file,
+            chunk: AlignedBuf::zeroed(STEP_BYTES),
+            chunk_bytes: 0,
+            written_bytes: 0,
+            shape: if matches!(shape, Shape::Fixed { .. }) { shape } else { Shape::Variable },
+            raw: Vec::with_capacity(raw_bytes_max),
+            raw_bytes_max,
+            raw_records: 0,
+            raw_first: Bound::default(),
+            sealed: Vec::new(),
+            last_prefix: 0,
+            last_key: Vec::new(),
+            records: 0,
+            pages_sum: 0,
+            index: PageIndex::new(BLOCK_BYTES as u64),
+            filter,
+            digest: Digest::new(records),
+            finished: false,
+        })
+    }
+
+    /// Adds the next record; the caller keeps the order and pushes a key once.
+    #[inline]
+    pub fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
+        let is_fixed = matches!(self.shape, Shape::Fixed { .. });
+        debug_assert!(!is_fixed || Shape::of(record) == self.shape);
+        debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));
+        let bytes = if is_fixed { record.key.len() + record.value.len() } else { record.encoded_bytes() };
+        if self.raw_records > 0
+            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == RECORDS_MAX)
+        {
+            self.seal_page()?;
+        }
+        if self.raw_records == 0 {
+            self.raw_first = if self.records > 0 && prefix == self.last_prefix {
+                self.store.options.order.separator(&self.last_key, record.key)
+            } else {
+                Bound::at_prefix(prefix)
+            };
+        }
+        if is_fixed {
+            self.raw.extend_from_slice(record.key);
+            self.raw.extend_from_slice(record.value);
+        } else {
+            record.encode(&mut self.raw);
+        }
+        let hash = self.store.filter_hash(prefix, record.key);
+        if let Some(filter) = &mut self.filter {
+            filter.add(hash);
+        }
+        self.digest.add(prefix, hash);
+        self.raw_records += 1;
+        self.records += 1;
+        self.last_prefix = prefix;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(record.key);
+        Ok(())
+    }
+
+    /// Bytes of pages so far, the open one included.
+    pub fn bytes(&self) -> u64 {
+        self.pages_bytes() + self.raw.len() as u64
+    }
+
+    fn pages_bytes(&self) -> u64 {
+        self.written_bytes + self.chunk_bytes as u64
+    }
+
+    fn seal_page(&mut self) -> Result<()> {
+        let offset = self.pages_bytes();
+        let codec = self.store.options.codec;
+        let align = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
+        self.sealed.clear();
+        page::seal(&mut self.sealed, self.id, offset, &self.raw, self.raw_records, self.shape, codec, align);
+        self.pages_sum = append(self.pages_sum, &page::checksum_of(&self.sealed).to_le_bytes());
+        self.index.push(&self.raw_first, offset, self.sealed.len() as u64);
+        self.raw.clear();
+        self.raw_records = 0;
+        let sealed = std::mem::take(&mut self.sealed);
+        self.emit(&sealed)?;
+        self.sealed = sealed;
+        Ok(())
+    }
+
+    /// Appends bytes to the file through the chunk, so that writes are long and aligned.
+    fn emit(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = self.chunk.len() - self.chunk_bytes;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.chunk[self.chunk_bytes..self.chunk_bytes + now.len()].copy_from_slice(now);
+            self.chunk_bytes += now.len();
+            bytes = later;
+            if self.chunk_bytes == self.chunk.len() {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write_at(self.written_bytes, &self.chunk[..self.chunk_bytes])?;
+        self.store.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
+        self.written_bytes += self.chunk_bytes as u64;
+        self.chunk_bytes = 0;
+        Ok(())
+    }
+
+    /// Completes the file and makes its bytes durable; its name is durable only after a sync of the
+    /// directory. `None`, and no file, when nothing was pushed.
+    pub fn finish(mut self) -> Result<Option<Arc<ListFile>>> {
+        if self.records == 0 {
+            return Ok(None);
+        }
+        self.seal_page()?;
+        self.index.finish(self.last_prefix);
+        if let Some(filter) = &mut self.filter {
+            filter.fold_for(self.records, self.store.options.filter_bits_per_key);
+        }
+        let pages_bytes = self.pages_bytes();
+        let mut meta = Vec::new();
+        self.index.encode(&mut meta);
+        self.digest.encode(&mut meta);
+        meta.push(self.filter.is_some() as u8);
+        if let Some(filter) = &self.filter {
+            filter.encode(&mut meta);
+        }
+        let meta_bytes = meta.len() as u64;
+        let footer_at = (pages_bytes + meta_bytes).next_multiple_of(BLOCK_BYTES as u64);
+        meta.resize((footer_at - pages_bytes) as usize, 0);
+        let footer = Footer {
+            records: self.records,
+            pages_bytes,
+            meta_bytes,
+            meta_sum: checksum(self.id, pages_bytes, &meta),
+            pages_sum: self.pages_sum,
+            is_lexical: self.store.options.order.is_lexical(),
+            shape: self.shape,
+        };
+        let block = footer.encode(self.id, footer_at);
+        self.emit(&meta)?;
+        self.emit(&block)?;
+        self.flush()?;
+        self.file.sync()?;
+        let meta = FileMeta {
+            id: self.id,
+            bytes: footer_at + BLOCK_BYTES as u64,
+            digest: forebay_base::wire::u32_at(&block, 0),
+        };
+        let file = self.store.fs.open_read(&self.path, Access::Random)?;
+        let index = std::mem::take(&mut self.index);
+        let digest = std::mem::replace(&mut self.digest, Digest::new(0));
+        let body = Body::new(&self.store, file, footer, index, self.filter.take(), digest);
+        self.finished = true;
+        Ok(Some(ListFile::with_body(&self.store, meta, body)))
+    }
+}
+
+impl Drop for ListWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing refers to the file yet; what cannot be removed now is removed at the next open.
+            let _ = self.store.discard(&self.path);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A frame: 32 bytes of header, a payload, zeros up to a multiple of eight.
+//!
+//! `u32 header_sum | u32 payload_sum | u32 payload_bytes | u32 records | u64 sequence | u64 watermark`
+//!
+//! `sequence` numbers the frame's first record; `watermark` is the highest sequence that was known durable
+//! when the frame was made. The header's checksum is seeded with the segment's id and the frame's offset, so
+//! that what a recycled file still holds of its last life is not taken for a frame.
+
+use forebay_base::checksum::{checksum, plain};
+use forebay_base::wire::{u32_at, u64_at};
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 32;
+const ALIGN_BYTES: usize = 8;
+
+/// A frame's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Checksum of the payload.
+    pub payload_sum: u32,
+    /// Length of the payload.
+    pub payload_bytes: u32,
+    /// Records in it.
+    pub records: u32,
+    /// Number of the first.
+    pub sequence: u64,
+    /// Highest number known durable.
+    pub watermark: u64,
+}
+
+/// What a frame with so long a payload takes.
+pub fn frame_bytes(payload_bytes: usize) -> usize {
+    (HEADER_BYTES + payload_bytes).next_multiple_of(ALIGN_BYTES)
+}
+
+impl Header {
+    /// The header's bytes for this place.
+    pub fn encode(&self, segment: u64, offset: usize) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[4..8].copy_from_slice(&self.payload_sum.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.records.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.watermark.to_le_bytes());
+        let sum = checksum(segment, offset as u64, &bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The header at `offset` of the segment, if one stands there.
+    pub fn decode(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<Self> {
+        let bytes = segment_bytes.get(offset..offset + HEADER_BYTES)?;
+        (checksum(segment, offset as u64, &bytes[4..]) == u32_at(bytes, 0)).then(|| Self::fields(bytes))
+    }
+
+    fn fields(bytes: &[u8]) -> Self {
+        Self {
+            payload_sum: u32_at(bytes, 4),
+            payload_bytes: u32_at(bytes, 8),
+            records: u32_at(bytes, 12),
+            sequence: u64_at(bytes, 16),
+            watermark: u64_at(bytes, 24),
+        }
+    }
+
+    /// Where the frame that begins at `offset` ends.
+    pub fn end(&self, offset: usize) -> usize {
+        offset + frame_bytes(self.payload_bytes as usize)
+    }
+}
+
+/// A whole, checked frame: its header and payload. Padding must be zeros.
+pub fn read(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<(Header, &[u8])> {
+    let header = Header::decode(segment_bytes, segment, offset)?;
+    let body = segment_bytes.get(offset + HEADER_BYTES..header.end(offset))?;
+    let (payload, padding) = body.split_at(header.payload_bytes as usize);
+    (plain(payload) == header.payload_sum && padding.iter().all(|&byte| byte == 0)).then_some((header, payload))
+}
+
+/// Walks the frames of memory that is known to be sound: yields where each payload starts, and the payload.
+pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = from;
+    std::iter::from_fn(move || {
+        let header = Header::fields(arena.get(at..at + HEADER_BYTES)?);
+        let start = at + HEADER_BYTES;
+        let payload = arena.get(start..start + header.payload_bytes as usize)?;
+        at = header.end(at);
+        Some((start, payload))
+    })
+}

@@ -1,0 +1,12 @@
+//! The log: what was accepted and is not in lists yet. See `docs/format/log.md`.
+//!
+//! A segment file is the byte-for-byte image of one write buffer's arena: a batch is framed once
+//! ([`frame`]), appended to the arena, and those same bytes go to the file ([`writer`]). After a crash the
+//! segments are read back ([`recover`]).
+
+pub mod batch;
+pub mod frame;
+pub mod recover;
+mod writer;
+
+pub use writer::{Durability, Log, Position, Rotation};

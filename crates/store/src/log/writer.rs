@@ -1,0 +1,318 @@
+//! Appending to the log. A commit has two halves:
+//!
+//! 1. [`Log::append`] frames the batch into the arena, under the lock: from here on it is visible.
+//! 2. [`Log::settle`] makes it as durable as was asked. Whoever comes first writes for all who wait (group
+//!    commit); an error while writing can be retried, because the arena still has the bytes; an error while
+//!    syncing poisons the log, because the kernel may have dropped what it could not write.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::{Condvar, Mutex, MutexGuard};
+use forebay_env::{Access, Appender, File, FileSystem};
+
+use super::batch::Payload;
+use super::frame::{HEADER_BYTES, Header, frame_bytes};
+use crate::buffer::{ArenaPool, WriteBuffer};
+use crate::metrics::Metrics;
+use crate::names;
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Durability {
+    /// Nothing until the next background sync: the write is only in this process's memory.
+    Memory,
+    /// A crash of the process. A background sync bounds what a power loss can take.
+    #[default]
+    Os,
+    /// A power loss.
+    Disk,
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "memory" => Ok(Self::Memory),
+            "os" => Ok(Self::Os),
+            "disk" => Ok(Self::Disk),
+            _ => Err(Error::invalid(format!("durability `{text}` is unknown; use memory, os or disk"))),
+        }
+    }
+}
+
+/// Where a batch stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    segment: u64,
+    end: usize,
+    /// The number of the batch's last record.
+    pub sequence: u64,
+}
+
+/// An empty segment and the buffer that mirrors it.
+pub struct Rotation {
+    buffer: Arc<WriteBuffer>,
+    appender: Appender,
+    file: Arc<dyn File>,
+}
+
+impl Rotation {
+    /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name durable. A retired
+    /// segment, if given, is renamed rather than a new file allocated.
+    pub fn prepare(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        id: u64,
+        pool: &Arc<ArenaPool>,
+        bytes_min: usize,
+        retired: Option<u64>,
+    ) -> Result<Self> {
+        let (arena, appender) = pool.take(bytes_min);
+        let path = names::log(dir, id);
+        let file = match retired {
+            Some(old) => {
+                fs.rename(&names::log(dir, old), &path)?;
+                fs.open(&path, Access::Buffered)?
+            }
+            None => fs.create(&path, Access::Buffered)?,
+        };
+        file.reserve(arena.capacity() as u64)?;
+        fs.sync_dir(dir)?;
+        Ok(Self { buffer: Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool)))), appender, file })
+    }
+
+    /// The buffer that will be active.
+    pub fn buffer(&self) -> &Arc<WriteBuffer> {
+        &self.buffer
+    }
+}
+
+struct Inner {
+    buffer: Arc<WriteBuffer>,
+    appender: Appender,
+    file: Arc<dyn File>,
+    /// How much of the active segment is in its file.
+    written: usize,
+    written_sequence: u64,
+    last_sequence: u64,
+    durable_sequence: u64,
+    /// Earlier segments that are written and not synced.
+    unsynced: Vec<Arc<dyn File>>,
+    /// Somebody writes or syncs without holding the lock.
+    busy: bool,
+    poison: Option<String>,
+}
+
+/// The log of an open database.
+pub struct Log {
+    inner: Mutex<Inner>,
+    idle: Condvar,
+    metrics: Arc<Metrics>,
+}
+
+impl Log {
+    /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
+    pub fn new(first: Rotation, last_sequence: u64, metrics: Arc<Metrics>) -> Self {
+        let inner = Inner {
+            buffer: first.buffer,
+            appender: first.appender,
+            file: first.file,
+            written: 0,
+            written_sequence: last_sequence,
+            last_sequence,
+            durable_sequence: last_sequence,
+            unsynced: Vec::new(),
+            busy: false,
+            poison: None,
+        };
+        Self { inner: Mutex::new(inner), idle: Condvar::new(), metrics }
+    }
+
+    /// The number of the last accepted record.
+    pub fn last_sequence(&self) -> u64 {
+        self.inner.lock().last_sequence
+    }
+
+    /// The number up to which records survive a power loss.
+    pub fn durable_sequence(&self) -> u64 {
+        self.inner.lock().durable_sequence
+    }
+
+    /// Frames a batch into the active buffer; `None` when it does not fit there.
+    pub fn append(&self, payload: &Payload, payload_sum: u32) -> Result<Option<Position>> {
+        let mut inner = self.inner.lock();
+        inner.check()?;
+        let offset = inner.appender.len();
+        let header = Header {
+            payload_sum,
+            payload_bytes: payload.bytes().len() as u32,
+            records: payload.records(),
+            sequence: inner.last_sequence + 1,
+            watermark: inner.durable_sequence,
+        };
+        let end = offset + frame_bytes(payload.bytes().len());
+        if end > inner.buffer.capacity() {
+            return Ok(None);
+        }
+        let padding = [0; 8];
+        let padded = end - offset - HEADER_BYTES - payload.bytes().len();
+        let head = header.encode(inner.buffer.segment(), offset);
+        for piece in [&head[..], payload.bytes(), &padding[..padded]] {
+            if inner.appender.append(piece).is_none() {
+                return Err(Error::invalid("the write buffer is smaller than it says"));
+            }
+        }
+        inner.appender.publish();
+        inner.last_sequence += payload.records() as u64;
+        Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
+    }
+
+    /// Makes a batch as durable as asked.
+    pub fn settle(&self, position: Position, durability: Durability) -> Result<()> {
+        match durability {
+            Durability::Memory => Ok(()),
+            Durability::Os => self.write_to(position).map(drop),
+            Durability::Disk => self.sync_to(position.sequence),
+        }
+    }
+
+    fn write_to(&self, position: Position) -> Result<MutexGuard<'_, Inner>> {
+        let mut inner = self.inner.lock();
+        loop {
+            inner.check()?;
+            // A segment is written to its end before the next one becomes active.
+            if inner.buffer.segment() != position.segment || inner.written >= position.end {
+                return Ok(inner);
+            }
+            inner = match inner.busy {
+                true => self.idle.wait(inner),
+                false => self.write(inner)?,
+            };
+        }
+    }
+
+    /// Writes all that is appended, without the lock, for all who wait.
+    fn write<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
+        let (buffer, file) = (Arc::clone(&inner.buffer), Arc::clone(&inner.file));
+        let (start, end, sequence) = (inner.written, inner.appender.len(), inner.last_sequence);
+        if start == end {
+            return Ok(inner);
+        }
+        inner.busy = true;
+        drop(inner);
+        let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
+        let mut inner = self.inner.lock();
+        inner.busy = false;
+        self.idle.notify_all();
+        outcome?;
+        self.metrics.log_bytes.add((end - start) as u64);
+        inner.written = end;
+        inner.written_sequence = sequence;
+        Ok(inner)
+    }
+
+    /// Returns once every record up to `sequence` survives a power loss.
+    pub fn sync_to(&self, sequence: u64) -> Result<()> {
+        let mut inner = self.inner.lock();
+        loop {
+            inner.check()?;
+            if inner.durable_sequence >= sequence.min(inner.last_sequence) {
+                return Ok(());
+            }
+            inner = match inner.busy {
+                true => self.idle.wait(inner),
+                false => self.sync(inner)?,
+            };
+        }
+    }
+
+    fn sync<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
+        let mut inner = self.write(inner)?;
+        if inner.busy {
+            return Ok(inner);
+        }
+        let mut files = inner.unsynced.clone();
+        files.push(Arc::clone(&inner.file));
+        let (sequence, older) = (inner.written_sequence, inner.unsynced.len());
+        inner.busy = true;
+        drop(inner);
+        let outcome = files.iter().try_for_each(|file| file.sync());
+        let mut inner = self.inner.lock();
+        inner.busy = false;
+        self.idle.notify_all();
+        self.metrics.log_syncs.add(files.len() as u64);
+        match outcome {
+            Ok(()) => {
+                inner.unsynced.drain(..older);
+                inner.durable_sequence = inner.durable_sequence.max(sequence);
+                Ok(inner)
+            }
+            Err(error) => {
+                inner.poison = Some(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// Seals the active segment, if it still is `segment`, and goes on in the next one. `publish` is called
+    /// with the sealed buffer before anything can be appended to the new one.
+    pub fn rotate(&self, segment: u64, next: Rotation, publish: impl FnOnce(&Arc<WriteBuffer>)) -> Result<()> {
+        let mut inner = self.inner.lock();
+        while inner.busy {
+            inner = self.idle.wait(inner);
+        }
+        inner.check()?;
+        if inner.buffer.segment() != segment {
+            return Ok(());
+        }
+        let (start, end) = (inner.written, inner.appender.len());
+        inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
+        self.metrics.log_bytes.add((end - start) as u64);
+        inner.written_sequence = inner.last_sequence;
+        publish(&next.buffer);
+        let sealed = std::mem::replace(&mut inner.file, next.file);
+        inner.unsynced.push(sealed);
+        inner.buffer = next.buffer;
+        inner.appender = next.appender;
+        inner.written = 0;
+        Ok(())
+    }
+
+    /// The active buffer's segment id.
+    pub fn active_segment(&self) -> u64 {
+        self.inner.lock().buffer.segment()
+    }
+
+    /// Makes everything durable and cuts the active segment to its length, so that no byte of it is unused.
+    pub fn close(&self) -> Result<u64> {
+        self.sync_to(u64::MAX)?;
+        let inner = self.inner.lock();
+        inner.file.set_len(inner.written as u64)?;
+        inner.file.sync()?;
+        Ok(inner.last_sequence)
+    }
+
+    /// Stops all further writes for this reason.
+    pub fn poison(&self, reason: &str) {
+        self.inner.lock().poison.get_or_insert_with(|| reason.to_string());
+        self.idle.notify_all();
+    }
+
+    /// Why writes have stopped, if they have.
+    pub fn poisoned(&self) -> Option<String> {
+        self.inner.lock().poison.clone()
+    }
+}
+
+impl Inner {
+    fn check(&self) -> Result<()> {
+        match &self.poison {
+            Some(cause) => Err(Error::Poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+}

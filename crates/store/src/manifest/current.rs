@@ -1,0 +1,99 @@
+//! `CURRENT`: which manifest counts, and whether the database was closed in order. It is replaced whole, by
+//! rename: at every open, at every close, and when a new manifest takes over.
+
+use std::path::Path;
+
+use forebay_base::wire::{Reader, u32_at};
+use forebay_base::{Error, Result, checksum};
+use forebay_env::{Access, FileSystem};
+
+use crate::names;
+
+const MAGIC: &[u8; 8] = b"FBCURR\r\n";
+const VERSION: u32 = 1;
+
+/// What is known of a database that was closed in order: damage shows even at a file's very end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The manifest's length.
+    pub manifest_bytes: u64,
+    /// The manifest's checksum.
+    pub manifest_sum: u32,
+    /// The log's last record.
+    pub last_sequence: u64,
+}
+
+/// The contents of `CURRENT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// The manifest's id.
+    pub manifest: u64,
+    /// `None` while open, and after a crash.
+    pub closed: Option<Closed>,
+}
+
+impl Current {
+    /// Reads it.
+    pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+        let path = dir.join(names::CURRENT);
+        let bytes = read_small(fs, &path)?;
+        if bytes.len() < 12 || checksum::plain(&bytes[4..]) != u32_at(&bytes, 0) || bytes[4..12] != *MAGIC {
+            return Err(Error::corruption(&path, 0, "the checksum does not match"));
+        }
+        let mut from = Reader::new(&bytes[12..]);
+        let mut parse = || {
+            let version = from.u32()?;
+            let manifest = from.u64()?;
+            let closed = match from.u8()? {
+                0 => None,
+                _ => Some(Closed {
+                    manifest_bytes: from.u64()?,
+                    manifest_sum: from.u32()?,
+                    last_sequence: from.u64()?,
+                }),
+            };
+            Some((version, Self { manifest, closed }))
+        };
+        match parse() {
+            Some((version, _)) if version > VERSION => Err(Error::NewerFormat { file: path, version, known: VERSION }),
+            Some((_, current)) => Ok(current),
+            None => Err(Error::corruption(&path, 0, "the file is malformed")),
+        }
+    }
+
+    /// Replaces it, durably.
+    pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let mut bytes = vec![0; 4];
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.manifest.to_le_bytes());
+        bytes.push(self.closed.is_some() as u8);
+        if let Some(closed) = &self.closed {
+            bytes.extend_from_slice(&closed.manifest_bytes.to_le_bytes());
+            bytes.extend_from_slice(&closed.manifest_sum.to_le_bytes());
+            bytes.extend_from_slice(&closed.last_sequence.to_le_bytes());
+        }
+        let sum = checksum::plain(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        replace(fs, dir, names::CURRENT, &bytes)
+    }
+}
+
+/// All of a small file.
+pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    let file = fs.open_read(path, Access::Buffered)?;
+    let mut bytes = vec![0; file.len()?.min(4096) as usize];
+    let got = file.read_at(0, &mut bytes)?;
+    bytes.truncate(got);
+    Ok(bytes)
+}
+
+/// Replaces a file by rename, so that a crash leaves the old one or the new one.
+pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let temporary = dir.join(format!("{name}.tmp"));
+    let file = fs.create(&temporary, Access::Buffered)?;
+    file.write_at(0, bytes)?;
+    file.sync()?;
+    fs.rename(&temporary, &dir.join(name))?;
+    fs.sync_dir(dir)
+}

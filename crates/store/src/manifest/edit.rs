@@ -1,0 +1,173 @@
+//! The edits of a manifest, and their bytes.
+
+use forebay_base::wire::{Reader, put_bytes, put_varint};
+
+use crate::list::FileMeta;
+
+/// A table as a snapshot holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its options, as its layout encodes them.
+    pub options: Vec<u8>,
+    /// Its catalog, as its layout encodes it.
+    pub catalog: Vec<u8>,
+    /// The list files its catalog names.
+    pub files: Vec<FileMeta>,
+}
+
+/// The whole state of a database but for what is in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// File ids below this one are used up.
+    pub next_id: u64,
+    /// Table ids below this one are used up.
+    pub next_table: u32,
+    /// The first log segment that is still needed.
+    pub log_low: u64,
+    /// The last record that is in lists.
+    pub absorbed_sequence: u64,
+    /// Its tables.
+    pub tables: Vec<TableEntry>,
+}
+
+/// A change to the lists of one or several tables, all or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// New list files and their tables.
+    pub files: Vec<(u32, FileMeta)>,
+    /// Edits of catalogs, as their layouts encode them, in order.
+    pub edits: Vec<(u32, Vec<u8>)>,
+    /// The log's new low-water mark: first segment still needed, last absorbed sequence.
+    pub log: Option<(u64, u64)>,
+}
+
+/// One record of the manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The first record: where the others start from.
+    Snapshot(Snapshot),
+    /// A new table with an empty catalog.
+    CreateTable(TableEntry),
+    /// A table and its lists go.
+    DropTable(u32),
+    /// Lists change.
+    Change(Change),
+}
+
+const SNAPSHOT: u8 = 1;
+const CREATE: u8 = 2;
+const DROP: u8 = 3;
+const CHANGE: u8 = 4;
+
+impl Edit {
+    /// Appends the edit's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Snapshot(snapshot) => {
+                out.push(SNAPSHOT);
+                for number in [snapshot.next_id, snapshot.next_table as u64, snapshot.log_low] {
+                    put_varint(out, number);
+                }
+                put_varint(out, snapshot.absorbed_sequence);
+                put_varint(out, snapshot.tables.len() as u64);
+                snapshot.tables.iter().for_each(|table| put_table(out, table));
+            }
+            Self::CreateTable(table) => {
+                out.push(CREATE);
+                put_table(out, table);
+            }
+            Self::DropTable(id) => {
+                out.push(DROP);
+                put_varint(out, *id as u64);
+            }
+            Self::Change(change) => {
+                out.push(CHANGE);
+                put_varint(out, change.files.len() as u64);
+                for (table, file) in &change.files {
+                    put_varint(out, *table as u64);
+                    put_file(out, file);
+                }
+                put_varint(out, change.edits.len() as u64);
+                for (table, edit) in &change.edits {
+                    put_varint(out, *table as u64);
+                    put_bytes(out, edit);
+                }
+                out.push(change.log.is_some() as u8);
+                if let Some((low, absorbed)) = change.log {
+                    put_varint(out, low);
+                    put_varint(out, absorbed);
+                }
+            }
+        }
+    }
+
+    /// Reads an edit; `None` where the bytes are not one.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let edit = match from.u8()? {
+            SNAPSHOT => Self::Snapshot(Snapshot {
+                next_id: from.varint()?,
+                next_table: u32::try_from(from.varint()?).ok()?,
+                log_low: from.varint()?,
+                absorbed_sequence: from.varint()?,
+                tables: repeat(&mut from, get_table)?,
+            }),
+            CREATE => Self::CreateTable(get_table(&mut from)?),
+            DROP => Self::DropTable(u32::try_from(from.varint()?).ok()?),
+            CHANGE => Self::Change(Change {
+                files: repeat(&mut from, |from| Some((u32::try_from(from.varint()?).ok()?, get_file(from)?)))?,
+                edits: repeat(&mut from, |from| {
+                    Some((u32::try_from(from.varint()?).ok()?, from.bytes()?.to_vec()))
+                })?,
+                log: match from.u8()? {
+                    0 => None,
+                    _ => Some((from.varint()?, from.varint()?)),
+                },
+            }),
+            _ => return None,
+        };
+        (from.remaining() == 0).then_some(edit)
+    }
+}
+
+fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
+    put_varint(out, file.id);
+    put_varint(out, file.bytes);
+    out.extend_from_slice(&file.digest.to_le_bytes());
+}
+
+fn get_file(from: &mut Reader<'_>) -> Option<FileMeta> {
+    Some(FileMeta { id: from.varint()?, bytes: from.varint()?, digest: from.u32()? })
+}
+
+fn put_table(out: &mut Vec<u8>, table: &TableEntry) {
+    put_varint(out, table.id as u64);
+    put_bytes(out, table.name.as_bytes());
+    put_bytes(out, &table.options);
+    put_bytes(out, &table.catalog);
+    put_varint(out, table.files.len() as u64);
+    table.files.iter().for_each(|file| put_file(out, file));
+}
+
+fn get_table(from: &mut Reader<'_>) -> Option<TableEntry> {
+    Some(TableEntry {
+        id: u32::try_from(from.varint()?).ok()?,
+        name: String::from_utf8(from.bytes()?.to_vec()).ok()?,
+        options: from.bytes()?.to_vec(),
+        catalog: from.bytes()?.to_vec(),
+        files: repeat(from, get_file)?,
+    })
+}
+
+/// A counted sequence; memory grows with what is really there.
+fn repeat<T>(from: &mut Reader<'_>, mut one: impl FnMut(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let mut items = Vec::new();
+    for _ in 0..from.varint()? {
+        items.push(one(from)?);
+    }
+    Some(items)
+}

@@ -1,0 +1,188 @@
+//! The manifest: which tables and lists there are, as a snapshot and the edits since. See
+//! `docs/format/manifest.md`.
+//!
+//! **Invariant:** every edit is durable before it is applied in memory, and replaying the file applies the
+//! same edits in the same order.
+
+mod current;
+mod edit;
+mod superblock;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_base::checksum::{append, checksum};
+use forebay_base::wire::u32_at;
+use forebay_base::{Error, Result};
+use forebay_env::{Access, File, FileSystem};
+
+use crate::metrics::Metrics;
+use crate::names;
+
+pub use current::{Closed, Current};
+pub use edit::{Change, Edit, Snapshot, TableEntry};
+pub use superblock::Superblock;
+
+/// Bytes before each edit: checksum and length.
+const HEADER_BYTES: usize = 8;
+/// A manifest is rewritten when it has grown by this much and is four times its snapshot.
+const GROWTH_BYTES_MIN: u64 = 1 << 20;
+
+/// The open manifest.
+pub struct Manifest {
+    id: u64,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    end: u64,
+    snapshot_bytes: u64,
+    sum: u32,
+    metrics: Arc<Metrics>,
+}
+
+/// Why an edit could not be made durable.
+#[derive(Debug)]
+pub enum AppendError {
+    /// It is surely not in the file; the database goes on without it.
+    Refused(Error),
+    /// It may or may not be there: nothing more may be written.
+    Unknown(Error),
+}
+
+impl Manifest {
+    /// Starts manifest `id` with a snapshot. It becomes the database's manifest when `CURRENT` names it.
+    pub fn create(fs: &dyn FileSystem, dir: &Path, id: u64, snapshot: &Edit, metrics: Arc<Metrics>) -> Result<Self> {
+        let path = names::manifest(dir, id);
+        let file = fs.create(&path, Access::Buffered)?;
+        let mut manifest = Self { id, path, file, end: 0, snapshot_bytes: 0, sum: 0, metrics };
+        let record = manifest.frame(snapshot);
+        manifest.file.write_at(0, &record)?;
+        manifest.file.sync()?;
+        fs.sync_dir(dir)?;
+        manifest.advance(&record);
+        manifest.snapshot_bytes = manifest.end;
+        Ok(manifest)
+    }
+
+    /// Reads the manifest that `current` names: all edits in order. Only the last record of a database that
+    /// was not closed may be torn; it is cut off when the database is opened for writing.
+    pub fn open(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        current: &Current,
+        writable: bool,
+        metrics: Arc<Metrics>,
+    ) -> Result<(Self, Vec<Edit>)> {
+        let id = current.manifest;
+        let path = names::manifest(dir, id);
+        let file = match writable {
+            true => fs.open(&path, Access::Buffered)?,
+            false => fs.open_read(&path, Access::Buffered)?,
+        };
+        let mut bytes = vec![0; file.len()? as usize];
+        let got = file.read_at(0, &mut bytes)?;
+        bytes.truncate(got);
+        if let Some(closed) = &current.closed {
+            let sum = append(0, &bytes);
+            if bytes.len() as u64 != closed.manifest_bytes || sum != closed.manifest_sum {
+                let (end, _) = read_records(&bytes, id, &path)?;
+                return Err(Error::corruption(&path, end as u64, "the manifest is not as it was when closed"));
+            }
+        }
+        let (end, edits) = read_records(&bytes, id, &path)?;
+        if edits.is_empty() {
+            return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
+        }
+        let snapshot_bytes = record_bytes(&bytes, 0) as u64;
+        let sum = append(0, &bytes[..end]);
+        if end < bytes.len() {
+            if resumes_behind(&bytes, id, end) {
+                return Err(Error::corruption(&path, end as u64, "an edit is damaged and later ones are sound"));
+            }
+            if writable {
+                file.set_len(end as u64)?;
+                file.sync()?;
+            }
+        }
+        let end = end as u64;
+        Ok((Self { id, path, file, end, snapshot_bytes, sum, metrics }, edits))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether a fresh snapshot would be much shorter.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.end > 4 * self.snapshot_bytes && self.end - self.snapshot_bytes > GROWTH_BYTES_MIN
+    }
+
+    /// Appends an edit and makes it durable.
+    pub fn append(&mut self, edit: &Edit) -> Result<(), AppendError> {
+        let record = self.frame(edit);
+        if let Err(error) = self.file.write_at(self.end, &record) {
+            // Part of it may be in the file. Cut it off, or a later replay could find it.
+            let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
+            return Err(cut.map_or_else(AppendError::Unknown, |()| AppendError::Refused(error)));
+        }
+        self.file.sync().map_err(AppendError::Unknown)?;
+        self.advance(&record);
+        Ok(())
+    }
+
+    /// What `CURRENT` says once the database is closed.
+    pub fn closed(&self, last_sequence: u64) -> Closed {
+        Closed { manifest_bytes: self.end, manifest_sum: self.sum, last_sequence }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn advance(&mut self, record: &[u8]) {
+        self.end += record.len() as u64;
+        self.sum = append(self.sum, record);
+        self.metrics.manifest_bytes.add(record.len() as u64);
+    }
+
+    fn frame(&self, edit: &Edit) -> Vec<u8> {
+        let mut record = vec![0; HEADER_BYTES];
+        edit.encode(&mut record);
+        let bytes = (record.len() - HEADER_BYTES) as u32;
+        record[4..8].copy_from_slice(&bytes.to_le_bytes());
+        let sum = checksum(self.id, self.end, &record[4..]);
+        record[..4].copy_from_slice(&sum.to_le_bytes());
+        record
+    }
+}
+
+fn record_bytes(bytes: &[u8], at: usize) -> usize {
+    HEADER_BYTES + u32_at(bytes, at + 4) as usize
+}
+
+/// The sound record at `at`.
+fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
+    bytes.get(at..at + HEADER_BYTES)?;
+    let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
+    (checksum(id, at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
+}
+
+/// All sound records from the front, and where they end.
+fn read_records(bytes: &[u8], id: u64, path: &Path) -> Result<(usize, Vec<Edit>)> {
+    let (mut at, mut edits) = (0, Vec::new());
+    while let Some(record) = record(bytes, id, at) {
+        let edit = Edit::decode(&record[HEADER_BYTES..])
+            .ok_or_else(|| Error::corruption(path, at as u64, "an edit is malformed"))?;
+        edits.push(edit);
+        at += record.len();
+    }
+    Ok((at, edits))
+}
+
+/// Whether a sound record stands anywhere behind a damaged one.
+fn resumes_behind(bytes: &[u8], id: u64, end: usize) -> bool {
+    (end + 1..bytes.len()).any(|at| record(bytes, id, at).is_some())
+}

@@ -1,0 +1,63 @@
+//! The superblock: what makes a directory a database. Written once, last of all, when it is created.
+
+use std::path::Path;
+
+use forebay_base::wire::{Reader, u32_at};
+use forebay_base::{Error, Result, checksum, hash};
+use forebay_env::FileSystem;
+
+use super::current::{read_small, replace};
+use crate::names;
+
+const MAGIC: &[u8; 8] = b"FOREBAY\n";
+/// The newest format version of a database.
+const VERSION: u32 = 1;
+
+/// The contents of `FOREBAY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Identifies the database and its copies.
+    pub database_id: u64,
+    /// Seeds the order of hash-ordered tables.
+    pub hash_seed: u64,
+}
+
+impl Superblock {
+    /// Reads it.
+    pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+        let path = dir.join(names::SUPERBLOCK);
+        let bytes = read_small(fs, &path)?;
+        if bytes.len() < 12 || bytes[4..12] != *MAGIC || checksum::plain(&bytes[4..]) != u32_at(&bytes, 0) {
+            return Err(Error::corruption(&path, 0, "the superblock's checksum does not match"));
+        }
+        let mut from = Reader::new(&bytes[12..]);
+        let mut parse = || {
+            let version = from.u32()?;
+            let hash_version = from.u32()?;
+            Some((version, hash_version, Self { database_id: from.u64()?, hash_seed: from.u64()? }))
+        };
+        match parse() {
+            Some((version, _, _)) if version > VERSION => {
+                Err(Error::NewerFormat { file: path, version, known: VERSION })
+            }
+            Some((_, hash_version, _)) if hash_version > hash::VERSION as u32 => {
+                Err(Error::NewerFormat { file: path, version: hash_version, known: hash::VERSION as u32 })
+            }
+            Some((_, _, superblock)) => Ok(superblock),
+            None => Err(Error::corruption(&path, 0, "the superblock is malformed")),
+        }
+    }
+
+    /// Writes it, durably.
+    pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let mut bytes = vec![0; 4];
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(hash::VERSION as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.database_id.to_le_bytes());
+        bytes.extend_from_slice(&self.hash_seed.to_le_bytes());
+        let sum = checksum::plain(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        replace(fs, dir, names::SUPERBLOCK, &bytes)
+    }
+}

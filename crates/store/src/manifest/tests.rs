@@ -1,0 +1,89 @@
+//! Edits come back, torn tails are cut, damage is named.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_env::FileSystem;
+use forebay_env::fs::MemoryFs;
+
+use super::{Change, Current, Edit, Manifest, Snapshot, TableEntry};
+use crate::list::FileMeta;
+use crate::names;
+
+const DIR: &str = "/db";
+
+fn edits() -> Vec<Edit> {
+    let file = FileMeta { id: 300, bytes: 1 << 40, digest: 7 };
+    let table = TableEntry {
+        id: 1,
+        name: "events".into(),
+        options: vec![1, 2],
+        catalog: vec![3; 200],
+        files: vec![file],
+    };
+    let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some((4, 5000)) };
+    vec![
+        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log_low: 3, absorbed_sequence: 4, tables: vec![table.clone()] }),
+        Edit::CreateTable(table),
+        Edit::Change(change),
+        Edit::DropTable(1),
+    ]
+}
+
+fn written() -> (Arc<MemoryFs>, Manifest) {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let all = edits();
+    let mut manifest = Manifest::create(&*fs, Path::new(DIR), 1, &all[0], Arc::default()).unwrap();
+    all[1..].iter().for_each(|edit| manifest.append(edit).unwrap());
+    (fs, manifest)
+}
+
+fn open(fs: &Arc<MemoryFs>, current: Current) -> forebay_base::Result<Vec<Edit>> {
+    Manifest::open(&**fs, Path::new(DIR), &current, true, Arc::default()).map(|(_, edits)| edits)
+}
+
+#[test]
+fn edits_come_back_and_a_torn_tail_is_cut() {
+    let (fs, _) = written();
+    let path = names::manifest(Path::new(DIR), 1);
+    let intact = fs.snapshot_files()[&path].clone();
+    let current = Current { manifest: 1, closed: None };
+    assert_eq!(open(&fs, current).unwrap(), edits());
+    let last = intact.len() - 10;
+    for cut in last + 1..intact.len() {
+        fs.replace_file(&path, intact[..cut].to_vec());
+        assert_eq!(open(&fs, current).unwrap(), edits()[..3]);
+        assert_eq!(fs.snapshot_files()[&path].len(), last, "the torn record is gone");
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_a_closed_database_is_noticed() {
+    let (fs, manifest) = written();
+    let path = names::manifest(Path::new(DIR), 1);
+    let intact = fs.snapshot_files()[&path].clone();
+    let open_current = Current { manifest: 1, closed: None };
+    let closed = Current { manifest: 1, closed: Some(manifest.closed(77)) };
+    closed.write(&*fs, Path::new(DIR)).unwrap();
+    assert_eq!(Current::read(&*fs, Path::new(DIR)).unwrap(), closed);
+    assert_eq!(open(&fs, closed).unwrap(), edits());
+    for at in 0..intact.len() {
+        let mut damaged = intact.clone();
+        damaged[at] ^= 0x10;
+        fs.replace_file(&path, damaged.clone());
+        assert!(open(&fs, closed).unwrap_err().is_corruption(), "byte {at}");
+        if at < intact.len() - 10 {
+            fs.replace_file(&path, damaged);
+            assert!(open(&fs, open_current).unwrap_err().is_corruption(), "byte {at} with later edits behind it");
+        }
+    }
+    let current = Path::new(DIR).join(names::CURRENT);
+    let intact = fs.snapshot_files()[&current].clone();
+    for at in 0..intact.len() {
+        let mut damaged = intact.clone();
+        damaged[at] ^= 1;
+        fs.replace_file(&current, damaged);
+        assert!(Current::read(&*fs, Path::new(DIR)).is_err(), "byte {at} of CURRENT");
+    }
+}

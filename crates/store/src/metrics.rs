@@ -1,0 +1,148 @@
+//! Counters. They observe and never steer: removing them would change no behaviour.
+
+use std::time::Duration;
+
+use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Why bytes were written to or read from lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A full write buffer went to the root's children.
+    RootSpill,
+    /// A full inner node went to its children.
+    Spill,
+    /// A leaf was merged and split.
+    SlowSplit,
+    /// A leaf was merged in place.
+    Merge,
+}
+
+/// Every cause, in order of its counters.
+pub const CAUSES: [Cause; 4] = [Cause::RootSpill, Cause::Spill, Cause::SlowSplit, Cause::Merge];
+
+/// A counter that threads share.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Subtracts.
+    #[inline]
+    pub fn subtract(&self, amount: u64) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
+    }
+
+    /// The sum so far.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A histogram of latencies in nanoseconds, up to an hour, to three digits.
+#[derive(Debug)]
+pub struct Latency(Mutex<Option<Histogram<u64>>>);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()))
+    }
+}
+
+/// Percentiles in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Percentiles {
+    /// How many were measured.
+    pub count: u64,
+    /// Half were faster.
+    pub p50: f64,
+    /// 99 of 100 were faster.
+    pub p99: f64,
+    /// 999 of 1,000 were faster.
+    pub p999: f64,
+    /// The slowest.
+    pub max: f64,
+}
+
+impl Latency {
+    /// Adds one measurement.
+    pub fn record(&self, took: Duration) {
+        if let Some(histogram) = self.0.lock().as_mut() {
+            histogram.saturating_record(took.as_nanos().max(1) as u64);
+        }
+    }
+
+    /// What was measured so far.
+    pub fn percentiles(&self) -> Percentiles {
+        let guard = self.0.lock();
+        let Some(histogram) = guard.as_ref() else { return Percentiles::default() };
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        Percentiles {
+            count: histogram.len(),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / 1e3,
+        }
+    }
+}
+
+/// All counters of one open database.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Records accepted.
+    pub user_records: Counter,
+    /// Bytes of their keys and values.
+    pub user_bytes: Counter,
+    /// Bytes written to the log, frames and padding included.
+    pub log_bytes: Counter,
+    /// Bytes written to manifests.
+    pub manifest_bytes: Counter,
+    /// Syncs of the log.
+    pub log_syncs: Counter,
+    /// Bytes written to list files by cause, in the order of [`CAUSES`].
+    pub list_bytes_written: [Counter; 4],
+    /// Bytes read from list files by background work, by cause.
+    pub list_bytes_read: [Counter; 4],
+    /// Records that collapsing dropped.
+    pub records_dropped: Counter,
+    /// Point lookups.
+    pub gets: Counter,
+    /// Lookups answered by a write buffer.
+    pub gets_from_buffer: Counter,
+    /// Filters asked.
+    pub filter_probes: Counter,
+    /// Filters that said perhaps.
+    pub filter_hits: Counter,
+    /// Pages that then did not hold the key.
+    pub filter_false: Counter,
+    /// Pages read from files by lookups.
+    pub page_reads: Counter,
+    /// Bytes of those pages.
+    pub page_read_bytes: Counter,
+    /// Pages found in the cache.
+    pub cache_hits: Counter,
+    /// Nanoseconds that writers waited for background work.
+    pub stall_nanoseconds: Counter,
+    /// Memory of resident filters.
+    pub filter_memory_bytes: Counter,
+    /// Memory of page indexes and digests.
+    pub index_memory_bytes: Counter,
+    /// Commit latency.
+    pub commit_latency: Latency,
+    /// Lookup latency.
+    pub get_latency: Latency,
+    /// Spills, slow splits and merges finished, by cause.
+    pub jobs_done: [Counter; 4],
+    /// Fast splits.
+    pub fast_splits: Counter,
+}

@@ -1,0 +1,33 @@
+//! The names of a database's files. Ids only grow, and are shared by all numbered kinds.
+
+use std::path::{Path, PathBuf};
+
+/// Identity, format version and what must never change; written once.
+pub const SUPERBLOCK: &str = "FOREBAY";
+/// Which manifest is current, and whether the database was closed in order.
+pub const CURRENT: &str = "CURRENT";
+/// Held while the database is open.
+pub const LOCK: &str = "LOCK";
+
+/// The path of a list file.
+pub fn list(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:08}.list"))
+}
+
+/// The path of a log segment.
+pub fn log(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:08}.log"))
+}
+
+/// The path of a manifest.
+pub fn manifest(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:08}.manifest"))
+}
+
+/// The id and extension of a numbered file.
+pub fn parse(name: &str) -> Option<(u64, &str)> {
+    let (stem, extension) = name.split_once('.')?;
+    let known = matches!(extension, "list" | "log" | "manifest");
+    let digits = stem.len() >= 8 && stem.bytes().all(|byte| byte.is_ascii_digit());
+    if known && digits { Some((stem.parse().ok()?, extension)) } else { None }
+}

@@ -152,6 +152,9 @@ fn rewrite<F: Clone>(
 ) -> Result<Vec<Node<F>>> {
     check_leaf(node)?;
     let newer = take_oldest(node, lists, changes)?;
+    if newer.iter().any(|list| list.settled) {
+        return Err(Error::invalid(format!("the settled list of leaf {} would not be its oldest", node.id.0)));
+    }
     changes.extend(written.iter().map(|list| (list.fragment.clone(), 1)));
     let kept: Vec<_> = written.into_iter().chain(newer).collect();
     let mut nodes = match split {

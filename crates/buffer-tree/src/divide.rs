@@ -1,5 +1,5 @@
-//! Dividing at bounds: what a fragment's share of an estimate makes of a part of it, and counting exactly
-//! while a fragment is being written.
+//! Dividing at bounds: by a fragment's own estimate of its shares, and by exact counts while a fragment is
+//! being written.
 
 use forebay_base::{Bound, Order, Range};
 

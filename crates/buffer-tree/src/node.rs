@@ -156,9 +156,13 @@ impl<F> Node<F> {
         self.lists.iter().fold(0, |sum, list| sum.saturating_add(list.records))
     }
 
-    /// The size at which it is full.
+    /// The size at which it is full. What cannot be split is not full until it has grown by half.
     pub fn limit_bytes(&self, options: &TreeOptions) -> u64 {
-        options.threshold_bytes(self.id).max(self.unsplittable_bytes.saturating_add(self.unsplittable_bytes / 2))
+        let unsplittable = match &self.lists[..] {
+            [list] if self.is_leaf() && list.records <= 1 => list.bytes,
+            _ => self.unsplittable_bytes,
+        };
+        options.threshold_bytes(self.id).max(unsplittable.saturating_add(unsplittable / 2))
     }
 
     /// The child that is responsible for the place; the place must lie inside this node.

@@ -12,7 +12,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct TreeOptions {
     /// The capacity of a node: the paper's *B*.
     pub node_bytes: u64,
-    /// The most children of a node; at least 2.
+    /// The most children of an inner node before it splits; at least 2. See [`Self::children_max`].
     pub fan_out: usize,
     /// How many times a leaf's lineage splits fast before it splits slowly; 0 means that all splits are slow.
     pub fast_per_slow: u32,
@@ -45,6 +45,12 @@ impl TreeOptions {
             return Err(Error::invalid(format!("repeats_max is {}; it must be above 1", self.repeats_max)));
         }
         Ok(())
+    }
+
+    /// The most children of an inner node before it splits: `fan_out`, or 3 where that is less. Both halves
+    /// of a split must have two children, or chains of only children would make the tree higher and higher.
+    pub fn children_max(&self) -> usize {
+        self.fan_out.max(3)
     }
 
     /// The size at which this node is full: between 0.6 and 1.0 of `node_bytes`. Under uniform hashes all

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::divide::divide;
-use crate::{Division, Edit, Fragment, Node, NodeId, NodeRef, Split, Tree};
+use crate::{Division, Edit, Fragment, List, Node, NodeId, NodeRef, Split, Tree};
 
 /// What a job does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ enum Want {
 impl<F: Fragment> Tree<F> {
     /// What to do next, leaving the busy nodes alone; `None` when there is nothing.
     pub fn next_work(&self, busy: &BTreeSet<NodeId>) -> Option<Work<F>> {
-        if self.root.children.len() > self.options.fan_out && !busy.contains(&self.root.id) {
+        if self.root.children.len() > self.options.children_max() && !busy.contains(&self.root.id) {
             return Some(Work::Now(self.grow()));
         }
         let mut wanted = Vec::new();
@@ -66,7 +66,6 @@ impl<F: Fragment> Tree<F> {
                 Want::Merge(urgency) => (urgency, JobKind::Merge),
                 Want::SplitLeaf { urgency, fast } => match self.fast_split(node).filter(|_| fast) {
                     Some(edit) => return Some(Work::Now(edit)),
-                    None if node.is_settled() && node.records() <= 1 => continue,
                     None => (urgency, JobKind::SlowSplit),
                 },
             };
@@ -118,7 +117,7 @@ impl<F: Fragment> Tree<F> {
     }
 
     fn want_of_inner(&self, node: &Node<F>, fill: f64, repeats: f64) -> Option<Want> {
-        let crowded = node.children.len() as f64 / self.options.fan_out as f64;
+        let crowded = node.children.len() as f64 / self.options.children_max() as f64;
         if node.lists.is_empty() {
             return (crowded > 1.0).then_some(Want::SplitInner);
         }
@@ -144,7 +143,7 @@ impl<F: Fragment> Tree<F> {
     fn fast_split(&self, node: &Node<F>) -> Option<Edit<F>> {
         let largest = node.lists.iter().max_by_key(|list| list.bytes)?;
         let at = largest.fragment.middle(&node.range).filter(|at| node.range.can_split_at(at))?;
-        let divide = |list: &crate::List<F>| divide(&list.fragment, &node.range, list.portion(), &at);
+        let divide = |list: &List<F>| divide(&list.fragment, &node.range, list.portion(), &at);
         let lists: Vec<Division> = node.lists.iter().map(divide).collect();
         let both = lists.iter().any(|list| list.below.is_some()) && lists.iter().any(|list| list.above.is_some());
         let split = Split { right: NodeId(self.next_node_id), at, lists };
@@ -159,7 +158,7 @@ impl<F: Fragment> Tree<F> {
     /// A new level under the root, of nodes that are about half full.
     fn grow(&self) -> Edit<F> {
         let children = &self.root.children;
-        let groups = children.len().div_ceil(self.options.fan_out.div_ceil(2).max(2));
+        let groups = children.len() / self.options.children_max().div_ceil(2);
         let first = |group: usize| &children[group * children.len() / groups];
         let node = |(group, id)| NodeRef { id: NodeId(id), low: first(group).range.low.clone() };
         Edit::Grow { nodes: (0..groups).zip(self.next_node_id..).map(node).collect() }

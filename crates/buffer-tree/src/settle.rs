@@ -19,8 +19,8 @@ impl<F: Fragment> Tree<F> {
         };
         match result {
             Written::Children(pieces) => {
-                let children = fragment.iter().flat_map(|fragment| deal(fragment, pieces.clone(), &node.children));
-                Ok(Edit::Spill { children: children.collect(), node: at, lists, fragment })
+                let children = fragment.as_ref().map(|fragment| deal(fragment, pieces, &node.children));
+                Ok(Edit::Spill { children: children.unwrap_or_default(), node: at, lists, fragment })
             }
             Written::Leaf { portion, split, unsplittable_bytes } => {
                 let split = split.map(|half| self.split_leaf(node, lists, portion, half));

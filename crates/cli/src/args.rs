@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{
-    checkpoint, compact, delete, describe, destroy, get, load, put, scan, stats, verify,
-};
+use crate::commands::{checkpoint, compact, delete, describe, destroy, get, load, put, scan, stats, verify};
 use crate::output::Form;
 use crate::sizes;
 

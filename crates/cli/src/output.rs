@@ -114,6 +114,11 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// `number` of what the noun names: `1 record`, `2,000 records`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +128,7 @@ mod tests {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (50_000_000, "50,000,000")] {
             assert_eq!(thousands(number), text);
         }
+        assert_eq!(counted(1, "record"), "1 record");
+        assert_eq!(counted(2000, "record"), "2,000 records");
     }
 }

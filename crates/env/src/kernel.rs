@@ -93,9 +93,8 @@ fn layout_of(len_bytes: usize) -> Layout {
 fn map_huge(size: usize) -> Option<NonNull<u8>> {
     let whole = size.checked_add(HUGE_PAGE_BYTES)?;
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
-    let base = unsafe {
-        mmap_anonymous(null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-    };
+    let base =
+        unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
     let base = base.ok()?.cast::<u8>();
     let head = base.align_offset(HUGE_PAGE_BYTES);
     let start = base.wrapping_add(head);

@@ -9,7 +9,9 @@ use crate::{Access, AlignedBuf, Arena, Clock, Env, ManualClock, Rng, sync};
 
 #[test]
 fn buffers_are_aligned_and_zero() {
-    for (len, align) in [(0, 4096), (1, 4096), (4096, 4096), (70_001, 4096), (2 << 20, 2 << 20), (5_000_000, 2 << 20)] {
+    for (len, align) in
+        [(0, 4096), (1, 4096), (4096, 4096), (70_001, 4096), (2 << 20, 2 << 20), (5_000_000, 2 << 20)]
+    {
         let mut buffer = AlignedBuf::zeroed(len);
         assert_eq!(buffer.len(), len);
         assert!(buffer.as_ptr().addr().is_multiple_of(align), "{len}");

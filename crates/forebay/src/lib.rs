@@ -1,1 +1,66 @@
+//! Forebay: a write-optimised storage engine.
+//!
+//! Open a directory with a memory limit, make tables, write at the speed of the device, read a key with one
+//! device read:
+//!
+//! ```
+//! # let dir = std::env::temp_dir().join(format!("forebay-doc-{}", std::process::id()));
+//! use forebay::{Batch, Database, Durability, Layout, Options};
+//!
+//! let db = Database::open(&dir, Options::default().memory_limit(64 << 20))?;
+//! let events = db.table("events").layout(Layout::write_buffer()).open()?;
+//! events.put(b"k", b"v")?;
+//!
+//! let mut batch = Batch::new();
+//! batch.put(&events, b"a", b"1");
+//! batch.delete(&events, b"k");
+//! db.commit(batch, Durability::Disk)?; // atomic, over tables too
+//!
+//! let users = db.table("users").layout(Layout::write_buffer_ordered()).open_ordered()?;
+//! users.put(b"ada", b"1815")?;
+//! for entry in users.prefix(b"a")? {
+//!     let (key, value) = entry?;
+//!     assert_eq!((&key[..], &value[..]), (&b"ada"[..], &b"1815"[..]));
+//! }
+//!
+//! let now = db.snapshot();
+//! events.put(b"a", b"2")?;
+//! assert_eq!(now.get(&events, b"a")?.as_deref(), Some(&b"1"[..]));
+//! db.close()?;
+//! # std::fs::remove_dir_all(&dir).ok();
+//! # Ok::<(), forebay::Error>(())
+//! ```
 
+#![warn(missing_docs)]
+
+mod background;
+mod batch;
+mod checkpoint;
+mod database;
+mod engine;
+mod ledger;
+mod open;
+mod options;
+mod read;
+mod scan;
+mod snapshot;
+mod stats;
+mod table;
+mod verify;
+mod write;
+
+pub use batch::Batch;
+pub use database::Database;
+pub use forebay_base::codec::Codec;
+pub use forebay_base::{Error, Result, limits};
+pub use forebay_env as env;
+pub use forebay_layouts::Layout;
+pub use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
+pub use forebay_store::log::Durability;
+pub use forebay_store::metrics::Percentiles;
+pub use options::Options;
+pub use scan::Scan;
+pub use snapshot::Snapshot;
+pub use stats::{Description, Stats, TableDescription};
+pub use table::{OrderedTable, Table, TableBuilder};
+pub use verify::VerifyReport;

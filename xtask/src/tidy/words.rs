@@ -8,7 +8,6 @@ const BANNED: &[(&str, &str, &str)] = &[
     ("unimple", "mented!", "finish it"),
     ("FIX", "ME", "fix it"),
     ("TO", "DO", "do it, or write it down in the tracker"),
-    ("XX", "X", "say what is meant"),
     ("dbg", "!(", "remove it"),
     ("/ro", "ot/", "name no machine's paths"),
     ("/ho", "me/", "name no machine's paths"),

@@ -23,31 +23,34 @@ struct RootSpill<R> {
 
 /// What was done, by kind.
 #[derive(Default, Debug)]
-pub struct Tally {
-    pub spills: u64,
-    pub fast_splits: u64,
-    pub slow_splits: u64,
-    pub merges: u64,
-    pub inner_splits: u64,
-    pub growths: u64,
-    pub steps: u64,
+pub(crate) struct Tally {
+    pub(crate) edits: u64,
+    pub(crate) spills: u64,
+    pub(crate) fast_splits: u64,
+    pub(crate) slow_splits: u64,
+    pub(crate) merges: u64,
+    pub(crate) inner_splits: u64,
+    pub(crate) growths: u64,
+    pub(crate) steps: u64,
     /// Edits whose tree had changed in their way since they were planned.
-    pub late: u64,
-    pub height_max: usize,
+    pub(crate) late: u64,
+    pub(crate) height_max: usize,
 }
 
-pub struct Harness<R> {
-    pub order: Order,
-    pub rule: R,
-    pub store: MemoryStore,
-    pub tree: Tree<Handle>,
+pub(crate) struct Harness<R> {
+    pub(crate) order: Order,
+    pub(crate) rule: R,
+    pub(crate) store: MemoryStore,
+    pub(crate) tree: Tree<Handle>,
     twin: Tree<u64>,
     references: BTreeMap<u64, i64>,
-    pub written: Vec<Entry>,
+    pub(crate) written: Vec<Entry>,
     spills: VecDeque<RootSpill<R>>,
-    pub jobs: Vec<(NodeJob<R>, Tree<Handle>)>,
-    pub busy: BTreeSet<NodeId>,
-    pub tally: Tally,
+    pub(crate) jobs: Vec<(NodeJob<R>, Tree<Handle>)>,
+    pub(crate) busy: BTreeSet<NodeId>,
+    pub(crate) tally: Tally,
+    /// The twin before each edit, and the edit.
+    pub(crate) history: Vec<(Tree<u64>, Edit<u64>)>,
 }
 
 fn ids(tree: &Tree<Handle>) -> Vec<u8> {
@@ -57,7 +60,7 @@ fn ids(tree: &Tree<Handle>) -> Vec<u8> {
 }
 
 impl<R: Combine + Copy> Harness<R> {
-    pub fn new(order: Order, rule: R, options: TreeOptions) -> Self {
+    pub(crate) fn new(order: Order, rule: R, options: TreeOptions) -> Self {
         Self {
             order,
             rule,
@@ -70,18 +73,19 @@ impl<R: Combine + Copy> Harness<R> {
             jobs: Vec::new(),
             busy: BTreeSet::new(),
             tally: Tally::default(),
+            history: Vec::new(),
         }
     }
 
-    pub fn write(&mut self, kind: Kind, key: Vec<u8>, value: Vec<u8>) {
+    pub(crate) fn write(&mut self, kind: Kind, key: Vec<u8>, value: Vec<u8>) {
         self.written.push(Entry { prefix: self.order.prefix(&key), key, kind, value });
     }
 
-    pub fn root_spills(&self) -> usize {
+    pub(crate) fn root_spills(&self) -> usize {
         self.spills.len()
     }
 
-    pub fn seal(&mut self) {
+    pub(crate) fn seal(&mut self) {
         let buffer = Buffer::seal(std::mem::take(&mut self.written));
         let expected = buffer.expected();
         let job = Job::root_spill(&self.tree, buffer.clone(), &expected, self.rule, &self.store).unwrap();
@@ -89,13 +93,13 @@ impl<R: Combine + Copy> Harness<R> {
     }
 
     /// Steps one root spill, and settles those that are done, oldest first.
-    pub fn step_root(&mut self, index: usize, bytes_max: usize) {
+    pub(crate) fn step_root(&mut self, index: usize, bytes_max: usize) {
         self.tally.steps += 1;
         let spill = &mut self.spills[index];
-        if spill.outcome.is_none() {
-            if let JobStep::Done(outcome) = spill.job.step(bytes_max).unwrap() {
-                spill.outcome = Some(outcome);
-            }
+        if spill.outcome.is_none()
+            && let JobStep::Done(outcome) = spill.job.step(bytes_max).unwrap()
+        {
+            spill.outcome = Some(outcome);
         }
         while let Some(outcome) = self.spills.front_mut().and_then(|front| front.outcome.take()) {
             self.spills.pop_front();
@@ -104,14 +108,14 @@ impl<R: Combine + Copy> Harness<R> {
         }
     }
 
-    pub fn start(&mut self, plan: &JobPlan) {
+    pub(crate) fn start(&mut self, plan: &JobPlan) {
         assert!(self.busy.insert(plan.node.id), "busy nodes are left alone");
         let job = Job::start(&self.tree, plan, self.order, self.rule, &self.store).unwrap();
         self.jobs.push((job, self.tree.clone()));
     }
 
     /// Plans once; whether there was anything.
-    pub fn plan(&mut self) -> bool {
+    pub(crate) fn plan(&mut self) -> bool {
         match self.tree.next_work(&self.busy) {
             Some(Work::Now(edit)) => self.apply(&edit),
             Some(Work::Job(plan)) => self.start(&plan),
@@ -120,7 +124,7 @@ impl<R: Combine + Copy> Harness<R> {
         true
     }
 
-    pub fn step_job(&mut self, index: usize, bytes_max: usize) {
+    pub(crate) fn step_job(&mut self, index: usize, bytes_max: usize) {
         self.tally.steps += 1;
         let JobStep::Done(outcome) = self.jobs[index].0.step(bytes_max).unwrap() else { return };
         let (job, before) = self.jobs.swap_remove(index);
@@ -134,7 +138,7 @@ impl<R: Combine + Copy> Harness<R> {
     }
 
     /// Does all that is to do, one thing after another.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         loop {
             if !self.spills.is_empty() {
                 self.step_root(0, usize::MAX);
@@ -146,7 +150,7 @@ impl<R: Combine + Copy> Harness<R> {
         }
     }
 
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         self.finish();
         while let Some(plan) = self.tree.next_compaction(&self.busy) {
             self.start(&plan);
@@ -154,18 +158,25 @@ impl<R: Combine + Copy> Harness<R> {
         }
     }
 
-    pub fn apply(&mut self, edit: &Edit<Handle>) {
+    pub(crate) fn apply(&mut self, edit: &Edit<Handle>) {
         let (tree, changes) = self.tree.apply(edit).unwrap();
-        tree.check().unwrap();
         self.count(edit);
+        if self.looks_at_all() {
+            tree.check().unwrap();
+        }
         self.recover(edit, &tree);
         self.refer(&tree, changes);
         self.tree = tree;
         self.tally.height_max = self.tally.height_max.max(self.tree.height());
     }
 
+    fn looks_at_all(&self) -> bool {
+        self.tally.edits < 500 || self.tally.edits.is_multiple_of(16)
+    }
+
     fn count(&mut self, edit: &Edit<Handle>) {
         let tally = &mut self.tally;
+        tally.edits += 1;
         *match edit {
             Edit::Spill { .. } => &mut tally.spills,
             Edit::FastSplit { .. } => &mut tally.fast_splits,
@@ -176,7 +187,8 @@ impl<R: Combine + Copy> Harness<R> {
         } += 1;
     }
 
-    /// Recovery equals live work: through the edit's bytes, and through the tree's.
+    /// Recovery equals live work: through the edit's bytes, and through the tree's. All of a tree is compared
+    /// while it is young, and later now and then, for that takes as long as the tree is large.
     fn recover(&mut self, edit: &Edit<Handle>, live: &Tree<Handle>) {
         let edit = edit.map(Fragment::id);
         let mut bytes = Vec::new();
@@ -184,7 +196,11 @@ impl<R: Combine + Copy> Harness<R> {
         let mut reader = Reader::new(&bytes);
         let read = Edit::decode(&mut reader).expect("an edit reads back");
         assert_eq!((&read, reader.remaining()), (&edit, 0));
-        self.twin = self.twin.apply(&read).unwrap().0;
+        let after = self.twin.apply(&read).unwrap().0;
+        self.history.push((std::mem::replace(&mut self.twin, after), read));
+        if !self.looks_at_all() {
+            return;
+        }
         let (live, mut twin) = (ids(live), Vec::new());
         self.twin.encode(&mut twin);
         assert!(live == twin, "recovery differs from live work after {edit:?}");
@@ -200,18 +216,21 @@ impl<R: Combine + Copy> Harness<R> {
             assert!(touched.insert(fragment.id()), "one entry for each fragment");
             *self.references.entry(fragment.id()).or_default() += i64::from(change);
         }
+        if !self.looks_at_all() {
+            return;
+        }
         self.references.retain(|_, count| *count != 0);
         let mut recount = BTreeMap::new();
         tree.fragments().iter().for_each(|fragment| *recount.entry(fragment.id()).or_default() += 1);
         assert_eq!(self.references, recount, "reference counts");
     }
 
-    pub fn check_content(&self) {
+    pub(crate) fn check_content(&self) {
         self.tree.check_content(&self.store, Counts::Exact).unwrap();
     }
 
     /// The value of a key: buffers, then the path's lists, newest first.
-    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let at = self.order.bound(key);
         let only = Range { low: at.clone(), high: Some(Bound { prefix: at.prefix, key: [key, &[0]].concat().into() }) };
         let mut fold = Fold::default();
@@ -242,7 +261,7 @@ impl<R: Combine + Copy> Harness<R> {
     }
 
     /// Everything in order, leaf by leaf.
-    pub fn scan(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn scan(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found = Vec::new();
         let mut low = Some(Bound::least());
         while let Some(at) = low {
@@ -265,7 +284,7 @@ impl<R: Combine + Copy> Harness<R> {
     }
 
     /// The leaves from the end are the leaves from the start.
-    pub fn check_paths(&self) {
+    pub(crate) fn check_paths(&self) {
         let mut leaves = Vec::new();
         self.tree.for_each_node(&mut |_, node| leaves.extend(node.is_leaf().then(|| node.id())));
         let mut backward = Vec::new();

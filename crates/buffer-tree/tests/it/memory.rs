@@ -11,30 +11,30 @@ use forebay_base::{Bound, Order, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment, FragmentStore, FragmentWriter};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
-    pub prefix: u64,
-    pub key: Vec<u8>,
-    pub kind: Kind,
-    pub value: Vec<u8>,
+pub(crate) struct Entry {
+    pub(crate) prefix: u64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) kind: Kind,
+    pub(crate) value: Vec<u8>,
 }
 
 impl Entry {
-    pub fn record(&self) -> Record<'_> {
+    pub(crate) fn record(&self) -> Record<'_> {
         Record { kind: self.kind, key: &self.key, value: &self.value }
     }
 }
 
 #[derive(Debug)]
-pub struct Block {
-    pub id: u64,
-    pub entries: Vec<Entry>,
+pub(crate) struct Block {
+    pub(crate) id: u64,
+    pub(crate) entries: Vec<Entry>,
     digest: Digest,
     shape: Shape,
     order: Order,
 }
 
 #[derive(Clone, Debug)]
-pub struct Handle(pub Rc<Block>);
+pub(crate) struct Handle(pub Rc<Block>);
 
 impl Handle {
     fn slice(&self, range: &Range) -> std::ops::Range<usize> {
@@ -72,23 +72,23 @@ impl Fragment for Handle {
 
 /// What the store has done so far.
 #[derive(Default)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     next_id: Cell<u64>,
-    pub read_bytes: Cell<u64>,
-    pub written_bytes: Cell<u64>,
+    pub(crate) read_bytes: Cell<u64>,
+    pub(crate) written_bytes: Cell<u64>,
 }
 
-pub struct MemoryStore {
-    pub order: Order,
-    pub traffic: Rc<Traffic>,
+pub(crate) struct MemoryStore {
+    pub(crate) order: Order,
+    pub(crate) traffic: Rc<Traffic>,
 }
 
 impl MemoryStore {
-    pub fn new(order: Order) -> Self {
+    pub(crate) fn new(order: Order) -> Self {
         Self { order, traffic: Rc::default() }
     }
 
-    pub fn walk(&self, fragment: &Handle, range: &Range) -> Walk {
+    pub(crate) fn walk(&self, fragment: &Handle, range: &Range) -> Walk {
         Walk { slice: fragment.slice(range), fragment: fragment.clone(), traffic: Rc::default() }
     }
 }
@@ -107,7 +107,7 @@ impl FragmentStore for MemoryStore {
     }
 }
 
-pub struct Walk {
+pub(crate) struct Walk {
     fragment: Handle,
     slice: std::ops::Range<usize>,
     traffic: Rc<Traffic>,
@@ -130,7 +130,7 @@ impl Cursor for Walk {
     }
 }
 
-pub struct Writer {
+pub(crate) struct Writer {
     order: Order,
     traffic: Rc<Traffic>,
     expected: Expected,
@@ -171,27 +171,27 @@ impl FragmentWriter for Writer {
 
 /// A sealed write buffer: sorted, the newest first among records of one key.
 #[derive(Clone)]
-pub struct Buffer {
-    pub entries: Rc<Vec<Entry>>,
-    pub at: usize,
-    pub end: usize,
+pub(crate) struct Buffer {
+    pub(crate) entries: Rc<Vec<Entry>>,
+    pub(crate) at: usize,
+    pub(crate) end: usize,
 }
 
 impl Buffer {
     /// Sorts what was written, oldest first.
-    pub fn seal(mut written: Vec<Entry>) -> Self {
+    pub(crate) fn seal(mut written: Vec<Entry>) -> Self {
         written.reverse();
         written.sort_by(|left, right| (left.prefix, &left.key).cmp(&(right.prefix, &right.key)));
         Self { at: 0, end: written.len(), entries: Rc::new(written) }
     }
 
-    pub fn expected(&self) -> Expected {
+    pub(crate) fn expected(&self) -> Expected {
         let entries = &self.entries[self.at..self.end];
         let bytes = entries.iter().map(|entry| entry.record().encoded_bytes() as u64).sum();
         Expected { range: Range::all(), bytes, records: entries.len() as u64, shape: Shape::Variable }
     }
 
-    pub fn inside(&self, range: &Range) -> Self {
+    pub(crate) fn inside(&self, range: &Range) -> Self {
         let low = self.entries.partition_point(|entry| range.low.place(entry.prefix, &entry.key).is_lt());
         let end = self.entries.partition_point(|entry| range.is_below_high(entry.prefix, &entry.key));
         Self { entries: Rc::clone(&self.entries), at: low, end }

@@ -12,7 +12,7 @@ use crate::random::{Random, for_seeds};
 
 /// Adds little-endian numbers: a lost or a doubled operand shows.
 #[derive(Clone, Copy)]
-pub struct Sum;
+pub(crate) struct Sum;
 
 fn number(value: &[u8]) -> u64 {
     value.try_into().map_or(0, u64::from_le_bytes)
@@ -106,7 +106,7 @@ impl<R: Combine + Copy> Model<'_, R> {
             if act % 50 == 0 {
                 self.compare();
             }
-            if act % 2000 == 0 {
+            if act % 1500 == 0 {
                 self.compare_all();
             }
         }
@@ -116,12 +116,10 @@ impl<R: Combine + Copy> Model<'_, R> {
         self.harness.compact();
         self.compare_all();
         self.harness.tree.for_each_node(&mut |_, node| assert!(node.is_settled(), "a compaction leaves one list"));
-        let mut records = 0;
-        self.harness.tree.for_each_node(&mut |_, node| records += node.records());
-        // What is in the buffer is not in the tree.
+        // What is still in the buffer is not in the tree.
         self.harness.seal();
         self.harness.compact();
-        records = 0;
+        let mut records = 0;
         self.harness.tree.for_each_node(&mut |_, node| records += node.records());
         assert_eq!(records, self.expected.len() as u64, "a compacted tree holds each key once");
     }
@@ -134,7 +132,7 @@ fn options(fan_out: usize, fast_per_slow: u32, node_bytes: u64) -> TreeOptions {
 fn run<R: Combine + Copy>(random: &mut Random, order: Order, rule: R, options: TreeOptions, operands: Operands) -> Tally {
     let harness = Harness::new(order, rule, options);
     let mut model = Model { random, harness, expected: BTreeMap::new(), operands, keys: 6000 };
-    model.run(10_000);
+    model.run(4_000);
     std::mem::take(&mut model.harness.tally)
 }
 
@@ -152,7 +150,7 @@ fn run_shapes(order: Order, seeds: std::ops::Range<u64>) {
             println!("{order:?} {seed} {options:?}: {tally:?}");
             let high = if fan_out < 8 || node_bytes == 160 { 4 } else { 3 };
             assert!(tally.height_max >= high, "the tree is {} levels high", tally.height_max);
-            assert!(tally.late > 50 && tally.growths > 0 && tally.inner_splits > 0 && tally.slow_splits > 0, "{tally:?}");
+            assert!(tally.late > 5 && tally.growths > 0 && tally.inner_splits > 0 && tally.slow_splits > 0, "{tally:?}");
         }
     });
 }

@@ -9,6 +9,7 @@ use super::format::Column;
 use super::rfc4180::{self, Field};
 use super::window::{LineEnd, Window};
 use super::{Pair, Position, Source, Trouble, TroubleKind};
+use crate::output::counted;
 
 /// What separates columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,14 +129,14 @@ impl<R: Read> Delimited<R> {
         if found != expected {
             return Err(TroubleKind::bad(format!(
                 "{}, where the first row has {expected}",
-                counted(found, "column")
+                counted(found as u64, "column")
             )));
         }
         for (place, option) in [(self.key, "--key"), (self.value, "--value")] {
             if place >= found {
                 return Err(TroubleKind::bad(format!(
                     "{}, where {option} asks for number {}",
-                    counted(found, "column"),
+                    counted(found as u64, "column"),
                     place + 1
                 )));
             }
@@ -219,8 +220,4 @@ fn place_of(column: &Column, names: Option<&[String]>) -> Result<usize, Trouble>
             TroubleKind::bad(format!("no column is called {name:?}; the first row has {}", names.join(", ")))
         }),
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

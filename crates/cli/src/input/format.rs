@@ -90,7 +90,8 @@ mod tests {
         assert_eq!("lines".parse(), Ok(Format::Lines));
         assert_eq!("fixed:8,16".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 16 }));
         assert_eq!("fixed:8,0".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 0 }));
-        for wrong in ["", "xml", "fixed", "fixed:8", "fixed:0,0", "fixed:8,-1", "fixed:65537,0", "fixed:a,b"] {
+        for wrong in ["", "xml", "fixed", "fixed:8", "fixed:0,0", "fixed:8,-1", "fixed:65537,0", "fixed:a,b"]
+        {
             assert!(wrong.parse::<Format>().is_err(), "{wrong}");
         }
     }

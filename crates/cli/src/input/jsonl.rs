@@ -85,12 +85,13 @@ struct Wanted<'a> {
     value: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
-    fn find<'de>(self, line: &'de [u8]) -> Result<(&'de RawValue, Option<&'de RawValue>), Trouble> {
+impl Wanted<'_> {
+    fn find(self, line: &[u8]) -> Result<(&RawValue, Option<&RawValue>), Trouble> {
         let mut json = serde_json::Deserializer::from_slice(line);
         let found = json.deserialize_map(self).map_err(not_json)?;
         json.end().map_err(not_json)?;
-        let key = found.0.ok_or_else(|| TroubleKind::bad(format!("the object has no field {:?}", self.key)))?;
+        let key =
+            found.0.ok_or_else(|| TroubleKind::bad(format!("the object has no field {:?}", self.key)))?;
         match (self.value, found.1) {
             (Some(name), None) => Err(TroubleKind::bad(format!("the object has no field {name:?}"))),
             (_, value) => Ok((key, value)),

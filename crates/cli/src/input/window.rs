@@ -14,7 +14,8 @@ use super::{Position, Trouble, TroubleKind};
 /// How much is read at once.
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 /// The longest record of text: twice the longest key and value, for what quotes and escapes add.
-pub(crate) const RECORD_BYTES_MAX: usize = 2 * (super::format::KEY_BYTES_MAX + super::format::VALUE_BYTES_MAX);
+pub(crate) const RECORD_BYTES_MAX: usize =
+    2 * (super::format::KEY_BYTES_MAX + super::format::VALUE_BYTES_MAX);
 
 /// See the module.
 pub(crate) struct Window<R> {
@@ -133,7 +134,10 @@ impl<R: Read> Window<R> {
                 return Ok((searched > from).then(|| self.stripped(from, searched, searched)));
             }
             if searched >= self.record_bytes_max {
-                return Err(TroubleKind::bad(format!("the record is longer than {} bytes", self.record_bytes_max)));
+                return Err(TroubleKind::bad(format!(
+                    "the record is longer than {} bytes",
+                    self.record_bytes_max
+                )));
             }
             self.fill()?;
         }

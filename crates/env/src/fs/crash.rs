@@ -136,7 +136,13 @@ impl Machine {
     }
 
     /// Notes on `disk` that `make` may have made or cut the file at `path`.
-    fn create<T>(&self, disk: &mut Disk, operation: u64, path: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn create<T>(
+        &self,
+        disk: &mut Disk,
+        operation: u64,
+        path: &Path,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let before = self.live.inode(path);
         let was_empty = before.as_ref().is_none_or(|inode| inode.bytes.read().is_empty());
         let made = make()?;
@@ -220,10 +226,13 @@ impl FileSystem for CrashFs {
         let live = &self.machine.live;
         self.machine.mutate("create directory", dir, |disk, number| {
             let dir = normal(dir);
-            let mut missing: Vec<&Path> = dir.ancestors().filter(|part| !live.exists(part).unwrap_or(true)).collect();
+            let mut missing: Vec<&Path> =
+                dir.ancestors().filter(|part| !live.exists(part).unwrap_or(true)).collect();
             live.create_dir_all(&dir)?;
             missing.reverse();
-            disk.pending.extend(missing.into_iter().map(|part| (number, NameChange::Make { dir: part.to_path_buf() })));
+            disk.pending.extend(
+                missing.into_iter().map(|part| (number, NameChange::Make { dir: part.to_path_buf() })),
+            );
             Ok(())
         })
     }

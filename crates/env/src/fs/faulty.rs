@@ -76,7 +76,8 @@ impl Faults {
         let state = &mut *self.state.lock();
         state.matched += 1;
         // Every rule counts this operation, also when an earlier one decides it.
-        let faults: Vec<Fault> = state.rules.iter_mut().filter_map(|rule| rule.fault(operation, paths)).collect();
+        let faults: Vec<Fault> =
+            state.rules.iter_mut().filter_map(|rule| rule.fault(operation, paths)).collect();
         state.fired += u64::from(!faults.is_empty());
         faults.first().copied()
     }

@@ -216,7 +216,8 @@ impl FileSystem for MemoryFs {
         }
         let dir = normal(dir);
         let inside = names.files.keys().filter(|path| path.parent() == Some(&dir));
-        let mut found: Vec<String> = inside.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
+        let mut found: Vec<String> =
+            inside.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
         found.sort_unstable();
         Ok(found)
     }

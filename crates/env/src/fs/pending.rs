@@ -48,7 +48,14 @@ pub(super) enum NameChange {
 
 impl Disk {
     /// Notes that `written` was written to a file that was `len_before` long; `live` is it after that.
-    pub(super) fn wrote(&mut self, operation: u64, inode: u64, written: Range<usize>, len_before: usize, live: &[u8]) {
+    pub(super) fn wrote(
+        &mut self,
+        operation: u64,
+        inode: u64,
+        written: Range<usize>,
+        len_before: usize,
+        live: &[u8],
+    ) {
         if written.is_empty() {
             return;
         }
@@ -95,8 +102,10 @@ impl Disk {
     fn dirs_synced_with(&self, dir: &Path) -> BTreeSet<PathBuf> {
         let mut dirs = BTreeSet::from([dir.to_path_buf()]);
         loop {
-            let touched = self.pending.iter().filter(|(_, change)| change.dirs().any(|dir| dirs.contains(dir)));
-            let more: BTreeSet<PathBuf> = touched.flat_map(|(_, change)| change.dirs().map(Path::to_path_buf)).collect();
+            let touched =
+                self.pending.iter().filter(|(_, change)| change.dirs().any(|dir| dirs.contains(dir)));
+            let more: BTreeSet<PathBuf> =
+                touched.flat_map(|(_, change)| change.dirs().map(Path::to_path_buf)).collect();
             if more.is_subset(&dirs) {
                 return dirs;
             }
@@ -164,7 +173,9 @@ impl NameChange {
     fn inode(&self) -> Option<u64> {
         match self {
             Self::Make { .. } | Self::Drop { .. } => None,
-            Self::Link { inode, .. } | Self::Unlink { inode, .. } | Self::Rename { inode, .. } => Some(*inode),
+            Self::Link { inode, .. } | Self::Unlink { inode, .. } | Self::Rename { inode, .. } => {
+                Some(*inode)
+            }
         }
     }
 }

@@ -213,7 +213,8 @@ impl FileSystem for RealFs {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         let exclusive = mode == LockMode::Exclusive;
-        let opened = OpenOptions::new().read(true).write(exclusive).create(exclusive).truncate(false).open(path);
+        let opened =
+            OpenOptions::new().read(true).write(exclusive).create(exclusive).truncate(false).open(path);
         let file = opened.map_err(|e| Error::io("lock", path, &e))?;
         match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
             Ok(()) => Ok(FileLock::new(file)),

@@ -16,8 +16,21 @@ use forebay_base::{Error, Result};
 
 /// The names of operations that rules and traces use.
 pub(super) const OPERATIONS: [&str; 15] = [
-    "read", "write", "sync", "set_len", "reserve", "create", "open", "list", "rename", "remove", "link",
-    "create_dir", "remove_dir", "sync_dir", "lock",
+    "read",
+    "write",
+    "sync",
+    "set_len",
+    "reserve",
+    "create",
+    "open",
+    "list",
+    "rename",
+    "remove",
+    "link",
+    "create_dir",
+    "remove_dir",
+    "sync_dir",
+    "lock",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,13 +86,18 @@ impl FromStr for Rule {
             return Err(wrong("want `operation files selection fault`, as in `write *.list #7 no-space`"));
         };
         if operation != "any" && !OPERATIONS.contains(&operation) {
-            return Err(wrong(&format!("no operation {operation}; want any or one of {}", OPERATIONS.join(", "))));
+            return Err(wrong(&format!(
+                "no operation {operation}; want any or one of {}",
+                OPERATIONS.join(", ")
+            )));
         }
         Ok(Self {
             operation: operation.to_owned(),
             files: files.to_owned(),
-            selection: selection_of(selection).ok_or_else(|| wrong("want a selection `#n`, `from:n` or `all`"))?,
-            fault: fault_of(fault).ok_or_else(|| wrong("want a fault `no-space`, `io-error`, `short` or `lost`"))?,
+            selection: selection_of(selection)
+                .ok_or_else(|| wrong("want a selection `#n`, `from:n` or `all`"))?,
+            fault: fault_of(fault)
+                .ok_or_else(|| wrong("want a fault `no-space`, `io-error`, `short` or `lost`"))?,
             matches: 0,
         })
     }
@@ -112,6 +130,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
         Some((b'*', rest)) => (0..=name.len()).any(|skipped| matches(rest, &name[skipped..])),
-        Some((byte, rest)) => name.split_first().is_some_and(|(first, name)| first == byte && matches(rest, name)),
+        Some((byte, rest)) => {
+            name.split_first().is_some_and(|(first, name)| first == byte && matches(rest, name))
+        }
     }
 }

@@ -21,9 +21,13 @@ enum Manner {
     Nothing,
     All,
     /// What is before this operation, and perhaps part of it.
-    Prefix { cut: u64 },
+    Prefix {
+        cut: u64,
+    },
     /// Each change on its own, with this chance.
-    Subset { percent: u32 },
+    Subset {
+        percent: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,8 @@ pub(super) fn survivor(disk: &Disk, rng: &mut Rng) -> Disk {
 
 /// One operation among those with pending changes, or one past them.
 fn draw_cut(disk: &Disk, rng: &mut Rng) -> u64 {
-    let data = disk.files.values().flat_map(|content| content.pending.iter().map(|(operation, _)| *operation));
+    let data =
+        disk.files.values().flat_map(|content| content.pending.iter().map(|(operation, _)| *operation));
     let mut operations: Vec<u64> = disk.pending.iter().map(|(operation, _)| *operation).chain(data).collect();
     operations.sort_unstable();
     operations.dedup();
@@ -110,9 +115,8 @@ fn surviving_names(disk: &Disk, draw: &mut Draw<'_>) -> Disk {
     }
     // A directory that is not there takes along what is in it, synced or not.
     let dirs = left.dirs.clone();
-    let reachable = |path: &Path| {
-        path.ancestors().skip(1).all(|dir| dir.parent().is_none() || dirs.contains(dir))
-    };
+    let reachable =
+        |path: &Path| path.ancestors().skip(1).all(|dir| dir.parent().is_none() || dirs.contains(dir));
     left.dirs.retain(|dir| reachable(dir));
     left.names.retain(|path, _| reachable(path));
     left

@@ -91,7 +91,9 @@ impl Jobs {
     /// Starts a machine.
     pub fn spawn(&self, name: &str, machine: Box<dyn Machine>) -> Handle {
         let running = match &self.driver {
-            Driver::Threads(threads) => Threads::spawn(threads, name, machine).map_or(Running::Never, Running::Thread),
+            Driver::Threads(threads) => {
+                Threads::spawn(threads, name, machine).map_or(Running::Never, Running::Thread)
+            }
             Driver::Stepper(stepper) => Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine)),
         };
         Handle { running }

@@ -40,14 +40,19 @@ struct Slot {
 enum Rest {
     None,
     /// Until the epoch is no longer this, or the clock reaches the deadline.
-    While { seen: u64, deadline: Option<Duration> },
+    While {
+        seen: u64,
+        deadline: Option<Duration>,
+    },
 }
 
 impl Slot {
     fn runnable(&self, epoch: u64, now: Duration) -> bool {
         let rested = match self.rest {
             Rest::None => true,
-            Rest::While { seen, deadline } => seen != epoch || deadline.is_some_and(|deadline| deadline <= now),
+            Rest::While { seen, deadline } => {
+                seen != epoch || deadline.is_some_and(|deadline| deadline <= now)
+            }
         };
         rested && self.machine.is_some()
     }
@@ -144,7 +149,10 @@ impl Stepper {
                 self.advance_to_next(deadline);
             }
         }
-        panic!("simulation stuck: machines keep working, but what is waited for does not come: {}", self.names());
+        panic!(
+            "simulation stuck: machines keep working, but what is waited for does not come: {}",
+            self.names()
+        );
     }
 
     /// Steps one machine that has something to do, if there is any.

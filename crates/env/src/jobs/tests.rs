@@ -76,17 +76,20 @@ fn deadlines_pass_on_either_clock() {
         let tick = Duration::from_millis(5);
         let (ticks, seen) = (Arc::new(AtomicU64::new(0)), Arc::clone(&clock));
         let mut next = Duration::ZERO;
-        let handle = jobs.spawn("ticker", machine({
-            let (ticks, jobs) = (Arc::clone(&ticks), jobs.clone());
-            move || {
-                if seen.now() >= next {
-                    next = seen.now() + tick;
-                    ticks.fetch_add(1, Ordering::AcqRel);
-                    jobs.wake();
+        let handle = jobs.spawn(
+            "ticker",
+            machine({
+                let (ticks, jobs) = (Arc::clone(&ticks), jobs.clone());
+                move || {
+                    if seen.now() >= next {
+                        next = seen.now() + tick;
+                        ticks.fetch_add(1, Ordering::AcqRel);
+                        jobs.wake();
+                    }
+                    if ticks.load(Ordering::Acquire) == 4 { Step::Finished } else { Step::Until(next) }
                 }
-                if ticks.load(Ordering::Acquire) == 4 { Step::Finished } else { Step::Until(next) }
-            }
-        }));
+            }),
+        );
         assert!(!jobs.wait_until(clock.now() + Duration::from_millis(1), &mut || false));
         assert!(jobs.wait_until(Duration::from_secs(60), &mut || ticks.load(Ordering::Acquire) == 3));
         handle.join();
@@ -121,11 +124,14 @@ fn the_order_comes_from_the_seed() {
         for name in ["a", "b", "c"] {
             let order = Arc::clone(&order);
             let mut left = 5;
-            jobs.spawn(name, machine(move || {
-                order.lock().push_str(name);
-                left -= 1;
-                if left == 0 { Step::Finished } else { Step::Worked }
-            }));
+            jobs.spawn(
+                name,
+                machine(move || {
+                    order.lock().push_str(name);
+                    left -= 1;
+                    if left == 0 { Step::Finished } else { Step::Worked }
+                }),
+            );
         }
         jobs.step_some(4);
         assert_eq!(order.lock().len(), 4);
@@ -153,10 +159,13 @@ fn a_stuck_simulation_says_so() {
 fn waiting_inside_a_step_is_refused() {
     let (jobs, _) = stepper(1);
     let inner = jobs.clone();
-    let handle = jobs.spawn("bad", machine(move || {
-        inner.wait(&mut || true);
-        Step::Finished
-    }));
+    let handle = jobs.spawn(
+        "bad",
+        machine(move || {
+            inner.wait(&mut || true);
+            Step::Finished
+        }),
+    );
     assert!(panic_of(|| handle.join()).contains("inside its own step"));
     jobs.wait(&mut || true);
 }
@@ -167,10 +176,13 @@ fn abandoned_machines_are_dropped_unstepped() {
     let held = Arc::new(());
     let handles = [0, 1].map(|_| {
         let held = Arc::clone(&held);
-        jobs.spawn("held", machine(move || {
-            let _ = &held;
-            panic!("stepped");
-        }))
+        jobs.spawn(
+            "held",
+            machine(move || {
+                let _ = &held;
+                panic!("stepped");
+            }),
+        )
     });
     jobs.abandon();
     assert_eq!(Arc::strong_count(&held), 1);
@@ -178,11 +190,14 @@ fn abandoned_machines_are_dropped_unstepped() {
     // A machine may also pull the plug itself.
     let inner = jobs.clone();
     let last = Arc::clone(&held);
-    let handle = jobs.spawn("plug", machine(move || {
-        let _ = &last;
-        inner.abandon();
-        Step::Worked
-    }));
+    let handle = jobs.spawn(
+        "plug",
+        machine(move || {
+            let _ = &last;
+            inner.abandon();
+            Step::Worked
+        }),
+    );
     handle.join();
     assert_eq!(Arc::strong_count(&held), 1);
 }
@@ -192,15 +207,21 @@ fn machines_may_spawn_machines() {
     for jobs in both() {
         let (inner, made) = (jobs.clone(), Arc::new(AtomicU64::new(0)));
         let counted = Arc::clone(&made);
-        jobs.spawn("parent", machine(move || {
-            let (counted, jobs) = (Arc::clone(&counted), inner.clone());
-            inner.spawn("child", machine(move || {
-                counted.fetch_add(1, Ordering::AcqRel);
-                jobs.wake();
+        jobs.spawn(
+            "parent",
+            machine(move || {
+                let (counted, jobs) = (Arc::clone(&counted), inner.clone());
+                inner.spawn(
+                    "child",
+                    machine(move || {
+                        counted.fetch_add(1, Ordering::AcqRel);
+                        jobs.wake();
+                        Step::Finished
+                    }),
+                );
                 Step::Finished
-            }));
-            Step::Finished
-        }));
+            }),
+        );
         jobs.wait(&mut || made.load(Ordering::Acquire) == 1);
     }
 }

@@ -39,7 +39,8 @@ impl Threads {
     pub(super) fn spawn(self: &Arc<Self>, name: &str, machine: Box<dyn Machine>) -> Option<JoinHandle<()>> {
         let threads = Arc::clone(self);
         let thread_name = name.to_owned();
-        let spawned = Builder::new().name(name.to_owned()).spawn(move || threads.drive(&thread_name, machine));
+        let spawned =
+            Builder::new().name(name.to_owned()).spawn(move || threads.drive(&thread_name, machine));
         match spawned {
             Ok(handle) => Some(handle),
             Err(e) => {

@@ -98,6 +98,11 @@ impl ListFile {
         self.body.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
     }
 
+    /// Opens the file now rather than at the first lookup. What fails is what each lookup will answer.
+    pub fn open_early(&self) {
+        let _ = self.body();
+    }
+
     fn open(&self) -> Result<Body> {
         let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
         let file = self.store.fs.open_read(&self.path, Access::Random)?;

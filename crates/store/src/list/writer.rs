@@ -45,6 +45,7 @@ pub struct ListWriter {
     last_prefix: u64,
     last_key: Vec<u8>,
     records: u64,
+    record_bytes: u64,
     pages_sum: u32,
     index: PageIndex,
     filter: Option<Filter>,
@@ -85,6 +86,7 @@ impl ListWriter {
             last_prefix: 0,
             last_key: Vec::new(),
             records: 0,
+            record_bytes: 0,
             pages_sum: 0,
             index: PageIndex::new(BLOCK_BYTES as u64),
             filter,
@@ -125,15 +127,16 @@ impl ListWriter {
         self.digest.add(prefix, hash);
         self.raw_records += 1;
         self.records += 1;
+        self.record_bytes += bytes as u64;
         self.last_prefix = prefix;
         self.last_key.clear();
         self.last_key.extend_from_slice(record.key);
         Ok(())
     }
 
-    /// Bytes of pages so far, the open one included.
+    /// Bytes of records so far, before compression and padding.
     pub fn bytes(&self) -> u64 {
-        self.pages_bytes() + self.raw.len() as u64
+        self.record_bytes
     }
 
     fn pages_bytes(&self) -> u64 {

@@ -88,3 +88,14 @@ pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
         Some((start, payload))
     })
 }
+
+/// How many records the frames of sound memory hold.
+pub fn records_of(arena: &[u8]) -> u64 {
+    let (mut at, mut records) = (0, 0);
+    while let Some(bytes) = arena.get(at..at + HEADER_BYTES) {
+        let header = Header::fields(bytes);
+        records += header.records as u64;
+        at = header.end(at);
+    }
+    records
+}

@@ -12,8 +12,12 @@ use crate::fs::{Access, CrashFs, FaultyFs, FileSystem, LockMode, MemoryFs, RealF
 fn everywhere(test: fn(&dyn FileSystem, &Path)) {
     let temp = TempDir::new();
     test(&*RealFs::new(), &temp.0);
-    let simulated: [&dyn FileSystem; 4] =
-        [&*MemoryFs::new(), &*CrashFs::new(1), &*FaultyFs::new(MemoryFs::new()), &*TracedFs::new(MemoryFs::new())];
+    let simulated: [&dyn FileSystem; 4] = [
+        &*MemoryFs::new(),
+        &*CrashFs::new(1),
+        &*FaultyFs::new(MemoryFs::new()),
+        &*TracedFs::new(MemoryFs::new()),
+    ];
     for fs in simulated {
         let dir = Path::new("/some/where");
         fs.create_dir_all(dir).unwrap();

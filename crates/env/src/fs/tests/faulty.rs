@@ -19,7 +19,8 @@ fn the_nth_match_fails_and_no_other() {
     fs.rule("write *.list #2 no-space").unwrap();
     let list = fs.create(Path::new("/3.list"), Access::Buffered).unwrap();
     let log = fs.create(Path::new("/3.log"), Access::Buffered).unwrap();
-    let outcomes = [list.write_at(0, b"a"), log.write_at(0, b"a"), list.write_at(1, b"b"), list.write_at(1, b"c")];
+    let outcomes =
+        [list.write_at(0, b"a"), log.write_at(0, b"a"), list.write_at(1, b"b"), list.write_at(1, b"c")];
     assert_eq!(outcomes.each_ref().map(Result::is_ok), [true, true, false, true]);
     assert!(outcomes[2].as_ref().unwrap_err().is_no_space());
     assert_eq!(read_all(&*fs, Path::new("/3.list")).unwrap(), b"ac");

@@ -1,7 +1,8 @@
 //! Tests of every file system twin. Seeds are fixed and part of each failure's message.
 
 mod behaviour;
-mod crash;
+mod crash_data;
+mod crash_names;
 mod faulty;
 mod memory;
 mod random;

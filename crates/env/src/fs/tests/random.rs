@@ -56,7 +56,12 @@ impl Party<'_> {
             2 => format!("set_len {:?}", answer(file.set_len(offset)).is_ok()),
             3 => format!("reserve {:?}", answer(file.reserve(offset + 1)).is_ok()),
             4 => format!("sync {:?}", answer(file.sync())),
-            _ => format!("read {:?} {:?} {:?}", answer(file.read_at(offset, &mut bytes)), bytes, answer(file.len())),
+            _ => format!(
+                "read {:?} {:?} {:?}",
+                answer(file.read_at(offset, &mut bytes)),
+                bytes,
+                answer(file.len())
+            ),
         }
     }
 }
@@ -92,7 +97,7 @@ fn twins_answer_as_the_machine_does() {
             rng = rng.fork();
         }
         assert_eq!(memory.snapshot_files(), crash.snapshot_files(), "seed {seed}");
-        sync_all(&*crash);
+        sync_all(&crash);
         assert_eq!(memory.snapshot_files(), crash.power_cycle().snapshot_files(), "seed {seed}");
     }
 }

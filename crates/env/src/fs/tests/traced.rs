@@ -17,7 +17,10 @@ fn the_log_keeps_the_order_of_changes() {
     fs.sync_dir(dir).unwrap();
     assert!(fs.remove(&dir.join("5.list")).is_err(), "failures are not logged");
     let log = fs.take_log();
-    assert_eq!(log, ["create 3.list", "write 3.list 0+4096", "sync 3.list", "rename 3.list 4.list", "sync_dir ."]);
+    assert_eq!(
+        log,
+        ["create 3.list", "write 3.list 0+4096", "sync 3.list", "rename 3.list 4.list", "sync_dir ."]
+    );
     fs.hard_link(&dir.join("4.list"), &dir.join("5.list")).unwrap();
     fs.open(&dir.join("5.list"), Access::Direct).unwrap().set_len(9).unwrap();
     assert_eq!(fs.take_log(), ["link 4.list 5.list", "set_len 5.list 9"]);

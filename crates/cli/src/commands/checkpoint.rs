@@ -1,0 +1,37 @@
+//! `checkpoint`: a second database that shares the files of the first.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Access, open};
+use crate::args::Common;
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Make a copy of the database as it is now, by hard links where the file system allows them
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  forebay checkpoint users.db backups/users-monday.db")]
+pub(crate) struct CheckpointArgs {
+    /// The database's directory
+    db: PathBuf,
+    /// The directory to make; it must not be there yet
+    destination: PathBuf,
+}
+
+pub(crate) fn run(args: &CheckpointArgs, common: &Common) -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    let db = open(&args.db, common, Access::Write)?;
+    db.checkpoint(&args.destination)?;
+    db.close()?;
+    let mut output = Output::new();
+    let seconds = watch.seconds();
+    let place = args.destination.display();
+    match common.form() {
+        Form::Text => output.line(format_args!("checkpoint in {place}, {seconds:.2} s"))?,
+        Form::Json => output.json(&json!({ "checkpoint": place.to_string(), "seconds": seconds }))?,
+    }
+    output.flush()
+}

@@ -1,0 +1,31 @@
+//! `describe`: the shape of the tables.
+
+use clap::Args;
+
+use super::{Access, existing_table, open};
+use crate::args::{Common, DatabaseArgs};
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Print the shape of the tables: their trees, nodes and lists
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  forebay describe users.db")]
+pub(crate) struct DescribeArgs {
+    #[command(flatten)]
+    target: DatabaseArgs,
+}
+
+pub(crate) fn run(args: &DescribeArgs, common: &Common) -> Result<(), Failure> {
+    let db = open(&args.target.db, common, Access::Read)?;
+    if let Some(name) = &args.target.table {
+        existing_table(&db, name)?;
+    }
+    let description = db.describe();
+    let mut output = Output::new();
+    match common.form() {
+        Form::Text => output.line(description)?,
+        Form::Json => output.json(&description)?,
+    }
+    output.flush()?;
+    Ok(db.close()?)
+}

@@ -1,0 +1,41 @@
+//! `destroy`: a table, or the whole database, goes.
+
+use clap::Args;
+use forebay::Database;
+use serde_json::json;
+
+use super::{Access, existing_table, open};
+use crate::args::{Common, DatabaseArgs};
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Delete a table, or, without one, the whole database; nothing asks again
+///
+/// A directory that is not a database is left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  forebay destroy users.db users\n  forebay destroy users.db")]
+pub(crate) struct DestroyArgs {
+    #[command(flatten)]
+    target: DatabaseArgs,
+}
+
+pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
+    let path = &args.target.db;
+    match &args.target.table {
+        None => Database::destroy(path)?,
+        Some(name) => {
+            let db = open(path, common, Access::Write)?;
+            drop(existing_table(&db, name)?);
+            db.drop_table(name)?;
+            db.close()?;
+        }
+    }
+    match common.form() {
+        Form::Text => Ok(()),
+        Form::Json => {
+            let mut output = Output::new();
+            output.json(&json!({ "destroyed": path.display().to_string(), "table": args.target.table }))?;
+            output.flush()
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `get`: the values of keys.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use forebay::{Database, Table};
+use serde_json::json;
+
+use super::{Access, existing_table, key_list, open};
+use crate::args::{Common, TableArgs};
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::keys::Notation;
+use crate::output::{Form, Output, thousands};
+
+/// Print the values of keys, one a line
+///
+/// A key that is absent prints nothing and makes the exit code 1. With --json every key prints an object,
+/// an absent one with the value null, and absence is no failure.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  forebay get app.db settings colour\n  \
+    forebay get app.db settings colour size --json\n  forebay get app.db settings - --json < keys.txt")]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    target: TableArgs,
+    /// Keys, or - to read them from standard input, one a line
+    #[arg(required = true, allow_negative_numbers = true, value_name = "KEY")]
+    keys: Vec<OsString>,
+    /// Keys and values are in hexadecimal
+    #[arg(long)]
+    hex: bool,
+    /// At the end tell on standard error how many keys were there, the rate, and device reads a key
+    #[arg(long)]
+    report: bool,
+}
+
+#[derive(Default)]
+struct Tally {
+    keys: u64,
+    found: u64,
+}
+
+pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
+    let form = common.form();
+    let db = open(&args.target.db, common, Access::Read)?;
+    let table = existing_table(&db, &args.target.table)?;
+    let watch = Stopwatch::start();
+    let tally = print_values(args, form, &table)?;
+    if args.report {
+        report(&db, form, &tally, watch.seconds());
+    }
+    drop(table);
+    db.close()?;
+    match form {
+        Form::Text if tally.found < tally.keys => Err(Failure::Said),
+        _ => Ok(()),
+    }
+}
+
+fn print_values(args: &GetArgs, form: Form, table: &Table) -> Result<Tally, Failure> {
+    let notation = Notation::from_flag(args.hex);
+    let mut output = Output::new();
+    let mut tally = Tally::default();
+    key_list::in_groups(&args.keys, notation, |keys| {
+        let values = table.multi_get(keys)?;
+        for (key, value) in keys.iter().zip(&values) {
+            output.answer(form, notation, key, value.as_deref())?;
+            tally.keys += 1;
+            tally.found += u64::from(value.is_some());
+        }
+        output.flush()
+    })?;
+    Ok(tally)
+}
+
+fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
+    let rate = tally.keys as f64 / seconds.max(1e-9);
+    let device_reads = db.stats().reads.device_reads as f64 / (tally.keys as f64).max(1.0);
+    match form {
+        Form::Json => eprintln!(
+            "{}",
+            json!({
+                "keys": tally.keys,
+                "found": tally.found,
+                "seconds": seconds,
+                "gets_per_second": rate,
+                "device_reads_per_get": device_reads,
+            })
+        ),
+        Form::Text => eprintln!(
+            "{} of {} keys found in {seconds:.3} s: {} gets/s, {device_reads:.3} device reads each",
+            thousands(tally.found),
+            thousands(tally.keys),
+            thousands(rate as u64),
+        ),
+    }
+}

@@ -1,0 +1,199 @@
+//! `load`: records from a file or a pipe into a table.
+//!
+//! 1. A source lends records out of its window; they go straight into a batch.
+//! 2. A full batch is committed. When the commit returns, its records are *acknowledged*: safe at the chosen
+//!    durability.
+//! 3. A reporter beside it tells how far the load is.
+//!
+//! A bad record ends the load, once what stands before it is committed; with `--skip-bad` it is counted.
+
+mod progress;
+mod pump;
+mod report;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay::{Durability, Layout};
+
+use super::{Access, open, parse_durability, parse_layout, table_with_layout};
+use crate::args::{Common, TableArgs};
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::input::TroubleKind;
+use crate::input::delimited::{Delimited, Dialect, Header};
+use crate::input::fixed::Fixed;
+use crate::input::format::{Column, Format};
+use crate::input::jsonl::Jsonl;
+use crate::input::lines::Lines;
+use crate::input::window::Window;
+use progress::Progress;
+use pump::{OnBad, Pump};
+
+const EXAMPLES: &str = "\
+Formats:
+  lines      a line is a key; values are empty
+  csv, tsv   --key and --value choose columns, by number from 1 or by name in the first row
+  jsonl      --key and --value choose fields; without --value the value is the whole line
+  fixed:K,V  binary records of K key bytes and V value bytes
+
+Examples:
+  forebay load words.db words /usr/share/dict/words
+  forebay load users.db users users.csv --format csv --key id --value email
+  forebay load users.db events - --format jsonl --key id < events.jsonl
+  forebay load big.db records records.bin --format fixed:8,8 --memory 512M --json";
+
+/// Load records from a file or from standard input, making the database and the table where they are missing
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    target: TableArgs,
+    /// The input; - is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// How a new table is organised: write-buffer, write-buffer:ordered
+    #[arg(long, value_parser = parse_layout)]
+    layout: Option<Layout>,
+    /// How the input is written: lines, csv, tsv, jsonl, fixed:KEY,VALUE
+    #[arg(long, default_value = "lines", value_parser = str::parse::<Format>)]
+    format: Format,
+    /// The column or field of the key [csv, tsv: 1]
+    #[arg(long, value_name = "COLUMN|N")]
+    key: Option<String>,
+    /// The column or field of the value [csv, tsv: 2; jsonl: the whole line]
+    #[arg(long, value_name = "COLUMN|N")]
+    value: Option<String>,
+    /// The first row of csv or tsv names the columns; so it does where --key or --value is a name
+    #[arg(long)]
+    header: bool,
+    /// What a record survives once it is acknowledged: memory, os (a crash of the process), disk (of the machine)
+    #[arg(long, default_value = "os", value_parser = parse_durability)]
+    durability: Durability,
+    /// Records a commit
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// Count malformed records and go on
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+/// What chooses the key and value of a record.
+enum Choice {
+    Whole,
+    Columns { dialect: Dialect, header: Header, key: Column, value: Column },
+    Fields { key: String, value: Option<String> },
+}
+
+pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
+    let choice = choice(args)?;
+    let (name, input) = open_input(args)?;
+    let input_bytes = input.bytes;
+    let db = open(&args.target.db, common, Access::Create)?;
+    let table = table_with_layout(&db, &args.target.table, args.layout.as_ref())?;
+    let progress = Progress::new(common.form(), input_bytes);
+    let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
+    let mut pump = Pump::new(&db, &table, &progress, args.durability, args.batch as usize, on_bad);
+    let watch = Stopwatch::start();
+    let outcome =
+        progress.tell_while(|| start_source(&mut pump, args.format, choice, Window::new(input.from)));
+    let tally = pump.finish(watch.seconds());
+    if let Err(stop) = outcome {
+        report::acknowledged(common.form(), tally.records)?;
+        drop(table);
+        // Whatever closing may add, the first cause is the one to tell.
+        drop(db.close());
+        return Err(stop.into_failure(&name, tally.records));
+    }
+    let stats = db.stats();
+    drop(table);
+    let closing = Stopwatch::start();
+    db.close()?;
+    report::print(common.form(), &tally, &stats, closing.seconds())
+}
+
+fn start_source(
+    pump: &mut Pump<'_>,
+    format: Format,
+    choice: Choice,
+    window: Window<Box<dyn Read>>,
+) -> Result<(), pump::Stop> {
+    match (choice, format) {
+        (Choice::Columns { dialect, header, key, value }, _) => pump.run(
+            &mut Delimited::new(window, dialect, header, &key, &value)
+                .map_err(|trouble| header_trouble(*trouble))?,
+        ),
+        (Choice::Fields { key, value }, _) => {
+            pump.run(&mut Jsonl::new(window, key, value).map_err(|trouble| header_trouble(*trouble))?)
+        }
+        (Choice::Whole, Format::Fixed { key_bytes, value_bytes }) => {
+            pump.run(&mut Fixed::new(window, key_bytes, value_bytes))
+        }
+        (Choice::Whole, _) => pump.run(&mut Lines::new(window)),
+    }
+}
+
+fn header_trouble(trouble: TroubleKind) -> pump::Stop {
+    match trouble {
+        TroubleKind::Bad(reason) => pump::Stop::Header(reason),
+        TroubleKind::Read(error) => pump::Stop::Read(error),
+    }
+}
+
+fn choice(args: &LoadArgs) -> Result<Choice, Failure> {
+    let usage = |reason: &str| Err(Failure::Usage(reason.into()));
+    let chosen = args.key.is_some() || args.value.is_some();
+    let dialect = match args.format {
+        Format::Lines | Format::Fixed { .. } if chosen => {
+            return usage("--key and --value choose columns of csv and tsv or fields of jsonl");
+        }
+        Format::Lines | Format::Jsonl | Format::Fixed { .. } if args.header => {
+            return usage("--header is for csv and tsv");
+        }
+        Format::Lines | Format::Fixed { .. } => return Ok(Choice::Whole),
+        Format::Jsonl => {
+            return match &args.key {
+                Some(key) => Ok(Choice::Fields { key: key.clone(), value: args.value.clone() }),
+                None => usage("jsonl needs --key, the field of the key"),
+            };
+        }
+        Format::Csv => Dialect::Csv,
+        Format::Tsv => Dialect::Tsv,
+    };
+    let column = |text: &Option<String>, default| match text {
+        Some(text) => text.parse::<Column>().map_err(Failure::Usage),
+        None => Ok(Column::Place(default)),
+    };
+    let (key, value) = (column(&args.key, 0)?, column(&args.value, 1)?);
+    let is_name = |column: &Column| matches!(column, Column::Name(_));
+    let header = match args.header || is_name(&key) || is_name(&value) {
+        true => Header::Present,
+        false => Header::Absent,
+    };
+    Ok(Choice::Columns { dialect, header, key, value })
+}
+
+struct Input {
+    from: Box<dyn Read>,
+    /// How long it is, where that is known.
+    bytes: Option<u64>,
+}
+
+/// The input and what to call it in messages.
+#[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
+fn open_input(args: &LoadArgs) -> Result<(String, Input), Failure> {
+    if args.file.as_os_str() == "-" {
+        return Ok(("standard input".into(), Input { from: Box::new(io::stdin().lock()), bytes: None }));
+    }
+    let name = args.file.display().to_string();
+    let file =
+        File::open(&args.file).map_err(|error| Failure::work(format!("cannot open {name}: {error}")))?;
+    let about = file.metadata().map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
+    if about.is_dir() {
+        return Err(Failure::work(format!("cannot read {name}: it is a directory")));
+    }
+    let bytes = about.is_file().then_some(about.len());
+    Ok((name, Input { from: Box::new(file), bytes }))
+}

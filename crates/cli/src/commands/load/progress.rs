@@ -1,0 +1,105 @@
+//! How far a load is: `{"acknowledged":N}` twice a second for a program, a bar for a person at a terminal.
+//!
+//! The load stores two numbers; a thread beside it reads and tells them, so that a commit that waits does
+//! not silence it. What is told as acknowledged was stored after the commit returned.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::clock::Stopwatch;
+use crate::output::{Form, thousands};
+
+const JSON_EVERY: Duration = Duration::from_millis(500);
+const BAR_EVERY: Duration = Duration::from_millis(100);
+
+enum Audience {
+    Program,
+    Person(ProgressBar),
+    Nobody,
+}
+
+/// See the module.
+pub(super) struct Progress {
+    audience: Audience,
+    acknowledged: AtomicU64,
+    bytes_read: AtomicU64,
+}
+
+impl Progress {
+    pub(super) fn new(form: Form, input_bytes: Option<u64>) -> Self {
+        let audience = match form {
+            Form::Json => Audience::Program,
+            Form::Text if io::stderr().is_terminal() => Audience::Person(bar(input_bytes)),
+            Form::Text => Audience::Nobody,
+        };
+        Self { audience, acknowledged: AtomicU64::new(0), bytes_read: AtomicU64::new(0) }
+    }
+
+    /// So many records are acknowledged, of so many bytes of input.
+    pub(super) fn acknowledge(&self, records: u64, bytes_read: u64) {
+        self.bytes_read.store(bytes_read, Ordering::Relaxed);
+        self.acknowledged.store(records, Ordering::Release);
+    }
+
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Acquire)
+    }
+
+    /// Tells while `work` runs.
+    pub(super) fn tell_while<T>(&self, work: impl FnOnce() -> T) -> T {
+        thread::scope(|scope| {
+            // Held until the work is done, or unwinds: then the receiver sees it gone.
+            let (working, done) = mpsc::channel::<()>();
+            match &self.audience {
+                Audience::Nobody => {}
+                Audience::Program => {
+                    scope.spawn(move || self.tell_program(&done));
+                }
+                Audience::Person(bar) => {
+                    scope.spawn(move || self.tell_person(bar, &done));
+                }
+            }
+            let outcome = work();
+            drop(working);
+            outcome
+        })
+    }
+
+    fn tell_program(&self, done: &Receiver<()>) {
+        while done.recv_timeout(JSON_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let line = format!("{{\"acknowledged\":{}}}\n", self.acknowledged());
+            let mut out = io::stdout().lock();
+            // A reader that went away does not stop the load.
+            if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn tell_person(&self, bar: &ProgressBar, done: &Receiver<()>) {
+        let watch = Stopwatch::start();
+        while done.recv_timeout(BAR_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let records = self.acknowledged();
+            let rate = records as f64 / watch.seconds().max(1e-9);
+            bar.set_position(self.bytes_read.load(Ordering::Relaxed));
+            bar.set_message(format!("{} records, {}/s", thousands(records), thousands(rate as u64)));
+        }
+        bar.finish_and_clear();
+    }
+}
+
+fn bar(input_bytes: Option<u64>) -> ProgressBar {
+    let (bar, template) = match input_bytes {
+        Some(bytes) => (ProgressBar::new(bytes), "{bar:32} {percent:>3}% {msg}, {bytes_per_sec}, {eta} left"),
+        None => (ProgressBar::new_spinner(), "{spinner} {msg}, {bytes} read, {bytes_per_sec}"),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

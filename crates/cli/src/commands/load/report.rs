@@ -1,0 +1,69 @@
+//! The last words of a load.
+
+use forebay::Stats;
+use serde_json::json;
+
+use super::pump::Tally;
+use crate::failure::Failure;
+use crate::output::{Form, Output, counted, thousands};
+use crate::sizes;
+
+/// How far a load came that failed.
+pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {
+    if form == Form::Json {
+        let mut output = Output::new();
+        output.json(&json!({ "acknowledged": records }))?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// What a load came to that did not fail.
+pub(super) fn print(form: Form, tally: &Tally, stats: &Stats, close_seconds: f64) -> Result<(), Failure> {
+    let mut output = Output::new();
+    let rate = tally.records as f64 / tally.seconds.max(1e-9);
+    let microseconds = |quantile: f64| tally.latency.value_at_quantile(quantile) as f64 / 1000.0;
+    let max = tally.latency.max() as f64 / 1000.0;
+    match form {
+        Form::Json => output.json(&json!({
+            "acknowledged": tally.records,
+            "records": tally.records,
+            "skipped": tally.skipped,
+            "seconds": tally.seconds,
+            "records_per_second": rate,
+            "input_bytes": tally.input_bytes,
+            "write_amplification": stats.write_amplification,
+            "stall_seconds": stats.stall_seconds,
+            "batch_latency_us": {
+                "p50": microseconds(0.5),
+                "p99": microseconds(0.99),
+                "p999": microseconds(0.999),
+                "max": max,
+            },
+            "close_seconds": close_seconds,
+        }))?,
+        Form::Text => {
+            output.line(format_args!(
+                "{}, {} of input in {:.2} s: {} records/s",
+                counted(tally.records, "record"),
+                sizes::human(tally.input_bytes),
+                tally.seconds,
+                thousands(rate as u64),
+            ))?;
+            output.line(format_args!(
+                "write amplification {:.2}, stalled {:.2} s, batch latency p50 {:.0} us, p99 {:.0} us, \
+                 p99.9 {:.0} us, max {:.0} us",
+                stats.write_amplification,
+                stats.stall_seconds,
+                microseconds(0.5),
+                microseconds(0.99),
+                microseconds(0.999),
+                max,
+            ))?;
+            if tally.skipped > 0 {
+                output.line(format_args!("{} skipped", counted(tally.skipped, "malformed record")))?;
+            }
+        }
+    }
+    output.flush()
+}

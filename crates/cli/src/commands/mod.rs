@@ -1,0 +1,83 @@
+//! One file a command, and what several of them need: a database opened the right way, and keys.
+
+pub(crate) mod checkpoint;
+pub(crate) mod compact;
+pub(crate) mod delete;
+pub(crate) mod describe;
+pub(crate) mod destroy;
+pub(crate) mod get;
+mod key_list;
+pub(crate) mod load;
+pub(crate) mod put;
+pub(crate) mod scan;
+pub(crate) mod stats;
+pub(crate) mod verify;
+
+use std::path::Path;
+
+use forebay::{Database, Durability, Layout, Options, Table};
+
+use crate::args::{Cli, Command, Common};
+use crate::failure::Failure;
+
+/// Runs the command.
+pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
+    let common = &cli.common;
+    match &cli.command {
+        Command::Load(args) => load::run(args, common),
+        Command::Put(args) => put::run(args, common),
+        Command::Get(args) => get::run(args, common),
+        Command::Delete(args) => delete::run(args, common),
+        Command::Scan(args) => scan::run(args, common),
+        Command::Stats(args) => stats::run(args, common),
+        Command::Describe(args) => describe::run(args, common),
+        Command::Verify(args) => verify::run(args, common),
+        Command::Compact(args) => compact::run(args, common),
+        Command::Checkpoint(args) => checkpoint::run(args, common),
+        Command::Destroy(args) => destroy::run(args, common),
+    }
+}
+
+/// What a command will do to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Look.
+    Read,
+    /// Change what is there.
+    Write,
+    /// Change it, and make it where it is missing.
+    Create,
+}
+
+fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
+    let mut options =
+        Options::default().create_if_missing(access == Access::Create).read_only(access == Access::Read);
+    if let Some(bytes) = common.memory {
+        options = options.memory_limit(bytes);
+    }
+    Ok(Database::open(path, options)?)
+}
+
+/// A table that must be there.
+fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
+    Ok(db.table(name).existing(true).open()?)
+}
+
+/// A table that is made where it is missing; one that is there must have the layout, if any is given.
+fn table_with_layout(db: &Database, name: &str, layout: Option<&Layout>) -> Result<Table, Failure> {
+    let mut table = db.table(name);
+    if let Some(layout) = layout {
+        table = table.layout(layout.clone());
+    }
+    Ok(table.open()?)
+}
+
+/// Reads `--layout`.
+fn parse_layout(text: &str) -> Result<Layout, String> {
+    text.parse::<Layout>().map_err(|error| error.to_string())
+}
+
+/// Reads `--durability`.
+fn parse_durability(text: &str) -> Result<Durability, String> {
+    text.parse::<Durability>().map_err(|error| error.to_string())
+}

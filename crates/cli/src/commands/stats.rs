@@ -1,0 +1,31 @@
+//! `stats`: what the database did and what it costs.
+
+use clap::Args;
+
+use super::{Access, existing_table, open};
+use crate::args::{Common, DatabaseArgs};
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Print amplifications, stalls, latencies, lists by level and memory by owner
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  forebay stats users.db --json")]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    target: DatabaseArgs,
+}
+
+pub(crate) fn run(args: &StatsArgs, common: &Common) -> Result<(), Failure> {
+    let db = open(&args.target.db, common, Access::Read)?;
+    if let Some(name) = &args.target.table {
+        existing_table(&db, name)?;
+    }
+    let stats = db.stats();
+    let mut output = Output::new();
+    match common.form() {
+        Form::Text => output.line(stats)?,
+        Form::Json => output.json(&stats)?,
+    }
+    output.flush()?;
+    Ok(db.close()?)
+}

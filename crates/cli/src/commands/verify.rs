@@ -1,0 +1,59 @@
+//! `verify`: every byte of every file is read and checked.
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Access, open};
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::output::{Form, Output, counted};
+use crate::sizes;
+
+/// Read every byte and check it; tell every problem with its file and offset
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  forebay verify users.db || echo damaged")]
+pub(crate) struct VerifyArgs {
+    /// The database's directory
+    db: std::path::PathBuf,
+}
+
+pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
+    let form = common.form();
+    let db = open(&args.db, common, Access::Read)?;
+    let bar = if form == Form::Text && std::io::stderr().is_terminal() {
+        let style =
+            ProgressStyle::with_template("{bar:32} {bytes} of {total_bytes} checked, {bytes_per_sec}");
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    } else {
+        ProgressBar::hidden()
+    };
+    let outcome = db.verify(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = outcome?;
+    let mut output = Output::new();
+    match form {
+        Form::Json => output.json(&report)?,
+        Form::Text => output.line(format_args!(
+            "{}, {}, {}, {} checked: {}",
+            counted(report.files, "file"),
+            counted(report.pages, "page"),
+            counted(report.records, "record"),
+            sizes::human(report.bytes),
+            match report.problems.len() {
+                0 => "no problem".to_string(),
+                count => counted(count as u64, "problem"),
+            }
+        ))?,
+    }
+    output.flush()?;
+    for problem in &report.problems {
+        eprintln!("forebay: {problem}");
+    }
+    db.close()?;
+    if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}

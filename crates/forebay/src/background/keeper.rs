@@ -1,0 +1,51 @@
+//! Housekeeping: the background sync that bounds what a power loss can take, removal of retired files, and
+//! the manifest's rewriting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_base::Result;
+use forebay_env::{Machine, Step};
+
+use crate::engine::Engine;
+
+pub(super) struct Keeper {
+    engine: Arc<Engine>,
+    next: Duration,
+}
+
+impl Keeper {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, next: Duration::ZERO }
+    }
+
+    fn keep(&self) -> Result<()> {
+        let engine = &self.engine;
+        engine.log()?.sync_to(u64::MAX)?;
+        for path in engine.lists.trash.take() {
+            // What cannot be removed now is removed at the next open.
+            let _ = engine.env.fs.remove(&path);
+        }
+        engine.rewrite_manifest()
+    }
+}
+
+impl Machine for Keeper {
+    fn step(&mut self) -> Step {
+        if self.engine.is_closing() || self.engine.fatal().is_some() {
+            return Step::Finished;
+        }
+        let now = self.engine.env.clock.now();
+        if now < self.next {
+            return Step::Until(self.next);
+        }
+        self.next = now + self.engine.options.sync_interval;
+        match self.keep() {
+            Ok(()) => {
+                self.engine.recovered(super::KEEP);
+                Step::Until(self.next)
+            }
+            Err(error) => self.engine.failed(super::KEEP, error),
+        }
+    }
+}

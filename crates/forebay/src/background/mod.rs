@@ -1,0 +1,60 @@
+//! Background work: three machines, each a loop of short steps.
+//!
+//! - the [absorber](absorber) writes sealed buffers to lists, oldest first;
+//! - the [merger](merger) spills full inner nodes and splits full leaves;
+//! - the [keeper](keeper) syncs the log, removes retired files, rewrites the manifest.
+//!
+//! A step that fails changes nothing; the machine says why in `Engine::troubles`, waits, and tries again, so
+//! that work goes on when there is room on the disk again.
+
+mod absorber;
+mod keeper;
+mod merger;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use forebay_base::Error;
+use forebay_env::{Handle, Step};
+
+use crate::engine::Engine;
+
+const ABSORB: &str = "forebay-absorb";
+const MERGE: &str = "forebay-merge";
+const KEEP: &str = "forebay-keep";
+
+/// How long a machine waits after a failure.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// Starts all machines.
+pub(crate) fn start(engine: &Arc<Engine>) -> Vec<Handle> {
+    let jobs = &engine.env.jobs;
+    vec![
+        jobs.spawn(ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
+        jobs.spawn(MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
+        jobs.spawn(KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),
+    ]
+}
+
+impl Engine {
+    /// Notes that so many bytes were worked through, for writers who wait.
+    fn progressed(&self, bytes: u64) {
+        self.progress_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.env.jobs.wake();
+    }
+
+    /// Notes a machine's failure and when to try again.
+    fn failed(&self, machine: &'static str, error: Error) -> Step {
+        self.troubles.lock().insert(machine, error);
+        self.env.jobs.wake();
+        Step::Until(self.env.clock.now() + RETRY_AFTER)
+    }
+
+    /// Notes that a machine gets on again.
+    fn recovered(&self, machine: &'static str) {
+        if self.troubles.lock().remove(machine).is_some() {
+            self.env.jobs.wake();
+        }
+    }
+}

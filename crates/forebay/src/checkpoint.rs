@@ -1,0 +1,87 @@
+//! Checkpoints, flushes and full compactions: work on the whole that a user asks for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::{Access, LockMode};
+use forebay_store::log::frame;
+use forebay_store::manifest::{Current, Edit, Manifest};
+use forebay_store::names;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Waits until every record accepted so far is in lists.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let log = self.log()?;
+        let (segment, empty) = (log.active_segment(), self.state().active.is_empty());
+        if !empty {
+            self.rotate(segment, 0)?;
+        }
+        self.wait_for(|| self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
+    }
+
+    /// Merges every leaf of a table to one list.
+    pub(crate) fn compact(&self, table: u32) -> Result<()> {
+        self.flush()?;
+        self.compacting.lock().insert(table);
+        self.env.jobs.wake();
+        self.wait_for(|| !self.compacting.lock().contains(&table))
+    }
+
+    /// Waits for background work, or for the reason why it does not get on.
+    fn wait_for(&self, done: impl Fn() -> bool) -> Result<()> {
+        let mut stuck = None;
+        self.env.jobs.wait(&mut || {
+            stuck = self.fatal().or_else(|| self.trouble());
+            done() || stuck.is_some() || self.is_closing()
+        });
+        match stuck {
+            _ if done() => Ok(()),
+            Some(error) => Err(error),
+            None => Err(Error::invalid("the database is being closed")),
+        }
+    }
+
+    /// Makes a copy in a new directory: lists linked, buffers written as log segments, a manifest of the
+    /// moment. The superblock comes last, so that an unfinished copy is not a database.
+    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
+        let fs = &*self.env.fs;
+        if fs.exists(target)? && !fs.list(target)?.is_empty() {
+            return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
+        }
+        // The manifest's low-water mark and the view must be of one moment.
+        let (view, snapshot) = {
+            let ledger = self.ledger.lock();
+            let view = self.view();
+            let snapshot = self.snapshot_of(&ledger, &view.state);
+            (view, snapshot)
+        };
+        fs.create_dir_all(target)?;
+        for table in view.state.tables.values() {
+            for file in table.catalog.files() {
+                let link = names::list(target, file.meta().id);
+                if !fs.exists(&link)? {
+                    fs.hard_link(file.path(), &link)?;
+                }
+            }
+        }
+        let mut last_sequence = snapshot.absorbed_sequence;
+        let active = (&view.state.active, view.active_bytes);
+        for (buffer, bytes) in view.state.sealed.iter().rev().map(|buffer| (buffer, buffer.len())).chain([active]) {
+            if bytes > 0 {
+                let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
+                file.write_at(0, &buffer.bytes()[..bytes])?;
+                file.sync()?;
+                last_sequence += frame::records_of(&buffer.bytes()[..bytes]);
+            }
+        }
+        let id = snapshot.next_id;
+        let snapshot = forebay_store::manifest::Snapshot { next_id: id + 1, ..snapshot };
+        let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default())?;
+        Current { manifest: id, closed: Some(manifest.closed(last_sequence)) }.write(fs, target)?;
+        drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
+        self.superblock.write(fs, target)
+    }
+}

@@ -1,0 +1,193 @@
+//! The database: a directory of tables under one log and one memory limit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::Mutex;
+use forebay_env::{Env, Handle, LockMode};
+use forebay_layouts::Layout;
+use forebay_store::log::Durability;
+use forebay_store::manifest::{Current, Edit};
+use forebay_store::names;
+
+use crate::engine::Engine;
+use crate::open::is_ours;
+use crate::{Batch, Description, Options, Snapshot, Stats, TableBuilder, VerifyReport, background, open};
+
+/// An open database. Dropping it closes it.
+#[derive(Debug)]
+pub struct Database {
+    engine: Arc<Engine>,
+    machines: Mutex<Vec<Handle>>,
+}
+
+impl Database {
+    /// Opens the database at `path`, or makes one there. After a crash it is brought back to the last batch
+    /// that reached the log: no flag is needed. Reads the manifest, the log (a few write buffers at most) and
+    /// every list's filter and page search.
+    ///
+    /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log
+    /// or manifest is damaged below what was durable.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let engine = open::open(path.as_ref(), options)?;
+        let machines = if engine.options.read_only { Vec::new() } else { background::start(&engine) };
+        Ok(Self { engine, machines: Mutex::new(machines) })
+    }
+
+    /// Names a table, to be opened or made.
+    pub fn table(&self, name: &str) -> TableBuilder {
+        TableBuilder::new(&self.engine, name)
+    }
+
+    /// The tables and their layouts, by name.
+    pub fn tables(&self) -> Vec<(String, Layout)> {
+        let state = self.engine.state();
+        let mut tables: Vec<_> =
+            state.tables.values().map(|table| (table.name.clone(), table.options.layout)).collect();
+        tables.sort_by(|left, right| left.0.cmp(&right.0));
+        tables
+    }
+
+    /// Drops a table and all its records. Snapshots keep what they see of it.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let engine = &self.engine;
+        let mut ledger = engine.ledger.lock();
+        let state = engine.state();
+        let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
+        let table = state.table_named(name).ok_or_else(missing)?;
+        engine.append(&mut ledger, &Edit::DropTable(table.id))?;
+        engine.update_state(|state| drop(state.tables.remove(&table.id)));
+        ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
+        ledger.busy.remove(&table.id);
+        Ok(())
+    }
+
+    /// Writes a batch: all of it or, on error or in a crash, nothing. Returns the number of its last record.
+    /// An error of a write that reached the log may still turn out to have been kept.
+    pub fn commit(&self, batch: Batch, durability: Durability) -> Result<u64> {
+        self.engine.write(batch.payload(self.id())?, durability)
+    }
+
+    /// As [`commit`](Self::commit), but clears the batch on success, so that its memory can be used again.
+    pub fn write(&self, batch: &mut Batch, durability: Durability) -> Result<u64> {
+        let sequence = self.engine.write(batch.payload(self.id())?, durability)?;
+        batch.clear();
+        Ok(sequence)
+    }
+
+    fn id(&self) -> u64 {
+        Arc::as_ptr(&self.engine) as usize as u64
+    }
+
+    /// The database as it is now, over all tables.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.engine)
+    }
+
+    /// The number of the last accepted record.
+    pub fn last_sequence(&self) -> u64 {
+        self.engine.log.as_ref().map_or(0, |log| log.last_sequence())
+    }
+
+    /// The number up to which records survive a power loss.
+    pub fn durable_sequence(&self) -> u64 {
+        self.engine.log.as_ref().map_or(0, |log| log.durable_sequence())
+    }
+
+    /// Returns once all records up to this number survive a power loss.
+    pub fn wait_durable(&self, sequence: u64) -> Result<()> {
+        self.engine.log()?.sync_to(sequence)
+    }
+
+    /// Makes everything accepted so far survive a power loss.
+    pub fn sync(&self) -> Result<()> {
+        self.wait_durable(u64::MAX)
+    }
+
+    /// Writes all buffered records to lists, so that reopening reads no log.
+    pub fn flush(&self) -> Result<()> {
+        self.engine.flush()
+    }
+
+    /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not
+    /// copied. Writes go on.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.engine.checkpoint(path.as_ref())
+    }
+
+    /// Reads every byte that is kept and checks it. `progress` is told the bytes done and the bytes in all.
+    /// The report lists every fault with its file and offset.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        self.engine.verify(progress)
+    }
+
+    /// Counters and gauges.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.engine)
+    }
+
+    /// The tables' trees.
+    pub fn describe(&self) -> Description {
+        Description::of(&self.engine)
+    }
+
+    /// Makes everything durable and marks the database as closed in order, so that any later damage shows.
+    pub fn close(self) -> Result<()> {
+        self.shut()
+    }
+
+    fn shut(&self) -> Result<()> {
+        let machines = std::mem::take(&mut *self.machines.lock());
+        if self.engine.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.engine.env.jobs.wake();
+        machines.into_iter().for_each(Handle::join);
+        let Some(log) = &self.engine.log else { return Ok(()) };
+        if let Some(fatal) = self.engine.fatal() {
+            return Err(fatal);
+        }
+        let last_sequence = log.close()?;
+        for path in self.engine.lists.trash.take() {
+            let _ = self.engine.env.fs.remove(&path);
+        }
+        let ledger = self.engine.ledger.lock();
+        let Some(manifest) = &ledger.manifest else { return Ok(()) };
+        let closed = Some(manifest.closed(last_sequence));
+        Current { manifest: manifest.id(), closed }.write(&*self.engine.env.fs, &self.engine.dir)
+    }
+
+    /// Removes the database at `path`: its files, and the directory if nothing else is in it. Refuses a
+    /// directory that is not a database, and one that is open.
+    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+        Self::destroy_in(&Env::real(), path.as_ref())
+    }
+
+    fn destroy_in(env: &Env, dir: &Path) -> Result<()> {
+        let fs = &*env.fs;
+        if !fs.exists(&dir.join(names::SUPERBLOCK))? {
+            return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
+        }
+        let lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+        // The superblock first: what is left after a crash is no database any more.
+        fs.remove(&dir.join(names::SUPERBLOCK))?;
+        let mut foreign = false;
+        for name in fs.list(dir)? {
+            match is_ours(&name) {
+                true => fs.remove(&dir.join(name))?,
+                false => foreign = true,
+            }
+        }
+        drop(lock);
+        if foreign { Ok(()) } else { fs.remove_dir(dir) }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
+        let _ = self.shut();
+    }
+}

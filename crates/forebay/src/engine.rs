@@ -1,0 +1,131 @@
+//! The engine: what a database's handles and its background work share.
+//!
+//! Who protects what: `log` has its own lock; `ledger` (the manifest and who works on what) is behind a
+//! mutex that serialises edits; `state` is replaced whole, under a write lock held for an assignment.
+//! Locks are taken in the order ledger, log, state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::{Error, Order, Result};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::{Mutex, RwLock};
+use forebay_env::{Env, FileLock};
+use forebay_layouts::{Catalog, TableOptions};
+use forebay_store::buffer::ArenaPool;
+use forebay_store::list::ListStore;
+use forebay_store::log::Log;
+use forebay_store::manifest::Superblock;
+use forebay_store::{Metrics, WriteBuffer};
+
+use crate::Options;
+use crate::ledger::Ledger;
+
+/// One version of everything that can be read: replaced whole, pinned by snapshots.
+#[derive(Clone)]
+pub(crate) struct State {
+    /// The buffer that is being filled.
+    pub(crate) active: Arc<WriteBuffer>,
+    /// Full buffers that are not in lists yet, newest first.
+    pub(crate) sealed: Vec<Arc<WriteBuffer>>,
+    /// Tables by id.
+    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+}
+
+/// One version of a table.
+pub(crate) struct TableState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) options: TableOptions,
+    pub(crate) order: Order,
+    pub(crate) catalog: Arc<dyn Catalog>,
+}
+
+impl TableState {
+    pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
+        let Self { id, options, order, .. } = *self;
+        Arc::new(Self { id, name: self.name.clone(), options, order, catalog })
+    }
+}
+
+impl State {
+    pub(crate) fn order_of(&self, table: u32) -> Option<Order> {
+        self.tables.get(&table).map(|table| table.order)
+    }
+
+    pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
+        self.tables.values().find(|table| table.name == name)
+    }
+}
+
+pub(crate) struct Engine {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) superblock: Superblock,
+    /// `None` when opened for reading only.
+    pub(crate) log: Option<Log>,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) state: RwLock<Arc<State>>,
+    pub(crate) pool: Arc<ArenaPool>,
+    /// What tables' lists have in common: cache, counters, ids, retired files.
+    pub(crate) lists: ListStore,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Bytes that background work has gone through: writers in debt wait for it to grow.
+    pub(crate) progress_bytes: AtomicU64,
+    /// Bytes that nodes hold above their limits.
+    pub(crate) debt_bytes: AtomicU64,
+    /// A retired log segment that can be renamed rather than a new one allocated.
+    pub(crate) spare_segment: Mutex<Option<u64>>,
+    /// Why background work does not get on, by machine, until it does.
+    pub(crate) troubles: Mutex<BTreeMap<&'static str, Error>>,
+    /// One rotation at a time.
+    pub(crate) rotating: Mutex<()>,
+    /// Tables that a full compaction is under way for.
+    pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    pub(crate) closing: AtomicBool,
+    pub(crate) _lock: FileLock,
+}
+
+impl Engine {
+    /// The newest version.
+    pub(crate) fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read())
+    }
+
+    /// Replaces the version by one made from it.
+    pub(crate) fn update_state(&self, change: impl FnOnce(&mut State)) {
+        let mut guard = self.state.write();
+        let mut next = State::clone(&guard);
+        change(&mut next);
+        *guard = Arc::new(next);
+    }
+
+    /// The log, or the reason why there is none.
+    pub(crate) fn log(&self) -> Result<&Log> {
+        self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Why nothing can be written any more, if so: a failed sync, or a background panic.
+    pub(crate) fn fatal(&self) -> Option<Error> {
+        let panicked = self.env.jobs.panicked();
+        let cause = panicked.or_else(|| self.log.as_ref().and_then(Log::poisoned));
+        cause.map(Error::Poisoned)
+    }
+
+    /// Why background work does not get on, if so.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.troubles.lock().values().next().cloned()
+    }
+
+    /// Bytes of work that writers have caused and that is not done.
+    pub(crate) fn debt(&self) -> u64 {
+        let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();
+        sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
+    }
+}

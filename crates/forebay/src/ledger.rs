@@ -1,0 +1,220 @@
+//! The ledger: the manifest, which files are referred to, which nodes are busy. Every edit of any table
+//! goes through [`Engine::commit`]: settle, make durable, apply, publish, retire.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::MutexGuard;
+use forebay_layouts::{Applied, NodeKey, Outcome, Planned};
+use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Snapshot, TableEntry};
+use forebay_store::{Cause, ListFile, WriteBuffer};
+
+use crate::engine::{Engine, State};
+
+pub(crate) struct Ledger {
+    /// `None` when opened for reading only.
+    pub(crate) manifest: Option<Manifest>,
+    /// Every live file and how many lists refer to it.
+    pub(crate) references: BTreeMap<u64, (Arc<ListFile>, i64)>,
+    /// Nodes that a job works on.
+    pub(crate) busy: BTreeMap<u32, BTreeSet<NodeKey>>,
+    /// The first log segment still needed, and the last record in lists.
+    pub(crate) log_low: (u64, u64),
+    pub(crate) next_table: u32,
+}
+
+/// What a commit changes.
+pub(crate) enum Commit {
+    /// A buffer went into these tables' lists.
+    Absorbed { buffer: Arc<WriteBuffer>, last_sequence: u64, outcomes: Vec<(u32, Outcome)> },
+    /// A job finished.
+    Finished { table: u32, outcome: Outcome, cause: Cause },
+}
+
+impl Engine {
+    /// Commits a change to the catalogs. On error nothing has changed, and the outcome's file is discarded.
+    pub(crate) fn commit(&self, commit: Commit) -> Result<()> {
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let (outcomes, absorbed) = match commit {
+            Commit::Absorbed { buffer, last_sequence, outcomes } => (outcomes, Some((buffer, last_sequence))),
+            Commit::Finished { table, outcome, cause } => {
+                self.metrics.jobs_done[cause as usize].add(1);
+                (vec![(table, outcome)], None)
+            }
+        };
+        let mut change = Change::default();
+        let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
+        let settle = || -> Result<()> {
+            for (id, outcome) in outcomes {
+                // A table may have been dropped meanwhile: then its outcome goes nowhere.
+                let file = outcome.fragment().map(|fragment| Arc::clone(&fragment.0));
+                if let Some(file) = &file {
+                    files.insert(file.meta().id, Arc::clone(file));
+                }
+                let Some(table) = state.tables.get(&id) else { continue };
+                let settled = table.catalog.settle(outcome)?;
+                change.files.extend(file.map(|file| (id, file.meta())));
+                change.edits.push((id, settled.edit));
+            }
+            Ok(())
+        };
+        let settled = settle();
+        change.log = absorbed.as_ref().map(|(buffer, sequence)| (buffer.segment() + 1, *sequence));
+        let done = settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed));
+        let kept = &ledger.references;
+        files.values().filter(|file| !kept.contains_key(&file.meta().id)).for_each(|file| file.retire());
+        done
+    }
+
+    /// Plans and, where the plan is an edit, commits it at once. `None` when there is nothing to do.
+    pub(crate) fn plan(&self, table: u32, compact: bool) -> Result<Option<Planned>> {
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let Some(entry) = state.tables.get(&table) else { return Ok(None) };
+        let busy = ledger.busy.entry(table).or_default();
+        let mut planned = entry.catalog.next_work(busy);
+        if planned.is_none() && compact {
+            planned = entry.catalog.next_compaction(busy).map(Planned::Job);
+        }
+        match &planned {
+            Some(Planned::Job(plan)) => drop(busy.insert(plan.node)),
+            Some(Planned::Edit(edit)) => {
+                self.metrics.fast_splits.add(1);
+                let change = Change { edits: vec![(table, edit.clone())], ..Change::default() };
+                self.record(&mut ledger, &state, change, &BTreeMap::new(), None)?;
+            }
+            None => {}
+        }
+        Ok(planned)
+    }
+
+    /// Makes a change durable, applies it and publishes the new version.
+    fn record(
+        &self,
+        ledger: &mut MutexGuard<'_, Ledger>,
+        state: &Arc<State>,
+        change: Change,
+        files: &BTreeMap<u64, Arc<ListFile>>,
+        absorbed: Option<(Arc<WriteBuffer>, u64)>,
+    ) -> Result<()> {
+        let mut catalogs = BTreeMap::new();
+        let mut references = Vec::new();
+        for (id, edit) in &change.edits {
+            let Some(table) = state.tables.get(id) else { continue };
+            let known = &ledger.references;
+            let find = |file: u64| files.get(&file).or_else(|| known.get(&file).map(|known| &known.0)).cloned();
+            let Applied { catalog, references: deltas } = table.catalog.apply(edit, &find)?;
+            catalogs.insert(*id, catalog);
+            references.extend(deltas);
+        }
+        if !change.files.is_empty() {
+            self.env.fs.sync_dir(&self.dir)?;
+        }
+        let log = change.log;
+        self.append(ledger, &Edit::Change(change))?;
+        if let Some(low) = log {
+            ledger.log_low = low;
+        }
+        self.update_state(|state| {
+            for (id, catalog) in catalogs {
+                if let Some(table) = state.tables.get_mut(&id) {
+                    *table = table.with_catalog(catalog);
+                }
+            }
+            if let Some((buffer, _)) = &absorbed {
+                state.sealed.retain(|sealed| sealed.segment() != buffer.segment());
+            }
+        });
+        ledger.refer(references);
+        let debt = self.state().tables.values().map(|table| table.catalog.debt_bytes()).sum();
+        self.debt_bytes.store(debt, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Appends an edit to the manifest, which is rewritten when it has grown.
+    pub(crate) fn append(&self, ledger: &mut Ledger, edit: &Edit) -> Result<()> {
+        let Some(manifest) = &mut ledger.manifest else {
+            return Err(Error::invalid("the database is open for reading only"));
+        };
+        match manifest.append(edit) {
+            Ok(()) => Ok(()),
+            Err(AppendError::Refused(error)) => Err(error),
+            Err(AppendError::Unknown(error)) => {
+                if let Some(log) = &self.log {
+                    log.poison(&error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a node off the busy ones. A node that failed stays there when its data are damaged, so that it
+    /// is not tried for ever; its other data stay readable.
+    pub(crate) fn release(&self, table: u32, node: NodeKey) {
+        if let Some(busy) = self.ledger.lock().busy.get_mut(&table) {
+            busy.remove(&node);
+        }
+    }
+
+    /// Starts a new manifest from a snapshot once the old one has grown.
+    pub(crate) fn rewrite_manifest(&self) -> Result<()> {
+        let mut ledger = self.ledger.lock();
+        if !ledger.manifest.as_ref().is_some_and(Manifest::wants_checkpoint) {
+            return Ok(());
+        }
+        let id = self.lists.new_id();
+        let snapshot = Edit::Snapshot(self.snapshot_of(&ledger, &self.state()));
+        let fresh = Manifest::create(&*self.env.fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics))?;
+        Current { manifest: id, closed: None }.write(&*self.env.fs, &self.dir).inspect_err(|error| {
+            // Either manifest may be the current one now, so neither may be added to.
+            if let Some(log) = &self.log {
+                log.poison(&error.to_string());
+            }
+        })?;
+        let old = ledger.manifest.replace(fresh);
+        drop(ledger);
+        old.map_or(Ok(()), |old| self.env.fs.remove(old.path()))
+    }
+
+    /// The whole state but for the log, as a manifest begins with it.
+    pub(crate) fn snapshot_of(&self, ledger: &Ledger, state: &State) -> Snapshot {
+        let (log_low, absorbed_sequence) = ledger.log_low;
+        let tables = state.tables.values().map(|table| {
+            let files = table.catalog.files();
+            let metas: BTreeMap<u64, _> = files.iter().map(|file| (file.meta().id, file.meta())).collect();
+            TableEntry {
+                id: table.id,
+                name: table.name.clone(),
+                options: table.options.encode(),
+                catalog: table.catalog.encode(),
+                files: metas.into_values().collect(),
+            }
+        });
+        Snapshot {
+            next_id: self.lists.next_id.load(Ordering::Relaxed),
+            next_table: ledger.next_table,
+            log_low,
+            absorbed_sequence,
+            tables: tables.collect(),
+        }
+    }
+}
+
+impl Ledger {
+    /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
+    pub(crate) fn refer(&mut self, references: Vec<(Arc<ListFile>, i32)>) {
+        for (file, by) in references {
+            let id = file.meta().id;
+            let entry = self.references.entry(id).or_insert((file, 0));
+            entry.1 += by as i64;
+            if entry.1 <= 0
+                && let Some((file, _)) = self.references.remove(&id)
+            {
+                file.retire();
+            }
+        }
+    }
+}

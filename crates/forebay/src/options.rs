@@ -1,0 +1,148 @@
+//! Options of a database: plain data, validated when it is opened. Units are the last word of a name.
+
+use std::time::Duration;
+
+use forebay_base::{Error, Result};
+use forebay_env::Env;
+use forebay_store::log::Durability;
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) memory_limit_bytes: u64,
+    pub(crate) write_buffer_bytes: Option<u64>,
+    pub(crate) write_buffers: usize,
+    pub(crate) durability: Durability,
+    pub(crate) sync_interval: Duration,
+    pub(crate) create_if_missing: bool,
+    pub(crate) read_only: bool,
+    pub(crate) env: Option<Env>,
+}
+
+impl Default for Options {
+    /// 256 MiB of memory, [`Durability::Os`], a background sync every 100 ms, created if missing.
+    fn default() -> Self {
+        Self {
+            memory_limit_bytes: 256 << 20,
+            write_buffer_bytes: None,
+            write_buffers: 3,
+            durability: Durability::default(),
+            sync_interval: Duration::from_millis(100),
+            create_if_missing: true,
+            read_only: false,
+            env: None,
+        }
+    }
+}
+
+/// The least memory a database works in.
+const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
+/// The largest write buffer: places in it are 32-bit numbers.
+const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
+const WRITE_BUFFER_BYTES_MIN: u64 = 4 << 10;
+
+impl Options {
+    /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges. At
+    /// least 1 MiB.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit_bytes = bytes;
+        self
+    }
+
+    /// Size of one write buffer; an eighth of the memory limit unless given. A crash leaves at most
+    /// `write_buffers` of them to be read back.
+    pub fn write_buffer(mut self, bytes: u64) -> Self {
+        self.write_buffer_bytes = Some(bytes);
+        self
+    }
+
+    /// How many write buffers there are: one is filled while the others are written out. At least 2.
+    pub fn write_buffers(mut self, count: usize) -> Self {
+        self.write_buffers = count;
+        self
+    }
+
+    /// Durability of [`Table::put`](crate::Table::put) and [`Table::delete`](crate::Table::delete).
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// How often the log is synced in the background: what a power loss can take from writes at
+    /// [`Durability::Os`].
+    pub fn sync_interval(mut self, interval: Duration) -> Self {
+        self.sync_interval = interval;
+        self
+    }
+
+    /// Whether a missing database is created (the default) or is an error.
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Opens without changing a byte; any number of processes may do so at a time.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        if read_only {
+            self.create_if_missing = false;
+        }
+        self
+    }
+
+    /// Runs in another environment than the machine's own: in memory, under simulation.
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.memory_limit_bytes < MEMORY_LIMIT_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "memory_limit is {} bytes; at least {MEMORY_LIMIT_BYTES_MIN} are needed",
+                self.memory_limit_bytes
+            )));
+        }
+        if self.write_buffers < 2 {
+            return Err(Error::invalid(format!("write_buffers is {}; at least 2 are needed", self.write_buffers)));
+        }
+        let buffer = self.buffer_bytes();
+        if !(WRITE_BUFFER_BYTES_MIN..=WRITE_BUFFER_BYTES_MAX).contains(&buffer) {
+            return Err(Error::invalid(format!(
+                "write_buffer is {buffer} bytes; it must be between {WRITE_BUFFER_BYTES_MIN} and {WRITE_BUFFER_BYTES_MAX}"
+            )));
+        }
+        if buffer * self.write_buffers as u64 > self.memory_limit_bytes / 4 * 3 {
+            return Err(Error::invalid(format!(
+                "{} write buffers of {buffer} bytes leave too little of a memory_limit of {} bytes; raise the limit \
+                 or lower write_buffer",
+                self.write_buffers, self.memory_limit_bytes
+            )));
+        }
+        if self.read_only && self.create_if_missing {
+            return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));
+        }
+        Ok(())
+    }
+
+    /// Size of one write buffer, in whole blocks.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
+        self.write_buffer_bytes.unwrap_or(eighth).next_multiple_of(4096)
+    }
+
+    /// Memory for cached pages: an eighth.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.memory_limit_bytes / 8
+    }
+
+    /// Memory for resident filters: a quarter.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.memory_limit_bytes / 4
+    }
+
+    /// Memory for reading lists in merges: a sixteenth, but no more than is of use.
+    pub(crate) fn merge_bytes(&self) -> usize {
+        (self.memory_limit_bytes / 16).min(32 << 20) as usize
+    }
+}

@@ -1,0 +1,91 @@
+//! The way of a get: the active buffer, sealed buffers from new to old, then down one path of the tree, in
+//! each node from the newest list to the oldest; the first record of the key decides.
+
+use std::sync::Arc;
+
+use forebay_base::combine::{Depth, Fold};
+use forebay_base::{Error, LastWriterWins, Record, Result};
+use forebay_store::list::Lookup;
+
+use crate::engine::{Engine, State, TableState};
+
+/// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
+const TIMED_EVERY: u64 = 16;
+
+/// A moment of the database: a version, and how long its active buffer was.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) state: Arc<State>,
+    pub(crate) active_bytes: usize,
+}
+
+impl View {
+    pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
+        let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
+        self.state.tables.get(&id).ok_or_else(gone)
+    }
+}
+
+impl Engine {
+    /// The database as it is now.
+    pub(crate) fn view(&self) -> View {
+        let state = self.state();
+        let active_bytes = state.active.len();
+        View { state, active_bytes }
+    }
+
+    /// Looks a key up.
+    pub(crate) fn get(&self, view: &View, table: u32, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let timed = self.metrics.gets.get() % TIMED_EVERY == 0;
+        self.metrics.gets.add(1);
+        let started = timed.then(|| self.env.clock.now());
+        let found = self.find(view, view.table(table)?, key);
+        if let Some(started) = started {
+            self.metrics.get_latency.record(self.env.clock.now().saturating_sub(started));
+        }
+        found
+    }
+
+    fn find(&self, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let lookup = Lookup::new(table.order, key);
+        let mut fold = Fold::default();
+        let mut open = true;
+        let buffers = std::iter::once((&view.state.active, view.active_bytes))
+            .chain(view.state.sealed.iter().map(|buffer| (buffer, buffer.len())));
+        for (buffer, limit) in buffers {
+            if limit > 0 && open {
+                buffer.find(table.id, table.order, lookup.prefix, key, limit, |record| {
+                    open = fold.add(&LastWriterWins, record);
+                    open
+                });
+            }
+        }
+        if open {
+            table.catalog.find(&lookup, &mut |found| {
+                let record = Record { kind: found.kind, key, value: &found.value };
+                fold.add(&LastWriterWins, &record)
+            })?;
+        } else {
+            self.metrics.gets_from_buffer.add(1);
+        }
+        Ok(fold.finish(key, Depth::Bottom).map(|record| record.value.to_vec()))
+    }
+
+    /// Looks several keys up in one view, in the order in which they lie on disk. Answers are in the order of
+    /// the keys.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        view: &View,
+        table: u32,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let order = view.table(table)?.order;
+        let mut places: Vec<usize> = (0..keys.len()).collect();
+        places.sort_by_cached_key(|&place| (order.prefix(keys[place].as_ref()), keys[place].as_ref()));
+        let mut answers = vec![None; keys.len()];
+        for place in places {
+            answers[place] = self.get(view, table, keys[place].as_ref())?;
+        }
+        Ok(answers)
+    }
+}

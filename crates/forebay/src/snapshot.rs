@@ -1,0 +1,66 @@
+//! Snapshots: the database as it was at one moment, over all tables. A snapshot pins lists and buffers, not
+//! records: it costs nothing to make, and holds files and memory until it is dropped.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use forebay_base::merge::Direction;
+use forebay_base::{Range, Result};
+
+use crate::engine::Engine;
+use crate::read::View;
+use crate::table::{prefix_range, range_of};
+use crate::{OrderedTable, Scan, Table};
+
+/// The database at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    engine: Arc<Engine>,
+    view: View,
+}
+
+impl Snapshot {
+    pub(crate) fn new(engine: &Arc<Engine>) -> Self {
+        Self { engine: Arc::clone(engine), view: engine.view() }
+    }
+
+    /// The value that a key had.
+    pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.engine.get(&self.view, table.as_ref().id(), key)
+    }
+
+    /// The values that several keys had, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, table: impl AsRef<Table>, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.engine.multi_get(&self.view, table.as_ref().id(), keys)
+    }
+
+    /// All entries that a table had, in its own order.
+    pub fn iter(&self, table: impl AsRef<Table>) -> Result<Scan> {
+        self.scan(table.as_ref(), Range::all(), Direction::Forward)
+    }
+
+    /// Entries that had keys in the range, ascending.
+    pub fn range<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.scan(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Forward)
+    }
+
+    /// Entries that had keys in the range, descending.
+    pub fn range_reverse<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.scan(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
+    }
+
+    /// Entries whose keys began so, ascending.
+    pub fn prefix(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
+        self.scan(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
+    }
+
+    fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {
+        Scan::new(&self.engine, self.view.clone(), table.id(), range, direction)
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({})", self.engine.dir.display())
+    }
+}

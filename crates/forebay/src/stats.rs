@@ -1,0 +1,256 @@
+//! What can be seen of a database from outside: counters, gauges, and the trees themselves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
+use forebay_store::metrics::{CAUSES, Counter, Percentiles};
+use serde::Serialize;
+
+use crate::engine::Engine;
+
+/// Counters since the database was opened, and gauges of now. Units are in the names.
+#[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the fields' names say what they are, with their units")]
+pub struct Stats {
+    pub user_records: u64,
+    pub user_bytes: u64,
+    pub last_sequence: u64,
+    pub durable_sequence: u64,
+    /// All bytes written by all bytes of keys and values accepted.
+    pub write_amplification: f64,
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub manifest_bytes: u64,
+    /// Bytes written to lists, by cause.
+    pub list_bytes_written: BTreeMap<String, u64>,
+    /// Bytes read from lists by background work, by cause.
+    pub list_bytes_read: BTreeMap<String, u64>,
+    /// Spills, slow splits and merges done.
+    pub jobs_done: BTreeMap<String, u64>,
+    /// Splits that moved no data, of leaves and of inner nodes.
+    pub free_edits: u64,
+    pub stall_seconds: f64,
+    pub debt_bytes: u64,
+    pub commit_latency_us: Percentiles,
+    pub get_latency_us: Percentiles,
+    pub gets: u64,
+    pub gets_from_buffer: u64,
+    /// Pages read from files by lookups and scans, for each lookup.
+    pub device_reads_per_get: f64,
+    pub device_reads: u64,
+    pub cache_hits: u64,
+    pub filter_probes: u64,
+    pub filter_false_positives: u64,
+    /// Files and log on disk by bytes of records that lists hold, outdated ones counted.
+    pub space_amplification: f64,
+    pub disk_bytes: u64,
+    pub list_files: u64,
+    pub list_records: u64,
+    pub list_record_bytes: u64,
+    /// Memory now, by owner.
+    pub memory: Memory,
+    /// Memory of filters and page search, for each record in lists.
+    pub memory_bytes_per_record: f64,
+    /// Each table's levels.
+    pub tables: Vec<TableStats>,
+}
+
+/// Memory by owner, in bytes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Memory {
+    pub limit: u64,
+    pub write_buffers: u64,
+    pub buffer_indexes: u64,
+    pub filters: u64,
+    pub page_search: u64,
+    pub page_cache: u64,
+}
+
+/// A table's levels.
+#[derive(Clone, Debug, Serialize)]
+pub struct TableStats {
+    pub name: String,
+    pub layout: String,
+    pub levels: Vec<LevelDescription>,
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
+    CAUSES.iter().zip(counters).map(|(cause, counter)| (format!("{cause:?}"), counter.get())).collect()
+}
+
+impl Stats {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let (metrics, state) = (&engine.metrics, engine.state());
+        let list_bytes: u64 = metrics.list_bytes_written.iter().map(Counter::get).sum();
+        let written = metrics.log_bytes.get() + metrics.manifest_bytes.get() + list_bytes;
+        let buffers = state.sealed.iter().chain([&state.active]);
+        let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
+        let (mut list_records, mut list_record_bytes) = (0, 0);
+        for table in state.tables.values() {
+            files.extend(table.catalog.files().into_iter().map(|file| (file.meta().id, file.meta().bytes)));
+            let levels = table.catalog.describe().levels;
+            list_records += levels.iter().map(|level| level.records).sum::<u64>();
+            list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
+            tables.push(TableStats { name: table.name.clone(), layout: table.options.layout.to_string(), levels });
+        }
+        let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
+        let disk_bytes = files.values().sum::<u64>() + log_on_disk;
+        let memory = Memory {
+            limit: engine.options.memory_limit_bytes,
+            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
+            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
+            filters: metrics.filter_memory_bytes.get(),
+            page_search: metrics.index_memory_bytes.get(),
+            page_cache: engine.lists.cache.memory_bytes(),
+        };
+        Self {
+            user_records: metrics.user_records.get(),
+            user_bytes: metrics.user_bytes.get(),
+            last_sequence: engine.log.as_ref().map_or(0, |log| log.last_sequence()),
+            durable_sequence: engine.log.as_ref().map_or(0, |log| log.durable_sequence()),
+            write_amplification: ratio(written, metrics.user_bytes.get()),
+            log_bytes: metrics.log_bytes.get(),
+            log_syncs: metrics.log_syncs.get(),
+            manifest_bytes: metrics.manifest_bytes.get(),
+            list_bytes_written: by_cause(&metrics.list_bytes_written),
+            list_bytes_read: by_cause(&metrics.list_bytes_read),
+            jobs_done: by_cause(&metrics.jobs_done),
+            free_edits: metrics.fast_splits.get(),
+            stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
+            debt_bytes: engine.debt(),
+            commit_latency_us: metrics.commit_latency.percentiles(),
+            get_latency_us: metrics.get_latency.percentiles(),
+            gets: metrics.gets.get(),
+            gets_from_buffer: metrics.gets_from_buffer.get(),
+            device_reads_per_get: ratio(metrics.page_reads.get(), metrics.gets.get()),
+            device_reads: metrics.page_reads.get(),
+            cache_hits: metrics.cache_hits.get(),
+            filter_probes: metrics.filter_probes.get(),
+            filter_false_positives: metrics.filter_false.get(),
+            space_amplification: ratio(disk_bytes, list_record_bytes + log_on_disk),
+            disk_bytes,
+            list_files: files.len() as u64,
+            list_records,
+            list_record_bytes,
+            memory_bytes_per_record: ratio(memory.filters + memory.page_search, list_records),
+            memory,
+            tables,
+        }
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<34}{value:>20}");
+        row("records accepted", self.user_records.to_string())?;
+        row("bytes accepted", self.user_bytes.to_string())?;
+        row("write amplification", format!("{:.2}", self.write_amplification))?;
+        row("  log bytes", self.log_bytes.to_string())?;
+        for (cause, bytes) in &self.list_bytes_written {
+            row(&format!("  {cause} bytes"), bytes.to_string())?;
+        }
+        row("space amplification", format!("{:.2}", self.space_amplification))?;
+        row("bytes on disk", self.disk_bytes.to_string())?;
+        row("list files", self.list_files.to_string())?;
+        row("records in lists", self.list_records.to_string())?;
+        row("stall seconds", format!("{:.3}", self.stall_seconds))?;
+        row("debt bytes", self.debt_bytes.to_string())?;
+        row("commit p50 / p99 / max us", spread(&self.commit_latency_us))?;
+        row("gets", self.gets.to_string())?;
+        row("device reads per get", format!("{:.3}", self.device_reads_per_get))?;
+        row("get p50 / p99 / max us", spread(&self.get_latency_us))?;
+        row("memory: filters", self.memory.filters.to_string())?;
+        row("memory: page search", self.memory.page_search.to_string())?;
+        row("memory: page cache", self.memory.page_cache.to_string())?;
+        row("memory: write buffers", self.memory.write_buffers.to_string())?;
+        row("memory: buffer indexes", self.memory.buffer_indexes.to_string())?;
+        row("memory: limit", self.memory.limit.to_string())?;
+        row("filter + page search B/record", format!("{:.2}", self.memory_bytes_per_record))?;
+        for table in &self.tables {
+            writeln!(f, "table {} ({})", table.name, table.layout)?;
+            for level in &table.levels {
+                let LevelDescription { level, nodes, lists, lists_max, bytes, records } = level;
+                write!(f, "  level {level}: {nodes} nodes, {lists} lists (at most {lists_max} a node), ")?;
+                writeln!(f, "{records} records, {bytes} bytes")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn spread(latency: &Percentiles) -> String {
+    format!("{:.0} / {:.0} / {:.0}", latency.p50, latency.p99, latency.max)
+}
+
+/// Every table's tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// By name.
+    pub tables: Vec<TableDescription>,
+}
+
+/// A table's options and tree.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields' names are those of the options")]
+pub struct TableDescription {
+    pub name: String,
+    pub layout: String,
+    pub node_bytes: u64,
+    pub fan_out: usize,
+    pub fast_per_slow: u32,
+    pub lists_max: usize,
+    pub repeats_max: f64,
+    pub filter_bits_per_key: u32,
+    pub codec: String,
+    pub levels: Vec<LevelDescription>,
+    pub nodes: Vec<NodeDescription>,
+    #[serde(skip)]
+    drawing: String,
+}
+
+impl Description {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let state = engine.state();
+        let mut tables: Vec<_> = state
+            .tables
+            .values()
+            .map(|table| {
+                let description = table.catalog.describe();
+                let tree = table.options.tree;
+                TableDescription {
+                    name: table.name.clone(),
+                    layout: table.options.layout.to_string(),
+                    node_bytes: tree.node_bytes,
+                    fan_out: tree.fan_out,
+                    fast_per_slow: tree.fast_per_slow,
+                    lists_max: tree.lists_max,
+                    repeats_max: tree.repeats_max,
+                    filter_bits_per_key: table.options.filter_bits_per_key,
+                    codec: format!("{:?}", table.options.codec).to_lowercase(),
+                    drawing: description.to_string(),
+                    levels: description.levels,
+                    nodes: description.nodes,
+                }
+            })
+            .collect();
+        tables.sort_by(|left, right| left.name.cmp(&right.name));
+        Self { tables }
+    }
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for table in &self.tables {
+            write!(f, "table {} ({}), ", table.name, table.layout)?;
+            write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
+            writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;
+            f.write_str(&table.drawing)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! The way of a write:
+//!
+//! 1. The batch is framed and appended to the active buffer (`store::log`).
+//! 2. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
+//!    [`Engine::make_room`], when all buffers are full.
+//! 3. The log makes it as durable as asked.
+//! 4. A writer that adds to a debt waits for a share of it to be worked off: none up to a soft limit, then
+//!    in proportion, so that there is no cliff.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_base::{Error, Result};
+use forebay_store::log::batch::Payload;
+use forebay_store::log::{Durability, Rotation, frame};
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Writes a batch. Returns the number of its last record.
+    pub(crate) fn write(&self, payload: &Payload, durability: Durability) -> Result<u64> {
+        let log = self.log()?;
+        if let Some(fatal) = self.fatal() {
+            return Err(fatal);
+        }
+        if self.is_closing() {
+            return Err(Error::invalid("the database is closed"));
+        }
+        if payload.records() == 0 {
+            return Ok(log.last_sequence());
+        }
+        let started = self.env.clock.now();
+        let sum = payload.sum();
+        let position = loop {
+            let segment = log.active_segment();
+            match log.append(payload, sum)? {
+                Some(position) => break position,
+                None => self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?,
+            }
+        };
+        log.settle(position, durability)?;
+        self.metrics.user_records.add(payload.records() as u64);
+        self.metrics.user_bytes.add(payload.user_bytes());
+        self.pay(payload.bytes().len() as u64);
+        self.metrics.commit_latency.record(self.env.clock.now().saturating_sub(started));
+        Ok(position.sequence)
+    }
+
+    /// Seals the active buffer, if it still is `segment`, and takes the next.
+    pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
+        let log = self.log()?;
+        let _one_at_a_time = self.rotating.lock();
+        if log.active_segment() != segment {
+            return Ok(());
+        }
+        self.make_room()?;
+        let id = self.lists.new_id();
+        let spare = self.spare_segment.lock().take();
+        let fs = &*self.env.fs;
+        let next = Rotation::prepare(fs, &self.dir, id, &self.pool, bytes_min, spare)?;
+        log.rotate(segment, next, |fresh| {
+            self.update_state(|state| {
+                let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
+                state.sealed.insert(0, sealed);
+            });
+        })?;
+        self.env.jobs.wake();
+        Ok(())
+    }
+
+    /// Waits until a buffer is free, or until it is known why none will be.
+    fn make_room(&self) -> Result<()> {
+        let has_room = || self.state().sealed.len() + 1 < self.options.write_buffers;
+        if has_room() {
+            return Ok(());
+        }
+        let started = self.env.clock.now();
+        let mut stuck = None;
+        self.env.jobs.wait(&mut || {
+            stuck = self.fatal().or_else(|| self.trouble());
+            has_room() || stuck.is_some() || self.is_closing()
+        });
+        self.stalled_since(started);
+        match stuck {
+            _ if has_room() => Ok(()),
+            Some(error) => Err(error),
+            None => Err(Error::invalid("the database is being closed")),
+        }
+    }
+
+    /// Waits for as much background work as the debt asks of a writer of so many bytes.
+    fn pay(&self, bytes: u64) {
+        let soft = 6 * self.options.buffer_bytes();
+        let debt = self.debt();
+        if debt <= soft {
+            return;
+        }
+        // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
+        let owed = (bytes as u128 * 4 * (debt - soft) as u128 / soft as u128) as u64;
+        let enough = self.progress_bytes.load(Ordering::Relaxed) + owed;
+        let started = self.env.clock.now();
+        self.env.jobs.wait(&mut || {
+            self.progress_bytes.load(Ordering::Relaxed) >= enough
+                || self.debt() <= soft
+                || self.trouble().is_some()
+                || self.fatal().is_some()
+                || self.is_closing()
+        });
+        self.stalled_since(started);
+    }
+
+    fn stalled_since(&self, started: std::time::Duration) {
+        let stalled = self.env.clock.now().saturating_sub(started);
+        self.metrics.stall_nanoseconds.add(stalled.as_nanos() as u64);
+    }
+}

@@ -1,0 +1,3 @@
+//! The public face, used as a user would.
+
+mod smoke;

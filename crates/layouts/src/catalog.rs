@@ -1,0 +1,109 @@
+//! The seam between the engine and a layout: a table's catalog, which is a value, and what can be done
+//! with it. Work is planned (pure), run (heavy, no locks), settled and applied (cheap, one edit).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use forebay_base::merge::Direction;
+use forebay_base::{Bound, Range, Result};
+use forebay_buffer_tree::JobPlan;
+use forebay_store::buffer::{Contents, Run};
+use forebay_store::list::{Found, Lookup};
+use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
+
+use crate::Outcome;
+use crate::write_buffer::Description;
+
+/// A node of a catalog, as far as the engine knows it: something that at most one job works on.
+pub type NodeKey = forebay_buffer_tree::NodeId;
+
+/// What should be done next.
+#[derive(Clone, Debug)]
+pub enum Planned {
+    /// An edit that moves no data: apply it to this very catalog.
+    Edit(Vec<u8>),
+    /// A job to run.
+    Job(Plan),
+}
+
+/// A planned job.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The node that is busy until the job's edit is applied.
+    pub node: NodeKey,
+    pub(crate) job: JobPlan,
+}
+
+/// A job on its way.
+pub trait Job: Send {
+    /// Works through about so many bytes; `Some` when all is written.
+    fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>>;
+    /// What it does.
+    fn cause(&self) -> Cause;
+}
+
+/// An outcome fitted to a catalog.
+#[derive(Debug)]
+pub struct Settled {
+    /// The edit's bytes: what the manifest keeps and [`Catalog::apply`] takes.
+    pub edit: Vec<u8>,
+    /// The file it brings.
+    pub file: Option<Arc<ListFile>>,
+}
+
+/// A catalog after an edit.
+pub struct Applied {
+    /// The new value.
+    pub catalog: Arc<dyn Catalog>,
+    /// How many lists more or fewer refer to each file that the edit touched.
+    pub references: Vec<(Arc<ListFile>, i32)>,
+}
+
+/// A stretch of a table that one set of sources covers.
+pub struct Stretch {
+    /// What the sources are responsible for.
+    pub range: Range,
+    /// Newest first, each inside the range.
+    pub sources: Vec<ListCursor>,
+}
+
+/// A table's lists under its layout. A value: edits make new ones, snapshots keep old ones.
+pub trait Catalog: Send + Sync {
+    /// Shows `each` what the lists have of a key, newest first, until it has seen enough. Device reads: one
+    /// for each list whose filter does not deny the key.
+    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(Found) -> bool) -> Result<()>;
+
+    /// The sources at `from` for a walk inside `within`: the stretch that holds the records from `from` on
+    /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.
+    fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>>;
+
+    /// Starts writing a sealed buffer's records of this table to lists.
+    fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>>;
+
+    /// Plans: what to do next, leaving busy nodes alone. Pure.
+    fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned>;
+
+    /// Plans the next step of a full compaction. Pure.
+    fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
+
+    /// Starts a planned job.
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>>;
+
+    /// Fits a finished job to this catalog.
+    fn settle(&self, outcome: Outcome) -> Result<Settled>;
+
+    /// Applies an edit: live work and recovery alike. `file` finds list files by id.
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied>;
+
+    /// Bytes that wait above their nodes' limits.
+    fn debt_bytes(&self) -> u64;
+
+    /// Every list's file, as often as lists refer to it.
+    fn files(&self) -> Vec<Arc<ListFile>>;
+
+    /// The catalog's bytes for a snapshot of the manifest.
+    fn encode(&self) -> Vec<u8>;
+
+    /// The organisation as a person would draw it.
+    fn describe(&self) -> Description;
+}

@@ -1,0 +1,227 @@
+//! The write-buffer (WB) tree on list files. The tree itself, its plans and its edits are the buffer-tree
+//! crate's; here are its fragments, which are list files, and its face to the engine. See
+//! `docs/layouts/write_buffer.md`.
+
+mod describe;
+mod files;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use forebay_base::merge::{Direction, Merge};
+use forebay_base::wire::Reader;
+use forebay_base::{Bound, Error, LastWriterWins, Range, Result};
+use forebay_buffer_tree as tree;
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Tree, TreeOptions, Work};
+use forebay_store::buffer::{Contents, Run};
+use forebay_store::list::{FileMeta, Found, Lookup, Reading};
+use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
+
+use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch};
+use crate::{Outcome, TableOptions};
+
+pub use describe::{Description, LevelDescription, NodeDescription};
+use files::Files;
+pub use files::Fragment;
+
+/// A WB tree of one table.
+pub struct WriteBufferTree {
+    tree: Tree<Fragment>,
+    store: ListStore,
+    merge_memory_bytes: usize,
+}
+
+impl WriteBufferTree {
+    /// An empty tree's bytes, for a new table.
+    pub fn empty(options: TreeOptions) -> Result<Vec<u8>> {
+        options.validate()?;
+        let mut bytes = Vec::new();
+        Tree::<u64>::new(options).encode(&mut bytes);
+        Ok(bytes)
+    }
+
+    /// The tree of a table as the manifest has it: its options and its catalog's bytes.
+    pub fn restore(
+        catalog: &[u8],
+        options: &[u8],
+        file: &dyn Fn(u64) -> Option<FileMeta>,
+        store: impl FnOnce(&TableOptions) -> ListStore,
+        merge_memory_bytes: usize,
+    ) -> Result<(TableOptions, Self)> {
+        let malformed = || Error::invalid("a table's entry in the manifest is malformed");
+        let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
+        let options = TableOptions::decode(options, *ids.options()).ok_or_else(malformed)?;
+        let store = store(&options);
+        // One handle a file, however many lists share it.
+        let mut handles = std::collections::BTreeMap::new();
+        let tree = ids.map(|&id| match handles.entry(id) {
+            std::collections::btree_map::Entry::Occupied(known) => Ok(Fragment::clone(known.get())),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let meta = file(id).ok_or_else(malformed)?;
+                Ok(new.insert(Fragment(ListFile::named(&store, meta))).clone())
+            }
+        })?;
+        Ok((options, Self { tree, store, merge_memory_bytes }))
+    }
+
+    fn files(&self, cause: Cause) -> Files {
+        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+    }
+
+    fn node_sources<'a>(
+        &self,
+        path: &'a [Arc<Node<Fragment>>],
+        range: &'a Range,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<ListCursor>> + 'a {
+        let newest_first = path.iter().flat_map(|node| node.lists().iter().rev());
+        newest_first.map(move |list| ListCursor::new(&list.fragment.0, range, direction, Reading::Scan))
+    }
+}
+
+/// A job of the tree, with what it is counted as.
+struct TreeJob<C> {
+    job: tree::Job<C, files::Writer, LastWriterWins>,
+    cause: Cause,
+}
+
+impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
+    fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
+        match self.job.step(bytes_max)? {
+            JobStep::Worked(_) => Ok(None),
+            JobStep::Done(outcome) => Ok(Some(outcome)),
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        self.cause
+    }
+}
+
+impl Catalog for WriteBufferTree {
+    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(Found) -> bool) -> Result<()> {
+        for node in self.tree.path(lookup.prefix, lookup.key) {
+            for list in node.lists().iter().rev() {
+                if let Some(found) = list.fragment.0.get(lookup)?
+                    && !each(found)
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
+        let (path, leaf) = match direction {
+            Direction::Forward => self.tree.leaf_path(from.unwrap_or(&within.low)),
+            Direction::Backward => match self.tree.leaf_path_before(from) {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+        };
+        let range = leaf.intersect(within);
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let sources = self.node_sources(&path, &range, direction).collect::<Result<_>>()?;
+        Ok(Some(Stretch { range, sources }))
+    }
+
+    fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>> {
+        let expected =
+            Expected { range: Range::all(), bytes: contents.bytes, records: contents.records, shape: contents.shape };
+        let input = BufferCursor::whole(buffer, run, self.store.options.order);
+        let files = self.files(Cause::RootSpill);
+        let job = tree::Job::root_spill(&self.tree, input, &expected, LastWriterWins, &files)?;
+        Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
+    }
+
+    fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        Some(match self.tree.next_work(busy)? {
+            Work::Now(edit) => Planned::Edit(encode(&edit)),
+            Work::Job(job) => Planned::Job(Plan { node: job.node.id, job }),
+        })
+    }
+
+    fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
+        let job = self.tree.next_compaction(busy)?;
+        Some(Plan { node: job.node.id, job })
+    }
+
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
+        let cause = match plan.job.kind {
+            JobKind::Spill => Cause::Spill,
+            JobKind::SlowSplit => Cause::SlowSplit,
+            JobKind::Merge => Cause::Merge,
+        };
+        let files = self.files(cause);
+        let job: tree::Job<Merge<ListCursor>, _, _> =
+            tree::Job::start(&self.tree, &plan.job, self.store.options.order, LastWriterWins, &files)?;
+        Ok(Box::new(TreeJob { job, cause }))
+    }
+
+    fn settle(&self, outcome: Outcome) -> Result<Settled> {
+        let edit = self.tree.settle(outcome)?;
+        let file = edit.fragment().map(|fragment| Arc::clone(&fragment.0));
+        Ok(Settled { edit: encode(&edit), file })
+    }
+
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
+        let malformed = || Error::invalid("an edit in the manifest is malformed");
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed)?;
+        if edit.fragment().is_some_and(|&id| file(id).is_none()) {
+            return Err(malformed());
+        }
+        let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
+        let edit = edit.map(|&id| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))));
+        let (tree, references) = self.tree.apply(&edit)?;
+        let store = self.store.clone();
+        let catalog = Arc::new(Self { tree, store, merge_memory_bytes: self.merge_memory_bytes });
+        Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
+    }
+
+    fn debt_bytes(&self) -> u64 {
+        self.tree.debt_bytes()
+    }
+
+    fn files(&self) -> Vec<Arc<ListFile>> {
+        self.tree.fragments().into_iter().map(|fragment| fragment.0).collect()
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Ok(ids) = self.tree.map(|fragment| Ok(tree::Fragment::id(fragment))) {
+            ids.encode(&mut bytes);
+        }
+        bytes
+    }
+
+    fn describe(&self) -> Description {
+        describe::describe(&self.tree)
+    }
+}
+
+fn encode(edit: &Edit<Fragment>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    edit.map(tree::Fragment::id).encode(&mut bytes);
+    bytes
+}
+
+impl tree::FragmentWriter for files::Writer {
+    type Fragment = Fragment;
+
+    #[inline]
+    fn push(&mut self, prefix: u64, record: &forebay_base::Record<'_>) -> Result<()> {
+        self.0.push(prefix, record)
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn finish(self) -> Result<Option<Fragment>> {
+        Ok(ListWriter::finish(self.0)?.map(Fragment))
+    }
+}

@@ -56,19 +56,41 @@ pub fn sort_words(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Order
     settle_ties(words, compare);
 }
 
+/// Deals words once, by the highest byte in which their pieces differ, and returns where each bucket ends:
+/// buckets can then be given to [`sort_words`] one by one, so that a long sort goes in short steps.
+pub fn deal_once(words: &mut [u64]) -> Vec<usize> {
+    match differing_shift(words) {
+        // Words of equal pieces must stay together for the ties to be settled.
+        Some(shift) if shift + 8 > 32 => deal_by(words, shift.max(32)).to_vec(),
+        _ => vec![words.len()],
+    }
+}
+
+/// How far to shift the highest byte in which words differ down to the bottom.
+fn differing_shift(words: &[u64]) -> Option<u32> {
+    let (any, all) = words.iter().fold((0, u64::MAX), |(any, all), word| (any | word, all & word));
+    let differing = any ^ all;
+    (differing != 0 && !words.is_empty()).then(|| (64 - differing.leading_zeros()).saturating_sub(8))
+}
+
 fn deal(words: &mut [u64]) {
     if words.len() <= SMALL_RUN {
         words.sort_unstable();
         return;
     }
-    let (any, all) = words.iter().fold((0, u64::MAX), |(any, all), word| (any | word, all & word));
-    let differing = any ^ all;
-    if differing == 0 {
-        return;
+    let Some(shift) = differing_shift(words) else { return };
+    let mut start = 0;
+    for end in deal_by(words, shift) {
+        if end - start > 1 {
+            deal(&mut words[start..end]);
+        }
+        start = end;
     }
-    let shift = (64 - differing.leading_zeros()).saturating_sub(8);
-    let bucket_of = |word: u64| (word >> shift) as usize & 0xff;
+}
 
+/// One round of American flag sort by the byte at `shift`. Returns the buckets' ends.
+fn deal_by(words: &mut [u64], shift: u32) -> [usize; 256] {
+    let bucket_of = |word: u64| (word >> shift) as usize & 0xff;
     let mut ends = [0usize; 256];
     for &word in words.iter() {
         ends[bucket_of(word)] += 1;
@@ -97,11 +119,7 @@ fn deal(words: &mut [u64]) {
             next[bucket] += 1;
         }
     }
-    for (&start, &end) in starts.iter().zip(&ends) {
-        if end - start > 1 {
-            deal(&mut words[start..end]);
-        }
-    }
+    ends
 }
 
 fn settle_ties(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
@@ -132,6 +150,20 @@ mod tests {
             let mut expected = words.clone();
             expected.sort_unstable();
             sort_words(&mut words, &mut |left, right| left.cmp(&right));
+            assert_eq!(words, expected);
+        }
+    }
+
+    #[test]
+    fn dealing_once_then_sorting_buckets_equals_sorting() {
+        for (count, mask) in [(0, 0), (1, 1), (5_000u64, u64::MAX), (5_000, 0x1_ffff_ffff), (5_000, 0xffff)] {
+            let mut words: Vec<u64> = (0..count).map(|i| mix(i) & mask).collect();
+            let (mut expected, mut start) = (words.clone(), 0);
+            expected.sort_unstable();
+            for end in deal_once(&mut words) {
+                sort_words(&mut words[start..end], &mut |left, right| left.cmp(&right));
+                start = end;
+            }
             assert_eq!(words, expected);
         }
     }

@@ -110,6 +110,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         lists: replay.lists,
         metrics,
         progress_bytes: AtomicU64::new(0),
+        absorbed_share: AtomicU64::new(0),
         debt_bytes: AtomicU64::new(debt),
         spare_segment: Mutex::new(None),
         troubles: Mutex::new(BTreeMap::new()),

@@ -97,7 +97,7 @@ impl TableBuilder {
         self
     }
 
-    /// Filter memory for each key of each list, in bits; 12 unless given, 0 for no filters (section 3.4).
+    /// Filter memory for each key of each list, in bits; 14 unless given, 0 for no filters (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.filter_bits_per_key = Some(bits);
         self
@@ -157,7 +157,7 @@ impl TableBuilder {
     fn options(&self) -> TableOptions {
         TableOptions {
             layout: self.layout.unwrap_or_else(Layout::write_buffer),
-            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(12),
+            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(14),
             codec: self.codec.unwrap_or_default(),
             tree: TreeOptions {
                 node_bytes: self.node_bytes.unwrap_or_else(|| self.engine.options.buffer_bytes()),

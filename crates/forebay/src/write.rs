@@ -5,7 +5,8 @@
 //!    [`Engine::make_room`], when all buffers are full.
 //! 3. The log makes it as durable as asked.
 //! 4. A writer that adds to a debt waits for a share of it to be worked off: none up to a soft limit, then
-//!    in proportion, so that there is no cliff.
+//!    in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied. So
+//!    there is no cliff.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,9 @@ use forebay_store::log::batch::Payload;
 use forebay_store::log::{Durability, Rotation, frame};
 
 use crate::engine::Engine;
+
+/// How far, in shares of a buffer, a writer may be ahead of absorption before it waits.
+const PACE_SLACK: f64 = 1.0 / 64.0;
 
 impl Engine {
     /// Writes a batch. Returns the number of its last record.
@@ -88,25 +92,32 @@ impl Engine {
         }
     }
 
-    /// Waits for as much background work as the debt asks of a writer of so many bytes.
+    /// Slows a writer of so many bytes to the pace of background work, where that is behind.
     fn pay(&self, bytes: u64) {
         let soft = 6 * self.options.buffer_bytes();
         let debt = self.debt();
-        if debt <= soft {
+        if debt <= soft && !self.outruns_absorption() {
             return;
         }
         // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
-        let owed = (bytes as u128 * 4 * (debt - soft) as u128 / soft as u128) as u64;
+        let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
         let enough = self.progress_bytes.load(Ordering::Relaxed) + owed;
         let started = self.env.clock.now();
         self.env.jobs.wait(&mut || {
-            self.progress_bytes.load(Ordering::Relaxed) >= enough
-                || self.debt() <= soft
-                || self.trouble().is_some()
-                || self.fatal().is_some()
-                || self.is_closing()
+            let paid = self.progress_bytes.load(Ordering::Relaxed) >= enough || self.debt() <= soft;
+            let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
+            give_up || (paid && !self.outruns_absorption())
         });
         self.stalled_since(started);
+    }
+
+    /// Whether the last free buffer fills faster than the oldest sealed one is absorbed: going on would end
+    /// in one long wait, so writers share it out.
+    fn outruns_absorption(&self) -> bool {
+        let state = self.state();
+        let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
+        let absorbed = f64::from_bits(self.absorbed_share.load(Ordering::Relaxed));
+        state.sealed.len() + 1 >= self.options.write_buffers && filled > absorbed + PACE_SLACK
     }
 
     fn stalled_since(&self, started: std::time::Duration) {

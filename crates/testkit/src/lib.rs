@@ -1,1 +1,21 @@
+//! What tests of the whole engine share.
+//!
+//! A [`Model`] says what a database must hold, at every sequence number. A [`Generator`] draws operations
+//! from a seed. A [`Harness`] does each operation on a database and on the model and compares all answers;
+//! it panics where they differ, and hands back the engine's errors for the test to judge.
+//!
+//! **Invariant:** everything follows from the seed.
 
+mod check;
+mod config;
+mod data;
+mod harness;
+mod model;
+mod ops;
+
+pub use check::{assert_checkpoint, assert_same};
+pub use config::{Config, Tables};
+pub use data::{Keys, Values};
+pub use harness::Harness;
+pub use model::{Change, Contents, Model, TABLES};
+pub use ops::{Generator, Kind, Op, Query};

@@ -37,7 +37,8 @@ pub fn run(file: Option<&Path>) -> Result<(), String> {
     println!("\nForebay: real text in, real text out\n");
     let material = prepare(file, &tool.folder)?;
     println!("input     {}", material.about);
-    println!("database  {}\n", tool.database().display());
+    println!("database  {}", tool.database().display());
+    println!("memory    {}, for each command\n", tool::MEMORY);
     let keys = sample(&material)?;
     let by_hash = load(&tool, &material, "by-hash", "write-buffer")?;
     let by_key = load(&tool, &material, "by-key", "write-buffer:ordered")?;

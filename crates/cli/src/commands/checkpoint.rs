@@ -17,7 +17,7 @@ use crate::output::{Form, Output};
 pub(crate) struct CheckpointArgs {
     /// The database's directory
     db: PathBuf,
-    /// The directory to make; it must not be there yet
+    /// The directory to make; it must be new or empty
     destination: PathBuf,
 }
 

@@ -17,13 +17,14 @@ pub(crate) struct DescribeArgs {
 
 pub(crate) fn run(args: &DescribeArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.target.db, common, Access::Read)?;
+    let mut description = db.describe();
     if let Some(name) = &args.target.table {
         existing_table(&db, name)?;
+        description.tables.retain(|table| table.name == *name);
     }
-    let description = db.describe();
     let mut output = Output::new();
     match common.form() {
-        Form::Text => output.line(description)?,
+        Form::Text => output.line(description.to_string().trim_end())?,
         Form::Json => output.json(&description)?,
     }
     output.flush()?;

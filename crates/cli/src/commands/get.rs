@@ -75,7 +75,7 @@ fn print_values(args: &GetArgs, form: Form, table: &Table) -> Result<Tally, Fail
 
 fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
     let rate = tally.keys as f64 / seconds.max(1e-9);
-    let device_reads = db.stats().reads.device_reads as f64 / (tally.keys as f64).max(1.0);
+    let device_reads = db.stats().device_reads as f64 / (tally.keys as f64).max(1.0);
     match form {
         Form::Json => eprintln!(
             "{}",

@@ -15,7 +15,7 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
-use forebay::{Database, Durability, Layout, Options, Table};
+use forebay::{Database, Durability, Error, Layout, Options, Table};
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::Failure;
@@ -55,7 +55,11 @@ fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failur
     if let Some(bytes) = common.memory {
         options = options.memory_limit(bytes);
     }
-    Ok(Database::open(path, options)?)
+    Database::open(path, options).map_err(|error| match error {
+        // Options are judged before the database is looked at, so the command line alone is at fault.
+        Error::Invalid(reason) => Failure::Usage(reason),
+        error => error.into(),
+    })
 }
 
 /// A table that must be there.
@@ -64,10 +68,10 @@ fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
 }
 
 /// A table that is made where it is missing; one that is there must have the layout, if any is given.
-fn table_with_layout(db: &Database, name: &str, layout: Option<&Layout>) -> Result<Table, Failure> {
+fn table_with_layout(db: &Database, name: &str, layout: Option<Layout>) -> Result<Table, Failure> {
     let mut table = db.table(name);
     if let Some(layout) = layout {
-        table = table.layout(layout.clone());
+        table = table.layout(layout);
     }
     Ok(table.open()?)
 }

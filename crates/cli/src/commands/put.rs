@@ -41,7 +41,7 @@ pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
     let key = notation.parse(args.key.as_encoded_bytes()).map_err(Failure::Usage)?;
     let value = notation.parse(args.value.as_encoded_bytes()).map_err(Failure::Usage)?;
     let db = open(&args.target.db, common, Access::Create)?;
-    let table = table_with_layout(&db, &args.target.table, args.layout.as_ref())?;
+    let table = table_with_layout(&db, &args.target.table, args.layout)?;
     let mut batch = Batch::new();
     batch.put(&table, &key, &value);
     let sequence = db.commit(batch, args.durability)?;

@@ -17,13 +17,14 @@ pub(crate) struct StatsArgs {
 
 pub(crate) fn run(args: &StatsArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.target.db, common, Access::Read)?;
+    let mut stats = db.stats();
     if let Some(name) = &args.target.table {
         existing_table(&db, name)?;
+        stats.tables.retain(|table| table.name == *name);
     }
-    let stats = db.stats();
     let mut output = Output::new();
     match common.form() {
-        Form::Text => output.line(stats)?,
+        Form::Text => output.line(stats.to_string().trim_end())?,
         Form::Json => output.json(&stats)?,
     }
     output.flush()?;

@@ -2,10 +2,7 @@
 
 use std::str::FromStr;
 
-/// The longest key the engine takes, in bytes.
-pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
-/// The longest value the engine takes, in bytes.
-pub(crate) const VALUE_BYTES_MAX: usize = 256 << 20;
+use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// How records stand in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
+use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use memchr::memchr;
 
 use super::{Position, Trouble, TroubleKind};
@@ -14,8 +15,7 @@ use super::{Position, Trouble, TroubleKind};
 /// How much is read at once.
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 /// The longest record of text: twice the longest key and value, for what quotes and escapes add.
-pub(crate) const RECORD_BYTES_MAX: usize =
-    2 * (super::format::KEY_BYTES_MAX + super::format::VALUE_BYTES_MAX);
+pub(crate) const RECORD_BYTES_MAX: usize = 2 * (KEY_BYTES_MAX + VALUE_BYTES_MAX);
 
 /// See the module.
 pub(crate) struct Window<R> {

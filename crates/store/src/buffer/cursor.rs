@@ -7,6 +7,10 @@ use forebay_base::{Order, Range, Record, Result};
 
 use super::{Run, WriteBuffer};
 
+/// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
+/// side, rather than waiting for each.
+const TOUCH_AHEAD: usize = 64;
+
 /// A walk over a run. Forward it yields every version of a key, newest first; backward only the newest,
 /// because the run has them in that order.
 pub struct BufferCursor {
@@ -17,6 +21,8 @@ pub struct BufferCursor {
     limit: usize,
     /// Indexes still to be walked.
     left: std::ops::Range<usize>,
+    /// Forward: records below this index were asked of memory ahead of time.
+    touched: usize,
     place: usize,
     prefix: Option<u64>,
 }
@@ -36,7 +42,7 @@ impl BufferCursor {
             None => run.len(),
         };
         let buffer = Arc::clone(buffer);
-        let mut cursor = Self { buffer, run, order, direction, limit, left: start..end, place: 0, prefix: None };
+        let mut cursor = Self { buffer, run, order, direction, limit, left: start..end, touched: start, place: 0, prefix: None };
         cursor.step();
         cursor
     }
@@ -61,7 +67,12 @@ impl BufferCursor {
     #[inline]
     fn next_forward(&mut self) -> Option<usize> {
         loop {
-            let place = self.run.place(self.left.next()?);
+            let index = self.left.next()?;
+            if index >= self.touched {
+                self.touched = (index + TOUCH_AHEAD).min(self.left.end);
+                self.run.touch(&self.buffer, index..self.touched);
+            }
+            let place = self.run.place(index);
             if place < self.limit {
                 return Some(place);
             }

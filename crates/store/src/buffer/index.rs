@@ -1,12 +1,13 @@
 //! Order over a write buffer: runs of packed words, each word a piece of prefix and a record's place.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::Order;
-use forebay_base::sort::{Pieces, pack, piece_of, place_of, sort_words};
+use forebay_base::sort::{Pieces, deal_once, pack, piece_of, place_of, sort_words};
 
-use super::{Contents, WriteBuffer};
+use super::WriteBuffer;
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
 #[derive(Debug)]
@@ -35,34 +36,31 @@ fn place_in(word: u64) -> usize {
 }
 
 impl Run {
-    /// All records of a sealed buffer.
-    pub(super) fn of(buffer: &WriteBuffer, table: u32, order: Order, contents: &Contents) -> Self {
-        let pieces = Pieces::new(contents.low, contents.high);
-        Self::collect(buffer, table, order, pieces, 0..buffer.len(), contents.records as usize)
+    /// An empty run.
+    pub(super) fn new(order: Order, pieces: Pieces, expected: usize) -> Self {
+        Self { words: Vec::with_capacity(expected), pieces, order }
     }
 
-    fn collect(
-        buffer: &WriteBuffer,
-        table: u32,
-        order: Order,
-        pieces: Pieces,
-        stretch: std::ops::Range<usize>,
-        expected: usize,
-    ) -> Self {
-        let mut words = Vec::with_capacity(expected);
-        buffer.for_each(stretch.start, stretch.end, |owner, place, record| {
+    /// Adds the table's records of a stretch of the buffer, unsorted. Returns where the stretch ends.
+    pub(super) fn collect(&mut self, buffer: &WriteBuffer, table: u32, from: usize, to: usize) -> usize {
+        let (order, pieces) = (self.order, self.pieces);
+        let words = &mut self.words;
+        buffer.for_each(from, to, |owner, place, record| {
             if owner == table {
                 words.push(word_of(pieces.of(order.prefix(record.key)), place));
             }
-        });
-        let mut run = Self { words, pieces, order };
-        run.sort(buffer);
-        run
+        })
     }
 
-    fn sort(&mut self, buffer: &WriteBuffer) {
+    /// Deals all words into buckets that can be sorted one by one. Returns where each ends.
+    pub(super) fn deal(&mut self) -> Vec<usize> {
+        deal_once(&mut self.words)
+    }
+
+    /// Sorts part of the words.
+    pub(super) fn sort(&mut self, buffer: &WriteBuffer, part: Range<usize>) {
         let order = self.order;
-        sort_words(&mut self.words, &mut |left, right| {
+        sort_words(&mut self.words[part], &mut |left, right| {
             let (left_key, right_key) = (buffer.record(!left as usize).key, buffer.record(!right as usize).key);
             order
                 .prefix(left_key)
@@ -70,6 +68,10 @@ impl Run {
                 .then_with(|| left_key.cmp(right_key))
                 .then(left.cmp(&right))
         });
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order
     }
 
     /// How many records, every version counted.
@@ -86,6 +88,13 @@ impl Run {
     #[inline]
     pub(super) fn place(&self, index: usize) -> usize {
         place_in(self.words[index])
+    }
+
+    /// Loads the first byte of some records, none waiting for another.
+    pub(super) fn touch(&self, buffer: &WriteBuffer, indexes: Range<usize>) {
+        let bytes = buffer.bytes();
+        let places = self.words[indexes].iter().map(|&word| place_in(word));
+        std::hint::black_box(places.fold(0, |sum: u8, place| sum ^ bytes[place]));
     }
 
     pub(super) fn places_from(&self, start: usize) -> impl Iterator<Item = usize> + '_ {
@@ -129,15 +138,16 @@ impl TableIndex {
             return;
         }
         let pieces = Pieces::new(0, u64::MAX);
-        let run = Run::collect(buffer, table, order, pieces, self.covers..to, 0);
+        let mut newest = Run::new(order, pieces, 0);
+        newest.collect(buffer, table, self.covers, to);
         self.covers = to;
-        if run.is_empty() {
+        if newest.is_empty() {
             return;
         }
-        let mut newest = run;
+        newest.sort(buffer, 0..newest.len());
         while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
             newest.words.extend_from_slice(&older.words);
-            newest.sort(buffer);
+            newest.sort(buffer, 0..newest.len());
         }
         self.runs.push(Arc::new(newest));
     }

@@ -8,6 +8,7 @@
 mod cursor;
 mod index;
 mod pool;
+mod sorting;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use forebay_env::sync::RwLock;
 pub use cursor::BufferCursor;
 pub use index::Run;
 pub use pool::ArenaPool;
+pub use sorting::Sorting;
 
 use crate::log::batch::Records;
 use crate::log::frame;
@@ -88,14 +90,20 @@ impl WriteBuffer {
         self.index.read().values().map(TableIndex::memory_bytes).sum()
     }
 
-    /// Calls `each` with every record from one frame boundary to another: table, place and record.
-    pub(crate) fn for_each(&self, from: usize, to: usize, mut each: impl FnMut(u32, usize, &Record<'_>)) {
-        let bytes = self.bytes();
-        for (start, payload) in frame::walk(&bytes[..to.min(bytes.len())], from) {
+    /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
+    /// record. Returns where the last of them ends.
+    pub(crate) fn for_each(&self, from: usize, to: usize, mut each: impl FnMut(u32, usize, &Record<'_>)) -> usize {
+        let mut end = from;
+        for (start, payload) in frame::walk(self.bytes(), from) {
+            if end >= to {
+                break;
+            }
             for (table, place, record) in Records::new(payload) {
                 each(table, start + place, &record);
             }
+            end = frame::end_of(start, payload);
         }
+        end
     }
 
     #[inline]
@@ -184,11 +192,9 @@ impl WriteBuffer {
         tables
     }
 
-    /// Sorts all of a sealed buffer's records of a table into one run, which replaces what runs there were.
-    pub fn sort(&self, table: u32, order: Order, contents: &Contents) -> Arc<Run> {
-        let run = Arc::new(Run::of(self, table, order, contents));
-        self.index.write().insert(table, TableIndex::whole(Arc::clone(&run), self.len()));
-        run
+    /// Replaces what runs there are by one over all of a sealed buffer.
+    fn install(&self, table: u32, run: &Arc<Run>) {
+        self.index.write().insert(table, TableIndex::whole(Arc::clone(run), self.len()));
     }
 }
 

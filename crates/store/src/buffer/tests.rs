@@ -7,7 +7,7 @@ use forebay_base::{Order, Range, Record};
 use forebay_env::{Arena, Appender};
 use proptest::prelude::*;
 
-use super::{BufferCursor, WriteBuffer};
+use super::{BufferCursor, Sorting, WriteBuffer};
 use crate::log::batch::Payload;
 use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
 
@@ -66,7 +66,8 @@ proptest! {
             let contents = buffer.contents(|_| Some(order));
             prop_assert_eq!(contents.get(&4).map_or(0, |contents| contents.records), written.len() as u64);
             if let Some(contents) = contents.get(&4) {
-                buffer.sort(4, order, contents);
+                let mut sorting = Sorting::new(&buffer, 4, order, contents);
+                while sorting.step().is_none() {}
             }
         }
         let range = Range { low: order.bound(&low), high: Some(order.bound(&high)) };

@@ -89,6 +89,11 @@ pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
+/// Where the frame ends whose payload, as [`walk`] yields it, starts at `start`.
+pub fn end_of(start: usize, payload: &[u8]) -> usize {
+    start - HEADER_BYTES + frame_bytes(payload.len())
+}
+
 /// How many records the frames of sound memory hold.
 pub fn records_of(arena: &[u8]) -> u64 {
     let (mut at, mut records) = (0, 0);

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let (name, input) = open_input(args)?;
     let input_bytes = input.bytes;
     let db = open(&args.target.db, common, Access::Create)?;
-    let table = table_with_layout(&db, &args.target.table, args.layout.as_ref())?;
+    let table = table_with_layout(&db, &args.target.table, args.layout)?;
     let progress = Progress::new(common.form(), input_bytes);
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
     let mut pump = Pump::new(&db, &table, &progress, args.durability, args.batch as usize, on_bad);

@@ -1,4 +1,4 @@
-//! How far a load is: `{"acknowledged":N}` twice a second for a program, a bar for a person at a terminal.
+//! How far a load is: `{"acknowledged":N}` five times a second for a program, a bar for a person at a terminal.
 //!
 //! The load stores two numbers; a thread beside it reads and tells them, so that a commit that waits does
 //! not silence it. What is told as acknowledged was stored after the commit returned.
@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::clock::Stopwatch;
 use crate::output::{Form, thousands};
 
-const JSON_EVERY: Duration = Duration::from_millis(500);
+const JSON_EVERY: Duration = Duration::from_millis(200);
 const BAR_EVERY: Duration = Duration::from_millis(100);
 
 enum Audience {

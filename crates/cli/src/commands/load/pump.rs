@@ -2,13 +2,13 @@
 
 use std::io;
 
+use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay::{Batch, Database, Durability, Table};
 use hdrhistogram::Histogram;
 
 use super::progress::Progress;
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::input::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::input::{Position, Source, TroubleKind};
 use crate::output::counted;
 

@@ -1,0 +1,102 @@
+//! `load`.
+
+use crate::tool::{Folder, last_object};
+
+#[test]
+fn every_format_is_loaded_from_a_file_and_from_a_pipe() {
+    let folder = Folder::new("formats");
+    let inputs: [(&str, &str, &[u8]); 6] = [
+        ("lines", "", b"k\n"),
+        ("csv", "", b"k,v\n"),
+        ("csv", "--key name --value note", b"id,name,note\n7,k,v\n"),
+        ("tsv", "--key 2 --value 1", b"v\tk"),
+        ("jsonl", "--key k --value v", b"{\"k\":\"k\",\"v\":\"v\"}"),
+        ("fixed:1,1", "", b"kv"),
+    ];
+    for (number, (format, options, text)) in inputs.into_iter().enumerate() {
+        let value = if format == "lines" { "\n" } else { "v\n" };
+        std::fs::write(folder.path("input"), text).unwrap();
+        let options = format!("--format {format} {options}");
+        let options = options.trim();
+        folder.ok(&format!("load db file{number} input {options}"));
+        assert_eq!(folder.ok(&format!("get db file{number} k")), value, "{options}");
+        folder.ok_on(&format!("load db pipe{number} - {options}"), text);
+        assert_eq!(folder.ok(&format!("get db pipe{number} k")), value, "{options}");
+        folder.ok_on(&format!("load db nothing{number} - {options}"), b"");
+        assert_eq!(folder.ok(&format!("scan db nothing{number}")), "", "{options}");
+    }
+}
+
+#[test]
+fn the_last_object_tells_what_the_load_came_to() {
+    let folder = Folder::new("figures");
+    let keys: String = (0..5000).map(|key| format!("{key:06}\n")).collect();
+    let figures =
+        last_object(&folder.ok_on("load db t - --json --batch 100 --durability disk", keys.as_bytes()));
+    assert_eq!(figures["acknowledged"], 5000);
+    assert_eq!(figures["records"], 5000);
+    assert_eq!(figures["skipped"], 0);
+    assert_eq!(figures["input_bytes"], keys.len());
+    for name in ["seconds", "records_per_second", "write_amplification", "stall_seconds", "close_seconds"] {
+        assert!(figures[name].as_f64().is_some_and(|figure| figure >= 0.0), "{name} in {figures}");
+    }
+    let latency =
+        ["p50", "p99", "p999", "max"].map(|name| figures["batch_latency_us"][name].as_f64().unwrap());
+    assert!(latency.is_sorted() && latency[0] > 0.0, "{latency:?}");
+    let text = folder.ok_on("load db t", keys.as_bytes());
+    assert!(text.starts_with("5,000 records, "), "{text}");
+}
+
+#[test]
+fn a_later_record_replaces_an_earlier_one() {
+    let folder = Folder::new("replace");
+    folder.ok_on("load db t - --format csv", b"a,1\nb,2\na,3\n");
+    folder.ok_on("load db t - --format csv", b"b,4\n");
+    assert_eq!(folder.ok("get db t a b"), "3\n4\n");
+}
+
+#[test]
+fn a_malformed_record_ends_the_load_behind_what_came_before_it() {
+    let folder = Folder::new("malformed");
+    std::fs::write(folder.path("users.csv"), "id,name\n1,ada\n2,\"bob\n3,cyd,x\n4,dan\n").unwrap();
+    let outcome = folder.run("load db t users.csv --format csv --key id --value name --json");
+    outcome
+        .refused(1, &["users.csv", "record 2", "byte offset 14", "never closed", "1 record;", "--skip-bad"]);
+    assert_eq!(outcome.stdout.lines().next_back(), Some("{\"acknowledged\":1}"));
+    assert_eq!(folder.ok("get db t 1"), "ada\n");
+
+    let text = folder.ok("load db t users.csv --format csv --key id --value name --skip-bad --json");
+    let figures = last_object(&text);
+    assert_eq!((figures["records"].as_u64(), figures["skipped"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(folder.ok("get db t 1 4"), "ada\ndan\n");
+}
+
+#[test]
+fn each_format_tells_what_is_malformed() {
+    let folder = Folder::new("reasons");
+    for (options, text, words) in [
+        ("--format csv", "a,1\nb\n", ["record 2", "byte offset 4", "1 column, where the first row has 2"]),
+        ("--format csv", "\"a\"b,1\n", ["record 1", "byte offset 0", "closing quote"]),
+        ("--format tsv", "a\t1\nb\t2\t3\n", ["record 2", "byte offset 4", "3 columns"]),
+        ("--format tsv --key 5", "a\t1\n", ["record 1", "--key", "number 5"]),
+        ("--format jsonl --key k", "{\"k\":1}\n\n{\"k\":\n", ["record 2", "byte offset 9", "EOF"]),
+        ("--format jsonl --key k", "{\"j\":1}\n", ["record 1", "no field", "\"k\""]),
+        ("--format fixed:2,1", "abcde", ["record 2", "byte offset 3", "2 of the record's 3 bytes"]),
+    ] {
+        folder.run_on(&format!("load db t - {options}"), text.as_bytes()).refused(1, &words);
+    }
+    let long = "x".repeat((64 << 10) + 1);
+    folder.run_on("load db t", format!("a\n{long}\n").as_bytes()).refused(1, &["record 2", "65537 bytes"]);
+    folder
+        .run_on("load db t - --format csv --key id", b"name,note\n1,2\n")
+        .refused(1, &["standard input", "no column is called \"id\"", "name, note"]);
+}
+
+#[test]
+fn an_input_that_cannot_be_read_is_named() {
+    let folder = Folder::new("unreadable");
+    folder.run("load db t missing.txt").refused(1, &["missing.txt"]);
+    std::fs::create_dir(folder.path("folder")).unwrap();
+    folder.run("load db t folder").refused(1, &["folder", "directory"]);
+    assert!(!folder.path("db").exists(), "nothing is made for an input that is not there");
+}

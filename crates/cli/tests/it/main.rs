@@ -1,0 +1,13 @@
+//! The command as its users meet it: a process, its arguments, its output and its exit code.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test makes and damages files from outside, kills processes, and fails where it stands"
+)]
+
+mod care;
+mod killed;
+mod load;
+mod records;
+mod refusals;
+mod tool;

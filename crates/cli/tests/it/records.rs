@@ -1,0 +1,127 @@
+//! `put`, `get`, `delete`, `scan`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::tool::{Folder, last_object};
+
+#[test]
+fn what_is_put_is_got_and_what_is_deleted_is_gone() {
+    let folder = Folder::new("put-get");
+    assert_eq!(folder.ok("put db t colour blue"), "");
+    assert_eq!(folder.object("put db t size 7 --json")["records"], 1);
+    assert_eq!(folder.ok("get db t colour size"), "blue\n7\n");
+    assert_eq!(folder.ok("delete db t colour absent"), "");
+    let outcome = folder.run("get db t colour size");
+    assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (1, "7\n", ""));
+    assert_eq!(
+        folder.ok("get db t colour size --json"),
+        "{\"key\":\"colour\",\"value\":null}\n{\"key\":\"size\",\"value\":\"7\"}\n"
+    );
+    assert_eq!(folder.object("delete db t size --json"), json!({ "deletions": 1 }));
+}
+
+#[test]
+fn empty_keys_and_values_are_keys_and_values() {
+    let folder = Folder::new("empty");
+    for (key, value) in [("", "nothing"), ("blank", "")] {
+        assert!(folder.command(&["put", "db", "t", key, value]).status().unwrap().success());
+    }
+    let output = folder.command(&["get", "db", "t", "", "blank", "--json"]).output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "{\"key\":\"\",\"value\":\"nothing\"}\n{\"key\":\"blank\",\"value\":\"\"}\n"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_travel_in_hexadecimal() {
+    let folder = Folder::new("hex");
+    folder.ok("put db t --hex ff00 C3");
+    assert_eq!(folder.ok("get db t --hex ff00"), "c3\n");
+    assert_eq!(folder.ok("get db t --hex FF00 --json"), "{\"key\":\"ff00\",\"value\":\"c3\"}\n");
+    assert_eq!(folder.ok("scan db t --json"), "{\"key_hex\":\"ff00\",\"value_hex\":\"c3\"}\n");
+    assert_eq!(folder.ok("scan db t --hex"), "ff00\tc3\n");
+    folder.run("get db t --hex f").refused(2, &["odd number"]);
+    folder.run_on("get db t --hex -", b"ff00\nxy\n").refused(1, &["standard input", "key 2", "xy"]);
+}
+
+#[test]
+fn keys_come_on_standard_input() {
+    let folder = Folder::new("stdin");
+    folder.ok_on("load db t - --format csv", b"a,1\nb,2\nc,3\n");
+    assert_eq!(folder.ok_on("get db t -", b"c\r\na\nb"), "3\n1\n2\n");
+    assert_eq!(folder.ok_on("get db t -", b""), "");
+    assert_eq!(last_object(&folder.ok_on("delete db t - --json", b"a\nb\n"))["deletions"], 2);
+    let outcome = folder.run_on("get db t - --json --report", b"a\nc\n");
+    assert_eq!(outcome.code, 0);
+    assert_eq!(outcome.stdout, "{\"key\":\"a\",\"value\":null}\n{\"key\":\"c\",\"value\":\"3\"}\n");
+    let report = last_object(&outcome.stderr);
+    assert_eq!((&report["keys"], &report["found"]), (&json!(2), &json!(1)));
+    assert!(report["gets_per_second"].as_f64().unwrap() > 0.0);
+    assert!(report["device_reads_per_get"].is_number());
+}
+
+#[test]
+fn each_key_is_answered_before_the_next_is_asked() {
+    let folder = Folder::new("conversation");
+    folder.ok_on("load db t - --format csv", b"a,1\nb,2\n");
+    let mut child = folder
+        .command(&["get", "db", "t", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ask = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for (key, value) in [("b\n", "2"), ("a\n", "1")] {
+        ask.write_all(key.as_bytes()).unwrap();
+        assert_eq!(answers.next().unwrap().unwrap(), value);
+    }
+    drop(ask);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_scan_keeps_the_order_of_keys() {
+    let folder = Folder::new("scan");
+    folder.ok_on("load db t - --format csv --layout write-buffer:ordered", b"b,2\na,1\nbb,3\nc,4\n");
+    assert_eq!(folder.ok("scan db t"), "a\t1\nb\t2\nbb\t3\nc\t4\n");
+    assert_eq!(folder.ok("scan db t --from b --to c"), "b\t2\nbb\t3\n");
+    assert_eq!(folder.ok("scan db t --from b --to c --reverse"), "bb\t3\nb\t2\n");
+    assert_eq!(folder.ok("scan db t --prefix b"), "b\t2\nbb\t3\n");
+    assert_eq!(folder.ok("scan db t --prefix b --reverse --limit 1"), "bb\t3\n");
+    assert_eq!(folder.ok("scan db t --reverse --limit 2"), "c\t4\nbb\t3\n");
+    assert_eq!(folder.ok("scan db t --limit 1 --json"), "{\"key\":\"a\",\"value\":\"1\"}\n");
+    assert_eq!(folder.ok("scan db t --from 62 --hex --limit 1"), "62\t32\n");
+    assert_eq!(folder.ok("scan db t --limit 0"), "");
+    assert_eq!(folder.ok("scan db t --from c --to a"), "");
+}
+
+#[test]
+fn a_hash_ordered_table_is_scanned_whole_or_not_at_all() {
+    let folder = Folder::new("scan-hash");
+    folder.ok_on("load db t", b"a\nb\nc\n");
+    let text = folder.ok("scan db t");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["a\t", "b\t", "c\t"]);
+    for wanted in ["--prefix a", "--from a", "--to b", "--reverse"] {
+        folder.run(&format!("scan db t {wanted}")).refused(1, &["hash-ordered"]);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new("head");
+    let keys: String = (0..200_000).map(|key| format!("{key}\n")).collect();
+    folder.ok_on("load db t", keys.as_bytes());
+    let mut child =
+        folder.command(&["scan", "db", "t"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}

@@ -1,0 +1,148 @@
+//! What the command cannot do, in one clear line each.
+
+use std::process::Stdio;
+
+use crate::tool::Folder;
+
+#[test]
+fn usage_that_cannot_work_is_code_2() {
+    let folder = Folder::new("usage");
+    folder.run("load db t - --key 1").refused(2, &["--key", "csv"]);
+    folder.run("load db t - --format jsonl").refused(2, &["--key"]);
+    folder.run("load db t - --format jsonl --key a --header").refused(2, &["--header"]);
+    folder.run("load db t - --format csv --key 0").refused(2, &["counted from 1"]);
+    for words in [
+        "",
+        "nonsense",
+        "load db",
+        "get db t",
+        "load db t - --format xml",
+        "load db t - --format fixed:0,0",
+        "load db t - --layout sideways",
+        "load db t - --durability never",
+        "load db t - --batch 0",
+        "scan db t --prefix a --from b",
+        "scan db t --limit many",
+        "stats db --memory lots",
+    ] {
+        let outcome = folder.run(words);
+        assert_eq!(outcome.code, 2, "{words}: {outcome:?}");
+        assert!(!outcome.stderr.is_empty() && outcome.stdout.is_empty(), "{words}: {outcome:?}");
+    }
+    assert!(!folder.path("db").exists());
+}
+
+#[test]
+fn a_memory_limit_too_small_to_work_with_is_code_2() {
+    let folder = Folder::new("memory");
+    folder.run("put db t a 1 --memory 1K").refused(2, &["memory"]);
+}
+
+#[test]
+fn help_has_examples() {
+    let folder = Folder::new("help");
+    assert!(folder.ok("--help").contains("Examples:"));
+    for command in [
+        "load",
+        "put",
+        "get",
+        "delete",
+        "scan",
+        "stats",
+        "describe",
+        "verify",
+        "compact",
+        "checkpoint",
+        "destroy",
+    ] {
+        let help = folder.ok(&format!("{command} --help"));
+        assert!(
+            help.contains("Example") && help.contains("--json") && help.contains("--memory"),
+            "{command}"
+        );
+    }
+    assert!(folder.ok("--version").starts_with("forebay "));
+}
+
+#[test]
+fn a_directory_that_is_no_database_is_refused() {
+    let folder = Folder::new("no-database");
+    std::fs::create_dir(folder.path("db")).unwrap();
+    std::fs::write(folder.path("db/letter"), "dear").unwrap();
+    for words in ["get db t a", "put db t a 1", "verify db", "stats db", "compact db", "checkpoint db copy"] {
+        folder.run(words).refused(1, &["db"]);
+    }
+    folder.run_on("load db t", b"a\n").refused(1, &["db"]);
+    assert_eq!(std::fs::read_dir(folder.path("db")).unwrap().count(), 1, "nothing was added to it");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let folder = Folder::new("missing");
+    for words in
+        ["get nowhere t a", "delete nowhere t a", "scan nowhere t", "describe nowhere", "verify nowhere"]
+    {
+        folder.run(words).refused(1, &["nowhere"]);
+    }
+    assert!(!folder.path("nowhere").exists());
+    folder.ok("put db t a 1");
+    for words in ["get db other a", "delete db other a", "scan db other"] {
+        folder.run(words).refused(1, &["other"]);
+    }
+}
+
+#[test]
+fn another_layout_than_the_tables_is_refused() {
+    let folder = Folder::new("layout");
+    folder.ok("put db t a 1 --layout write-buffer");
+    folder.ok("put db t b 2");
+    folder.run("put db t c 3 --layout write-buffer:ordered").refused(1, &["write-buffer"]);
+    folder.run_on("load db t - --layout write-buffer:ordered", b"c\n").refused(1, &["write-buffer"]);
+}
+
+#[test]
+fn a_database_in_use_is_refused() {
+    let folder = Folder::new("locked");
+    folder.ok("put db t a 1");
+    let mut holder = folder
+        .command(&["load", "db", "t", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its first report comes behind its opening the database.
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(holder.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    folder.run("put db t b 2").refused(1, &["db"]);
+    folder.run("destroy db").refused(1, &["db"]);
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+    folder.ok("put db t b 2");
+}
+
+#[test]
+fn a_database_of_a_newer_format_is_refused() {
+    let folder = Folder::new("newer");
+    folder.ok("put db t a 1");
+    let path = folder.path("db/FOREBAY");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[12..16].copy_from_slice(&99_u32.to_le_bytes());
+    let sum = crc32c::crc32c(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    for words in ["get db t a", "put db t a 1", "verify db"] {
+        folder.run(words).refused(1, &["FOREBAY", "version 99", "newer"]);
+    }
+}
+
+#[test]
+fn a_damaged_superblock_is_refused_with_its_file() {
+    let folder = Folder::new("superblock");
+    folder.ok("put db t a 1");
+    let path = folder.path("db/FOREBAY");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    folder.run("get db t a").refused(1, &["FOREBAY", "offset"]);
+}

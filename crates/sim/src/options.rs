@@ -1,0 +1,48 @@
+//! What a seed expands to. Small in every respect: what takes a thousand operations to go wrong in a large
+//! database takes ten in a tiny one.
+
+use std::path::PathBuf;
+
+use forebay::env::Rng;
+use forebay_testkit::Config;
+
+/// One simulation.
+#[derive(Clone, Debug)]
+pub struct SimOptions {
+    /// The database's options, its keys and values.
+    pub config: Config,
+    /// Its directory, which may have parents to be made.
+    pub dir: PathBuf,
+    /// How many times it crashes.
+    pub rounds: u64,
+    /// Operations from one crash to the next, at most.
+    pub ops_per_round: u64,
+    /// The power goes within so many file operations.
+    pub crash_within: u64,
+    /// In how many of a hundred rounds it goes while the database is being opened.
+    pub crash_opening_percent: u32,
+    /// In how many of a hundred rounds only the process dies.
+    pub process_crash_percent: u32,
+    /// In how many of a hundred rounds file operations fail.
+    pub fault_percent: u32,
+    /// Steps of background work between two operations, at most.
+    pub steps_max: usize,
+}
+
+impl SimOptions {
+    /// The options of a seed; more draws may follow.
+    pub fn draw(rng: &mut Rng) -> Self {
+        let dirs = ["/db", "/deep/down/db"];
+        Self {
+            config: Config::draw(rng),
+            dir: PathBuf::from(dirs[rng.index(2)]),
+            rounds: 2 + rng.below(5),
+            ops_per_round: [10, 60, 250][rng.index(3)],
+            crash_within: [8, 60, 600][rng.index(3)],
+            crash_opening_percent: [0, 30, 80][rng.index(3)],
+            process_crash_percent: [0, 20, 50][rng.index(3)],
+            fault_percent: [0, 0, 40][rng.index(3)],
+            steps_max: [0, 1, 4, 20][rng.index(4)],
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A database beside its model: does each operation on both and compares.
+//!
+//! **Invariant:** the model holds exactly what the engine has numbered, errors or not: a batch whose write
+//! failed counts if it has got a sequence number, because then it is visible and may survive.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay::env::{Env, FileSystem};
+use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
+
+use crate::check::{View, assert_checkpoint, assert_same};
+use crate::{Change, Config, Contents, Model, Op, Query, TABLES, Tables};
+
+struct Open {
+    // Dropped in this order: the database last, so that its lock is free when all of this is gone.
+    snapshots: Vec<(Snapshot, [Contents; TABLES])>,
+    tables: Tables,
+    db: Database,
+}
+
+/// A database beside its model.
+pub struct Harness {
+    /// What it runs in.
+    pub env: Env,
+    /// Its options.
+    pub config: Config,
+    /// What it must hold.
+    pub model: Model,
+    dir: PathBuf,
+    open: Option<Open>,
+    checkpoints: u64,
+}
+
+impl Harness {
+    /// Opens or makes the database; it must hold what the model holds.
+    pub fn new(env: Env, config: Config, dir: &Path) -> Result<Self> {
+        let model = Model::default();
+        let mut harness = Self { env, config, model, dir: dir.to_path_buf(), open: None, checkpoints: 0 };
+        harness.open()?;
+        Ok(harness)
+    }
+
+    /// A harness whose database is not open yet.
+    pub fn closed(env: Env, config: Config, dir: &Path, model: Model) -> Self {
+        Self { env, config, model, dir: dir.to_path_buf(), open: None, checkpoints: 0 }
+    }
+
+    /// The open database.
+    pub fn db(&self) -> &Database {
+        &self.open.as_ref().expect("the database is open").db
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> &Tables {
+        &self.open.as_ref().expect("the database is open").tables
+    }
+
+    /// Opens the database.
+    pub fn open(&mut self) -> Result<()> {
+        let db = self.config.open(&self.env, &self.dir)?;
+        let tables = Tables::open(&db, &self.config)?;
+        self.open = Some(Open { snapshots: Vec::new(), tables, db });
+        Ok(())
+    }
+
+    /// Drops the handles and the database. The error is that of closing in order.
+    pub fn close(&mut self) -> Result<()> {
+        let Some(Open { snapshots, tables, db }) = self.open.take() else { return Ok(()) };
+        drop(snapshots);
+        drop(tables);
+        db.close()
+    }
+
+    /// Drops everything as it is, as when the process dies.
+    pub fn abandon(&mut self) {
+        self.env.jobs.abandon();
+        self.open = None;
+    }
+
+    /// Compares everything.
+    pub fn check_all(&self) -> Result<()> {
+        assert_same(self.tables(), self.model.tables())
+    }
+
+    /// Does an operation on both and compares.
+    pub fn apply(&mut self, op: &Op) -> Result<()> {
+        let outcome = self.act(op);
+        if let Some(open) = &self.open {
+            self.model.acknowledge(open.db.durable_sequence(), Durability::Disk);
+        }
+        outcome
+    }
+
+    fn act(&mut self, op: &Op) -> Result<()> {
+        match op {
+            Op::Commit(changes, durability) => self.commit(changes, *durability),
+            Op::Read(table, query) => self.read(*table, query),
+            Op::Snapshot => {
+                let contents = self.model.tables().clone();
+                let open = self.open.as_mut().expect("the database is open");
+                open.snapshots.push((open.db.snapshot(), contents));
+                Ok(())
+            }
+            Op::ReadSnapshot(table, query) => self.read_snapshots(*table, query),
+            Op::DropSnapshot => {
+                let open = self.open.as_mut().expect("the database is open");
+                if !open.snapshots.is_empty() {
+                    drop(open.snapshots.remove(0));
+                }
+                Ok(())
+            }
+            Op::Sync => {
+                self.db().sync()?;
+                self.model.acknowledge(self.model.last_sequence(), Durability::Disk);
+                Ok(())
+            }
+            Op::Flush => self.db().flush(),
+            Op::Compact(table) => self.tables().get(*table).compact(),
+            Op::Checkpoint => self.checkpoint(),
+            Op::Reopen => self.reopen(),
+            Op::Verify => {
+                let report = self.db().verify(&mut |_, _| ())?;
+                match report.problems.first() {
+                    Some(problem) => Err(Error::Invalid(format!("verify found: {problem}"))),
+                    None => Ok(()),
+                }
+            }
+            Op::Step(steps) => {
+                self.env.jobs.step_some(*steps);
+                Ok(())
+            }
+            Op::Wait(milliseconds) => {
+                self.env.jobs.advance(Duration::from_millis(*milliseconds));
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a batch, and tells the model what became of it.
+    pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let mut batch = Batch::new();
+        for Change { table, key, value } in changes {
+            match value {
+                Some(value) => batch.put(self.tables().get(*table), key, value),
+                None => batch.delete(self.tables().get(*table), key),
+            }
+        }
+        let outcome = self.db().write(&mut batch, durability);
+        let numbered = self.db().last_sequence();
+        if numbered > self.model.last_sequence() {
+            self.model.accept(numbered, changes.to_vec());
+        }
+        let sequence = outcome?;
+        assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
+        self.model.acknowledge(sequence, durability);
+        Ok(())
+    }
+
+    fn read(&self, table: usize, query: &Query) -> Result<()> {
+        let view = View { tables: self.tables(), snapshot: None };
+        view.check(table, self.model.table(table), query)
+    }
+
+    fn read_snapshots(&self, table: usize, query: &Query) -> Result<()> {
+        let open = self.open.as_ref().expect("the database is open");
+        for (snapshot, contents) in &open.snapshots {
+            View { tables: &open.tables, snapshot: Some(snapshot) }.check(table, &contents[table], query)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.checkpoints += 1;
+        let dir = self.dir.with_file_name(format!("copy-{}", self.checkpoints));
+        self.db().checkpoint(&dir)?;
+        assert_checkpoint(&self.env, &self.config, &dir, self.model.tables())?;
+        remove_all(&*self.env.fs, &dir)
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.close()?;
+        let last = self.model.last_sequence();
+        self.model.acknowledge(last, Durability::Disk);
+        self.open()?;
+        assert_eq!(self.db().last_sequence(), last, "the last sequence number after closing in order");
+        Ok(())
+    }
+}
+
+fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    fs.list(dir)?.iter().try_for_each(|name| fs.remove(&dir.join(name)))?;
+    fs.remove_dir(dir)
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        // While a check's panic unwinds, closing in order could wait for work that never gets done.
+        if std::thread::panicking() {
+            self.env.jobs.abandon();
+        }
+    }
+}

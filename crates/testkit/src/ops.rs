@@ -1,0 +1,243 @@
+//! Operations, drawn from a seed. Each seed draws its own weights, some of them nothing (*swarm testing*):
+//! what a uniform mix hides, a lopsided one shows.
+
+use std::ops::Bound;
+
+use forebay::Durability;
+use forebay::env::Rng;
+
+use crate::{Change, Config, Keys, TABLES, Values};
+
+/// What a read asks for.
+#[derive(Clone, Debug)]
+pub enum Query {
+    /// One key.
+    Get(Vec<u8>),
+    /// Several keys.
+    MultiGet(Vec<Vec<u8>>),
+    /// A range, forward and backward.
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// All keys that begin so, forward and backward.
+    Prefix(Vec<u8>),
+    /// Everything.
+    All,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Writes a batch.
+    Commit(Vec<Change>, Durability),
+    /// Reads a table as it is now.
+    Read(usize, Query),
+    /// Takes a snapshot.
+    Snapshot,
+    /// Reads a table as one of the snapshots has it.
+    ReadSnapshot(usize, Query),
+    /// Drops the oldest snapshot.
+    DropSnapshot,
+    /// Makes all accepted records durable.
+    Sync,
+    /// Writes buffers to lists.
+    Flush,
+    /// Merges a table's leaves.
+    Compact(usize),
+    /// Copies the database, opens the copy, compares.
+    Checkpoint,
+    /// Closes and opens.
+    Reopen,
+    /// Reads and checks every byte.
+    Verify,
+    /// Lets background work take steps.
+    Step(usize),
+    /// Lets milliseconds pass.
+    Wait(u64),
+}
+
+/// The kinds of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are those of Op")]
+pub enum Kind {
+    Put,
+    Delete,
+    Batch,
+    Get,
+    MultiGet,
+    Scan,
+    Iterate,
+    Snapshot,
+    ReadSnapshot,
+    DropSnapshot,
+    Sync,
+    Flush,
+    Compact,
+    Checkpoint,
+    Reopen,
+    Verify,
+    Step,
+    Wait,
+}
+
+/// Every kind with its usual weight.
+const USUAL: [(Kind, u32); 18] = [
+    (Kind::Put, 200),
+    (Kind::Delete, 50),
+    (Kind::Batch, 100),
+    (Kind::Get, 60),
+    (Kind::MultiGet, 10),
+    (Kind::Scan, 16),
+    (Kind::Iterate, 4),
+    (Kind::Snapshot, 6),
+    (Kind::ReadSnapshot, 12),
+    (Kind::DropSnapshot, 5),
+    (Kind::Sync, 6),
+    (Kind::Flush, 4),
+    (Kind::Compact, 1),
+    (Kind::Checkpoint, 1),
+    (Kind::Reopen, 2),
+    (Kind::Verify, 1),
+    (Kind::Step, 80),
+    (Kind::Wait, 4),
+];
+
+/// Draws operations.
+#[derive(Debug)]
+pub struct Generator {
+    rng: Rng,
+    weights: Vec<(Kind, u32)>,
+    durabilities: Vec<Durability>,
+    keys: Keys,
+    key_count: u64,
+    values: Values,
+    batch_max: u64,
+    stamp: u64,
+}
+
+impl Generator {
+    /// A stream of operations for databases set up so.
+    pub fn new(mut rng: Rng, config: &Config) -> Self {
+        let weights = USUAL
+            .iter()
+            .map(|&(kind, usual)| match kind {
+                Kind::Put | Kind::Batch => (kind, usual * [1, 1, 3][rng.index(3)]),
+                _ => (kind, usual * [0, 1, 2, 6][rng.index(4)] / 2),
+            })
+            .collect();
+        let all = [Durability::Memory, Durability::Os, Durability::Disk];
+        let durabilities = match rng.below(5) {
+            0 => vec![Durability::Disk],
+            1 => vec![Durability::Os],
+            2 => vec![Durability::Memory, Durability::Os],
+            _ => all.to_vec(),
+        };
+        let batch_max = [4, 30, 200][rng.index(3)];
+        let Config { keys, key_count, values, .. } = *config;
+        Self { rng, weights, durabilities, keys, key_count, values, batch_max, stamp: 0 }
+    }
+
+    /// Never draws this kind again.
+    pub fn without(mut self, kind: Kind) -> Self {
+        self.weights.retain(|(other, _)| *other != kind);
+        self
+    }
+
+    /// What is drawn how often.
+    pub fn mix(&self) -> String {
+        format!("{:?} {:?} batches to {}", self.weights, self.durabilities, self.batch_max)
+    }
+
+    /// The next operation.
+    pub fn draw(&mut self) -> Op {
+        let kind = self.kind();
+        let table = self.rng.index(TABLES);
+        match kind {
+            Kind::Put => Op::Commit(vec![self.put(table)], self.durability()),
+            Kind::Delete => Op::Commit(vec![self.delete(table)], self.durability()),
+            Kind::Batch => Op::Commit(self.batch(), self.durability()),
+            Kind::Get => Op::Read(table, Query::Get(self.key())),
+            Kind::MultiGet => Op::Read(table, self.multi_get()),
+            Kind::Scan => Op::Read(table, self.scan()),
+            Kind::Iterate => Op::Read(table, Query::All),
+            Kind::Snapshot => Op::Snapshot,
+            Kind::ReadSnapshot => match self.rng.below(4) {
+                0 => Op::ReadSnapshot(table, Query::Get(self.key())),
+                1 => Op::ReadSnapshot(table, self.multi_get()),
+                2 => Op::ReadSnapshot(table, self.scan()),
+                _ => Op::ReadSnapshot(table, Query::All),
+            },
+            Kind::DropSnapshot => Op::DropSnapshot,
+            Kind::Sync => Op::Sync,
+            Kind::Flush => Op::Flush,
+            Kind::Compact => Op::Compact(table),
+            Kind::Checkpoint => Op::Checkpoint,
+            Kind::Reopen => Op::Reopen,
+            Kind::Verify => Op::Verify,
+            Kind::Step => Op::Step(1 + self.rng.index(30)),
+            Kind::Wait => Op::Wait(self.rng.below(300)),
+        }
+    }
+
+    fn kind(&mut self) -> Kind {
+        let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.rng.below(u64::from(total)) as u32;
+        for &(kind, weight) in &self.weights {
+            if at < weight {
+                return kind;
+            }
+            at -= weight;
+        }
+        Kind::Put
+    }
+
+    /// A key: mostly one of those in use, sometimes one of twice as many.
+    fn key(&mut self) -> Vec<u8> {
+        let among = if self.rng.chance(10) { 2 * self.key_count } else { self.key_count };
+        self.keys.key(self.rng.below(among))
+    }
+
+    fn durability(&mut self) -> Durability {
+        self.durabilities[self.rng.index(self.durabilities.len())]
+    }
+
+    fn put(&mut self, table: usize) -> Change {
+        self.stamp += 1;
+        let (key, stamp) = (self.key(), self.stamp);
+        Change { table, key, value: Some(self.values.value(&mut self.rng, stamp)) }
+    }
+
+    fn delete(&mut self, table: usize) -> Change {
+        Change { table, key: self.key(), value: None }
+    }
+
+    fn batch(&mut self) -> Vec<Change> {
+        let length = 1 + self.rng.below(self.batch_max);
+        (0..length)
+            .map(|_| {
+                let table = self.rng.index(TABLES);
+                if self.rng.chance(80) { self.put(table) } else { self.delete(table) }
+            })
+            .collect()
+    }
+
+    fn multi_get(&mut self) -> Query {
+        let count = self.rng.below(12);
+        Query::MultiGet((0..count).map(|_| self.key()).collect())
+    }
+
+    fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.rng.below(6) {
+            0 => Bound::Unbounded,
+            1..4 => Bound::Included(self.key()),
+            _ => Bound::Excluded(self.key()),
+        }
+    }
+
+    fn scan(&mut self) -> Query {
+        if self.rng.chance(70) {
+            return Query::Range(self.bound(), self.bound());
+        }
+        let mut prefix = self.key();
+        prefix.truncate(self.rng.index(10));
+        Query::Prefix(prefix)
+    }
+}

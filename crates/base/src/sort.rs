@@ -34,19 +34,20 @@ pub fn place_of(word: u64) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces {
     low: u64,
+    span: u64,
     shift: u32,
 }
 
 impl Pieces {
     /// For prefixes from `low` to `high`, both included.
     pub fn new(low: u64, high: u64) -> Self {
-        Self { low, shift: (high - low).leading_zeros() }
+        Self { low, span: high - low, shift: (high - low).leading_zeros() }
     }
 
-    /// The piece of a prefix inside the bounds; one below them counts as the lowest.
+    /// The piece of a prefix inside the bounds; one outside counts as the nearest inside.
     #[inline]
     pub fn of(&self, prefix: u64) -> u32 {
-        ((prefix.saturating_sub(self.low).unbounded_shl(self.shift)) >> 32) as u32
+        (prefix.saturating_sub(self.low).min(self.span).unbounded_shl(self.shift) >> 32) as u32
     }
 }
 
@@ -170,9 +171,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_keep_order(mut a: [u64; 4]) {
+        fn pieces_keep_order_inside_and_outside_their_bounds(mut a: [u64; 6]) {
             a.sort_unstable();
-            let pieces = Pieces::new(a[0], a[3]);
+            let pieces = Pieces::new(a[1], a[4]);
             prop_assert!(a.windows(2).all(|pair| pieces.of(pair[0]) <= pieces.of(pair[1])));
         }
 

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod fs;
 pub mod jobs;
 mod kernel;
+pub mod process;
 pub mod rng;
 pub mod sync;
 
@@ -58,6 +59,7 @@ pub struct Env {
 impl Env {
     /// The machine's files, clock, threads and entropy.
     pub fn real() -> Self {
+        process::raise_file_limit();
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let jobs = Jobs::threads(Arc::clone(&clock));
         // The standard hasher's keys come from the system's entropy, and differ at every call.

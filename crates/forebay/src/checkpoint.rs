@@ -9,7 +9,9 @@ use forebay_store::log::frame;
 use forebay_store::manifest::{Current, Edit, Manifest};
 use forebay_store::names;
 
+use crate::background::ABSORB;
 use crate::engine::Engine;
+use crate::open::create_dir_durably;
 
 impl Engine {
     /// Waits until every record accepted so far is in lists.
@@ -19,7 +21,8 @@ impl Engine {
         if !empty {
             self.rotate(segment, 0)?;
         }
-        self.wait_for(|| self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
+        let trouble = || self.trouble_of(ABSORB);
+        self.wait_for(trouble, || self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
     }
 
     /// Merges every leaf of a table to one list.
@@ -27,14 +30,16 @@ impl Engine {
         self.flush()?;
         self.compacting.lock().insert(table);
         self.env.jobs.wake();
-        self.wait_for(|| !self.compacting.lock().contains(&table))
+        self.wait_for(|| self.trouble(), || !self.compacting.lock().contains(&table))?;
+        // What is damaged is left as it is.
+        self.trouble().filter(Error::is_corruption).map_or(Ok(()), Err)
     }
 
     /// Waits for background work, or for the reason why it does not get on.
-    fn wait_for(&self, done: impl Fn() -> bool) -> Result<()> {
+    fn wait_for(&self, trouble: impl Fn() -> Option<Error>, done: impl Fn() -> bool) -> Result<()> {
         let mut stuck = None;
         self.env.jobs.wait(&mut || {
-            stuck = self.fatal().or_else(|| self.trouble());
+            stuck = self.fatal().or_else(&trouble);
             done() || stuck.is_some() || self.is_closing()
         });
         match stuck {
@@ -58,7 +63,7 @@ impl Engine {
             let snapshot = self.snapshot_of(&ledger, &view.state);
             (view, snapshot)
         };
-        fs.create_dir_all(target)?;
+        create_dir_durably(fs, target)?;
         for table in view.state.tables.values() {
             for file in table.catalog.files() {
                 let link = names::list(target, file.meta().id);

@@ -125,6 +125,11 @@ impl Engine {
         self.troubles.lock().values().next().cloned()
     }
 
+    /// Why one machine does not get on, if so.
+    pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
+        self.troubles.lock().get(machine).cloned()
+    }
+
     /// Bytes of work that writers have caused and that is not done.
     pub(crate) fn debt(&self) -> u64 {
         let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();

@@ -162,7 +162,8 @@ impl Engine {
     /// Starts a new manifest from a snapshot once the old one has grown.
     pub(crate) fn rewrite_manifest(&self) -> Result<()> {
         let mut ledger = self.ledger.lock();
-        if !ledger.manifest.as_ref().is_some_and(Manifest::wants_checkpoint) {
+        let growth_bytes_min = self.options.manifest_growth_bytes_min();
+        if !ledger.manifest.as_ref().is_some_and(|manifest| manifest.wants_checkpoint(growth_bytes_min)) {
             return Ok(());
         }
         let id = self.lists.new_id();

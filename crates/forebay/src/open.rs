@@ -135,10 +135,7 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
         if !options.create_if_missing {
             return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
         }
-        fs.create_dir_all(dir)?;
-        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs.sync_dir(parent)?;
-        }
+        create_dir_durably(fs, dir)?;
     }
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     let lock = fs.lock(&dir.join(names::LOCK), mode)?;
@@ -150,6 +147,25 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
         Superblock { database_id: (env.entropy)(), hash_seed: (env.entropy)() }.write(fs, dir)?;
     }
     Ok(lock)
+}
+
+/// Makes a directory and its missing ancestors, whose names survive a power loss from then on.
+pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let parent_of = |dir: &Path| match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_path_buf(),
+        None => dir.to_path_buf(),
+    };
+    // Its own parent also where the directory is there already: a crash may have come before its sync.
+    let mut parents = vec![parent_of(dir)];
+    for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if fs.exists(ancestor)? {
+            break;
+        }
+        parents.push(parent_of(ancestor));
+    }
+    fs.create_dir_all(dir)?;
+    parents.iter().try_for_each(|parent| fs.sync_dir(parent))
 }
 
 /// Whether a file of this name may stand in a database's directory.
@@ -272,6 +288,8 @@ impl Replay {
         }
         if let Some(low) = change.log {
             self.log_low = low;
+            // A crash may have taken the segment of this id. A lower one would count as absorbed.
+            self.next_id = self.next_id.max(low.0);
         }
         Ok(())
     }

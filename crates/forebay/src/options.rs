@@ -141,6 +141,11 @@ impl Options {
         self.memory_limit_bytes / 4
     }
 
+    /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.
+    pub(crate) fn manifest_growth_bytes_min(&self) -> u64 {
+        self.memory_limit_bytes / 256
+    }
+
     /// Memory for reading lists in merges: a sixteenth, but no more than is of use.
     pub(crate) fn merge_bytes(&self) -> usize {
         (self.memory_limit_bytes / 16).min(32 << 20) as usize

@@ -15,6 +15,7 @@ use forebay_base::{Error, Result};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Durability, Rotation, frame};
 
+use crate::background::ABSORB;
 use crate::engine::Engine;
 
 /// How far, in shares of a buffer, a writer may be ahead of absorption before it waits.
@@ -67,7 +68,8 @@ impl Engine {
                 let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
                 state.sealed.insert(0, sealed);
             });
-        })?;
+        })
+        .inspect_err(|_| *self.spare_segment.lock() = Some(id))?;
         self.env.jobs.wake();
         Ok(())
     }
@@ -81,7 +83,7 @@ impl Engine {
         let started = self.env.clock.now();
         let mut stuck = None;
         self.env.jobs.wait(&mut || {
-            stuck = self.fatal().or_else(|| self.trouble());
+            stuck = self.fatal().or_else(|| self.trouble_of(ABSORB));
             has_room() || stuck.is_some() || self.is_closing()
         });
         self.stalled_since(started);

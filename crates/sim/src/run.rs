@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::fs::{CrashFs, FaultyFs};
+use forebay::env::fs::{CrashFs, FaultyFs, TracedFs};
 use forebay::env::{Access, Env, FileSystem, Rng};
 use forebay::{Durability, Error};
-use forebay_testkit::{Generator, Harness, Kind, Model, Op};
+use forebay_testkit::{Generator, Harness, Kind, Op};
 
 use crate::trace::Trace;
 use crate::{SimOptions, faults};
@@ -35,6 +35,8 @@ struct Run {
     generator: Generator,
     fs: Arc<CrashFs>,
     faulty: Arc<FaultyFs>,
+    /// Writes down file operations, for whoever wants to be told.
+    traced: Arc<TracedFs>,
     harness: Harness,
     /// What the crash before this round may not have taken.
     survives: Durability,
@@ -58,11 +60,12 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
     }
     let fs = CrashFs::new(rng.next_u64());
     let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
-    let harness = Harness::closed(Env::memory(0), options.config.clone(), &options.dir, Model::default());
+    let traced = TracedFs::new(Arc::clone(&faulty) as Arc<dyn FileSystem>);
+    let harness = Harness::closed(Env::memory(0), options.config.clone(), &options.dir);
     let (rounds, survives, trace) = (options.rounds, Durability::Disk, Trace::default());
     let (crashes, operations) = (0, 0);
     let mut run = Run {
-        options, rng, generator, fs, faulty, harness, survives, trace, crashes, operations, verbose,
+        options, rng, generator, fs, faulty, traced, harness, survives, trace, crashes, operations, verbose,
     };
     for round in 0..rounds {
         run.tell(|| format!("round {round}"));
@@ -77,6 +80,7 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
 impl Run {
     fn tell(&self, what: impl FnOnce() -> String) {
         if self.verbose {
+            self.traced.take_log().iter().for_each(|line| println!("              {line}"));
             println!("{:>6} {}", self.fs.operations(), what());
         }
     }
@@ -89,8 +93,8 @@ impl Run {
                 false => 30 + self.options.crash_within,
             };
             self.fs.crash_at(self.fs.operations() + 1 + self.rng.below(within));
-            match self.open() {
-                Ok(()) => return self.recovered(),
+            match self.open().and_then(|()| self.recovered()) {
+                Ok(()) => return,
                 Err(error) if self.fs.is_off() => {
                     self.tell(|| format!("power lost while opening: {error}"));
                     // What survived the crash before this one is durable, and survives this one too.
@@ -98,21 +102,26 @@ impl Run {
                     self.crash();
                     self.survives = survives;
                 }
-                Err(error) => panic!("cannot open after a crash: {error}"),
+                Err(error) => panic!("opening and reading after a crash: {error}"),
             }
         }
     }
 
     fn open(&mut self) -> Result<(), Error> {
         self.faulty = FaultyFs::new(Arc::clone(&self.fs) as Arc<dyn FileSystem>);
-        let env = Env::simulated(Arc::clone(&self.faulty) as Arc<dyn FileSystem>, self.rng.next_u64());
-        let model = std::mem::take(&mut self.harness.model);
-        self.harness = Harness::closed(env, self.options.config.clone(), &self.options.dir, model);
+        self.traced = TracedFs::new(Arc::clone(&self.faulty) as Arc<dyn FileSystem>);
+        let fs: Arc<dyn FileSystem> = match self.verbose {
+            true => Arc::clone(&self.traced) as Arc<dyn FileSystem>,
+            false => Arc::clone(&self.faulty) as Arc<dyn FileSystem>,
+        };
+        self.traced.start_log(&self.options.dir);
+        let env = Env::simulated(fs, self.rng.next_u64());
+        self.harness.restart(env);
         self.harness.open()
     }
 
     /// What was recovered must be whole batches, all that was promised, and nothing else.
-    fn recovered(&mut self) {
+    fn recovered(&mut self) -> Result<(), Error> {
         let sequence = self.harness.db().last_sequence();
         let kept = self.harness.model.kept_by(self.survives);
         self.tell(|| format!("recovered to {sequence}; {kept} was promised"));
@@ -120,9 +129,10 @@ impl Run {
         let last = self.harness.model.last_sequence();
         assert!(sequence <= last, "recovered to {sequence}; only {last} was written");
         self.harness.model.roll_back(sequence);
-        self.harness.check_all().expect("reading after a crash");
-        self.harness.apply(&Op::Verify).expect("verifying after a crash");
         self.trace.add((sequence, self.fs.operations()));
+        self.harness.check_all()?;
+        self.harness.apply(&Op::Verify)?;
+        self.harness.check_copies()
     }
 
     /// Does operations until the power goes, or something fails for good.
@@ -192,8 +202,7 @@ impl Run {
 
     /// No more faults: the engine must come to rest, and give back space.
     fn come_to_rest(&mut self) {
-        self.open().expect("opening without faults");
-        self.recovered();
+        self.open().and_then(|()| self.recovered()).expect("opening without faults");
         let jobs = self.harness.env.jobs.clone();
         for table in 0..forebay_testkit::TABLES {
             self.harness.apply(&Op::Compact(table)).expect("compacting without faults");
@@ -216,8 +225,11 @@ impl Run {
         assert_eq!(lists, stats.list_files, "list files that nothing refers to");
         let logs = names.iter().filter(|name| name.ends_with(".log")).count();
         assert!(logs <= self.options.config.write_buffers + 1, "{logs} log segments are left");
-        let records: usize = self.harness.model.tables().iter().map(|table| table.len()).sum();
-        assert_eq!(stats.list_records, records as u64, "records in lists after compacting");
+        for level in stats.tables.iter().flat_map(|table| table.levels.split_last()) {
+            let (leaves, inner) = level;
+            assert!(inner.iter().all(|level| level.lists == 0), "compacting left lists in inner nodes");
+            assert!(leaves.lists_max <= 1, "compacting left {} lists in a leaf", leaves.lists_max);
+        }
         let live: usize = self.harness.model.tables().iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
         // A page, page search with filter and a footer at least for each list, and pages that long records
         // leave half empty.

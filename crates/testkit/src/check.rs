@@ -43,8 +43,11 @@ fn compare(what: &str, got: &Entries, wanted: &Entries) {
         Some((key, value)) => format!("key {} value {}", brief(key), brief(value)),
         None => "nothing".to_owned(),
     };
+    let extra = got.iter().filter(|entry| !wanted.contains(entry)).count();
+    let missing = wanted.iter().filter(|entry| !got.contains(entry)).count();
+    let sorted = got.is_sorted_by(|older, newer| older.0 < newer.0);
     panic!(
-        "{what}: {got_len} entries where {wanted_len} were wanted; at {at} got {} where {} was wanted",
+        "{what}: {extra} wrong, {missing} missing, ascending: {sorted}, {got_len} entries where {wanted_len} were wanted; at {at} got {} where {} was wanted",
         show(got.get(at)),
         show(wanted.get(at))
     );

@@ -4,6 +4,7 @@
 //! failed counts if it has got a sequence number, because then it is visible and may survive.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::env::{Env, FileSystem};
@@ -29,21 +30,26 @@ pub struct Harness {
     pub model: Model,
     dir: PathBuf,
     open: Option<Open>,
-    checkpoints: u64,
+    /// Checkpoints that are not compared yet.
+    copies: Vec<(PathBuf, [Contents; TABLES])>,
 }
 
 impl Harness {
     /// Opens or makes the database; it must hold what the model holds.
     pub fn new(env: Env, config: Config, dir: &Path) -> Result<Self> {
-        let model = Model::default();
-        let mut harness = Self { env, config, model, dir: dir.to_path_buf(), open: None, checkpoints: 0 };
+        let mut harness = Self::closed(env, config, dir);
         harness.open()?;
         Ok(harness)
     }
 
     /// A harness whose database is not open yet.
-    pub fn closed(env: Env, config: Config, dir: &Path, model: Model) -> Self {
-        Self { env, config, model, dir: dir.to_path_buf(), open: None, checkpoints: 0 }
+    pub fn closed(env: Env, config: Config, dir: &Path) -> Self {
+        Self { env, config, model: Model::default(), dir: dir.to_path_buf(), open: None, copies: Vec::new() }
+    }
+
+    /// Goes on in another environment: the machine was started anew. Call `open` then.
+    pub fn restart(&mut self, env: Env) {
+        self.env = env;
     }
 
     /// The open database.
@@ -171,11 +177,27 @@ impl Harness {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        self.checkpoints += 1;
-        let dir = self.dir.with_file_name(format!("copy-{}", self.checkpoints));
+        let fs = Arc::clone(&self.env.fs);
+        let mut number = 0;
+        let dir = loop {
+            let dir = self.dir.with_file_name(format!("copy-{number}"));
+            if !fs.exists(&dir)? {
+                break dir;
+            }
+            number += 1;
+        };
         self.db().checkpoint(&dir)?;
-        assert_checkpoint(&self.env, &self.config, &dir, self.model.tables())?;
-        remove_all(&*self.env.fs, &dir)
+        self.copies.push((dir, self.model.tables().clone()));
+        Ok(())
+    }
+
+    /// Compares all checkpoints with what the database held when they were made, and removes them.
+    pub fn check_copies(&mut self) -> Result<()> {
+        while let Some((dir, contents)) = self.copies.pop() {
+            assert_checkpoint(&self.env, &self.config, &dir, &contents)?;
+            remove_all(&*self.env.fs, &dir)?;
+        }
+        Ok(())
     }
 
     fn reopen(&mut self) -> Result<()> {

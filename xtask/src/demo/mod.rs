@@ -53,7 +53,7 @@ pub fn run(file: Option<&Path>) -> Result<(), String> {
         report::whole(&verified["pages"]),
         report::whole(&verified["records"])
     );
-    tool.show(&["stats", "DB"], 60)?;
+    tool.show_figures(&["stats", "DB"])?;
     let stats = tool.json_quietly(&["stats", "DB"])?;
     println!();
     let report = Report {

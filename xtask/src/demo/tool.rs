@@ -63,12 +63,26 @@ impl Tool {
 
     /// Runs the command and shows the first lines it prints.
     pub(super) fn show(&self, arguments: &[&str], lines_max: usize) -> Result<(), String> {
+        self.show_lines(arguments, |_| true, lines_max)
+    }
+
+    /// Runs the command and shows the figures it prints that are not nought: a process that only looks has
+    /// counted nothing itself.
+    pub(super) fn show_figures(&self, arguments: &[&str]) -> Result<(), String> {
+        self.show_lines(arguments, |line| !NOUGHTS.iter().any(|nought| line.ends_with(nought)), usize::MAX)
+    }
+
+    fn show_lines(
+        &self,
+        arguments: &[&str],
+        wanted: fn(&str) -> bool,
+        lines_max: usize,
+    ) -> Result<(), String> {
         self.say(arguments);
         let output = self.run(arguments, Vec::new())?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        // A process that only looks has counted nothing: rows of noughts say nothing.
-        let says_something = |line: &&str| !NOUGHTS.iter().any(|nought| line.ends_with(nought));
-        for line in text.lines().filter(says_something).take(lines_max) {
+        for line in
+            String::from_utf8_lossy(&output.stdout).lines().filter(|line| wanted(line)).take(lines_max)
+        {
             let shown: String = line.chars().take(110).collect();
             println!("  {shown}");
         }

@@ -58,7 +58,7 @@ fn kill_many_times(seed: u64) {
 
 /// Feeds a load, kills it at the moment, and gives the last number it acknowledged.
 fn load_and_kill(folder: &Folder, key_seed: u64, moment: Duration) -> u64 {
-    let words = "load db t - --format fixed:8,8 --batch 100 --memory 32M --json";
+    let words = "load db t - --format fixed:8,8 --batch 100 --memory 16M --json";
     let arguments: Vec<&str> = words.split(' ').collect();
     let mut child = folder.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -103,7 +103,7 @@ fn assert_present(folder: &Folder, key_seed: u64, count: u64) {
         return;
     }
     let mut child = folder
-        .command(&["get", "db", "t", "-", "--hex", "--memory", "32M"])
+        .command(&["get", "db", "t", "-", "--hex", "--memory", "16M"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -105,7 +105,11 @@ impl Machine for Merger {
         }
         match self.advance() {
             Ok(true) => Step::Worked,
-            Ok(false) => Step::Idle,
+            Ok(false) => {
+                // What failed is not wanted any more.
+                self.engine.recovered(super::MERGE);
+                Step::Idle
+            }
             Err(error) => self.engine.failed(super::MERGE, error),
         }
     }

@@ -20,7 +20,7 @@ use forebay_env::{Handle, Step};
 
 use crate::engine::Engine;
 
-const ABSORB: &str = "forebay-absorb";
+pub(crate) const ABSORB: &str = "forebay-absorb";
 const MERGE: &str = "forebay-merge";
 const KEEP: &str = "forebay-keep";
 
@@ -51,9 +51,13 @@ impl Engine {
         Step::Until(self.env.clock.now() + RETRY_AFTER)
     }
 
-    /// Notes that a machine gets on again.
+    /// Notes that a machine gets on again. Damage stays: what lies under it is not worked on any more, so
+    /// nobody may wait for that.
     fn recovered(&self, machine: &'static str) {
-        if self.troubles.lock().remove(machine).is_some() {
+        let mut troubles = self.troubles.lock();
+        if troubles.get(machine).is_some_and(|trouble| !trouble.is_corruption()) {
+            troubles.remove(machine);
+            drop(troubles);
             self.env.jobs.wake();
         }
     }

@@ -1,3 +1,5 @@
 //! The public face, used as a user would.
 
+mod reads;
 mod smoke;
+mod suite;

@@ -93,12 +93,20 @@ impl ListFile {
         &self.store
     }
 
-    /// The open file; opened at the first call, with two reads.
+    /// The open file; opened at the first call, with two reads. Damage is remembered. Any other failure may
+    /// pass, and the next call tries again.
     pub(crate) fn body(&self) -> Result<&Body> {
-        self.body.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
+        let body = match self.body.get() {
+            Some(body) => body,
+            None => match self.open() {
+                Err(error) if !error.is_corruption() => return Err(error),
+                opened => self.body.get_or_init(|| opened),
+            },
+        };
+        body.as_ref().map_err(Clone::clone)
     }
 
-    /// Opens the file now rather than at the first lookup. What fails is what each lookup will answer.
+    /// Opens the file now rather than at the first lookup, which answers with what fails.
     pub fn open_early(&self) {
         let _ = self.body();
     }

@@ -73,15 +73,22 @@ impl Rotation {
     ) -> Result<Self> {
         let (arena, appender) = pool.take(bytes_min);
         let path = names::log(dir, id);
-        let file = match retired {
-            Some(old) => {
-                fs.rename(&names::log(dir, old), &path)?;
-                fs.open(&path, Access::Buffered)?
-            }
-            None => fs.create(&path, Access::Buffered)?,
+        let open = || {
+            let file = match retired {
+                Some(old) => {
+                    fs.rename(&names::log(dir, old), &path)?;
+                    fs.open(&path, Access::Buffered)?
+                }
+                None => fs.create(&path, Access::Buffered)?,
+            };
+            file.reserve(arena.capacity() as u64)?;
+            fs.sync_dir(dir)?;
+            Ok(file)
         };
-        file.reserve(arena.capacity() as u64)?;
-        fs.sync_dir(dir)?;
+        let file = open().inspect_err(|_| {
+            // A full disk must not be filled further by every new try.
+            let _ = fs.remove(&path);
+        })?;
         Ok(Self { buffer: Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool)))), appender, file })
     }
 

@@ -27,8 +27,6 @@ pub use superblock::Superblock;
 
 /// Bytes before each edit: checksum and length.
 const HEADER_BYTES: usize = 8;
-/// A manifest is rewritten when it has grown by this much and is four times its snapshot.
-const GROWTH_BYTES_MIN: u64 = 1 << 20;
 
 /// The open manifest.
 pub struct Manifest {
@@ -114,9 +112,10 @@ impl Manifest {
         self.id
     }
 
-    /// Whether a fresh snapshot would be much shorter.
-    pub fn wants_checkpoint(&self) -> bool {
-        self.end > 4 * self.snapshot_bytes && self.end - self.snapshot_bytes > GROWTH_BYTES_MIN
+    /// Whether a fresh snapshot would be much shorter: it has grown by this much, and is four times its
+    /// snapshot.
+    pub fn wants_checkpoint(&self, growth_bytes_min: u64) -> bool {
+        self.end > 4 * self.snapshot_bytes && self.end - self.snapshot_bytes > growth_bytes_min
     }
 
     /// Appends an edit and makes it durable.

@@ -34,6 +34,7 @@ pub(super) fn print(form: Form, tally: &Tally, stats: &Stats, close_seconds: f64
             "input_bytes": tally.input_bytes,
             "write_amplification": stats.write_amplification,
             "stall_seconds": stats.stall_seconds,
+            "peak_memory_bytes": forebay::env::process::peak_memory_bytes(),
             "batch_latency_us": {
                 "p50": microseconds(0.5),
                 "p99": microseconds(0.99),

@@ -1,0 +1,21 @@
+//! What the process may use and has used.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Lets the process hold as many open files as the system allows: every list file is one.
+pub(crate) fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        // Where it is refused the old limit stands, and opening a file too many is an error that says so.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+/// The most memory the process has held at a time, in bytes; `None` where the system does not tell.
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

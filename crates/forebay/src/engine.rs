@@ -5,6 +5,7 @@
 //! Locks are taken in the order ledger, log, state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -134,5 +135,11 @@ impl Engine {
     pub(crate) fn debt(&self) -> u64 {
         let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();
         sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine({})", self.dir.display())
     }
 }

@@ -35,6 +35,7 @@
 
 mod background;
 mod batch;
+mod builder;
 mod checkpoint;
 mod database;
 mod engine;
@@ -42,6 +43,7 @@ mod ledger;
 mod open;
 mod options;
 mod read;
+mod replay;
 mod scan;
 mod snapshot;
 mod stats;
@@ -50,6 +52,7 @@ mod verify;
 mod write;
 
 pub use batch::Batch;
+pub use builder::TableBuilder;
 pub use database::Database;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
@@ -62,5 +65,5 @@ pub use options::Options;
 pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use stats::{Description, Stats, TableDescription};
-pub use table::{OrderedTable, Table, TableBuilder};
+pub use table::{OrderedTable, Table};
 pub use verify::VerifyReport;

@@ -5,23 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_base::codec::Codec;
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Access, Env, FileLock, FileSystem, LockMode};
-use forebay_layouts::write_buffer::WriteBufferTree;
-use forebay_layouts::TableOptions;
+use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
-use forebay_store::list::{FileMeta, ListOptions, ListStore};
 use forebay_store::log::recover::{Recovered, recover};
 use forebay_store::log::{Log, Rotation};
-use forebay_store::manifest::{Change, Current, Edit, Manifest, Snapshot, Superblock, TableEntry};
-use forebay_store::{ListFile, Metrics, PageCache, WriteBuffer, names};
+use forebay_store::manifest::{Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State};
 use crate::ledger::Ledger;
+use crate::replay::Replay;
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
@@ -33,51 +30,21 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let superblock = Superblock::read(fs, dir)?;
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
-
-    let lists = ListStore {
-        fs: Arc::clone(&env.fs),
-        dir: dir.to_path_buf(),
-        next_id: Arc::new(AtomicU64::new(1)),
-        cache: Arc::new(PageCache::new(options.cache_bytes())),
-        metrics: Arc::clone(&metrics),
-        trash: Arc::default(),
-        options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
-        filter_memory_bytes_max: options.filter_bytes(),
-    };
-    let merge_bytes = options.merge_bytes();
-    let mut replay = Replay {
-        lists,
-        seed: superblock.hash_seed,
-        merge_bytes,
-        tables: BTreeMap::new(),
-        files: BTreeMap::new(),
-        log_low: (0, 0),
-        next_table: 1,
-        next_id: 1,
-    };
+    let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
     for edit in edits {
         replay.apply(edit).map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
     }
     let listing = Listing::read(fs, dir)?;
-    replay.next_id = replay.next_id.max(listing.highest_id() + 1);
-    replay.lists.next_id.store(replay.next_id, Ordering::Relaxed);
+    replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let (log_low, absorbed) = replay.log_low;
     let segments: Vec<u64> = listing.logs.iter().copied().filter(|&id| id >= log_low).collect();
     let known_durable = current.closed.map_or(0, |closed| closed.last_sequence);
     let recovered = recover(fs, dir, &segments, absorbed, known_durable)?;
-
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let mut sealed = Vec::new();
-    for segment in &recovered.segments {
-        let (arena, mut appender) = pool.take(segment.bytes.len());
-        appender.append(&segment.bytes);
-        appender.publish();
-        sealed.insert(0, Arc::new(WriteBuffer::new(segment.id, arena, Some(Arc::clone(&pool)))));
-    }
+    let sealed = buffers_of(&recovered, &pool);
     let (log, active) = if options.read_only {
-        let (arena, _) = forebay_env::Arena::new(0);
-        (None, Arc::new(WriteBuffer::new(u64::MAX, arena, None)))
+        (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
     } else {
         clear_away(fs, dir, &listing, &replay, &recovered, manifest.id())?;
         Current { manifest: manifest.id(), closed: None }.write(fs, dir)?;
@@ -85,19 +52,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         let active = Arc::clone(first.buffer());
         (Some(Log::new(first, recovered.last_sequence, Arc::clone(&metrics))), active)
     };
-    let mut ledger = Ledger {
-        manifest: (!options.read_only).then_some(manifest),
-        references: BTreeMap::new(),
-        busy: BTreeMap::new(),
-        log_low: replay.log_low,
-        next_table: replay.next_table,
-    };
-    for table in replay.tables.values() {
-        let files = table.catalog.files();
-        // Opens each file, so that filters are in memory. What cannot be opened answers its own lookups.
-        files.iter().for_each(|file| file.open_early());
-        ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
-    }
+    let ledger = ledger_of(&replay, (!options.read_only).then_some(manifest));
     let debt = replay.tables.values().map(|table| table.catalog.debt_bytes()).sum();
     let state = State { active, sealed, tables: replay.tables };
     Ok(Arc::new(Engine {
@@ -112,15 +67,45 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
         debt_bytes: AtomicU64::new(debt),
-        spare_segment: Mutex::new(None),
-        troubles: Mutex::new(BTreeMap::new()),
-        rotating: Mutex::new(()),
-        compacting: Mutex::new(BTreeSet::new()),
+        spare_segment: Mutex::default(),
+        troubles: Mutex::default(),
+        rotating: Mutex::default(),
+        compacting: Mutex::default(),
         closing: AtomicBool::new(false),
         env,
         options,
         _lock: lock,
     }))
+}
+
+/// The write buffers that the log's segments mirror, newest first.
+fn buffers_of(recovered: &Recovered, pool: &Arc<ArenaPool>) -> Vec<Arc<WriteBuffer>> {
+    let newest_first = recovered.segments.iter().rev();
+    let buffers = newest_first.map(|segment| {
+        let (arena, mut appender) = pool.take(segment.bytes.len());
+        appender.append(&segment.bytes);
+        appender.publish();
+        Arc::new(WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool))))
+    });
+    buffers.collect()
+}
+
+/// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
+/// be opened answers its own lookups with the reason.
+fn ledger_of(replay: &Replay, manifest: Option<Manifest>) -> Ledger {
+    let mut ledger = Ledger {
+        manifest,
+        references: BTreeMap::new(),
+        busy: BTreeMap::new(),
+        log_low: replay.log_low,
+        next_table: replay.next_table,
+    };
+    for table in replay.tables.values() {
+        let files = table.catalog.files();
+        files.iter().for_each(|file| file.open_early());
+        ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
+    }
+    ledger
 }
 
 /// Takes the lock, and makes the database if there is none and that is wanted.
@@ -232,86 +217,4 @@ fn clear_away(
         file.sync()?;
     }
     Ok(())
-}
-
-/// The manifest's edits, applied one after the other.
-struct Replay {
-    lists: ListStore,
-    seed: u64,
-    merge_bytes: usize,
-    tables: BTreeMap<u32, Arc<TableState>>,
-    files: BTreeMap<u64, Arc<ListFile>>,
-    log_low: (u64, u64),
-    next_table: u32,
-    next_id: u64,
-}
-
-impl Replay {
-    fn apply(&mut self, edit: Edit) -> Result<()> {
-        match edit {
-            Edit::Snapshot(snapshot) => {
-                self.log_low = (snapshot.log_low, snapshot.absorbed_sequence);
-                self.next_table = snapshot.next_table;
-                self.next_id = snapshot.next_id;
-                snapshot.tables.into_iter().try_for_each(|entry| self.add_table(&entry))
-            }
-            Edit::CreateTable(entry) => self.add_table(&entry),
-            Edit::DropTable(id) => {
-                self.tables.remove(&id);
-                Ok(())
-            }
-            Edit::Change(change) => self.change(change),
-        }
-    }
-
-    fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
-        let table = table_state(entry, &self.lists, self.seed, self.merge_bytes)?;
-        self.files.extend(table.catalog.files().into_iter().map(|file| (file.meta().id, file)));
-        self.next_table = self.next_table.max(entry.id + 1);
-        self.tables.insert(entry.id, table);
-        Ok(())
-    }
-
-    fn change(&mut self, change: Change) -> Result<()> {
-        for (id, meta) in change.files {
-            self.next_id = self.next_id.max(meta.id + 1);
-            if let Some(table) = self.tables.get(&id) {
-                let store = store_for(&self.lists, &table.options, self.seed);
-                self.files.insert(meta.id, ListFile::named(&store, meta));
-            }
-        }
-        for (id, edit) in change.edits {
-            if let Some(table) = self.tables.get_mut(&id) {
-                let applied = table.catalog.apply(&edit, &|file| self.files.get(&file).cloned())?;
-                *table = table.with_catalog(applied.catalog);
-            }
-        }
-        if let Some(low) = change.log {
-            self.log_low = low;
-            // A crash may have taken the segment of this id. A lower one would count as absorbed.
-            self.next_id = self.next_id.max(low.0);
-        }
-        Ok(())
-    }
-}
-
-/// A table as the manifest has it.
-pub(crate) fn table_state(
-    entry: &TableEntry,
-    lists: &ListStore,
-    seed: u64,
-    merge_bytes: usize,
-) -> Result<Arc<TableState>> {
-    let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
-    let file = |id: u64| metas.get(&id).copied();
-    let store = |options: &TableOptions| store_for(lists, options, seed);
-    let (options, tree) = WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
-    let order = options.layout.order(seed);
-    Ok(Arc::new(TableState { id: entry.id, name: entry.name.clone(), options, order, catalog: Arc::new(tree) }))
-}
-
-fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
-    let order = options.layout.order(seed);
-    let options = ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
-    ListStore { options, ..lists.clone() }
 }

@@ -80,7 +80,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
-    CAUSES.iter().zip(counters).map(|(cause, counter)| (format!("{cause:?}"), counter.get())).collect()
+    CAUSES.iter().zip(counters).map(|(cause, counter)| (cause.name().to_string(), counter.get())).collect()
 }
 
 impl Stats {
@@ -152,7 +152,7 @@ impl fmt::Display for Stats {
         row("write amplification", format!("{:.2}", self.write_amplification))?;
         row("  log bytes", self.log_bytes.to_string())?;
         for (cause, bytes) in &self.list_bytes_written {
-            row(&format!("  {cause} bytes"), bytes.to_string())?;
+            row(&format!("  {} bytes", cause.replace('_', " ")), bytes.to_string())?;
         }
         row("space amplification", format!("{:.2}", self.space_amplification))?;
         row("bytes on disk", self.disk_bytes.to_string())?;

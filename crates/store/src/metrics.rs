@@ -8,8 +8,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// Why bytes were written to or read from lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A full write buffer went to the root's children.
     RootSpill,
@@ -19,6 +18,18 @@ pub enum Cause {
     SlowSplit,
     /// A leaf was merged in place.
     Merge,
+}
+
+impl Cause {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RootSpill => "root_spill",
+            Self::Spill => "spill",
+            Self::SlowSplit => "slow_split",
+            Self::Merge => "merge",
+        }
+    }
 }
 
 /// Every cause, in order of its counters.

@@ -2,8 +2,10 @@
 //!
 //! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
 //! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
-//! [`ListCursor`] (cursor.rs) walks a range for merges and scans.
+//! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
+//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that.
 
+mod chunks;
 mod cursor;
 mod file;
 mod filter;
@@ -16,7 +18,8 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use cursor::{ListCursor, Reading};
+pub use chunks::Reading;
+pub use cursor::ListCursor;
 pub use file::{Found, ListFile, Lookup};
 pub use filter::Filter;
 pub(crate) use page::Page;

@@ -20,29 +20,31 @@ pub(crate) const HEADER_BYTES: usize = 16;
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
 
-/// Wraps a payload: appends the whole page, `align` bytes long or a multiple of it, to `out`.
-pub(crate) fn seal(
-    out: &mut Vec<u8>,
-    file_id: u64,
-    offset: u64,
-    raw: &[u8],
-    records: u16,
-    shape: Shape,
-    codec: Codec,
-    align: usize,
-) {
+/// Where a page goes and how it is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) file_id: u64,
+    pub(crate) offset: u64,
+    pub(crate) shape: Shape,
+    pub(crate) codec: Codec,
+    /// Pages are multiples of this long.
+    pub(crate) align_bytes: usize,
+}
+
+/// Wraps a payload of so many records: appends the whole page to `out`.
+pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
     let start = out.len();
     out.resize(start + HEADER_BYTES, 0);
-    let used = codec.compress(raw, out);
+    let used = place.codec.compress(raw, out);
     let stored_bytes = out.len() - start - HEADER_BYTES;
-    out.resize(start + (HEADER_BYTES + stored_bytes).next_multiple_of(align), 0);
+    out.resize(start + (HEADER_BYTES + stored_bytes).next_multiple_of(place.align_bytes), 0);
     let page = &mut out[start..];
     page[4..8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
     page[8..12].copy_from_slice(&(raw.len() as u32).to_le_bytes());
     page[12..14].copy_from_slice(&records.to_le_bytes());
-    page[14] = if matches!(shape, Shape::Fixed { .. }) { KIND_FIXED } else { KIND_VARIABLE };
+    page[14] = if matches!(place.shape, Shape::Fixed { .. }) { KIND_FIXED } else { KIND_VARIABLE };
     page[15] = used as u8;
-    let sum = checksum(file_id, offset, &page[4..]);
+    let sum = checksum(place.file_id, place.offset, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 

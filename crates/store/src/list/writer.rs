@@ -146,9 +146,10 @@ impl ListWriter {
     fn seal_page(&mut self) -> Result<()> {
         let offset = self.pages_bytes();
         let codec = self.store.options.codec;
-        let align = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
+        let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
+        let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
         self.sealed.clear();
-        page::seal(&mut self.sealed, self.id, offset, &self.raw, self.raw_records, self.shape, codec, align);
+        page::seal(&mut self.sealed, place, &self.raw, self.raw_records);
         self.pages_sum = append(self.pages_sum, &page::checksum_of(&self.sealed).to_le_bytes());
         self.index.push(&self.raw_first, offset, self.sealed.len() as u64);
         self.raw.clear();

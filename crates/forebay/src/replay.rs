@@ -1,0 +1,123 @@
+//! Replaying the manifest: its edits, applied one after the other by the same functions as in live work.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::codec::Codec;
+use forebay_base::{Order, Result};
+use forebay_env::Env;
+use forebay_layouts::TableOptions;
+use forebay_layouts::write_buffer::WriteBufferTree;
+use forebay_store::list::{FileMeta, ListOptions, ListStore};
+use forebay_store::manifest::{Change, Edit, TableEntry};
+use forebay_store::{ListFile, Metrics, PageCache};
+
+use crate::Options;
+use crate::engine::TableState;
+
+/// What the manifest's edits have made so far.
+pub(crate) struct Replay {
+    pub(crate) lists: ListStore,
+    seed: u64,
+    merge_bytes: usize,
+    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    files: BTreeMap<u64, Arc<ListFile>>,
+    pub(crate) log_low: (u64, u64),
+    pub(crate) next_table: u32,
+    pub(crate) next_id: u64,
+}
+
+impl Replay {
+    pub(crate) fn new(env: &Env, dir: &Path, options: &Options, seed: u64, metrics: &Arc<Metrics>) -> Self {
+        let lists = ListStore {
+            fs: Arc::clone(&env.fs),
+            dir: dir.to_path_buf(),
+            next_id: Arc::default(),
+            cache: Arc::new(PageCache::new(options.cache_bytes())),
+            metrics: Arc::clone(metrics),
+            trash: Arc::default(),
+            // Each table's own options take their place.
+            options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
+            filter_memory_bytes_max: options.filter_bytes(),
+        };
+        Self {
+            lists,
+            seed,
+            merge_bytes: options.merge_bytes(),
+            tables: BTreeMap::new(),
+            files: BTreeMap::new(),
+            log_low: (0, 0),
+            next_table: 1,
+            next_id: 1,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
+        match edit {
+            Edit::Snapshot(snapshot) => {
+                self.log_low = (snapshot.log_low, snapshot.absorbed_sequence);
+                self.next_table = snapshot.next_table;
+                self.next_id = snapshot.next_id;
+                snapshot.tables.into_iter().try_for_each(|entry| self.add_table(&entry))
+            }
+            Edit::CreateTable(entry) => self.add_table(&entry),
+            Edit::DropTable(id) => {
+                self.tables.remove(&id);
+                Ok(())
+            }
+            Edit::Change(change) => self.change(change),
+        }
+    }
+
+    fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
+        let table = table_state(entry, &self.lists, self.seed, self.merge_bytes)?;
+        self.files.extend(table.catalog.files().into_iter().map(|file| (file.meta().id, file)));
+        self.next_table = self.next_table.max(entry.id + 1);
+        self.tables.insert(entry.id, table);
+        Ok(())
+    }
+
+    fn change(&mut self, change: Change) -> Result<()> {
+        for (id, meta) in change.files {
+            self.next_id = self.next_id.max(meta.id + 1);
+            if let Some(table) = self.tables.get(&id) {
+                let store = store_for(&self.lists, &table.options, self.seed);
+                self.files.insert(meta.id, ListFile::named(&store, meta));
+            }
+        }
+        for (id, edit) in change.edits {
+            if let Some(table) = self.tables.get_mut(&id) {
+                let applied = table.catalog.apply(&edit, &|file| self.files.get(&file).cloned())?;
+                *table = table.with_catalog(applied.catalog);
+            }
+        }
+        if let Some(low) = change.log {
+            self.log_low = low;
+            // A crash may have taken the segment of this id. A lower one would count as absorbed.
+            self.next_id = self.next_id.max(low.0);
+        }
+        Ok(())
+    }
+}
+
+/// A table as the manifest has it.
+pub(crate) fn table_state(
+    entry: &TableEntry,
+    lists: &ListStore,
+    seed: u64,
+    merge_bytes: usize,
+) -> Result<Arc<TableState>> {
+    let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
+    let file = |id: u64| metas.get(&id).copied();
+    let store = |options: &TableOptions| store_for(lists, options, seed);
+    let (options, tree) = WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
+    let order = options.layout.order(seed);
+    Ok(Arc::new(TableState { id: entry.id, name: entry.name.clone(), options, order, catalog: Arc::new(tree) }))
+}
+
+fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
+    let order = options.layout.order(seed);
+    let options = ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
+    ListStore { options, ..lists.clone() }
+}

@@ -2,17 +2,23 @@
 
 CARGO ?= cargo
 INPUT ?=
+RECORDS ?= 50000000
 
-.PHONY: help demo test format lint
+.PHONY: help demo test figures format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
+	@echo 'make figures           measure this machine into docs/figures.md (about ten minutes; RECORDS= for less)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask
 	@$(CARGO) run --quiet --release --package xtask -- demo $(if $(INPUT),'$(abspath $(INPUT))')
+
+figures:
+	$(CARGO) build --release --package forebay-cli --package xtask
+	@$(CARGO) run --quiet --release --package xtask -- figures $(RECORDS)
 
 test: format lint
 	$(CARGO) test --workspace

@@ -5,7 +5,9 @@
 )]
 
 pub mod demo;
+pub mod figures;
 pub mod tidy;
+mod tool;
 
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@ usage: cargo run -p xtask -- CHORE
 
   tidy                 check the house rules that a machine can check (see STYLE.md)
   demo [FILE]          load real text, read it back, report; needs `cargo build --release`
+  figures [RECORDS]    measure, and write docs/figures.md; needs `cargo build --release`
   demo-input           print the demonstration's input: every line of the sources Cargo fetched
 ";
 
@@ -18,6 +19,11 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(),
         ["demo"] => report(xtask::demo::run(None)),
         ["demo", file] => report(xtask::demo::run(Some(&PathBuf::from(file)))),
+        ["figures"] => report(xtask::figures::run(xtask::figures::RECORDS)),
+        ["figures", records] => match records.parse() {
+            Ok(records) => report(xtask::figures::run(records)),
+            Err(_) => report(Err(format!("{records} is not a number of records"))),
+        },
         ["demo-input"] => report(xtask::demo::input::print()),
         _ => {
             eprint!("{USAGE}");

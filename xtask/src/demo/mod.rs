@@ -7,14 +7,15 @@
 
 pub mod input;
 mod report;
-mod tool;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use report::{Loaded, Looked, Report};
-use tool::Tool;
+use crate::tool::Tool;
 
+/// The memory of every command: less than the input, so that it is the disk that is seen at work.
+const MEMORY: &str = "32M";
 /// How many keys are looked up, present and absent.
 const LOOKUPS: u64 = 20_000;
 /// The longest key the engine takes, less what makes it one that is not in the input.
@@ -33,12 +34,12 @@ struct Material {
 
 /// Runs the demonstration, with the lines of `file` if there is one.
 pub fn run(file: Option<&Path>) -> Result<(), String> {
-    let tool = Tool::beside_this_program()?;
+    let tool = Tool::beside_this_program("demo", MEMORY)?;
     println!("\nForebay: real text in, real text out\n");
     let material = prepare(file, &tool.folder)?;
     println!("input     {}", material.about);
     println!("database  {}", tool.database().display());
-    println!("memory    {}, for each command\n", tool::MEMORY);
+    println!("memory    {}, for each command\n", MEMORY);
     let keys = sample(&material)?;
     let by_hash = load(&tool, &material, "by-hash", "write-buffer")?;
     let by_key = load(&tool, &material, "by-key", "write-buffer:ordered")?;

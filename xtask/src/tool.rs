@@ -6,20 +6,19 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The memory of every command: less than the input, so that it is the disk that is seen at work.
-pub(super) const MEMORY: &str = "32M";
-
+const DATABASE: &str = "demo.db";
 const NOUGHTS: [&str; 4] = [" 0", " 0.00", " 0.000", "0 / 0 / 0"];
 
-/// The command, and an empty folder to work in.
-pub(super) struct Tool {
+/// The command, the memory it may use, and an empty folder to work in.
+pub(crate) struct Tool {
     program: PathBuf,
-    pub(super) folder: PathBuf,
+    memory: &'static str,
+    pub(crate) folder: PathBuf,
 }
 
 impl Tool {
     /// Finds the command and empties the folder.
-    pub(super) fn beside_this_program() -> Result<Self, String> {
+    pub(crate) fn beside_this_program(folder: &str, memory: &'static str) -> Result<Self, String> {
         let this =
             std::env::current_exe().map_err(|error| format!("cannot tell where this program is: {error}"))?;
         let programs = this.parent().unwrap_or(Path::new("."));
@@ -27,28 +26,28 @@ impl Tool {
         if !program.is_file() {
             return Err(format!("{} is missing: run cargo build --release", program.display()));
         }
-        let folder = programs.parent().unwrap_or(programs).join("demo");
+        let folder = programs.parent().unwrap_or(programs).join(folder);
         if folder.exists() {
             std::fs::remove_dir_all(&folder)
                 .map_err(|error| format!("cannot empty {}: {error}", folder.display()))?;
         }
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        Ok(Self { program, folder })
+        Ok(Self { program, memory, folder })
     }
 
-    pub(super) fn database(&self) -> PathBuf {
-        self.folder.join("demo.db")
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join(DATABASE)
     }
 
     /// Runs the command, `DB` standing for the database, and gives the last object it prints.
-    pub(super) fn json(&self, arguments: &[&str]) -> Result<Value, String> {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Result<Value, String> {
         self.say(arguments);
         self.json_quietly(arguments)
     }
 
     /// The same without a word.
-    pub(super) fn json_quietly(&self, arguments: &[&str]) -> Result<Value, String> {
+    pub(crate) fn json_quietly(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut arguments = arguments.to_vec();
         arguments.push("--json");
         let output = self.run(&arguments, Vec::new())?;
@@ -56,19 +55,19 @@ impl Tool {
     }
 
     /// Runs the command on `input`, and gives the report it makes on standard error.
-    pub(super) fn reported(&self, arguments: &[&str], input: Vec<u8>) -> Result<Value, String> {
+    pub(crate) fn reported(&self, arguments: &[&str], input: Vec<u8>) -> Result<Value, String> {
         let output = self.run(arguments, input)?;
         last_object(&output.stderr)
     }
 
     /// Runs the command and shows the first lines it prints.
-    pub(super) fn show(&self, arguments: &[&str], lines_max: usize) -> Result<(), String> {
+    pub(crate) fn show(&self, arguments: &[&str], lines_max: usize) -> Result<(), String> {
         self.show_lines(arguments, |_| true, lines_max)
     }
 
     /// Runs the command and shows the figures it prints that are not nought: a process that only looks has
     /// counted nothing itself.
-    pub(super) fn show_figures(&self, arguments: &[&str]) -> Result<(), String> {
+    pub(crate) fn show_figures(&self, arguments: &[&str]) -> Result<(), String> {
         self.show_lines(arguments, |line| !NOUGHTS.iter().any(|nought| line.ends_with(nought)), usize::MAX)
     }
 
@@ -98,7 +97,7 @@ impl Tool {
         let path = Path::new(argument);
         let name = match path.strip_prefix(&self.folder) {
             Ok(inside) => inside.display().to_string(),
-            Err(_) if argument == "DB" => "demo.db".into(),
+            Err(_) if argument == "DB" => DATABASE.into(),
             Err(_) => argument.into(),
         };
         let is_word = |c: char| c.is_alphanumeric() || "-_./:=,".contains(c);
@@ -111,7 +110,7 @@ impl Tool {
         let arguments =
             arguments.iter().map(|&argument| if argument == "DB" { database.as_str() } else { argument });
         let mut child = Command::new(&self.program)
-            .args(["--memory", MEMORY])
+            .args(["--memory", self.memory])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -111,6 +111,10 @@ struct Inner {
     unsynced: Vec<Arc<dyn File>>,
     /// Somebody writes or syncs without holding the lock.
     busy: bool,
+    /// How many wait for that.
+    waiting: usize,
+    /// Nothing more is appended.
+    closed: bool,
     poison: Option<String>,
 }
 
@@ -134,6 +138,8 @@ impl Log {
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
             busy: false,
+            waiting: 0,
+            closed: false,
             poison: None,
         };
         Self { inner: Mutex::new(inner), idle: Condvar::new(), metrics }
@@ -153,6 +159,9 @@ impl Log {
     pub fn append(&self, payload: &Payload, payload_sum: u32) -> Result<Option<Position>> {
         let mut inner = self.inner.lock();
         inner.check()?;
+        if inner.closed {
+            return Err(Error::invalid("the database is closed"));
+        }
         let offset = inner.appender.len();
         let header = Header {
             payload_sum,
@@ -196,10 +205,29 @@ impl Log {
                 return Ok(inner);
             }
             inner = match inner.busy {
-                true => self.idle.wait(inner),
+                true => self.wait(inner),
                 false => self.write(inner)?,
             };
         }
+    }
+
+    /// Waits until nobody writes or syncs.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        inner.waiting += 1;
+        let mut inner = self.idle.wait(inner);
+        inner.waiting -= 1;
+        inner
+    }
+
+    /// Takes the lock again after writing or syncing without it.
+    fn finish_busy(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.inner.lock();
+        inner.busy = false;
+        // To wake nobody costs a system call too.
+        if inner.waiting > 0 {
+            self.idle.notify_all();
+        }
+        inner
     }
 
     /// Writes all that is appended, without the lock, for all who wait.
@@ -212,9 +240,7 @@ impl Log {
         inner.busy = true;
         drop(inner);
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
-        let mut inner = self.inner.lock();
-        inner.busy = false;
-        self.idle.notify_all();
+        let mut inner = self.finish_busy();
         outcome?;
         self.metrics.log_bytes.add((end - start) as u64);
         inner.written = end;
@@ -225,13 +251,15 @@ impl Log {
     /// Returns once every record up to `sequence` survives a power loss.
     pub fn sync_to(&self, sequence: u64) -> Result<()> {
         let mut inner = self.inner.lock();
+        // What is appended from here on is not waited for, or a steady writer would keep this going.
+        let sequence = sequence.min(inner.last_sequence);
         loop {
             inner.check()?;
-            if inner.durable_sequence >= sequence.min(inner.last_sequence) {
+            if inner.durable_sequence >= sequence {
                 return Ok(());
             }
             inner = match inner.busy {
-                true => self.idle.wait(inner),
+                true => self.wait(inner),
                 false => self.sync(inner)?,
             };
         }
@@ -248,9 +276,7 @@ impl Log {
         inner.busy = true;
         drop(inner);
         let outcome = files.iter().try_for_each(|file| file.sync());
-        let mut inner = self.inner.lock();
-        inner.busy = false;
-        self.idle.notify_all();
+        let mut inner = self.finish_busy();
         self.metrics.log_syncs.add(files.len() as u64);
         match outcome {
             Ok(()) => {
@@ -270,7 +296,7 @@ impl Log {
     pub fn rotate(&self, segment: u64, next: Rotation, publish: impl FnOnce(&Arc<WriteBuffer>)) -> Result<()> {
         let mut inner = self.inner.lock();
         while inner.busy {
-            inner = self.idle.wait(inner);
+            inner = self.wait(inner);
         }
         inner.check()?;
         if inner.buffer.segment() != segment {
@@ -296,8 +322,17 @@ impl Log {
 
     /// Makes everything durable and cuts the active segment to its length, so that no byte of it is unused.
     pub fn close(&self) -> Result<u64> {
+        {
+            let mut inner = self.inner.lock();
+            inner.check()?;
+            // Before the last sync, so that nothing is acknowledged and then cut off.
+            inner.closed = true;
+        }
         self.sync_to(u64::MAX)?;
-        let inner = self.inner.lock();
+        let mut inner = self.inner.lock();
+        while inner.busy {
+            inner = self.wait(inner);
+        }
         inner.file.set_len(inner.written as u64)?;
         inner.file.sync()?;
         Ok(inner.last_sequence)

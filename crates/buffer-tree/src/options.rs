@@ -14,7 +14,8 @@ pub struct TreeOptions {
     pub node_bytes: u64,
     /// The most children of an inner node before it splits; at least 2. See [`Self::children_max`].
     pub fan_out: usize,
-    /// How many times a leaf's lineage splits fast before it splits slowly; 0 means that all splits are slow.
+    /// How many times a leaf's lineage splits fast before it splits slowly. At 0 all splits are slow,
+    /// but for those of a leaf whose one list a merge has already settled: merging it again would gain nothing.
     pub fast_per_slow: u32,
     /// A leaf with more lists than this is merged.
     pub lists_max: usize,
@@ -25,7 +26,7 @@ pub struct TreeOptions {
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { node_bytes: 64 << 20, fan_out: 64, fast_per_slow: 8, lists_max: 64, repeats_max: 2.0 }
+        Self { node_bytes: 64 << 20, fan_out: 256, fast_per_slow: 8, lists_max: 64, repeats_max: 2.0 }
     }
 }
 

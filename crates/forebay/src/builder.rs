@@ -152,16 +152,17 @@ impl TableBuilder {
     }
 
     fn options(&self) -> TableOptions {
+        let usual = TreeOptions::default();
         TableOptions {
             layout: self.layout.unwrap_or_else(Layout::write_buffer),
             filter_bits_per_key: self.filter_bits_per_key.unwrap_or(14),
             codec: self.codec.unwrap_or_default(),
             tree: TreeOptions {
                 node_bytes: self.node_bytes.unwrap_or_else(|| self.engine.options.buffer_bytes()),
-                fan_out: self.fan_out.unwrap_or(256),
-                fast_per_slow: self.fast_per_slow.unwrap_or(8),
-                lists_max: self.lists_max.unwrap_or(64),
-                repeats_max: self.repeats_max.unwrap_or(2.0),
+                fan_out: self.fan_out.unwrap_or(usual.fan_out),
+                fast_per_slow: self.fast_per_slow.unwrap_or(usual.fast_per_slow),
+                lists_max: self.lists_max.unwrap_or(usual.lists_max),
+                repeats_max: self.repeats_max.unwrap_or(usual.repeats_max),
             },
         }
     }

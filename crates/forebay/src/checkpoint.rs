@@ -30,9 +30,9 @@ impl Engine {
         self.flush()?;
         self.compacting.lock().insert(table);
         self.env.jobs.wake();
-        self.wait_for(|| self.trouble(), || !self.compacting.lock().contains(&table))?;
-        // What is damaged is left as it is.
-        self.trouble().filter(Error::is_corruption).map_or(Ok(()), Err)
+        self.wait_for(|| self.trouble().filter(|error| !error.is_corruption()), || !self.compacting.lock().contains(&table))?;
+        // What is damaged is left as it is, and that must be said.
+        self.damage.lock().get(&table).cloned().map_or(Ok(()), Err)
     }
 
     /// Waits for background work, or for the reason why it does not get on.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
-use forebay_env::{Env, Handle, LockMode};
+use forebay_env::{Access, Env, Handle, LockMode};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 use forebay_store::manifest::{Current, Edit};
@@ -78,7 +78,7 @@ impl Database {
     }
 
     fn id(&self) -> u64 {
-        Arc::as_ptr(&self.engine) as usize as u64
+        self.engine.serial
     }
 
     /// The database as it is now, over all tables.
@@ -145,11 +145,20 @@ impl Database {
         }
         self.engine.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
+        let outcome = self.seal();
+        // Tables and snapshots that are still held can read on; nothing writes any more.
+        self.engine.lock.lock().take();
+        outcome
+    }
+
+    /// Makes the log durable and notes the orderly close.
+    fn seal(&self) -> Result<()> {
         let Some(log) = &self.engine.log else { return Ok(()) };
         if let Some(fatal) = self.engine.fatal() {
             return Err(fatal);
         }
         let last_sequence = log.close()?;
+        self.trim_segments()?;
         for path in self.engine.lists.trash.take() {
             let _ = self.engine.env.fs.remove(&path);
         }
@@ -157,6 +166,24 @@ impl Database {
         let Some(manifest) = &ledger.manifest else { return Ok(()) };
         let closed = Some(manifest.closed(last_sequence));
         Current { manifest: manifest.id(), closed }.write(&*self.engine.env.fs, &self.engine.dir)
+    }
+
+    /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, and the
+    /// segment kept for recycling.
+    fn trim_segments(&self) -> Result<()> {
+        let Engine { env, dir, .. } = &*self.engine;
+        for buffer in &self.engine.state().sealed {
+            let file = env.fs.open(&names::log(dir, buffer.segment()), Access::Buffered)?;
+            if file.len()? > buffer.len() as u64 {
+                file.set_len(buffer.len() as u64)?;
+                file.sync()?;
+            }
+        }
+        if let Some(spare) = self.engine.spare_segment.lock().take() {
+            // What cannot be removed now is removed at the next open.
+            let _ = env.fs.remove(&names::log(dir, spare));
+        }
+        Ok(())
     }
 
     /// Removes the database at `path`: its files, and the directory if nothing else is in it. Refuses a
@@ -173,6 +200,7 @@ impl Database {
         let lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
         // The superblock first: what is left after a crash is no database any more.
         fs.remove(&dir.join(names::SUPERBLOCK))?;
+        fs.sync_dir(dir)?;
         let mut foreign = false;
         for name in fs.list(dir)? {
             match is_ours(&name) {

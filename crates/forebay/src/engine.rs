@@ -87,8 +87,15 @@ pub(crate) struct Engine {
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
     pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    /// The damage that background work met, by table: nodes that hold it are left as they are.
+    pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
+    /// The merger has found nothing that it could do: waiting for it would be in vain.
+    pub(crate) merger_rests: AtomicBool,
     pub(crate) closing: AtomicBool,
-    pub(crate) _lock: FileLock,
+    /// Tells this open database from every other one that this process opens.
+    pub(crate) serial: u64,
+    /// Held until the database is closed.
+    pub(crate) lock: Mutex<Option<FileLock>>,
 }
 
 impl Engine {

@@ -9,7 +9,7 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::MutexGuard;
 use forebay_layouts::{Applied, NodeKey, Outcome, Planned};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Snapshot, TableEntry};
-use forebay_store::{Cause, ListFile, WriteBuffer};
+use forebay_store::{ListFile, WriteBuffer, names};
 
 use crate::engine::{Engine, State};
 
@@ -30,7 +30,7 @@ pub(crate) enum Commit {
     /// A buffer went into these tables' lists.
     Absorbed { buffer: Arc<WriteBuffer>, last_sequence: u64, outcomes: Vec<(u32, Outcome)> },
     /// A job finished.
-    Finished { table: u32, outcome: Outcome, cause: Cause },
+    Finished { table: u32, outcome: Outcome },
 }
 
 impl Engine {
@@ -40,10 +40,7 @@ impl Engine {
         let state = self.state();
         let (outcomes, absorbed) = match commit {
             Commit::Absorbed { buffer, last_sequence, outcomes } => (outcomes, Some((buffer, last_sequence))),
-            Commit::Finished { table, outcome, cause } => {
-                self.metrics.jobs_done[cause as usize].add(1);
-                (vec![(table, outcome)], None)
-            }
+            Commit::Finished { table, outcome } => (vec![(table, outcome)], None),
         };
         let mut change = Change::default();
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
@@ -64,6 +61,10 @@ impl Engine {
         let settled = settle();
         change.log = absorbed.as_ref().map(|(buffer, sequence)| (buffer.segment() + 1, *sequence));
         let done = settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed));
+        if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
+            // The edit may be durable all the same: then its files will be asked for.
+            return done;
+        }
         let kept = &ledger.references;
         files.values().filter(|file| !kept.contains_key(&file.meta().id)).for_each(|file| file.retire());
         done
@@ -82,7 +83,7 @@ impl Engine {
         match &planned {
             Some(Planned::Job(plan)) => drop(busy.insert(plan.node)),
             Some(Planned::Edit(edit)) => {
-                self.metrics.fast_splits.add(1);
+                self.metrics.free_edits.add(1);
                 let change = Change { edits: vec![(table, edit.clone())], ..Change::default() };
                 self.record(&mut ledger, &state, change, &BTreeMap::new(), None)?;
             }
@@ -168,7 +169,11 @@ impl Engine {
         }
         let id = self.lists.new_id();
         let snapshot = Edit::Snapshot(self.snapshot_of(&ledger, &self.state()));
-        let fresh = Manifest::create(&*self.env.fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics))?;
+        let fs = &*self.env.fs;
+        let fresh = Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics)).inspect_err(|_| {
+            // A full disk must not be filled further by every new try.
+            let _ = fs.remove(&names::manifest(&self.dir, id));
+        })?;
         Current { manifest: id, closed: None }.write(&*self.env.fs, &self.dir).inspect_err(|error| {
             // Either manifest may be the current one now, so neither may be added to.
             if let Some(log) = &self.log {

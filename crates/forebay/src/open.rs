@@ -20,6 +20,10 @@ use crate::engine::{Engine, State};
 use crate::ledger::Ledger;
 use crate::replay::Replay;
 
+/// The id of a new database's manifest.
+const FIRST_MANIFEST: u64 = 1;
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     options.validate()?;
@@ -71,10 +75,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         troubles: Mutex::default(),
         rotating: Mutex::default(),
         compacting: Mutex::default(),
+        damage: Mutex::default(),
+        merger_rests: AtomicBool::new(true),
         closing: AtomicBool::new(false),
+        serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         env,
         options,
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
     }))
 }
 
@@ -113,9 +120,19 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
     let fs = &*env.fs;
     let exists = fs.exists(&dir.join(names::SUPERBLOCK))?;
     if !exists {
-        let foreign = fs.exists(dir)? && fs.list(dir)?.iter().any(|name| !is_ours(name));
-        if foreign {
+        let names = if fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
+        if names.iter().any(|name| !is_ours(name)) {
             return Err(Error::NotFound(format!("{} is not a forebay database; it holds other files", dir.display())));
+        }
+        // Making a database that a crash cut short leaves its first manifest at the most.
+        if names.iter().any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest"))) {
+            let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
+            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
+        }
+        if fs.exists(dir)? && fs.list(dir)?.iter().any(|name| holds_records(name)) {
+            // Making a database here would remove what is left of one.
+            let reason = "it is missing, and other files of a database are there";
+            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
         if !options.create_if_missing {
             return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
@@ -126,12 +143,17 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
     let lock = fs.lock(&dir.join(names::LOCK), mode)?;
     if !fs.exists(&dir.join(names::SUPERBLOCK))? {
         let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
-        Manifest::create(fs, dir, 1, &first, Arc::default())?;
-        Current { manifest: 1, closed: None }.write(fs, dir)?;
+        Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default())?;
+        Current { manifest: FIRST_MANIFEST, closed: None }.write(fs, dir)?;
         // Last of all: from here on the directory is a database.
         Superblock { database_id: (env.entropy)(), hash_seed: (env.entropy)() }.write(fs, dir)?;
     }
     Ok(lock)
+}
+
+/// Whether a file of this name may hold records; the making of a database, cut short, leaves no such file.
+fn holds_records(name: &str) -> bool {
+    names::parse(name).is_some_and(|(id, kind)| kind != "manifest" || id > 1)
 }
 
 /// Makes a directory and its missing ancestors, whose names survive a power loss from then on.

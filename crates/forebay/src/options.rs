@@ -39,17 +39,19 @@ impl Default for Options {
 const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 /// The largest write buffer: places in it are 32-bit numbers.
 const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
+const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const WRITE_BUFFER_BYTES_MIN: u64 = 4 << 10;
 
 impl Options {
     /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges. At
-    /// least 1 MiB.
+    /// least 1 MiB. Its parts are sized by it; what can go beyond is a batch longer than a write buffer, which
+    /// gets one of its own length, buffers that a snapshot pins, and the page search of very many lists.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = bytes;
         self
     }
 
-    /// Size of one write buffer; an eighth of the memory limit unless given. A crash leaves at most
+    /// Size of one write buffer; an eighth of the memory limit unless given. Each crash leaves at most
     /// `write_buffers` of them to be read back.
     pub fn write_buffer(mut self, bytes: u64) -> Self {
         self.write_buffer_bytes = Some(bytes);
@@ -117,6 +119,13 @@ impl Options {
                 "{} write buffers of {buffer} bytes leave too little of a memory_limit of {} bytes; raise the limit \
                  or lower write_buffer",
                 self.write_buffers, self.memory_limit_bytes
+            )));
+        }
+        if self.sync_interval < SYNC_INTERVAL_MIN {
+            return Err(Error::invalid(format!(
+                "sync_interval is {:?}; at least {SYNC_INTERVAL_MIN:?} are needed; for writes that are durable at \
+                 once use Durability::Disk",
+                self.sync_interval
             )));
         }
         if self.read_only && self.create_if_missing {

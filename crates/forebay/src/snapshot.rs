@@ -54,6 +54,11 @@ impl Snapshot {
         self.scan(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
     }
 
+    /// Entries whose keys began so, descending.
+    pub fn prefix_reverse(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
+        self.scan(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Backward)
+    }
+
     fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {
         Scan::new(&self.engine, self.view.clone(), table.id(), range, direction)
     }

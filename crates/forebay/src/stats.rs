@@ -42,7 +42,7 @@ pub struct Stats {
     pub cache_hits: u64,
     pub filter_probes: u64,
     pub filter_false_positives: u64,
-    /// Files and log on disk by bytes of records that lists hold, outdated ones counted.
+    /// Lists and the log's records on disk by bytes of records that lists hold, outdated ones counted.
     pub space_amplification: f64,
     pub disk_bytes: u64,
     pub list_files: u64,
@@ -120,7 +120,7 @@ impl Stats {
             list_bytes_written: by_cause(&metrics.list_bytes_written),
             list_bytes_read: by_cause(&metrics.list_bytes_read),
             jobs_done: by_cause(&metrics.jobs_done),
-            free_edits: metrics.fast_splits.get(),
+            free_edits: metrics.free_edits.get(),
             stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
             debt_bytes: engine.debt(),
             commit_latency_us: metrics.commit_latency.percentiles(),

@@ -45,7 +45,7 @@ impl Table {
     /// Which open database this is a table of.
     #[inline]
     pub(crate) fn database_id(&self) -> u64 {
-        Arc::as_ptr(&self.engine) as usize as u64
+        self.engine.serial
     }
 
     /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an

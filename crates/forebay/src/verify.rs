@@ -64,13 +64,14 @@ impl Engine {
             Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)
         }));
         let (low, absorbed) = ledger.log_low;
+        // Before the listing, or a segment that is begun in between could be missed.
+        let durable = self.log.as_ref().map_or(0, |log| log.durable_sequence());
         let segments = fs.list(&self.dir).map(|listed| {
             let logs = listed.iter().filter_map(|name| names::parse(name)).filter(|(_, kind)| *kind == "log");
             let mut ids: Vec<u64> = logs.map(|(id, _)| id).filter(|&id| id >= low).collect();
             ids.sort_unstable();
             ids
         });
-        let durable = self.log.as_ref().map_or(0, |log| log.durable_sequence());
         note(segments.and_then(|ids| recover(fs, &self.dir, &ids, absorbed, durable).map(drop)));
     }
 }

@@ -31,6 +31,10 @@ impl Engine {
         if self.is_closing() {
             return Err(Error::invalid("the database is closed"));
         }
+        let state = self.state();
+        if let Some(gone) = payload.tables().iter().find(|table| !state.tables.contains_key(table)) {
+            return Err(Error::NotFound(format!("table {gone} was dropped; nothing of the batch is written")));
+        }
         if payload.records() == 0 {
             return Ok(log.last_sequence());
         }
@@ -69,7 +73,7 @@ impl Engine {
                 state.sealed.insert(0, sealed);
             });
         })
-        .inspect_err(|_| *self.spare_segment.lock() = Some(id))?;
+        .inspect_err(|_| self.retire_segment(id))?;
         self.env.jobs.wake();
         Ok(())
     }
@@ -106,7 +110,8 @@ impl Engine {
         let enough = self.progress_bytes.load(Ordering::Relaxed) + owed;
         let started = self.env.clock.now();
         self.env.jobs.wait(&mut || {
-            let paid = self.progress_bytes.load(Ordering::Relaxed) >= enough || self.debt() <= soft;
+            let worked = self.progress_bytes.load(Ordering::Relaxed) >= enough;
+            let paid = worked || self.debt() <= soft || self.merger_rests.load(Ordering::Relaxed);
             let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
             give_up || (paid && !self.outruns_absorption())
         });

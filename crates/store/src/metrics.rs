@@ -1,4 +1,5 @@
-//! Counters. They observe and never steer: removing them would change no behaviour.
+//! Counters and gauges. They observe and do not steer, but for the gauge of filter memory, by which a list
+//! decides whether its filter still fits.
 
 use std::time::Duration;
 
@@ -124,8 +125,6 @@ pub struct Metrics {
     pub list_bytes_written: [Counter; 4],
     /// Bytes read from list files by background work, by cause.
     pub list_bytes_read: [Counter; 4],
-    /// Records that collapsing dropped.
-    pub records_dropped: Counter,
     /// Point lookups.
     pub gets: Counter,
     /// Lookups answered by a write buffer.
@@ -154,6 +153,6 @@ pub struct Metrics {
     pub get_latency: Latency,
     /// Spills, slow splits and merges finished, by cause.
     pub jobs_done: [Counter; 4],
-    /// Fast splits.
-    pub fast_splits: Counter,
+    /// Edits that moved no data: fast splits, splits of inner nodes, growth.
+    pub free_edits: Counter,
 }

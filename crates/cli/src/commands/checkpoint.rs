@@ -11,7 +11,7 @@ use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::output::{Form, Output};
 
-/// Make a copy of the database as it is now, by hard links where the file system allows them
+/// Make a copy of the database as it is now, lists hard-linked, on the same file system
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  forebay checkpoint users.db backups/users-monday.db")]
 pub(crate) struct CheckpointArgs {

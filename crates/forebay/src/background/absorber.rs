@@ -9,7 +9,7 @@ use forebay_base::Result;
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, Outcome};
-use forebay_store::WriteBuffer;
+use forebay_store::{Cause, WriteBuffer};
 use forebay_store::buffer::{Contents, Sorting};
 use forebay_store::log::frame;
 
@@ -79,6 +79,7 @@ impl Absorber {
         let Some(Absorption { buffer, last_sequence, outcomes, .. }) = self.work.take() else { return Ok(()) };
         let segment = buffer.segment();
         self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes })?;
+        self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
         self.engine.retire_segment(segment);
         self.engine.absorbed_share.store(0, Ordering::Relaxed);
         self.engine.recovered(super::ABSORB);
@@ -156,7 +157,7 @@ impl Machine for Absorber {
 
 impl Engine {
     /// Keeps one retired log segment for recycling and removes the others.
-    fn retire_segment(&self, segment: u64) {
+    pub(crate) fn retire_segment(&self, segment: u64) {
         let surplus = self.spare_segment.lock().replace(segment);
         if let Some(surplus) = surplus {
             // What cannot be removed now is removed at the next open.

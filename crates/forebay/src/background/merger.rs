@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
@@ -71,7 +72,8 @@ impl Merger {
         self.engine.progressed(STEP_BYTES as u64);
         if let Some(outcome) = outcome {
             let (table, cause) = (running.table, running.job.cause());
-            self.engine.commit(Commit::Finished { table, outcome, cause })?;
+            self.engine.commit(Commit::Finished { table, outcome })?;
+            self.engine.metrics.jobs_done[cause as usize].add(1);
             self.engine.release(table, running.node);
             self.running = None;
             self.engine.recovered(super::MERGE);
@@ -91,7 +93,7 @@ impl Merger {
     /// A node with damaged lists stays busy until the next open: trying again would fail again.
     fn set_aside(&self, table: u32, node: NodeKey, error: &Error) {
         if error.is_corruption() {
-            self.engine.compacting.lock().remove(&table);
+            self.engine.damage.lock().entry(table).or_insert_with(|| error.clone());
         } else {
             self.engine.release(table, node);
         }
@@ -104,8 +106,13 @@ impl Machine for Merger {
             return Step::Finished;
         }
         match self.advance() {
-            Ok(true) => Step::Worked,
+            Ok(true) => {
+                self.engine.merger_rests.store(false, Ordering::Relaxed);
+                Step::Worked
+            }
             Ok(false) => {
+                self.engine.merger_rests.store(true, Ordering::Relaxed);
+                self.engine.env.jobs.wake();
                 // What failed is not wanted any more.
                 self.engine.recovered(super::MERGE);
                 Step::Idle

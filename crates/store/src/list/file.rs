@@ -93,7 +93,7 @@ impl ListFile {
         &self.store
     }
 
-    /// The open file; opened at the first call, with two reads. Damage is remembered. Any other failure may
+    /// The open file; opened at the first call, with two reads. Damage is remembered. Damage is remembered. Any other failure may
     /// pass, and the next call tries again.
     pub(crate) fn body(&self) -> Result<&Body> {
         let body = match self.body.get() {

@@ -15,7 +15,7 @@ pub(crate) const VERSION: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) records: u64,
-    /// Where the pages end and the page search, filter and digest begin.
+    /// Where the pages end and the page search, digest and filter begin.
     pub(crate) pages_bytes: u64,
     /// How long those are, without padding.
     pub(crate) meta_bytes: u64,

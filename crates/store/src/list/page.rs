@@ -151,7 +151,7 @@ impl Page {
     }
 }
 
-/// Reads the header's own fields without trusting them: for reports on damaged pages.
+/// A page's own checksum, of which the footer keeps a sum over all pages.
 pub(crate) fn checksum_of(page: &[u8]) -> u32 {
     u32_at(page, 0)
 }

@@ -1,4 +1,4 @@
-//! Writing a list: pages go out front to back in chunks of 1 MiB, then page search, filter and digest, then
+//! Writing a list: pages go out front to back in chunks of 1 MiB, then page search, digest and filter, then
 //! the footer, then one sync. A writer that is dropped unfinished removes its file.
 
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ const SWITCH: u64 = 3;
 pub struct Payload {
     bytes: Vec<u8>,
     table: Option<u32>,
+    tables: Vec<u32>,
     records: u32,
     user_bytes: u64,
 }
@@ -22,6 +23,9 @@ impl Payload {
         if self.table != Some(table) {
             put_varint(&mut self.bytes, (table as u64) << 2 | SWITCH);
             self.table = Some(table);
+            if !self.tables.contains(&table) {
+                self.tables.push(table);
+            }
         }
         record.encode(&mut self.bytes);
         self.records += 1;
@@ -31,7 +35,13 @@ impl Payload {
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.tables.clear();
         (self.table, self.records, self.user_bytes) = (None, 0, 0);
+    }
+
+    /// The tables of its records.
+    pub fn tables(&self) -> &[u32] {
+        &self.tables
     }
 
     /// How many records.

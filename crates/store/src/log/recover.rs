@@ -84,18 +84,18 @@ pub fn recover(
             found.cut = Some((tail.id, tail.end as u64));
         }
     }
-    let mut first_behind = None;
     for id in ids {
         let bytes = read_whole(fs, &names::log(dir, id))?;
-        first_behind.get_or_insert(id);
         known = known.max(highest_watermark(&bytes, id, 0).unwrap_or(0));
         found.unused.push(id);
     }
     if known >= missing {
-        let (id, offset) = match (&last, first_behind) {
+        let next = found.unused.iter().copied().find(|&id| last.as_ref().is_none_or(|tail| id > tail.id));
+        let (id, offset) = match (&last, next) {
+            // A segment that is sound to its end: the next one should have begun with what is missing.
+            (Some(tail), Some(next)) if tail.bytes[tail.end..].iter().all(|&byte| byte == 0) => (next, 0),
             (Some(tail), _) => (tail.id, tail.end as u64),
-            (None, Some(id)) => (id, 0),
-            (None, None) => (found.unused.first().copied().unwrap_or(0), 0),
+            (None, next) => (next.unwrap_or(0), 0),
         };
         return Err(Error::corruption(
             &names::log(dir, id),

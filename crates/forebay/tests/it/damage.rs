@@ -1,0 +1,279 @@
+//! Damage to a closed database: every byte of every file flipped, one at a time; files cut, deleted,
+//! swapped. Opening, reading or verifying says so, with file and offset; no answer is ever wrong.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay::env::fs::MemoryFs;
+use forebay::env::{Access, Env, FileSystem};
+use forebay::{Codec, Database, Durability, Error, Layout, Result, Table};
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+const DIR: &str = "/db";
+const KEYS: u32 = 90;
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{number:03}").into_bytes()
+}
+
+fn value(number: u32, round: u32) -> Vec<u8> {
+    format!("value {round} of {number}").into_bytes()
+}
+
+fn env_of(files: &Files) -> Env {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    for (name, bytes) in files {
+        fs.create(&Path::new(DIR).join(name), Access::Buffered).unwrap().write_at(0, bytes).unwrap();
+    }
+    Env::simulated(fs, 5)
+}
+
+fn files_of(fs: &dyn FileSystem) -> Files {
+    let dir = Path::new(DIR);
+    let read = |name: String| {
+        let file = fs.open_read(&dir.join(&name), Access::Buffered).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        (name, bytes)
+    };
+    fs.list(dir).unwrap().into_iter().map(read).collect()
+}
+
+fn options(env: &Env) -> forebay::Options {
+    forebay::Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
+}
+
+fn tables(db: &Database) -> Result<[Table; 2]> {
+    let ordered = db.table("ordered").layout(Layout::write_buffer_ordered()).codec(Codec::Lz4).open()?;
+    Ok([db.table("hashed").layout(Layout::write_buffer()).open()?, ordered])
+}
+
+/// A closed database with every kind of file: lists of both orders, a sealed and an active log segment.
+fn sample() -> Files {
+    let env = Env::memory(5);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let tables = tables(&db).unwrap();
+    for number in 0..KEYS {
+        for table in &tables {
+            table.put(&key(number), &value(number, 1)).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    for number in (0..KEYS).step_by(2) {
+        for table in &tables {
+            let mut batch = forebay::Batch::new();
+            match number % 6 {
+                0 => batch.delete(table, &key(number)),
+                _ => batch.put(table, &key(number), &value(number, 2)),
+            }
+            db.commit(batch, Durability::Os).unwrap();
+        }
+    }
+    drop(tables);
+    db.close().unwrap();
+    let files = files_of(&*env.fs);
+    for kind in ["list", "log", "manifest"] {
+        let count = files.keys().filter(|name| name.ends_with(kind)).count();
+        assert!(count >= if kind == "manifest" { 1 } else { 2 }, "{count} files *.{kind}");
+    }
+    println!("{:?}", files.iter().map(|(name, bytes)| (name, bytes.len())).collect::<Vec<_>>());
+    files
+}
+
+fn expected(number: u32) -> Option<Vec<u8>> {
+    match number {
+        _ if number % 6 == 0 => None,
+        _ if number % 2 == 0 => Some(value(number, 2)),
+        _ => Some(value(number, 1)),
+    }
+}
+
+/// What opening, reading everything and verifying had to complain of. Panics at a wrong answer.
+fn complaints_of(files: &Files, read_only: bool) -> Vec<String> {
+    let env = env_of(files);
+    let options = if read_only { options(&env).read_only(true) } else { options(&env) };
+    let mut complaints = Vec::new();
+    let mut note = |error: Error| complaints.push(error.to_string());
+    let opened = Database::open(DIR, options).and_then(|db| Ok((tables(&db)?, db)));
+    match opened {
+        Err(error) => note(error),
+        Ok((tables, db)) => {
+            for table in &tables {
+                for number in 0..KEYS {
+                    match table.get(&key(number)) {
+                        Ok(found) => assert_eq!(found, expected(number), "a wrong answer"),
+                        Err(error) => note(error),
+                    }
+                }
+                match table.iter().and_then(|scan| scan.collect::<Result<Vec<_>>>()) {
+                    Ok(mut entries) => {
+                        entries.sort();
+                        let wanted = (0..KEYS).filter_map(|number| Some((key(number), expected(number)?)));
+                        assert!(entries.into_iter().eq(wanted), "a wrong scan");
+                    }
+                    Err(error) => note(error),
+                }
+            }
+            match db.verify(&mut |_, _| ()) {
+                Ok(report) => complaints.extend(report.problems),
+                Err(error) => note(error),
+            }
+        }
+    }
+    complaints
+}
+
+/// The damage to `name` must be seen, and named.
+fn assert_seen(files: &Files, name: &str, what: &str) {
+    for read_only in [true, false] {
+        let complaints = complaints_of(files, read_only);
+        assert!(!complaints.is_empty(), "{what} was not noticed (read-only: {read_only})");
+        let named = complaints.iter().any(|text| text.contains(name) && text.contains("offset"));
+        assert!(named, "{what}: {complaints:?} do not name file and offset");
+    }
+}
+
+fn flip_every_byte(of: impl Fn(&str) -> bool) {
+    let intact = sample();
+    assert_eq!(complaints_of(&intact, true), Vec::<String>::new());
+    assert_eq!(complaints_of(&intact, false), Vec::<String>::new());
+    let mut files = intact.clone();
+    for (name, bytes) in intact.iter().filter(|(name, _)| of(name)) {
+        for at in 0..bytes.len() {
+            files.get_mut(name).unwrap()[at] ^= 0xff;
+            assert_seen(&files, name, &format!("byte {at} of {} in {name}", bytes.len()));
+            files.get_mut(name).unwrap()[at] ^= 0xff;
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_a_list_is_seen() {
+    flip_every_byte(|name| name.ends_with(".list"));
+}
+
+#[test]
+fn every_flipped_byte_of_any_other_file_is_seen() {
+    flip_every_byte(|name| !name.ends_with(".list"));
+}
+
+/// Whatever is left, it is reported or harmless.
+#[test]
+fn cut_and_lengthened_files_are_seen_or_harmless() {
+    let intact = sample();
+    for (name, bytes) in intact.iter().filter(|(name, _)| *name != "LOCK") {
+        let mut lengths: Vec<usize> = (0..bytes.len()).step_by(1 + bytes.len() / 150).collect();
+        lengths.extend([bytes.len() - 1, bytes.len() - 4, bytes.len() - 8]);
+        for length in lengths {
+            let mut files = intact.clone();
+            files.get_mut(name).unwrap().truncate(length);
+            for read_only in [true, false] {
+                assert!(!complaints_of(&files, read_only).is_empty(), "{name} cut to {length} bytes was not noticed");
+            }
+        }
+        for more in [vec![0; 4096], vec![0x5a; 100]] {
+            let mut files = intact.clone();
+            files.get_mut(name).unwrap().extend(more);
+            complaints_of(&files, true);
+            complaints_of(&files, false);
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_seen_and_nothing_else_is_removed() {
+    let intact = sample();
+    for name in intact.keys().filter(|name| *name != "LOCK") {
+        let mut files = intact.clone();
+        files.remove(name);
+        for read_only in [true, false] {
+            let complaints = complaints_of(&files, read_only);
+            assert!(!complaints.is_empty(), "{name} is missing, and nobody noticed");
+        }
+        // Put back, all is there again: opening a database with a file missing must not tidy up the others.
+        let env = env_of(&files);
+        drop(Database::open(DIR, options(&env)));
+        let mut left = files_of(&*env.fs);
+        left.insert(name.clone(), intact[name].clone());
+        assert_eq!(complaints_of(&left, false), Vec::<String>::new(), "without {name}, opening did harm");
+    }
+}
+
+#[test]
+fn swapped_files_and_pages_are_seen() {
+    let intact = sample();
+    let names: Vec<&String> = intact.keys().filter(|name| name.ends_with(".list")).collect();
+    let logs: Vec<&String> = intact.keys().filter(|name| name.ends_with(".log")).collect();
+    for (one, other) in [(names[0], names[1]), (logs[0], logs[1])] {
+        let mut files = intact.clone();
+        files.insert(one.clone(), intact[other].clone());
+        files.insert(other.clone(), intact[one].clone());
+        assert_seen(&files, one, &format!("{one} swapped with {other}"));
+    }
+    // The same page of another list, in its place.
+    for block in 0..intact[names[0]].len().min(intact[names[1]].len()) / 4096 {
+        let place = block * 4096..(block + 1) * 4096;
+        let mut files = intact.clone();
+        files.get_mut(names[0]).unwrap()[place.clone()].copy_from_slice(&intact[names[1]][place]);
+        assert_seen(&files, names[0], &format!("block {block} of another list"));
+    }
+}
+
+/// A list of many pages, one of them damaged: only its own keys answer with an error.
+#[test]
+fn a_damaged_page_leaves_the_other_keys_readable() {
+    let env = Env::memory(5);
+    let count = 2000u32;
+    {
+        let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
+        let table = db.table("t").layout(Layout::write_buffer_ordered()).open().unwrap();
+        (0..count).for_each(|number| table.put(&number.to_be_bytes(), &value(number, 1)).unwrap());
+        db.flush().unwrap();
+        drop(table);
+        db.close().unwrap();
+    }
+    let mut files = files_of(&*env.fs);
+    let list = files.keys().find(|name| name.ends_with(".list")).unwrap().clone();
+    files.get_mut(&list).unwrap()[2 * 4096 + 100] ^= 1;
+    let env = env_of(&files);
+    let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
+    let table = db.table("t").open().unwrap();
+    let mut lost = 0;
+    for number in 0..count {
+        match table.get(&number.to_be_bytes()) {
+            Ok(found) => assert_eq!(found, Some(value(number, 1))),
+            Err(Error::Corruption { file, offset, .. }) => {
+                assert_eq!((file, offset), (PathBuf::from(DIR).join(&list), 2 * 4096));
+                lost += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!((10..400).contains(&lost), "{lost} keys of {count} are lost with one page");
+}
+
+/// Damage met by background work stops that work, and nothing else: writers once waited for it for ever.
+#[test]
+fn writing_goes_on_over_a_damaged_list() {
+    let mut files = sample();
+    let lists: Vec<String> = files.keys().filter(|name| name.ends_with(".list")).cloned().collect();
+    lists.iter().for_each(|list| files.get_mut(list).unwrap()[50] ^= 1);
+    let env = env_of(&files);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let tables = tables(&db).unwrap();
+    for number in 0..20_000u32 {
+        tables[number as usize % 2].put(&number.to_be_bytes(), &value(number, 3)).unwrap();
+    }
+    db.flush().unwrap();
+    for number in 0..20_000u32 {
+        let found = tables[number as usize % 2].get(&number.to_be_bytes());
+        match found {
+            Ok(found) => assert_eq!(found, Some(value(number, 3))),
+            Err(error) => assert!(error.is_corruption(), "{error}"),
+        }
+    }
+    assert!(tables[0].compact().is_err_and(|error| error.is_corruption()));
+    assert!(!db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
+}

@@ -1,0 +1,153 @@
+//! The order of file operations, which durability rests on: a list is whole and has its name before the
+//! manifest says so, and what the manifest no longer names goes only after that is durable.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay::env::fs::{MemoryFs, TracedFs};
+use forebay::env::{Env, FileSystem};
+use forebay::{Batch, Database, Durability, Options};
+
+struct Traced {
+    files: Arc<TracedFs>,
+    db: Database,
+}
+
+impl Traced {
+    fn open() -> Self {
+        let files = TracedFs::new(MemoryFs::new());
+        files.start_log(Path::new("/dir/db"));
+        let env = Env::simulated(Arc::clone(&files) as Arc<dyn FileSystem>, 3);
+        let options = Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env);
+        Self { files, db: Database::open("/dir/db", options).unwrap() }
+    }
+
+    /// What was done since the last call, without lengths.
+    fn log(&self) -> Vec<String> {
+        self.files.take_log().iter().map(|line| without_extent(line)).collect()
+    }
+}
+
+/// `write 00000003.list 0+4096` as `write 00000003.list`.
+fn without_extent(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        ["write" | "reserve" | "set_len", file, ..] => format!("{} {file}", words[0]),
+        _ => line.to_owned(),
+    }
+}
+
+#[test]
+fn making_a_database_ends_with_its_superblock() {
+    let traced = Traced::open();
+    let log = traced.log();
+    let expected = [
+        "create_dir .",
+        "sync_dir /dir",
+        "sync_dir /",
+        "create 00000001.manifest",
+        "write 00000001.manifest",
+        "sync 00000001.manifest",
+        "sync_dir .",
+        "create CURRENT.tmp",
+        "write CURRENT.tmp",
+        "sync CURRENT.tmp",
+        "rename CURRENT.tmp CURRENT",
+        "sync_dir .",
+        "create FOREBAY.tmp",
+        "write FOREBAY.tmp",
+        "sync FOREBAY.tmp",
+        "rename FOREBAY.tmp FOREBAY",
+        "sync_dir .",
+    ];
+    println!("{log:#?}");
+    let wanted: Vec<&str> = expected.into_iter().filter(|line| !line.starts_with("create_dir")).collect();
+    let seen: Vec<&String> = log.iter().filter(|line| !line.starts_with("create_dir")).collect();
+    assert_eq!(seen[..wanted.len()], wanted);
+}
+
+#[test]
+fn a_flush_syncs_the_list_and_its_name_before_the_manifest_names_it() {
+    let traced = Traced::open();
+    let table = traced.db.table("t").open().unwrap();
+    traced.log();
+    table.put(b"key", b"value").unwrap();
+    assert_eq!(traced.log(), ["write 00000002.log"]);
+    traced.db.flush().unwrap();
+    let mut log = traced.log();
+    println!("{log:#?}");
+    // The background sync may come at any point.
+    log.retain(|line| line != "sync 00000002.log" && line != "sync 00000003.log");
+    assert_eq!(
+        log,
+        [
+            "create 00000003.log",
+            "reserve 00000003.log",
+            "sync_dir .",
+            "write 00000002.log",
+            "create 00000004.list",
+            "write 00000004.list",
+            "sync 00000004.list",
+            "sync_dir .",
+            "write 00000001.manifest",
+            "sync 00000001.manifest",
+        ]
+    );
+}
+
+#[test]
+fn durable_writes_sync_and_others_do_not() {
+    let traced = Traced::open();
+    let table = traced.db.table("t").open().unwrap();
+    let write = |durability| {
+        traced.log();
+        let mut batch = Batch::new();
+        batch.put(&table, b"key", b"value");
+        traced.db.commit(batch, durability).unwrap();
+        traced.log()
+    };
+    assert_eq!(write(Durability::Memory), Vec::<String>::new());
+    assert_eq!(write(Durability::Os), ["write 00000002.log"]);
+    assert_eq!(write(Durability::Disk), ["write 00000002.log", "sync 00000002.log"]);
+}
+
+/// Over a longer script: every list the manifest may name was synced, and so was its name; no file goes
+/// before an edit that drops it has been synced.
+#[test]
+fn nothing_is_named_before_it_is_durable_or_removed_before_it_is_dropped() {
+    let traced = Traced::open();
+    let table = traced.db.table("t").node_bytes(6 << 10).fan_out(3).open().unwrap();
+    traced.log();
+    for number in 0..3000u32 {
+        table.put(&(number % 700).to_be_bytes(), &number.to_le_bytes()).unwrap();
+    }
+    table.compact().unwrap();
+    let log = traced.log();
+    let is = |line: &str, operation: &str, kind: &str| line.starts_with(operation) && line.ends_with(kind);
+    let (mut unsynced, mut unnamed, mut removed) = (Vec::new(), Vec::new(), 0);
+    let (mut manifest_written, mut edits) = (false, 0);
+    for line in &log {
+        let file = line.split(' ').nth(1).unwrap_or_default();
+        if is(line, "create ", ".list") {
+            unsynced.push(file);
+            unnamed.push(file);
+        } else if is(line, "write ", ".list") {
+            assert!(unsynced.contains(&file), "{file} is written after it was synced");
+        } else if is(line, "sync ", ".list") {
+            unsynced.retain(|other| *other != file);
+        } else if line == "sync_dir ." {
+            unnamed.clear();
+        } else if is(line, "write ", ".manifest") {
+            // Two machines make lists, so one may be unfinished; a list that is whole must be named.
+            let whole: Vec<_> = unnamed.iter().filter(|file| !unsynced.contains(file)).collect();
+            assert!(whole.len() <= 1, "{whole:?} may be named before their names are durable");
+            (manifest_written, edits) = (true, edits + 1);
+        } else if is(line, "sync ", ".manifest") {
+            manifest_written = false;
+        } else if is(line, "remove ", ".list") {
+            assert!(!manifest_written, "{file} is removed before the manifest is synced");
+            removed += 1;
+        }
+    }
+    assert!(edits > 50 && removed > 20, "{edits} edits, {removed} files removed");
+}

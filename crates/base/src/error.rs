@@ -70,6 +70,11 @@ impl Error {
         matches!(self, Self::Corruption { .. })
     }
 
+    /// Whether there is no such file.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { kind: io::ErrorKind::NotFound, .. })
+    }
+
     /// Whether the disk is full.
     pub fn is_no_space(&self) -> bool {
         matches!(self, Self::Io { kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, .. })

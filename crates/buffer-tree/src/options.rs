@@ -26,7 +26,7 @@ pub struct TreeOptions {
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { node_bytes: 64 << 20, fan_out: 256, fast_per_slow: 8, lists_max: 64, repeats_max: 2.0 }
+        Self { node_bytes: 64 << 20, fan_out: 256, fast_per_slow: 8, lists_max: 128, repeats_max: 2.0 }
     }
 }
 

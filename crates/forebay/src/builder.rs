@@ -81,7 +81,7 @@ impl TableBuilder {
         self
     }
 
-    /// The most lists of a leaf before they are merged; 64 unless given.
+    /// The most lists of a leaf before they are merged; 128 unless given.
     pub fn lists_max(mut self, lists: usize) -> Self {
         self.lists_max = Some(lists);
         self

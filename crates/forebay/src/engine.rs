@@ -2,7 +2,7 @@
 //!
 //! Who protects what: `log` has its own lock; `ledger` (the manifest and who works on what) is behind a
 //! mutex that serialises edits; `state` is replaced whole, under a write lock held for an assignment.
-//! Locks are taken in the order ledger, log, state.
+//! Locks are taken in the order rotating, ledger, log, state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -129,11 +129,6 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
             let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
             return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
-        if fs.exists(dir)? && fs.list(dir)?.iter().any(|name| holds_records(name)) {
-            // Making a database here would remove what is left of one.
-            let reason = "it is missing, and other files of a database are there";
-            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
-        }
         if !options.create_if_missing {
             return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
         }
@@ -149,11 +144,6 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
         Superblock { database_id: (env.entropy)(), hash_seed: (env.entropy)() }.write(fs, dir)?;
     }
     Ok(lock)
-}
-
-/// Whether a file of this name may hold records; the making of a database, cut short, leaves no such file.
-fn holds_records(name: &str) -> bool {
-    names::parse(name).is_some_and(|(id, kind)| kind != "manifest" || id > 1)
 }
 
 /// Makes a directory and its missing ancestors, whose names survive a power loss from then on.

@@ -58,7 +58,9 @@ impl Engine {
             }
         };
         note(Superblock::read(fs, &self.dir).map(drop));
-        // Nothing is appended meanwhile.
+        // No segment ends and no other begins meanwhile, or what one reading saw would not fit the next.
+        let _no_rotation = self.rotating.lock();
+        // Nothing is appended to the manifest.
         let ledger = self.ledger.lock();
         note(Current::read(fs, &self.dir).and_then(|current| {
             Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)

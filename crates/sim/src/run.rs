@@ -65,7 +65,18 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
     let (rounds, survives, trace) = (options.rounds, Durability::Disk, Trace::default());
     let (crashes, operations) = (0, 0);
     let mut run = Run {
-        options, rng, generator, fs, faulty, traced, harness, survives, trace, crashes, operations, verbose,
+        options,
+        rng,
+        generator,
+        fs,
+        faulty,
+        traced,
+        harness,
+        survives,
+        trace,
+        crashes,
+        operations,
+        verbose,
     };
     for round in 0..rounds {
         run.tell(|| format!("round {round}"));
@@ -74,7 +85,12 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
         run.crash();
     }
     run.come_to_rest();
-    Outcome { trace: run.trace.sum(), files: run.fs.snapshot_files(), crashes: run.crashes, operations: run.operations }
+    Outcome {
+        trace: run.trace.sum(),
+        files: run.fs.snapshot_files(),
+        crashes: run.crashes,
+        operations: run.operations,
+    }
 }
 
 impl Run {
@@ -230,7 +246,8 @@ impl Run {
             assert!(inner.iter().all(|level| level.lists == 0), "compacting left lists in inner nodes");
             assert!(leaves.lists_max <= 1, "compacting left {} lists in a leaf", leaves.lists_max);
         }
-        let live: usize = self.harness.model.tables().iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
+        let live: usize =
+            self.harness.model.tables().iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
         // A page, page search with filter and a footer at least for each list, and pages that long records
         // leave half empty.
         let bound = 3 * live as u64 + 20_000 * lists + 100_000;

@@ -29,7 +29,11 @@ fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 }
 
 fn expected(contents: &Contents, is_wanted: impl Fn(&[u8]) -> bool) -> Entries {
-    contents.iter().filter(|(key, _)| is_wanted(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    contents
+        .iter()
+        .filter(|(key, _)| is_wanted(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// Compares, and says where the first difference is rather than print everything.
@@ -37,7 +41,8 @@ fn compare(what: &str, got: &Entries, wanted: &Entries) {
     if got == wanted {
         return;
     }
-    let at = got.iter().zip(wanted).position(|(got, wanted)| got != wanted).unwrap_or(got.len().min(wanted.len()));
+    let at =
+        got.iter().zip(wanted).position(|(got, wanted)| got != wanted).unwrap_or(got.len().min(wanted.len()));
     let (got_len, wanted_len) = (got.len(), wanted.len());
     let show = |entry: Option<&(Vec<u8>, Vec<u8>)>| match entry {
         Some((key, value)) => format!("key {} value {}", brief(key), brief(value)),
@@ -97,7 +102,13 @@ impl View<'_> {
         }
     }
 
-    fn check_range(&self, table: usize, contents: &Contents, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<()> {
+    fn check_range(
+        &self,
+        table: usize,
+        contents: &Contents,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+    ) -> Result<()> {
         let Some(ordered) = self.tables.ordered(table) else { return Ok(()) };
         let bounds = (low, high);
         let mut wanted = expected(contents, |key| RangeBounds::<&[u8]>::contains(&bounds, &key));
@@ -142,7 +153,12 @@ pub fn assert_same(tables: &Tables, contents: &[Contents; TABLES]) -> Result<()>
 }
 
 /// Opens a checkpoint for reading and compares all of it.
-pub fn assert_checkpoint(env: &Env, config: &Config, dir: &Path, contents: &[Contents; TABLES]) -> Result<()> {
+pub fn assert_checkpoint(
+    env: &Env,
+    config: &Config,
+    dir: &Path,
+    contents: &[Contents; TABLES],
+) -> Result<()> {
     let db = forebay::Database::open(dir, config.options(env).read_only(true))?;
     assert_same(&Tables::open(&db, config)?, contents)?;
     assert_eq!(db.verify(&mut |_, _| ())?.problems, Vec::<String>::new(), "a checkpoint does not verify");

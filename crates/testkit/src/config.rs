@@ -124,7 +124,11 @@ impl Tables {
                 .codec(config.codec)
                 .open()?;
             plain.push(table);
-            ordered.push(if keeps_order { Some(db.table(&format!("table-{number}")).open_ordered()?) } else { None });
+            ordered.push(if keeps_order {
+                Some(db.table(&format!("table-{number}")).open_ordered()?)
+            } else {
+                None
+            });
         }
         Ok(Self { plain, ordered })
     }

@@ -148,7 +148,9 @@ impl Machine for Absorber {
         match self.advance() {
             Ok(()) => Step::Worked,
             Err(error) => {
-                self.work = None;
+                // Lists that are whole go too, or each new try would fill the disk with more of them.
+                let outcomes = self.work.take().map(|work| work.outcomes).unwrap_or_default();
+                outcomes.iter().filter_map(|(_, outcome)| outcome.fragment()).for_each(|list| list.0.retire());
                 self.engine.failed(super::ABSORB, error)
             }
         }
@@ -160,8 +162,7 @@ impl Engine {
     pub(crate) fn retire_segment(&self, segment: u64) {
         let surplus = self.spare_segment.lock().replace(segment);
         if let Some(surplus) = surplus {
-            // What cannot be removed now is removed at the next open.
-            let _ = self.env.fs.remove(&forebay_store::names::log(&self.dir, surplus));
+            self.lists.trash.remove(&*self.env.fs, forebay_store::names::log(&self.dir, surplus));
         }
     }
 }

@@ -23,8 +23,7 @@ impl Keeper {
         let engine = &self.engine;
         engine.log()?.sync_to(u64::MAX)?;
         for path in engine.lists.trash.take() {
-            // What cannot be removed now is removed at the next open.
-            let _ = engine.env.fs.remove(&path);
+            engine.lists.trash.remove(&*engine.env.fs, path);
         }
         engine.rewrite_manifest()
     }

@@ -111,8 +111,10 @@ impl Machine for Merger {
                 Step::Worked
             }
             Ok(false) => {
-                self.engine.merger_rests.store(true, Ordering::Relaxed);
-                self.engine.env.jobs.wake();
+                // Woken by its own wake, it would never rest.
+                if !self.engine.merger_rests.swap(true, Ordering::Relaxed) {
+                    self.engine.env.jobs.wake();
+                }
                 // What failed is not wanted any more.
                 self.engine.recovered(super::MERGE);
                 Step::Idle

@@ -84,8 +84,8 @@ fn sample() -> Files {
 
 fn expected(number: u32) -> Option<Vec<u8>> {
     match number {
-        _ if number % 6 == 0 => None,
-        _ if number % 2 == 0 => Some(value(number, 2)),
+        _ if number.is_multiple_of(6) => None,
+        _ if number.is_multiple_of(2) => Some(value(number, 2)),
         _ => Some(value(number, 1)),
     }
 }
@@ -170,7 +170,10 @@ fn cut_and_lengthened_files_are_seen_or_harmless() {
             let mut files = intact.clone();
             files.get_mut(name).unwrap().truncate(length);
             for read_only in [true, false] {
-                assert!(!complaints_of(&files, read_only).is_empty(), "{name} cut to {length} bytes was not noticed");
+                assert!(
+                    !complaints_of(&files, read_only).is_empty(),
+                    "{name} cut to {length} bytes was not noticed"
+                );
             }
         }
         for more in [vec![0; 4096], vec![0x5a; 100]] {

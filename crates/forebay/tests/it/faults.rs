@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{Env, Rng};
+use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error};
 use forebay_testkit::{Change, Config, Harness, Keys, Op, Query, TABLES, Values};
 
@@ -120,7 +120,8 @@ impl Sweep {
     }
 
     fn adopt(&mut self) {
-        let (sequence, kept) = (self.harness.db().last_sequence(), self.harness.model.kept_by(Durability::Os));
+        let (sequence, kept) =
+            (self.harness.db().last_sequence(), self.harness.model.kept_by(Durability::Os));
         assert!(sequence >= kept, "recovered only to {sequence}; {kept} was acknowledged");
         self.harness.model.roll_back(sequence);
     }
@@ -137,12 +138,32 @@ impl Sweep {
             Err(Error::Poisoned(_)) => {}
             Err(error) => panic!("writing does not resume: {error}"),
         }
+        self.check_leftovers();
         self.reopened();
         self.harness.check_all().expect("reading after reopening");
         self.harness.apply(&Op::Verify).expect("verifying after reopening");
         self.harness.apply(&Op::Compact(0)).expect("compacting after reopening");
         self.harness.check_copies().ok();
         self.harness.close().expect("closing");
+    }
+}
+
+impl Sweep {
+    /// What failed has left no list behind: a full disk must not be filled further by every new try.
+    fn check_leftovers(&self) {
+        if self.harness.db().sync().is_err() {
+            return;
+        }
+        // Once to finish what is to be done, and once to remove what that has left.
+        for _ in 0..2 {
+            self.harness.env.jobs.advance(Duration::from_secs(1));
+            self.harness.env.jobs.step_some(100_000);
+        }
+        let names = self.fs.list(Path::new(DIR)).unwrap();
+        let lists = names.iter().filter(|name| name.ends_with(".list")).count() as u64;
+        assert_eq!(lists, self.harness.db().stats().list_files, "lists that nothing refers to");
+        let logs = names.iter().filter(|name| name.ends_with(".log")).count();
+        assert!(logs <= self.harness.config.write_buffers + 1, "{logs} log segments: {names:?}");
     }
 }
 

@@ -1,9 +1,13 @@
 //! The public face, used as a user would.
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
 mod damage;
+mod errors;
 mod faults;
+mod memory;
 mod order;
 mod reads;
+mod recovery;
 mod smoke;
 mod suite;
 mod threads;

@@ -121,8 +121,14 @@ fn bounds_above_everything_in_a_buffer_find_their_place() {
         for bound in [1u64 << 59, 1 << 61, 3 << 60, 5 << 60, u64::MAX] {
             let bound = bound.to_be_bytes().to_vec();
             for range in [
-                forebay_testkit::Query::Range(std::ops::Bound::Unbounded, std::ops::Bound::Included(bound.clone())),
-                forebay_testkit::Query::Range(std::ops::Bound::Included(bound.clone()), std::ops::Bound::Unbounded),
+                forebay_testkit::Query::Range(
+                    std::ops::Bound::Unbounded,
+                    std::ops::Bound::Included(bound.clone()),
+                ),
+                forebay_testkit::Query::Range(
+                    std::ops::Bound::Included(bound.clone()),
+                    std::ops::Bound::Unbounded,
+                ),
             ] {
                 harness.apply(&Op::Read(0, range)).unwrap();
             }

@@ -1,6 +1,8 @@
 //! Four threads reading and one writing on the machine's own files and threads, with snapshots held across
 //! spills and splits: whatever a reader sees is whole. Each thread does a fixed number of operations.
 
+#![expect(clippy::disallowed_methods, reason = "the users of a database bring threads of their own")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -80,10 +82,14 @@ impl Bank {
     fn look(&self, rng: &mut Rng) -> forebay::Snapshot {
         let acknowledged = self.acknowledged.load(Ordering::Acquire);
         let snapshot = self.db.snapshot();
-        let newest = |table: &Table| snapshot.get(table, &key(KEYS)).unwrap().map_or(0, |value| counter(&value));
+        let newest =
+            |table: &Table| snapshot.get(table, &key(KEYS)).unwrap().map_or(0, |value| counter(&value));
         let (hashed, ordered) = (newest(&self.hashed), newest(&self.ordered));
         assert_eq!(hashed, ordered, "a batch is in one table and not in the other");
-        assert!(hashed >= acknowledged, "batch {acknowledged} was acknowledged and is not in a later snapshot");
+        assert!(
+            hashed >= acknowledged,
+            "batch {acknowledged} was acknowledged and is not in a later snapshot"
+        );
         let asked = key(rng.below(KEYS));
         assert_eq!(snapshot.get(&self.hashed, &asked).unwrap(), snapshot.get(&self.ordered, &asked).unwrap());
         snapshot
@@ -91,13 +97,17 @@ impl Bank {
 
     /// All of a snapshot: the same in both tables, and never newer than the snapshot's newest batch.
     fn look_through(&self, snapshot: &forebay::Snapshot) {
-        let collect = |scan: forebay::Result<forebay::Scan>| -> Vec<_> { scan.unwrap().map(Result::unwrap).collect() };
+        let collect =
+            |scan: forebay::Result<forebay::Scan>| -> Vec<_> { scan.unwrap().map(Result::unwrap).collect() };
         let mut hashed = collect(snapshot.iter(&self.hashed));
         hashed.sort();
         let ordered = collect(snapshot.range(&self.ordered, ..));
         assert!(hashed == ordered, "the tables differ in one snapshot");
         let newest = snapshot.get(&self.hashed, &key(KEYS)).unwrap().map_or(0, |value| counter(&value));
-        assert!(ordered.iter().all(|(_, value)| counter(value) <= newest), "a record newer than the snapshot");
+        assert!(
+            ordered.iter().all(|(_, value)| counter(value) <= newest),
+            "a record newer than the snapshot"
+        );
         let mut backward = collect(snapshot.range_reverse(&self.ordered, ..));
         backward.reverse();
         assert!(backward == ordered, "forward and backward differ in one snapshot");
@@ -137,9 +147,18 @@ fn four_threads_read_what_one_writes() {
             sync::spawn(move || read(&bank, seed))
         })
         .collect();
+    // Verifying a database that is being written finds nothing wrong.
+    let verifier = {
+        let bank = Arc::clone(&bank);
+        sync::spawn(move || {
+            for _ in 0..40 {
+                assert_eq!(bank.db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
+            }
+        })
+    };
     let mut rng = Rng::new(99);
     for number in 1..=BATCHES {
-        let durability = [Durability::Memory, Durability::Os][rng.index(2)];
+        let durability = [Durability::Memory, Durability::Os, Durability::Os, Durability::Disk][rng.index(4)];
         bank.write(&mut rng, number, durability);
         if number % 2000 == 0 {
             bank.db.flush().unwrap();
@@ -147,6 +166,7 @@ fn four_threads_read_what_one_writes() {
         }
     }
     readers.into_iter().for_each(|reader| reader.join().unwrap());
+    verifier.join().unwrap();
     let stats = bank.db.stats();
     assert!(stats.tables.iter().all(|table| table.levels.len() >= 2), "the trees did not grow");
     let bank = Arc::into_inner(bank).unwrap();
@@ -172,11 +192,15 @@ fn four_threads_write_at_every_durability() {
                 let mut last = 0;
                 for number in 0..500u64 {
                     let mut batch = Batch::new();
-                    batch.put(&table, &key(writer << 32 | number), &number.to_le_bytes());
+                    batch.put(&table, &key((writer + 1) << 32 | number), &number.to_le_bytes());
                     batch.put(&table, &key(writer), &number.to_le_bytes());
-                    let durability = [Durability::Memory, Durability::Os, Durability::Disk][number as usize % 25 % 3];
+                    let durability =
+                        [Durability::Memory, Durability::Os, Durability::Disk][number as usize % 25 % 3];
                     let sequence = db.commit(batch, durability).unwrap();
-                    assert!(sequence > last && (durability != Durability::Disk || db.durable_sequence() >= sequence));
+                    assert!(
+                        sequence > last
+                            && (durability != Durability::Disk || db.durable_sequence() >= sequence)
+                    );
                     last = sequence;
                     assert_eq!(counter(&table.get(&key(writer)).unwrap().unwrap()), number);
                 }

@@ -11,6 +11,7 @@ mod file;
 mod filter;
 mod footer;
 mod index;
+mod measure;
 mod page;
 mod store;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::codec::Codec;
-use forebay_base::{Order, Result};
+use forebay_base::Order;
 use forebay_env::FileSystem;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +42,13 @@ pub struct Trash(Mutex<Vec<PathBuf>>);
 impl Trash {
     pub(crate) fn add(&self, path: PathBuf) {
         self.0.lock().push(path);
+    }
+
+    /// Removes a file, now or, where that fails, when the trash is emptied next.
+    pub fn remove(&self, fs: &dyn FileSystem, path: PathBuf) {
+        if fs.remove(&path).is_err_and(|error| !error.is_not_found()) {
+            self.add(path);
+        }
     }
 
     /// Takes all that is waiting.
@@ -88,8 +95,8 @@ impl ListStore {
     }
 
     /// Removes a file that was never finished.
-    pub(crate) fn discard(&self, path: &std::path::Path) -> Result<()> {
-        self.fs.remove(path)
+    pub(crate) fn discard(&self, path: PathBuf) {
+        self.trash.remove(&*self.fs, path);
     }
 }
 

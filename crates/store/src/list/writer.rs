@@ -236,8 +236,8 @@ impl ListWriter {
 impl Drop for ListWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // Nothing refers to the file yet; what cannot be removed now is removed at the next open.
-            let _ = self.store.discard(&self.path);
+            // Nothing refers to the file yet.
+            self.store.discard(self.path.clone());
         }
     }
 }

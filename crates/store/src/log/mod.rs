@@ -5,8 +5,12 @@
 //! segments are read back ([`recover`]).
 
 pub mod batch;
+mod durability;
 pub mod frame;
 pub mod recover;
+mod rotation;
 mod writer;
 
-pub use writer::{Durability, Log, Position, Rotation};
+pub use durability::Durability;
+pub use rotation::Rotation;
+pub use writer::{Log, Position};

@@ -5,44 +5,18 @@
 //!    commit); an error while writing can be retried, because the arena still has the bytes; an error while
 //!    syncing poisons the log, because the kernel may have dropped what it could not write.
 
-use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::{Condvar, Mutex, MutexGuard};
-use forebay_env::{Access, Appender, File, FileSystem};
+use forebay_env::{Appender, File};
 
 use super::batch::Payload;
+use super::durability::Durability;
 use super::frame::{HEADER_BYTES, Header, frame_bytes};
-use crate::buffer::{ArenaPool, WriteBuffer};
+use super::rotation::Rotation;
+use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
-use crate::names;
-
-/// What an acknowledged write survives.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Durability {
-    /// Nothing until the next background sync: the write is only in this process's memory.
-    Memory,
-    /// A crash of the process. A background sync bounds what a power loss can take.
-    #[default]
-    Os,
-    /// A power loss.
-    Disk,
-}
-
-impl FromStr for Durability {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "memory" => Ok(Self::Memory),
-            "os" => Ok(Self::Os),
-            "disk" => Ok(Self::Disk),
-            _ => Err(Error::invalid(format!("durability `{text}` is unknown; use memory, os or disk"))),
-        }
-    }
-}
 
 /// Where a batch stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,51 +25,6 @@ pub struct Position {
     end: usize,
     /// The number of the batch's last record.
     pub sequence: u64,
-}
-
-/// An empty segment and the buffer that mirrors it.
-pub struct Rotation {
-    buffer: Arc<WriteBuffer>,
-    appender: Appender,
-    file: Arc<dyn File>,
-}
-
-impl Rotation {
-    /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name durable. A retired
-    /// segment, if given, is renamed rather than a new file allocated.
-    pub fn prepare(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        id: u64,
-        pool: &Arc<ArenaPool>,
-        bytes_min: usize,
-        retired: Option<u64>,
-    ) -> Result<Self> {
-        let (arena, appender) = pool.take(bytes_min);
-        let path = names::log(dir, id);
-        let open = || {
-            let file = match retired {
-                Some(old) => {
-                    fs.rename(&names::log(dir, old), &path)?;
-                    fs.open(&path, Access::Buffered)?
-                }
-                None => fs.create(&path, Access::Buffered)?,
-            };
-            file.reserve(arena.capacity() as u64)?;
-            fs.sync_dir(dir)?;
-            Ok(file)
-        };
-        let file = open().inspect_err(|_| {
-            // A full disk must not be filled further by every new try.
-            let _ = fs.remove(&path);
-        })?;
-        Ok(Self { buffer: Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool)))), appender, file })
-    }
-
-    /// The buffer that will be active.
-    pub fn buffer(&self) -> &Arc<WriteBuffer> {
-        &self.buffer
-    }
 }
 
 struct Inner {

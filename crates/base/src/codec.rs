@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn both_codecs_give_back_what_went_in() {
-        for raw in [Vec::new(), b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab".repeat(50), (0..=255).collect()] {
+        for raw in [Vec::new(), b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab".repeat(50), (0..=255).collect()]
+        {
             for codec in [Codec::None, Codec::Lz4] {
                 let mut stored = Vec::new();
                 let used = codec.compress(&raw, &mut stored);

@@ -30,7 +30,8 @@ impl Digest {
     /// An empty digest for a list of about so many records.
     pub fn new(records: u64) -> Self {
         let samples = SAMPLES_MIN.max(records / RECORDS_PER_SAMPLE);
-        let threshold = if records <= samples { u64::MAX } else { (u64::MAX / records).saturating_mul(samples) };
+        let threshold =
+            if records <= samples { u64::MAX } else { (u64::MAX / records).saturating_mul(samples) };
         Self { threshold, samples: Vec::new() }
     }
 

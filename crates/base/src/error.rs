@@ -92,16 +92,24 @@ impl fmt::Display for Error {
                 }
             }
             Self::Corruption { file, offset, reason } => {
-                write!(f, "corruption in {} at offset {offset}: {reason}; restore this file from a checkpoint", file.display())
+                write!(
+                    f,
+                    "corruption in {} at offset {offset}: {reason}; restore this file from a checkpoint",
+                    file.display()
+                )
             }
             Self::Invalid(reason) | Self::NotFound(reason) => f.write_str(reason),
-            Self::Locked(path) => write!(f, "{} is open in another process; close it there first", path.display()),
+            Self::Locked(path) => {
+                write!(f, "{} is open in another process; close it there first", path.display())
+            }
             Self::NewerFormat { file, version, known } => write!(
                 f,
                 "{} has format version {version}, this build reads up to {known}; use a newer forebay",
                 file.display()
             ),
-            Self::Poisoned(cause) => write!(f, "writes stopped after a failure ({cause}); reopen the database"),
+            Self::Poisoned(cause) => {
+                write!(f, "writes stopped after a failure ({cause}); reopen the database")
+            }
         }
     }
 }

@@ -112,7 +112,9 @@ impl Shape {
     #[inline]
     pub fn of(record: &Record<'_>) -> Self {
         match record.kind {
-            Kind::Put => Self::Fixed { key_bytes: record.key.len() as u32, value_bytes: record.value.len() as u32 },
+            Kind::Put => {
+                Self::Fixed { key_bytes: record.key.len() as u32, value_bytes: record.value.len() as u32 }
+            }
             _ => Self::Variable,
         }
     }

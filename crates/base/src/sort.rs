@@ -146,7 +146,9 @@ mod tests {
 
     #[test]
     fn long_inputs_equal_the_standard_sort() {
-        for (count, mask) in [(100_000u64, u64::MAX), (100_000, 0xffff_0000_ffff_ffff), (5_000, 0xf_ffff_ffff), (5_000, 0)] {
+        for (count, mask) in
+            [(100_000u64, u64::MAX), (100_000, 0xffff_0000_ffff_ffff), (5_000, 0xf_ffff_ffff), (5_000, 0)]
+        {
             let mut words: Vec<u64> = (0..count).map(|i| mix(i) & mask).collect();
             let mut expected = words.clone();
             expected.sort_unstable();

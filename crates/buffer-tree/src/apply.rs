@@ -36,7 +36,9 @@ impl<F: Clone> Tree<F> {
                     Ok(nodes)
                 })?
             }
-            Edit::SplitInner { node, right, at } => self.change(node, |node| split_inner(node, *right, at))?,
+            Edit::SplitInner { node, right, at } => {
+                self.change(node, |node| split_inner(node, *right, at))?
+            }
         };
         Ok((Self { options: self.options, root, next_node_id }, changes))
     }
@@ -49,7 +51,11 @@ impl<F: Clone> Tree<F> {
     }
 
     /// Puts what `change` makes of one node in its place.
-    fn change(&self, at: &NodeRef, change: impl FnOnce(&Node<F>) -> Result<Vec<Node<F>>>) -> Result<Arc<Node<F>>> {
+    fn change(
+        &self,
+        at: &NodeRef,
+        change: impl FnOnce(&Node<F>) -> Result<Vec<Node<F>>>,
+    ) -> Result<Arc<Node<F>>> {
         let mut nodes = replace(&self.root, at, change)?;
         match (nodes.pop(), nodes.is_empty()) {
             (Some(root), true) => Ok(Arc::new(root)),
@@ -82,7 +88,11 @@ fn check_leaf<F>(node: &Node<F>) -> Result<()> {
 /// The lists that stay when the oldest `count` go.
 fn take_oldest<F: Clone>(node: &Node<F>, count: usize, changes: &mut Changes<F>) -> Result<Vec<List<F>>> {
     let Some((oldest, newer)) = node.lists.split_at_checked(count) else {
-        return Err(Error::invalid(format!("node {} has {} lists, not {count}", node.id.0, node.lists.len())));
+        return Err(Error::invalid(format!(
+            "node {} has {} lists, not {count}",
+            node.id.0,
+            node.lists.len()
+        )));
     };
     changes.extend(oldest.iter().map(|list| (list.fragment.clone(), -1)));
     Ok(newer.to_vec())
@@ -130,7 +140,9 @@ fn split_leaf<F: Clone>(
         if sum != Some(list.portion()) {
             return Err(Error::invalid(format!("the split of leaf {} loses or adds records", node.id.0)));
         }
-        let part = |portion: Option<Portion>| portion.map(|portion| List::new(list.fragment.clone(), portion, list.settled));
+        let part = |portion: Option<Portion>| {
+            portion.map(|portion| List::new(list.fragment.clone(), portion, list.settled))
+        };
         let before = left.len() + right.len();
         left.extend(part(division.below));
         right.extend(part(division.above));
@@ -138,7 +150,8 @@ fn split_leaf<F: Clone>(
     }
     let lower = Range { low: node.range.low.clone(), high: Some(split.at.clone()) };
     let upper = Range { low: split.at.clone(), high: node.range.high.clone() };
-    let mut halves = [Node::new(node.id, lower, left, Vec::new()), Node::new(split.right, upper, right, Vec::new())];
+    let mut halves =
+        [Node::new(node.id, lower, left, Vec::new()), Node::new(split.right, upper, right, Vec::new())];
     halves.iter_mut().for_each(|half| half.fast_splits = node.fast_splits.saturating_add(1));
     Ok(halves)
 }
@@ -153,7 +166,10 @@ fn rewrite<F: Clone>(
     check_leaf(node)?;
     let newer = take_oldest(node, lists, changes)?;
     if newer.iter().any(|list| list.settled) {
-        return Err(Error::invalid(format!("the settled list of leaf {} would not be its oldest", node.id.0)));
+        return Err(Error::invalid(format!(
+            "the settled list of leaf {} would not be its oldest",
+            node.id.0
+        )));
     }
     changes.extend(written.iter().map(|list| (list.fragment.clone(), 1)));
     let kept: Vec<_> = written.into_iter().chain(newer).collect();
@@ -183,13 +199,19 @@ fn merge_changes<F>(changes: &mut Changes<F>, divided: Changes<F>, merged: usize
 /// Splitting a node that still buffers records would leave them in one half: only an empty one may split.
 fn split_inner<F: Clone>(node: &Node<F>, right: NodeId, at: &Bound) -> Result<Vec<Node<F>>> {
     let index = node.children.partition_point(|child| child.range.low < *at);
-    if !node.lists.is_empty() || index == 0 || node.children.get(index).is_none_or(|child| child.range.low != *at) {
+    if !node.lists.is_empty()
+        || index == 0
+        || node.children.get(index).is_none_or(|child| child.range.low != *at)
+    {
         return Err(Error::invalid(format!("inner node {} cannot be split there", node.id.0)));
     }
     let (left, above) = node.children.split_at(index);
     let lower = Range { low: node.range.low.clone(), high: Some(at.clone()) };
     let upper = Range { low: at.clone(), high: node.range.high.clone() };
-    Ok(vec![Node::new(node.id, lower, Vec::new(), left.to_vec()), Node::new(right, upper, Vec::new(), above.to_vec())])
+    Ok(vec![
+        Node::new(node.id, lower, Vec::new(), left.to_vec()),
+        Node::new(right, upper, Vec::new(), above.to_vec()),
+    ])
 }
 
 fn grow<F: Clone>(root: &Node<F>, nodes: &[NodeRef]) -> Result<Node<F>> {

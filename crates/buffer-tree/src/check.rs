@@ -30,7 +30,9 @@ impl<F> Tree<F> {
     fn check_subtree(&self, node: &Node<F>, height: usize, ids: &mut BTreeSet<NodeId>) -> Result<(), String> {
         let id = node.id.0;
         ensure(ids.insert(node.id), || format!("two nodes have the id {id}"))?;
-        ensure(id < self.next_node_id, || format!("node {id} is not below the next id {}", self.next_node_id))?;
+        ensure(id < self.next_node_id, || {
+            format!("node {id} is not below the next id {}", self.next_node_id)
+        })?;
         ensure(!node.range.is_empty(), || format!("node {id} has the empty range {:?}", node.range))?;
         ensure(node.is_leaf() == (height == 0), || format!("node {id} is at the wrong depth"))?;
         ensure(node.is_leaf() || node.lists.iter().all(|list| !list.settled), || {
@@ -41,7 +43,9 @@ impl<F> Tree<F> {
         })?;
         let mut low = Some(&node.range.low);
         for child in &node.children {
-            ensure(low == Some(&child.range.low), || format!("there is a gap or an overlap before node {}", child.id.0))?;
+            ensure(low == Some(&child.range.low), || {
+                format!("there is a gap or an overlap before node {}", child.id.0)
+            })?;
             low = child.range.high.as_ref();
             self.check_subtree(child, height - 1, ids)?;
         }
@@ -78,8 +82,12 @@ where
     while let Some(prefix) = cursor.prefix() {
         let record = cursor.record();
         let here = (prefix, record.key.to_vec());
-        ensure(node.range.contains(prefix, record.key), || format!("a record of node {id} is outside its range"))?;
-        ensure(last.as_ref().is_none_or(|last| *last < here), || format!("a list of node {id} is not sorted"))?;
+        ensure(node.range.contains(prefix, record.key), || {
+            format!("a record of node {id} is outside its range")
+        })?;
+        ensure(last.as_ref().is_none_or(|last| *last < here), || {
+            format!("a list of node {id} is not sorted")
+        })?;
         ensure(!list.settled || record.kind == forebay_base::Kind::Put, || {
             format!("a settled list of leaf {id} holds a {:?}", record.kind)
         })?;

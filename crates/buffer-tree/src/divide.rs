@@ -116,7 +116,8 @@ impl Halving {
 
     /// What was counted, and the candidate nearest to its half.
     pub(crate) fn finish(self, bytes: u64) -> (Portion, Option<Candidate>) {
-        let nearest = self.candidates.into_iter().min_by_key(|candidate| candidate.below.bytes.abs_diff(bytes / 2));
+        let nearest =
+            self.candidates.into_iter().min_by_key(|candidate| candidate.below.bytes.abs_diff(bytes / 2));
         (Portion { bytes, records: self.records }, nearest)
     }
 }
@@ -145,7 +146,10 @@ mod tests {
                 assert_eq!(whole, Portion { bytes: count * 10, records: count });
                 let Candidate { at, below } = nearest.unwrap();
                 assert_eq!((at.prefix, below.bytes), (below.records, below.records * 10), "exact counts");
-                assert!(below.records.abs_diff(count / 2) <= count / 64 + 1, "{below:?} of {count}, {expected}");
+                assert!(
+                    below.records.abs_diff(count / 2) <= count / 64 + 1,
+                    "{below:?} of {count}, {expected}"
+                );
             }
         }
         let mut single = Halving::new(Order::Lexical, 10);

@@ -9,7 +9,9 @@ use forebay_base::record::Shape;
 use forebay_base::{Bound, Combine, Error, Order, Range, Result};
 
 use crate::divide::{Candidate, Halving, Tally};
-use crate::{Expected, Fragment, FragmentStore, FragmentWriter, JobKind, JobPlan, List, Node, NodeRef, Portion, Tree};
+use crate::{
+    Expected, Fragment, FragmentStore, FragmentWriter, JobKind, JobPlan, List, Node, NodeRef, Portion, Tree,
+};
 
 /// A spill, a slow split or a merge on its way.
 pub struct Job<C, W, R> {
@@ -69,12 +71,20 @@ impl<F> Outcome<F> {
 
 impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
     /// Opens what the plan needs. The tree is the one it was planned on, or a later one.
-    pub fn start<S>(tree: &Tree<S::Fragment>, plan: &JobPlan, order: Order, rule: R, store: &S) -> Result<Self>
+    pub fn start<S>(
+        tree: &Tree<S::Fragment>,
+        plan: &JobPlan,
+        order: Order,
+        rule: R,
+        store: &S,
+    ) -> Result<Self>
     where
         S: FragmentStore<Cursor = C, Writer = W>,
     {
         let captured = tree.find(&plan.node).and_then(|node| Some((node, node.lists.get(..plan.lists)?)));
-        let Some((node, lists)) = captured.filter(|(node, _)| node.is_leaf() != (plan.kind == JobKind::Spill)) else {
+        let Some((node, lists)) =
+            captured.filter(|(node, _)| node.is_leaf() != (plan.kind == JobKind::Spill))
+        else {
             return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));
         };
         let expected = expected(node, lists);
@@ -101,13 +111,24 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
 impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
     /// Spills the root's buffer, which `input` yields in order, the newest first among records of one key.
     /// Root spills must be settled in the order in which their buffers were filled.
-    pub fn root_spill<S>(tree: &Tree<S::Fragment>, input: C, expected: &Expected, rule: R, store: &S) -> Result<Self>
+    pub fn root_spill<S>(
+        tree: &Tree<S::Fragment>,
+        input: C,
+        expected: &Expected,
+        rule: R,
+        store: &S,
+    ) -> Result<Self>
     where
         S: FragmentStore<Writer = W>,
     {
         let root = tree.root();
         let work = Some((store.writer(expected)?, Target::children(root)));
-        Ok(Self { node: root.reference(), lists: 0, collapse: Collapse::new(input, rule, Depth::Partial), work })
+        Ok(Self {
+            node: root.reference(),
+            lists: 0,
+            collapse: Collapse::new(input, rule, Depth::Partial),
+            work,
+        })
     }
 
     /// The node that this is about.
@@ -145,7 +166,8 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
 
 impl Target {
     fn children<F>(node: &Node<F>) -> Self {
-        let lows: Vec<Bound> = node.children().iter().skip(1).map(|child| child.range().low.clone()).collect();
+        let lows: Vec<Bound> =
+            node.children().iter().skip(1).map(|child| child.range().low.clone()).collect();
         Self::Children { range: node.range().clone(), tally: Tally::new(lows.clone()), lows }
     }
 

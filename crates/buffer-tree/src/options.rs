@@ -71,7 +71,8 @@ mod tests {
     fn thresholds_of_siblings_are_spread_over_their_span() {
         let options = TreeOptions { node_bytes: 1000, ..TreeOptions::default() };
         for first in [1, 1000, u64::MAX / 3] {
-            let mut thresholds: Vec<u64> = (first..first + 16).map(|id| options.threshold_bytes(NodeId(id))).collect();
+            let mut thresholds: Vec<u64> =
+                (first..first + 16).map(|id| options.threshold_bytes(NodeId(id))).collect();
             thresholds.sort_unstable();
             assert!(thresholds[0] >= 600 && thresholds[15] <= 1000, "{thresholds:?}");
             let gaps = thresholds.windows(2).map(|pair| pair[1] - pair[0]);

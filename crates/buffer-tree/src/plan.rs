@@ -83,7 +83,9 @@ impl<F: Fragment> Tree<F> {
             let kind = match node.is_leaf() {
                 true if node.is_settled() => return None,
                 true => JobKind::Merge,
-                false if node.lists.is_empty() => return node.children.iter().find_map(|child| visit(child, busy)),
+                false if node.lists.is_empty() => {
+                    return node.children.iter().find_map(|child| visit(child, busy));
+                }
                 false => JobKind::Spill,
             };
             (!busy.contains(&node.id)).then(|| job(kind, node))
@@ -113,7 +115,11 @@ impl<F: Fragment> Tree<F> {
     fn want(&self, node: &Node<F>) -> Option<Want> {
         let fill = node.bytes() as f64 / node.limit_bytes(&self.options) as f64;
         let repeats = node.repeats() / self.options.repeats_max;
-        if node.is_leaf() { self.want_of_leaf(node, fill, repeats) } else { self.want_of_inner(node, fill, repeats) }
+        if node.is_leaf() {
+            self.want_of_leaf(node, fill, repeats)
+        } else {
+            self.want_of_inner(node, fill, repeats)
+        }
     }
 
     fn want_of_inner(&self, node: &Node<F>, fill: f64, repeats: f64) -> Option<Want> {
@@ -145,7 +151,8 @@ impl<F: Fragment> Tree<F> {
         let at = largest.fragment.middle(&node.range).filter(|at| node.range.can_split_at(at))?;
         let divide = |list: &List<F>| divide(&list.fragment, &node.range, list.portion(), &at);
         let lists: Vec<Division> = node.lists.iter().map(divide).collect();
-        let both = lists.iter().any(|list| list.below.is_some()) && lists.iter().any(|list| list.above.is_some());
+        let both =
+            lists.iter().any(|list| list.below.is_some()) && lists.iter().any(|list| list.above.is_some());
         let split = Split { right: NodeId(self.next_node_id), at, lists };
         both.then(|| Edit::FastSplit { node: node.reference(), split })
     }

@@ -34,7 +34,8 @@ impl<F: Fragment> Tree<F> {
         let Candidate { at, below } = half;
         let above = Portion { bytes: whole.bytes - below.bytes, records: whole.records - below.records };
         let first = Division { below: Some(below), above: Some(above) };
-        let newer = leaf.lists[merged..].iter().map(|list| divide(&list.fragment, &leaf.range, list.portion(), &at));
+        let newer =
+            leaf.lists[merged..].iter().map(|list| divide(&list.fragment, &leaf.range, list.portion(), &at));
         Split { right: NodeId(self.next_node_id), lists: std::iter::once(first).chain(newer).collect(), at }
     }
 }

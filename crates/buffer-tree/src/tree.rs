@@ -59,7 +59,8 @@ impl<F> Tree<F> {
 
     /// The nodes below the root that may hold the place, down to the leaf: the newest records first.
     pub fn path<'t>(&'t self, prefix: u64, key: &[u8]) -> impl Iterator<Item = &'t Arc<Node<F>>> {
-        let below = move |node: &'t Arc<Node<F>>| node.child_at(prefix, key).map(|child| &node.children[child]);
+        let below =
+            move |node: &'t Arc<Node<F>>| node.child_at(prefix, key).map(|child| &node.children[child]);
         std::iter::successors(below(&self.root), move |node| below(node))
     }
 
@@ -101,7 +102,9 @@ impl<F> Tree<F> {
         F: Clone,
     {
         let mut fragments = Vec::new();
-        self.for_each_node(&mut |_, node| fragments.extend(node.lists.iter().map(|list| list.fragment.clone())));
+        self.for_each_node(&mut |_, node| {
+            fragments.extend(node.lists.iter().map(|list| list.fragment.clone()))
+        });
         fragments
     }
 

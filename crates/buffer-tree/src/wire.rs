@@ -78,7 +78,9 @@ impl Edit<u64> {
                 split: option(from, split)?,
                 unsplittable_bytes: from.varint()?,
             }),
-            SPLIT_INNER => Some(Self::SplitInner { node: node(from)?, right: NodeId(from.varint()?), at: bound(from)? }),
+            SPLIT_INNER => {
+                Some(Self::SplitInner { node: node(from)?, right: NodeId(from.varint()?), at: bound(from)? })
+            }
             GROW => Some(Self::Grow { nodes: all(from, node)? }),
             _ => None,
         }
@@ -221,6 +223,8 @@ fn put_split(out: &mut Vec<u8>, split: &Split) {
 }
 
 fn split(from: &mut Reader<'_>) -> Option<Split> {
-    let division = |from: &mut Reader<'_>| Some(Division { below: option(from, portion)?, above: option(from, portion)? });
+    let division = |from: &mut Reader<'_>| {
+        Some(Division { below: option(from, portion)?, above: option(from, portion)? })
+    };
     Some(Split { right: NodeId(from.varint()?), at: bound(from)?, lists: all(from, division)? })
 }

@@ -44,7 +44,9 @@ impl Batch {
             return self.fail(Error::invalid("a batch cannot span two databases; commit one batch to each"));
         }
         if self.payload.bytes().len() + record.encoded_bytes() > BATCH_BYTES_MAX {
-            return self.fail(Error::invalid(format!("a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts")));
+            return self.fail(Error::invalid(format!(
+                "a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"
+            )));
         }
         self.payload.push(table.id(), &record);
     }

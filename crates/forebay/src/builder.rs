@@ -115,10 +115,17 @@ impl TableBuilder {
             return Ok(Table::new(&self.engine, found));
         }
         if self.existing {
-            return Err(Error::NotFound(format!("there is no table `{}` in {}", self.name, self.engine.dir.display())));
+            return Err(Error::NotFound(format!(
+                "there is no table `{}` in {}",
+                self.name,
+                self.engine.dir.display()
+            )));
         }
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
-            return Err(Error::invalid(format!("a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}", self.name.len())));
+            return Err(Error::invalid(format!(
+                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
+                self.name.len()
+            )));
         }
         let options = self.options();
         options.validate()?;
@@ -130,7 +137,8 @@ impl TableBuilder {
             files: Vec::new(),
         };
         let engine = &self.engine;
-        let table = table_state(&entry, &engine.lists, engine.superblock.hash_seed, engine.options.merge_bytes())?;
+        let table =
+            table_state(&entry, &engine.lists, engine.superblock.hash_seed, engine.options.merge_bytes())?;
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
         engine.update_state(|state| drop(state.tables.insert(table.id, Arc::clone(&table))));
@@ -179,7 +187,11 @@ impl TableBuilder {
         differs("layout", self.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
         differs("node_bytes", self.node_bytes.map(|v| v.to_string()), kept.tree.node_bytes.to_string())?;
         differs("fan_out", self.fan_out.map(|v| v.to_string()), kept.tree.fan_out.to_string())?;
-        differs("fast_per_slow", self.fast_per_slow.map(|v| v.to_string()), kept.tree.fast_per_slow.to_string())?;
+        differs(
+            "fast_per_slow",
+            self.fast_per_slow.map(|v| v.to_string()),
+            kept.tree.fast_per_slow.to_string(),
+        )?;
         differs("lists_max", self.lists_max.map(|v| v.to_string()), kept.tree.lists_max.to_string())?;
         differs("repeats_max", self.repeats_max.map(|v| v.to_string()), kept.tree.repeats_max.to_string())?;
         let bits = kept.filter_bits_per_key.to_string();

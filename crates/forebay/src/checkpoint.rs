@@ -30,7 +30,10 @@ impl Engine {
         self.flush()?;
         self.compacting.lock().insert(table);
         self.env.jobs.wake();
-        self.wait_for(|| self.trouble().filter(|error| !error.is_corruption()), || !self.compacting.lock().contains(&table))?;
+        self.wait_for(
+            || self.trouble().filter(|error| !error.is_corruption()),
+            || !self.compacting.lock().contains(&table),
+        )?;
         // What is damaged is left as it is, and that must be said.
         self.damage.lock().get(&table).cloned().map_or(Ok(()), Err)
     }
@@ -74,7 +77,9 @@ impl Engine {
         }
         let mut last_sequence = snapshot.absorbed_sequence;
         let active = (&view.state.active, view.active_bytes);
-        for (buffer, bytes) in view.state.sealed.iter().rev().map(|buffer| (buffer, buffer.len())).chain([active]) {
+        for (buffer, bytes) in
+            view.state.sealed.iter().rev().map(|buffer| (buffer, buffer.len())).chain([active])
+        {
             if bytes > 0 {
                 let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
                 file.write_at(0, &buffer.bytes()[..bytes])?;

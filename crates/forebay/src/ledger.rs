@@ -106,7 +106,8 @@ impl Engine {
         for (id, edit) in &change.edits {
             let Some(table) = state.tables.get(id) else { continue };
             let known = &ledger.references;
-            let find = |file: u64| files.get(&file).or_else(|| known.get(&file).map(|known| &known.0)).cloned();
+            let find =
+                |file: u64| files.get(&file).or_else(|| known.get(&file).map(|known| &known.0)).cloned();
             let Applied { catalog, references: deltas } = table.catalog.apply(edit, &find)?;
             catalogs.insert(*id, catalog);
             references.extend(deltas);
@@ -170,10 +171,11 @@ impl Engine {
         let id = self.lists.new_id();
         let snapshot = Edit::Snapshot(self.snapshot_of(&ledger, &self.state()));
         let fs = &*self.env.fs;
-        let fresh = Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics)).inspect_err(|_| {
-            // A full disk must not be filled further by every new try.
-            let _ = fs.remove(&names::manifest(&self.dir, id));
-        })?;
+        let fresh =
+            Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics)).inspect_err(|_| {
+                // A full disk must not be filled further by every new try.
+                let _ = fs.remove(&names::manifest(&self.dir, id));
+            })?;
         Current { manifest: id, closed: None }.write(&*self.env.fs, &self.dir).inspect_err(|error| {
             // Either manifest may be the current one now, so neither may be added to.
             if let Some(log) = &self.log {

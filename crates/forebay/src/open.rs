@@ -122,10 +122,16 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
     if !exists {
         let names = if fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
         if names.iter().any(|name| !is_ours(name)) {
-            return Err(Error::NotFound(format!("{} is not a forebay database; it holds other files", dir.display())));
+            return Err(Error::NotFound(format!(
+                "{} is not a forebay database; it holds other files",
+                dir.display()
+            )));
         }
         // Making a database that a crash cut short leaves its first manifest at the most.
-        if names.iter().any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest"))) {
+        if names
+            .iter()
+            .any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest")))
+        {
             let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
             return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
@@ -215,7 +221,8 @@ fn clear_away(
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();
     let logs = listing.logs.iter().filter(|id| !used.contains(id)).map(|&id| names::log(dir, id));
-    let manifests = listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
+    let manifests =
+        listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
     let leftover: Vec<PathBuf> = lists.chain(logs).chain(manifests).chain(temporary).collect();
     leftover.iter().try_for_each(|path| fs.remove(path))?;

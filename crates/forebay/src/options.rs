@@ -106,7 +106,10 @@ impl Options {
             )));
         }
         if self.write_buffers < 2 {
-            return Err(Error::invalid(format!("write_buffers is {}; at least 2 are needed", self.write_buffers)));
+            return Err(Error::invalid(format!(
+                "write_buffers is {}; at least 2 are needed",
+                self.write_buffers
+            )));
         }
         let buffer = self.buffer_bytes();
         if !(WRITE_BUFFER_BYTES_MIN..=WRITE_BUFFER_BYTES_MAX).contains(&buffer) {

@@ -111,13 +111,21 @@ pub(crate) fn table_state(
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
     let file = |id: u64| metas.get(&id).copied();
     let store = |options: &TableOptions| store_for(lists, options, seed);
-    let (options, tree) = WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
+    let (options, tree) =
+        WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
     let order = options.layout.order(seed);
-    Ok(Arc::new(TableState { id: entry.id, name: entry.name.clone(), options, order, catalog: Arc::new(tree) }))
+    Ok(Arc::new(TableState {
+        id: entry.id,
+        name: entry.name.clone(),
+        options,
+        order,
+        catalog: Arc::new(tree),
+    }))
 }
 
 fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
     let order = options.layout.order(seed);
-    let options = ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
+    let options =
+        ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
     ListStore { options, ..lists.clone() }
 }

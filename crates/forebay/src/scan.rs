@@ -72,7 +72,16 @@ impl Scan {
     ) -> Result<Self> {
         let table = Arc::clone(view.table(table)?);
         let next = (!range.is_empty()).then_some(Position::Start);
-        Ok(Self { _engine: Arc::clone(engine), view, table, range, direction, next, merge: None, fold: Fold::default() })
+        Ok(Self {
+            _engine: Arc::clone(engine),
+            view,
+            table,
+            range,
+            direction,
+            next,
+            merge: None,
+            fold: Fold::default(),
+        })
     }
 
     /// Sets up the merge over the next stretch.
@@ -83,7 +92,9 @@ impl Scan {
             (Position::Start, Direction::Forward) => Some(&self.range.low),
             (Position::Start, Direction::Backward) => self.range.high.as_ref(),
         };
-        let Some(stretch) = self.table.catalog.stretch(from, &self.range, self.direction)? else { return Ok(()) };
+        let Some(stretch) = self.table.catalog.stretch(from, &self.range, self.direction)? else {
+            return Ok(());
+        };
         self.next = match self.direction {
             Direction::Forward if stretch.range.high == self.range.high => None,
             Direction::Forward => stretch.range.high.clone().map(Position::At),
@@ -95,7 +106,8 @@ impl Scan {
             .chain(state.sealed.iter().map(|buffer| (buffer, buffer.len())));
         let mut sources = Vec::new();
         for (buffer, limit) in buffers.filter(|(_, limit)| *limit > 0) {
-            let cursors = buffer.cursors(self.table.id, self.table.order, &stretch.range, self.direction, limit);
+            let cursors =
+                buffer.cursors(self.table.id, self.table.order, &stretch.range, self.direction, limit);
             sources.extend(cursors.into_iter().map(Source::Buffer));
         }
         sources.extend(stretch.sources.into_iter().map(Source::List));

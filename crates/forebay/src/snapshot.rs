@@ -30,7 +30,11 @@ impl Snapshot {
     }
 
     /// The values that several keys had, in the order of the keys.
-    pub fn multi_get<K: AsRef<[u8]>>(&self, table: impl AsRef<Table>, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        table: impl AsRef<Table>,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
         self.engine.multi_get(&self.view, table.as_ref().id(), keys)
     }
 
@@ -45,7 +49,11 @@ impl Snapshot {
     }
 
     /// Entries that had keys in the range, descending.
-    pub fn range_reverse<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+    pub fn range_reverse<'a>(
+        &self,
+        table: &OrderedTable,
+        bounds: impl RangeBounds<&'a [u8]>,
+    ) -> Result<Scan> {
         self.scan(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
     }
 

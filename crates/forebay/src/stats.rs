@@ -96,7 +96,11 @@ impl Stats {
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
-            tables.push(TableStats { name: table.name.clone(), layout: table.options.layout.to_string(), levels });
+            tables.push(TableStats {
+                name: table.name.clone(),
+                layout: table.options.layout.to_string(),
+                levels,
+            });
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
         let disk_bytes = files.values().sum::<u64>() + log_on_disk;

@@ -62,9 +62,10 @@ impl Engine {
         let _no_rotation = self.rotating.lock();
         // Nothing is appended to the manifest.
         let ledger = self.ledger.lock();
-        note(Current::read(fs, &self.dir).and_then(|current| {
-            Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)
-        }));
+        note(
+            Current::read(fs, &self.dir)
+                .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)),
+        );
         let (low, absorbed) = ledger.log_low;
         // Before the listing, or a segment that is begun in between could be missed.
         let durable = self.log.as_ref().map_or(0, |log| log.durable_sequence());

@@ -33,7 +33,9 @@ impl Engine {
         }
         let state = self.state();
         if let Some(gone) = payload.tables().iter().find(|table| !state.tables.contains_key(table)) {
-            return Err(Error::NotFound(format!("table {gone} was dropped; nothing of the batch is written")));
+            return Err(Error::NotFound(format!(
+                "table {gone} was dropped; nothing of the batch is written"
+            )));
         }
         if payload.records() == 0 {
             return Ok(log.last_sequence());

@@ -11,8 +11,8 @@ mod report;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use report::{Loaded, Looked, Report};
 use crate::tool::Tool;
+use report::{Loaded, Looked, Report};
 
 /// The memory of every command: less than the input, so that it is the disk that is seen at work.
 const MEMORY: &str = "32M";

@@ -58,7 +58,8 @@ pub fn run(records: u64) -> Result<(), String> {
     }
     let page = page::Page { records, measured: &measured, log };
     let path = crate::workspace_root().join("docs/figures.md");
-    std::fs::write(&path, page.to_string()).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    std::fs::write(&path, page.to_string())
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
 }
@@ -76,7 +77,9 @@ fn measure(tool: &Tool, shape: &Shape, records: u64) -> Result<Measured, String>
         }
         loads.push(tool.json(&["load", "DB", "t", &file, "--format", &format, "--layout", shape.layout])?);
     }
-    let ask = |keys: String| tool.reported(&["get", "DB", "t", "-", "--hex", "--json", "--report"], keys.into_bytes());
+    let ask = |keys: String| {
+        tool.reported(&["get", "DB", "t", "-", "--hex", "--json", "--report"], keys.into_bytes())
+    };
     let present = ask(keys_of(&input, records, width).map_err(cannot)?)?;
     let absent = ask((0..LOOKUPS).map(|i| format!("{:016x}\n", mix(u64::MAX - i))).collect())?;
     let stats = tool.json_quietly(&["stats", "DB"])?;

@@ -20,7 +20,9 @@ fn number(value: &Value) -> f64 {
 /// The middle one by rate, so that all figures of a row are of one run.
 fn median(loads: &[Value]) -> &Value {
     let mut sorted: Vec<&Value> = loads.iter().collect();
-    sorted.sort_by(|left, right| number(&left["records_per_second"]).total_cmp(&number(&right["records_per_second"])));
+    sorted.sort_by(|left, right| {
+        number(&left["records_per_second"]).total_cmp(&number(&right["records_per_second"]))
+    });
     sorted[sorted.len() / 2]
 }
 
@@ -29,7 +31,10 @@ impl fmt::Display for Page<'_> {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         writeln!(f, "# Figures\n")?;
         writeln!(f, "Made by `make figures RECORDS={}` on a machine with {cores} cores.", self.records)?;
-        writeln!(f, "Every command has `--memory {MEMORY}`; keys are random; batches have 1,000 records; the")?;
+        writeln!(
+            f,
+            "Every command has `--memory {MEMORY}`; keys are random; batches have 1,000 records; the"
+        )?;
         writeln!(f, "durability is the default, `os`. Each load is the median of {ROUNDS}.\n")?;
         self.loads(f)?;
         self.lookups(f)?;
@@ -40,7 +45,10 @@ impl fmt::Display for Page<'_> {
 impl Page<'_> {
     fn loads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## Loading: `forebay load DB t FILE --format fixed:K,V`\n")?;
-        writeln!(f, "Batch latencies are in microseconds. Peak memory is the process's largest resident set.\n")?;
+        writeln!(
+            f,
+            "Batch latencies are in microseconds. Peak memory is the process's largest resident set.\n"
+        )?;
         writeln!(
             f,
             "| record, layout | records | records/s | write amplification | stalls, s | batch p50 | p99 | p99.9 | max | peak memory, MiB |"
@@ -69,7 +77,10 @@ impl Page<'_> {
 
     fn lookups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## Lookups: `forebay get DB t - --hex --report`\n")?;
-        writeln!(f, "After each load, in a new process, so that no page is cached. The keys are of that part of the")?;
+        writeln!(
+            f,
+            "After each load, in a new process, so that no page is cached. The keys are of that part of the"
+        )?;
         writeln!(f, "load that is in lists. Memory is that of filters and page search.\n")?;
         writeln!(
             f,
@@ -78,7 +89,8 @@ impl Page<'_> {
         writeln!(f, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for row in self.measured {
             let levels = row.stats["tables"][0]["levels"].as_array().cloned().unwrap_or_default();
-            let path: f64 = levels.iter().map(|level| number(&level["lists"]) / number(&level["nodes"])).sum();
+            let path: f64 =
+                levels.iter().map(|level| number(&level["lists"]) / number(&level["nodes"])).sum();
             writeln!(
                 f,
                 "| {} | {:.3} | {:.3} | {:.0} | {:.0} | {path:.1} | {:.2} | {:.2} |",

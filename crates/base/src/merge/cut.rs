@@ -61,7 +61,8 @@ impl<C: Cursor> CutMerge<C> {
         }
         let (block, places) = (&self.block, &self.places);
         sort_words(&mut self.words, &mut |left, right| {
-            let ((left_prefix, left_at), (right_prefix, right_at)) = (places[left as usize], places[right as usize]);
+            let ((left_prefix, left_at), (right_prefix, right_at)) =
+                (places[left as usize], places[right as usize]);
             left_prefix
                 .cmp(&right_prefix)
                 .then_with(|| decode(block, left_at).key.cmp(decode(block, right_at).key))

@@ -85,9 +85,11 @@ fn collapse(input: impl Cursor, rule: impl Combine, depth: Depth, bytes_max: usi
 
 /// The naive collapse: group by key, fold by the definition.
 fn expected(lists: &[List], depth: Depth) -> Vec<Entry> {
-    let mut all: Vec<(u64, Vec<u8>, usize, Kind, Vec<u8>)> = Vec::new();
+    let mut all = Vec::new();
     for (age, list) in lists.iter().enumerate() {
-        all.extend(list.entries.iter().map(|(p, kind, key, value)| (*p, key.clone(), age, *kind, value.clone())));
+        all.extend(
+            list.entries.iter().map(|(p, kind, key, value)| (*p, key.clone(), age, *kind, value.clone())),
+        );
     }
     all.sort();
     let mut out = Vec::new();

@@ -10,7 +10,8 @@ use crate::random::for_seeds;
 
 /// Every edit of a small life, with the tree before it.
 fn history() -> Vec<(Tree<u64>, Edit<u64>)> {
-    let options = TreeOptions { node_bytes: 300, fan_out: 3, fast_per_slow: 1, lists_max: 3, repeats_max: 2.0 };
+    let options =
+        TreeOptions { node_bytes: 300, fan_out: 3, fast_per_slow: 1, lists_max: 3, repeats_max: 2.0 };
     let mut harness = Harness::new(Order::Colliding { bits: 2 }, LastWriterWins, options);
     for key in 0..400u32 {
         harness.write(Kind::Put, format!("{}", key * 37 % 200).into_bytes(), vec![0; 5]);
@@ -21,7 +22,10 @@ fn history() -> Vec<(Tree<u64>, Edit<u64>)> {
     }
     harness.compact();
     let tally = &harness.tally;
-    assert!(tally.growths > 0 && tally.inner_splits > 0 && tally.fast_splits > 0 && tally.merges > 0, "{tally:?}");
+    assert!(
+        tally.growths > 0 && tally.inner_splits > 0 && tally.fast_splits > 0 && tally.merges > 0,
+        "{tally:?}"
+    );
     std::mem::take(&mut harness.history)
 }
 
@@ -79,15 +83,30 @@ fn edits_that_do_not_fit_are_errors() {
     let tree: Tree<u64> = Tree::new(TreeOptions::default());
     let node = |id, prefix| NodeRef { id: NodeId(id), low: Bound::at_prefix(prefix) };
     let portion = Portion { bytes: 10, records: 1 };
-    let spill = |node, lists, fragment, child| Edit::Spill { node, lists, fragment, children: vec![(NodeId(child), portion)] };
+    let spill = |node, lists, fragment, child| Edit::Spill {
+        node,
+        lists,
+        fragment,
+        children: vec![(NodeId(child), portion)],
+    };
     let (tree, changes) = tree.apply(&spill(node(0, 0), 0, Some(5), 1)).unwrap();
     assert_eq!(changes, [(5, 1)]);
     let split = |right, prefix, below| {
         let lists = vec![Division { below: Some(Portion { bytes: below, records: 1 }), above: None }];
-        Edit::FastSplit { node: node(1, 0), split: Split { right: NodeId(right), at: Bound::at_prefix(prefix), lists } }
+        Edit::FastSplit {
+            node: node(1, 0),
+            split: Split { right: NodeId(right), at: Bound::at_prefix(prefix), lists },
+        }
     };
     assert!(tree.apply(&split(2, 9, 10)).is_ok());
-    let rewrite = |at, lists| Edit::Rewrite { node: at, lists, fragment: None, portion, split: None, unsplittable_bytes: 0 };
+    let rewrite = |at, lists| Edit::Rewrite {
+        node: at,
+        lists,
+        fragment: None,
+        portion,
+        split: None,
+        unsplittable_bytes: 0,
+    };
     for wrong in [
         spill(node(0, 0), 1, Some(5), 1),
         spill(node(0, 0), 0, None, 1),

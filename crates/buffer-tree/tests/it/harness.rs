@@ -8,7 +8,9 @@ use forebay_base::merge::{Collapse, Cursor, Direction, LoserTree, Merge};
 use forebay_base::record::Kind;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
-use forebay_buffer_tree::{Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{
+    Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, Tree, TreeOptions, Work,
+};
 
 use crate::memory::{Buffer, Entry, Handle, MemoryStore, Walk, Writer};
 
@@ -130,7 +132,8 @@ impl<R: Combine + Copy> Harness<R> {
         let (job, before) = self.jobs.swap_remove(index);
         let at = outcome.node().clone();
         let (then, now) = (before.find(&at).unwrap(), self.tree.find(&at).unwrap());
-        let changed = then.lists().len() != now.lists().len() || then.children().len() != now.children().len();
+        let changed =
+            then.lists().len() != now.lists().len() || then.children().len() != now.children().len();
         self.tally.late += u64::from(changed);
         let edit = self.tree.settle(outcome).unwrap();
         self.apply(&edit);
@@ -232,7 +235,10 @@ impl<R: Combine + Copy> Harness<R> {
     /// The value of a key: buffers, then the path's lists, newest first.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let at = self.order.bound(key);
-        let only = Range { low: at.clone(), high: Some(Bound { prefix: at.prefix, key: [key, &[0]].concat().into() }) };
+        let only = Range {
+            low: at.clone(),
+            high: Some(Bound { prefix: at.prefix, key: [key, &[0]].concat().into() }),
+        };
         let mut fold = Fold::default();
         let mut sources = self.buffers(&only);
         for node in self.tree.path(at.prefix, key) {
@@ -257,7 +263,10 @@ impl<R: Combine + Copy> Harness<R> {
     fn buffers(&self, range: &Range) -> Vec<Box<dyn Cursor>> {
         let active = Buffer::seal(self.written.clone());
         let sealed = self.spills.iter().rev().map(|spill| &spill.buffer);
-        std::iter::once(&active).chain(sealed).map(|buffer| Box::new(buffer.inside(range)) as Box<dyn Cursor>).collect()
+        std::iter::once(&active)
+            .chain(sealed)
+            .map(|buffer| Box::new(buffer.inside(range)) as Box<dyn Cursor>)
+            .collect()
     }
 
     /// Everything in order, leaf by leaf.

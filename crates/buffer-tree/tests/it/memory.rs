@@ -53,7 +53,8 @@ impl Fragment for Handle {
     fn middle(&self, range: &Range) -> Option<Bound> {
         let slice = self.slice(range);
         let middle = slice.start + slice.len() / 2;
-        (slice.len() > 1).then(|| self.0.order.separator(&self.0.entries[middle - 1].key, &self.0.entries[middle].key))
+        (slice.len() > 1)
+            .then(|| self.0.order.separator(&self.0.entries[middle - 1].key, &self.0.entries[middle].key))
     }
 
     fn share_below(&self, range: &Range, at: &Bound) -> f64 {
@@ -99,11 +100,21 @@ impl FragmentStore for MemoryStore {
     type Writer = Writer;
 
     fn cursor(&self, fragment: &Handle, range: &Range, _share: usize) -> Result<Walk> {
-        Ok(Walk { slice: fragment.slice(range), fragment: fragment.clone(), traffic: Rc::clone(&self.traffic) })
+        Ok(Walk {
+            slice: fragment.slice(range),
+            fragment: fragment.clone(),
+            traffic: Rc::clone(&self.traffic),
+        })
     }
 
     fn writer(&self, expected: &Expected) -> Result<Writer> {
-        Ok(Writer { order: self.order, traffic: Rc::clone(&self.traffic), expected: expected.clone(), bytes: 0, entries: Vec::new() })
+        Ok(Writer {
+            order: self.order,
+            traffic: Rc::clone(&self.traffic),
+            expected: expected.clone(),
+            bytes: 0,
+            entries: Vec::new(),
+        })
     }
 }
 
@@ -147,7 +158,12 @@ impl FragmentWriter for Writer {
         assert_eq!(prefix, self.order.prefix(record.key));
         assert!(self.expected.range.contains(prefix, record.key), "records lie in the expected range");
         self.bytes += record.encoded_bytes() as u64;
-        self.entries.push(Entry { prefix, key: record.key.into(), kind: record.kind, value: record.value.into() });
+        self.entries.push(Entry {
+            prefix,
+            key: record.key.into(),
+            kind: record.kind,
+            value: record.value.into(),
+        });
         Ok(())
     }
 
@@ -162,7 +178,8 @@ impl FragmentWriter for Writer {
         }
         let mut digest = Digest::new(self.expected.records);
         self.entries.iter().for_each(|entry| digest.add(entry.prefix, key_hash(&entry.key, 0)));
-        let shape = self.entries.iter().map(|entry| Shape::of(&entry.record())).fold(Shape::Unknown, Shape::join);
+        let shape =
+            self.entries.iter().map(|entry| Shape::of(&entry.record())).fold(Shape::Unknown, Shape::join);
         self.traffic.written_bytes.set(self.traffic.written_bytes.get() + self.bytes);
         let id = self.traffic.next_id.replace(self.traffic.next_id.get() + 1);
         Ok(Some(Handle(Rc::new(Block { id, entries: self.entries, digest, shape, order: self.order }))))

@@ -87,7 +87,12 @@ impl<R: Combine + Copy> Model<'_, R> {
     fn compare(&mut self) {
         for _ in 0..10 {
             let key = self.key();
-            assert_eq!(self.harness.get(&key), self.expected.get(&key).cloned(), "{:?}", String::from_utf8(key));
+            assert_eq!(
+                self.harness.get(&key),
+                self.expected.get(&key).cloned(),
+                "{:?}",
+                String::from_utf8(key)
+            );
         }
     }
 
@@ -115,7 +120,9 @@ impl<R: Combine + Copy> Model<'_, R> {
         self.compare_all();
         self.harness.compact();
         self.compare_all();
-        self.harness.tree.for_each_node(&mut |_, node| assert!(node.is_settled(), "a compaction leaves one list"));
+        self.harness
+            .tree
+            .for_each_node(&mut |_, node| assert!(node.is_settled(), "a compaction leaves one list"));
         // What is still in the buffer is not in the tree.
         self.harness.seal();
         self.harness.compact();
@@ -129,7 +136,13 @@ fn options(fan_out: usize, fast_per_slow: u32, node_bytes: u64) -> TreeOptions {
     TreeOptions { node_bytes, fan_out, fast_per_slow, lists_max: 6, repeats_max: 2.0 }
 }
 
-fn run<R: Combine + Copy>(random: &mut Random, order: Order, rule: R, options: TreeOptions, operands: Operands) -> Tally {
+fn run<R: Combine + Copy>(
+    random: &mut Random,
+    order: Order,
+    rule: R,
+    options: TreeOptions,
+    operands: Operands,
+) -> Tally {
     let harness = Harness::new(order, rule, options);
     let mut model = Model { random, harness, expected: BTreeMap::new(), operands, keys: 6000 };
     model.run(4_000);
@@ -150,7 +163,10 @@ fn run_shapes(order: Order, seeds: std::ops::Range<u64>) {
             println!("{order:?} {seed} {options:?}: {tally:?}");
             let high = if fan_out < 8 || node_bytes == 160 { 4 } else { 3 };
             assert!(tally.height_max >= high, "the tree is {} levels high", tally.height_max);
-            assert!(tally.late > 5 && tally.growths > 0 && tally.inner_splits > 0 && tally.slow_splits > 0, "{tally:?}");
+            assert!(
+                tally.late > 5 && tally.growths > 0 && tally.inner_splits > 0 && tally.slow_splits > 0,
+                "{tally:?}"
+            );
         }
     });
 }

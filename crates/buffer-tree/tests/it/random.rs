@@ -30,7 +30,8 @@ impl Drop for Witness {
 
 /// Runs a test for some seeds, or for the one that the environment names.
 pub(crate) fn for_seeds(seeds: std::ops::Range<u64>, mut test: impl FnMut(&mut Random, u64)) {
-    let chosen = std::env::var("FOREBAY_SEED").ok().map(|seed| seed.parse().expect("FOREBAY_SEED is a number"));
+    let chosen =
+        std::env::var("FOREBAY_SEED").ok().map(|seed| seed.parse().expect("FOREBAY_SEED is a number"));
     let seeds = chosen.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         let _witness = Witness(seed);

@@ -37,14 +37,17 @@ fn fast_splits_do_the_least_io() {
     let (slow_early, slow) = split_io(NODE_BYTES, 0);
     let (_, large) = split_io(4 * NODE_BYTES, 0);
     let (fast_early, fast) = split_io(NODE_BYTES, 4);
-    println!("I/O of splits while 16B are spilled: slow {slow:.1}B, slow with leaves of 4B {large:.1}B, fast {fast:.1}B");
+    println!(
+        "I/O of splits while 16B are spilled: slow {slow:.1}B, slow with leaves of 4B {large:.1}B, fast {fast:.1}B"
+    );
     assert!(fast_early == 0.0 && slow_early > 1.0, "the first splits of a lineage are free");
     assert!(fast < 0.7 * slow && fast < large, "table 2 says 32B, 63B and 56B");
 }
 
 #[test]
 fn a_leaf_of_one_key_is_tried_again_only_when_it_has_grown() {
-    let options = TreeOptions { node_bytes: 1000, fast_per_slow: 8, lists_max: 1000, ..TreeOptions::default() };
+    let options =
+        TreeOptions { node_bytes: 1000, fast_per_slow: 8, lists_max: 1000, ..TreeOptions::default() };
     let mut harness = Harness::new(Order::Lexical, LastWriterWins, options);
     for round in 0..20 {
         harness.write(Kind::Put, b"one".to_vec(), vec![round; 1200]);
@@ -76,7 +79,9 @@ fn the_fullest_node_comes_first_and_busy_ones_are_left_alone() {
     while harness.root_spills() > 0 {
         harness.step_root(0, 100);
     }
-    let Some(Work::Job(plan)) = harness.tree.next_work(&harness.busy) else { panic!("a full leaf is slowly split") };
+    let Some(Work::Job(plan)) = harness.tree.next_work(&harness.busy) else {
+        panic!("a full leaf is slowly split")
+    };
     assert_eq!((plan.kind, plan.lists), (JobKind::SlowSplit, 1));
     assert!(harness.tree.debt_bytes() > 2500);
     assert!(harness.tree.next_work(&[plan.node.id].into()).is_none());

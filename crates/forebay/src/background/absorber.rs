@@ -9,9 +9,9 @@ use forebay_base::Result;
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, Outcome};
-use forebay_store::{Cause, WriteBuffer};
 use forebay_store::buffer::{Contents, Sorting};
 use forebay_store::log::frame;
+use forebay_store::{Cause, WriteBuffer};
 
 use crate::engine::Engine;
 use crate::ledger::Commit;
@@ -76,7 +76,9 @@ impl Absorber {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Absorption { buffer, last_sequence, outcomes, .. }) = self.work.take() else { return Ok(()) };
+        let Some(Absorption { buffer, last_sequence, outcomes, .. }) = self.work.take() else {
+            return Ok(());
+        };
         let segment = buffer.segment();
         self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes })?;
         self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
@@ -150,7 +152,10 @@ impl Machine for Absorber {
             Err(error) => {
                 // Lists that are whole go too, or each new try would fill the disk with more of them.
                 let outcomes = self.work.take().map(|work| work.outcomes).unwrap_or_default();
-                outcomes.iter().filter_map(|(_, outcome)| outcome.fragment()).for_each(|list| list.0.retire());
+                outcomes
+                    .iter()
+                    .filter_map(|(_, outcome)| outcome.fragment())
+                    .for_each(|list| list.0.retire());
                 self.engine.failed(super::ABSORB, error)
             }
         }

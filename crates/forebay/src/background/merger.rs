@@ -49,7 +49,8 @@ impl Merger {
                 Some(Planned::Job(plan)) => {
                     let (table, node) = (table.id, plan.node);
                     // Planned on the newest catalog, which may be newer than the one seen above.
-                    let catalog = self.engine.state().tables.get(&table).map(|entry| Arc::clone(&entry.catalog));
+                    let catalog =
+                        self.engine.state().tables.get(&table).map(|entry| Arc::clone(&entry.catalog));
                     let Some(catalog) = catalog else { continue };
                     let started = catalog.start(&plan);
                     let job = started.inspect_err(|error| self.set_aside(table, node, error))?;

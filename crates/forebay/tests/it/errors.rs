@@ -38,7 +38,8 @@ fn read(env: &Env, path: &str) -> Vec<u8> {
 fn a_directory_that_is_no_database_is_left_alone() {
     let env = Env::memory(1);
     write(&env, "/letters/letter.txt", b"dear");
-    let error = assert_says(Database::open("/letters", options(&env)), &["/letters", "not a forebay database"]);
+    let error =
+        assert_says(Database::open("/letters", options(&env)), &["/letters", "not a forebay database"]);
     assert!(matches!(error, Error::NotFound(_)));
     assert_eq!(env.fs.list(Path::new("/letters")).unwrap(), ["letter.txt"]);
     assert_says(Database::open("/none", options(&env).create_if_missing(false)), &["/none", "no database"]);

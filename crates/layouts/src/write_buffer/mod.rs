@@ -129,8 +129,12 @@ impl Catalog for WriteBufferTree {
     }
 
     fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>> {
-        let expected =
-            Expected { range: Range::all(), bytes: contents.bytes, records: contents.records, shape: contents.shape };
+        let expected = Expected {
+            range: Range::all(),
+            bytes: contents.bytes,
+            records: contents.records,
+            shape: contents.shape,
+        };
         let input = BufferCursor::whole(buffer, run, self.store.options.order);
         let files = self.files(Cause::RootSpill);
         let job = tree::Job::root_spill(&self.tree, input, &expected, LastWriterWins, &files)?;

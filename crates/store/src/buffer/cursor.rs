@@ -42,7 +42,17 @@ impl BufferCursor {
             None => run.len(),
         };
         let buffer = Arc::clone(buffer);
-        let mut cursor = Self { buffer, run, order, direction, limit, left: start..end, touched: start, place: 0, prefix: None };
+        let mut cursor = Self {
+            buffer,
+            run,
+            order,
+            direction,
+            limit,
+            left: start..end,
+            touched: start,
+            place: 0,
+            prefix: None,
+        };
         cursor.step();
         cursor
     }

@@ -61,7 +61,8 @@ impl Run {
     pub(super) fn sort(&mut self, buffer: &WriteBuffer, part: Range<usize>) {
         let order = self.order;
         sort_words(&mut self.words[part], &mut |left, right| {
-            let (left_key, right_key) = (buffer.record(!left as usize).key, buffer.record(!right as usize).key);
+            let (left_key, right_key) =
+                (buffer.record(!left as usize).key, buffer.record(!right as usize).key);
             order
                 .prefix(left_key)
                 .cmp(&order.prefix(right_key))

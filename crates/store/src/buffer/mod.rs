@@ -92,7 +92,12 @@ impl WriteBuffer {
 
     /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
     /// record. Returns where the last of them ends.
-    pub(crate) fn for_each(&self, from: usize, to: usize, mut each: impl FnMut(u32, usize, &Record<'_>)) -> usize {
+    pub(crate) fn for_each(
+        &self,
+        from: usize,
+        to: usize,
+        mut each: impl FnMut(u32, usize, &Record<'_>),
+    ) -> usize {
         let mut end = from;
         for (start, payload) in frame::walk(self.bytes(), from) {
             if end >= to {
@@ -149,11 +154,20 @@ impl WriteBuffer {
         limit: usize,
     ) -> Vec<BufferCursor> {
         let runs = self.with_index(table, order, limit, |index| index.runs().to_vec());
-        runs.into_iter().rev().map(|run| BufferCursor::new(self, run, order, range, direction, limit)).collect()
+        runs.into_iter()
+            .rev()
+            .map(|run| BufferCursor::new(self, run, order, range, direction, limit))
+            .collect()
     }
 
     /// Runs `look` over an index that covers at least `limit` bytes.
-    fn with_index<T>(&self, table: u32, order: Order, limit: usize, look: impl FnOnce(&TableIndex) -> T) -> T {
+    fn with_index<T>(
+        &self,
+        table: u32,
+        order: Order,
+        limit: usize,
+        look: impl FnOnce(&TableIndex) -> T,
+    ) -> T {
         {
             let tables = self.index.read();
             if let Some(index) = tables.get(&table).filter(|index| index.covers() >= limit) {

@@ -70,6 +70,8 @@ impl Sorting {
     pub fn progress(&self) -> f64 {
         let share = |part: usize, whole: usize| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
         let dealt = if self.buckets.is_some() { 1.0 } else { 0.0 };
-        0.4 * share(self.collected_bytes, self.buffer.len()) + 0.2 * dealt + 0.4 * dealt * share(self.sorted, self.run.len())
+        0.4 * share(self.collected_bytes, self.buffer.len())
+            + 0.2 * dealt
+            + 0.4 * dealt * share(self.sorted, self.run.len())
     }
 }

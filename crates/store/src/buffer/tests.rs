@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Order, Range, Record};
-use forebay_env::{Arena, Appender};
+use forebay_env::{Appender, Arena};
 use proptest::prelude::*;
 
 use super::{BufferCursor, Sorting, WriteBuffer};

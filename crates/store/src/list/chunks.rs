@@ -96,11 +96,16 @@ impl Chunks {
         self.chunk_offset = start / block * block;
         let bytes = ((last + last_bytes as u64).next_multiple_of(block) - self.chunk_offset) as usize;
         if self.chunk.len() < bytes {
-            self.chunk = AlignedBuf::zeroed(bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize)));
+            self.chunk =
+                AlignedBuf::zeroed(bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize)));
         }
         let got = self.file.read_at(self.chunk_offset, &mut self.chunk[..bytes])?;
         if got < bytes {
-            return Err(Error::corruption(list.path(), self.chunk_offset + got as u64, "the file ends too early"));
+            return Err(Error::corruption(
+                list.path(),
+                self.chunk_offset + got as u64,
+                "the file ends too early",
+            ));
         }
         self.loaded = loaded;
         let metrics = &list.store().metrics;
@@ -116,7 +121,13 @@ impl Chunks {
     }
 
     /// As many pages from `number` on as fit a chunk; at least one.
-    fn choose(&self, body: &Body, number: usize, wanted: &Pages<usize>, direction: Direction) -> Pages<usize> {
+    fn choose(
+        &self,
+        body: &Body,
+        number: usize,
+        wanted: &Pages<usize>,
+        direction: Direction,
+    ) -> Pages<usize> {
         let mut chosen = number..number + 1;
         let mut bytes = body.index.extent(number).1;
         loop {

@@ -70,7 +70,13 @@ impl ListFile {
     /// A file that is only named so far.
     pub fn named(store: &ListStore, meta: FileMeta) -> Arc<Self> {
         let path = store.path(meta.id);
-        Arc::new(Self { meta, path, store: store.clone(), body: OnceLock::new(), retired: AtomicBool::new(false) })
+        Arc::new(Self {
+            meta,
+            path,
+            store: store.clone(),
+            body: OnceLock::new(),
+            retired: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn with_body(store: &ListStore, meta: FileMeta, body: Body) -> Arc<Self> {
@@ -117,7 +123,10 @@ impl ListFile {
         let bytes = file.len()?;
         let block = BLOCK_BYTES as u64;
         if bytes != self.meta.bytes || bytes < block || bytes % block != 0 {
-            return Err(damaged(bytes, &format!("the file has {bytes} bytes where {} were written", self.meta.bytes)));
+            return Err(damaged(
+                bytes,
+                &format!("the file has {bytes} bytes where {} were written", self.meta.bytes),
+            ));
         }
         let footer_at = bytes - block;
         let mut last = vec![0; BLOCK_BYTES];

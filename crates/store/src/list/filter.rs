@@ -20,16 +20,8 @@ const BLOCK_BITS: u64 = 256;
 const BLOCK_BYTES: usize = 32;
 
 /// Odd constants that draw eight independent 5-bit numbers from one 32-bit hash.
-const SALTS: [u32; 8] = [
-    0x47b6_137b,
-    0x4497_4d91,
-    0x8824_ad5b,
-    0xa2b7_289d,
-    0x7054_95c7,
-    0x2df1_424b,
-    0x9efc_4947,
-    0x5c6b_fb31,
-];
+const SALTS: [u32; 8] =
+    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
 /// Which hashes a filter may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +79,10 @@ impl Filter {
     pub fn may_contain(&self, hash: u64) -> bool {
         hash >= self.span.low
             && self.blocks.get(self.span.block_of(hash)).is_some_and(|Block(words)| {
-                words.iter().zip(SALTS).all(|(word, salt)| word >> ((hash as u32).wrapping_mul(salt) >> 27) & 1 == 1)
+                words
+                    .iter()
+                    .zip(SALTS)
+                    .all(|(word, salt)| word >> ((hash as u32).wrapping_mul(salt) >> 27) & 1 == 1)
             })
     }
 
@@ -151,7 +146,7 @@ mod tests {
     use super::*;
 
     fn check(keys: u64, bound: u64, low: u64, high: u64) -> (f64, f64) {
-        let inside = |i: u64| low + (mix(i) as u128 * (high - low) as u128 >> 64) as u64;
+        let inside = |i: u64| low + ((mix(i) as u128 * (high - low) as u128) >> 64) as u64;
         let mut filter = Filter::new(bound, 12, low, high);
         (0..keys).for_each(|i| filter.add(inside(i)));
         filter.fold_for(keys, 12);

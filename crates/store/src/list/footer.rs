@@ -52,7 +52,13 @@ impl Footer {
     }
 
     /// The footer and its own checksum, which serves as the digest of the whole file.
-    pub(crate) fn decode(block: &[u8], path: &Path, file_id: u64, offset: u64, order: Order) -> Result<(Self, u32)> {
+    pub(crate) fn decode(
+        block: &[u8],
+        path: &Path,
+        file_id: u64,
+        offset: u64,
+        order: Order,
+    ) -> Result<(Self, u32)> {
         let damaged = |reason: &str| Error::corruption(path, offset, reason);
         let sum = u32_at(block, 0);
         if checksum(file_id, offset, &block[4..]) != sum {

@@ -35,7 +35,8 @@ impl PageIndex {
         }
         self.first_prefixes.push(first.prefix);
         if self.offsets.is_empty() && page_bytes != self.regular_page_bytes {
-            self.offsets = (0..=page as u64).map(|i| (i * self.regular_page_bytes / OFFSET_UNIT_BYTES) as u32).collect();
+            self.offsets =
+                (0..=page as u64).map(|i| (i * self.regular_page_bytes / OFFSET_UNIT_BYTES) as u32).collect();
         }
         if !self.offsets.is_empty() {
             self.offsets.push(((offset + page_bytes) / OFFSET_UNIT_BYTES) as u32);
@@ -109,7 +110,8 @@ impl PageIndex {
     pub(crate) fn pages_of(&self, range: &Range) -> std::ops::Range<usize> {
         let start = self.find(range.low.prefix, &range.low.key).unwrap_or(0);
         let end = range.high.as_ref().map_or(self.pages(), |high| {
-            self.find(high.prefix, &high.key).map_or(0, |page| if self.bound(page) == *high { page } else { page + 1 })
+            self.find(high.prefix, &high.key)
+                .map_or(0, |page| if self.bound(page) == *high { page } else { page + 1 })
         });
         start..end.max(start)
     }
@@ -145,7 +147,8 @@ impl PageIndex {
         let first_prefixes = firsts.chunks_exact(8).map(|word| forebay_base::wire::u64_at(word, 0)).collect();
         let count = usize::try_from(from.varint()?).ok()?;
         let words = from.take(count.checked_mul(4)?)?;
-        let offsets: Vec<u32> = words.chunks_exact(4).map(|word| forebay_base::wire::u32_at(word, 0)).collect();
+        let offsets: Vec<u32> =
+            words.chunks_exact(4).map(|word| forebay_base::wire::u32_at(word, 0)).collect();
         let mut ties = Vec::new();
         for _ in 0..from.varint()? {
             ties.push((u32::try_from(from.varint()?).ok()?, u32::try_from(from.varint()?).ok()?));

@@ -33,7 +33,8 @@ impl ListFile {
         let place = |bound: &Bound| {
             let Some(page) = index.find(bound.prefix, &bound.key) else { return 0.0 };
             let first = index.bound(page);
-            let next = if page + 1 < index.pages() { index.bound(page + 1).prefix } else { index.last_prefix() };
+            let next =
+                if page + 1 < index.pages() { index.bound(page + 1).prefix } else { index.last_prefix() };
             let inside = match uniform {
                 true if next > first.prefix => {
                     (bound.prefix - first.prefix.min(bound.prefix)) as f64 / (next - first.prefix) as f64

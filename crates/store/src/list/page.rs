@@ -80,13 +80,17 @@ impl Page {
                 self.raw.clear();
                 self.raw.extend_from_slice(stored);
             }
-            Some(codec) => self.raw = codec.decompress(stored, raw_bytes).ok_or("the page does not decompress")?,
+            Some(codec) => {
+                self.raw = codec.decompress(stored, raw_bytes).ok_or("the page does not decompress")?
+            }
             None => return Err("the page has an unknown codec"),
         }
         self.records = u16::from_le_bytes([bytes[12], bytes[13]]) as usize;
         self.starts.clear();
         self.fixed = match (bytes[14], shape) {
-            (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => Some((key_bytes as usize, value_bytes as usize)),
+            (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => {
+                Some((key_bytes as usize, value_bytes as usize))
+            }
             (KIND_VARIABLE, _) => None,
             _ => return Err("the page's kind is not its list's"),
         };

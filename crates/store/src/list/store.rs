@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::codec::Codec;
 use forebay_base::Order;
+use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};

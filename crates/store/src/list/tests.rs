@@ -31,12 +31,13 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
 }
 
 fn write(store: &ListStore, model: &Model) -> Option<Arc<ListFile>> {
-    let record = |(key, (kind, value)): (&'_ (u64, Vec<u8>), &'_ (Kind, Vec<u8>))| (key.0, *kind, key.1.clone(), value.clone());
-    let records: Vec<_> = model.iter().map(record).collect();
+    let records: Vec<_> =
+        model.iter().map(|(key, (kind, value))| (key.0, *kind, key.1.clone(), value.clone())).collect();
     let shape = records.iter().fold(Shape::Unknown, |shape, (_, kind, key, value)| {
         shape.join(Shape::of(&Record { kind: *kind, key, value }))
     });
-    let mut writer = ListWriter::new(store, &Range::all(), records.len() as u64 + 7, shape, Cause::Merge).unwrap();
+    let mut writer =
+        ListWriter::new(store, &Range::all(), records.len() as u64 + 7, shape, Cause::Merge).unwrap();
     for (prefix, kind, key, value) in &records {
         writer.push(*prefix, &Record { kind: *kind, key, value }).unwrap();
     }
@@ -57,8 +58,10 @@ fn check(order: Order, codec: Codec, keys: &[(Vec<u8>, Kind, Vec<u8>)], low: &[u
     let fs = MemoryFs::new();
     fs_dir(&fs);
     let store = store(Arc::clone(&fs), order, codec);
-    let model: Model =
-        keys.iter().map(|(key, kind, value)| ((order.prefix(key), key.clone()), (*kind, value.clone()))).collect();
+    let model: Model = keys
+        .iter()
+        .map(|(key, kind, value)| ((order.prefix(key), key.clone()), (*kind, value.clone())))
+        .collect();
     let Some(made) = write(&store, &model) else {
         assert!(model.is_empty());
         return;
@@ -130,7 +133,8 @@ proptest! {
 #[test]
 fn records_longer_than_a_page_and_a_chunk_come_back() {
     let sizes = [0, 4080, 4081, 5000, 70_000, 3 << 20, 1];
-    let records: Vec<_> = sizes.iter().map(|&bytes| (vec![bytes as u8; 40], Kind::Put, vec![5; bytes])).collect();
+    let records: Vec<_> =
+        sizes.iter().map(|&bytes| (vec![bytes as u8; 40], Kind::Put, vec![5; bytes])).collect();
     for order in [Order::Lexical, Order::Hashed { seed: 1 }] {
         for codec in [Codec::None, Codec::Lz4] {
             check(order, codec, &records, &[0; 3], &[200; 50]);
@@ -154,7 +158,10 @@ fn every_flipped_byte_is_noticed_and_named() {
         damaged[at] ^= 0xff;
         fs.replace_file(&path, damaged);
         let error = ListFile::named(&store, meta).verify().expect_err("a flipped byte");
-        assert!(error.is_corruption() || matches!(error, forebay_base::Error::NewerFormat { .. }), "{at}: {error}");
+        assert!(
+            error.is_corruption() || matches!(error, forebay_base::Error::NewerFormat { .. }),
+            "{at}: {error}"
+        );
         assert!(error.to_string().contains(".list"), "{error}");
     }
     fs.replace_file(&path, intact[..intact.len() - 4096].to_vec());

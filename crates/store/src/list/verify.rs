@@ -50,7 +50,10 @@ impl ListFile {
             return Err(damaged("the pages are not those that the footer counts".into()));
         }
         if walk.records != body.footer.records {
-            return Err(damaged(format!("{} records where {} were written", walk.records, body.footer.records)));
+            return Err(damaged(format!(
+                "{} records where {} were written",
+                walk.records, body.footer.records
+            )));
         }
         Ok(ListReport { pages: all.len() as u64, records: walk.records, bytes: self.meta().bytes })
     }

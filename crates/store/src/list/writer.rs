@@ -66,8 +66,11 @@ impl ListWriter {
         };
         let filter = (options.filter_bits_per_key > 0)
             .then(|| Filter::new(records, options.filter_bits_per_key, low, high));
-        let raw_bytes_max =
-            if options.codec == Codec::None { BLOCK_BYTES - page::HEADER_BYTES } else { RAW_BYTES_COMPRESSED };
+        let raw_bytes_max = if options.codec == Codec::None {
+            BLOCK_BYTES - page::HEADER_BYTES
+        } else {
+            RAW_BYTES_COMPRESSED
+        };
         Ok(Self {
             store: store.clone(),
             cause,

@@ -74,7 +74,8 @@ pub fn read(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<(Header
     let header = Header::decode(segment_bytes, segment, offset)?;
     let body = segment_bytes.get(offset + HEADER_BYTES..header.end(offset))?;
     let (payload, padding) = body.split_at(header.payload_bytes as usize);
-    (plain(payload) == header.payload_sum && padding.iter().all(|&byte| byte == 0)).then_some((header, payload))
+    (plain(payload) == header.payload_sum && padding.iter().all(|&byte| byte == 0))
+        .then_some((header, payload))
 }
 
 /// Walks the frames of memory that is known to be sound: yields where each payload starts, and the payload.

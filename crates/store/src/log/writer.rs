@@ -222,7 +222,12 @@ impl Log {
 
     /// Seals the active segment, if it still is `segment`, and goes on in the next one. `publish` is called
     /// with the sealed buffer before anything can be appended to the new one.
-    pub fn rotate(&self, segment: u64, next: Rotation, publish: impl FnOnce(&Arc<WriteBuffer>)) -> Result<()> {
+    pub fn rotate(
+        &self,
+        segment: u64,
+        next: Rotation,
+        publish: impl FnOnce(&Arc<WriteBuffer>),
+    ) -> Result<()> {
         let mut inner = self.inner.lock();
         while inner.busy {
             inner = self.wait(inner);

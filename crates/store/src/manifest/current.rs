@@ -55,7 +55,9 @@ impl Current {
             Some((version, Self { manifest, closed }))
         };
         match parse() {
-            Some((version, _)) if version > VERSION => Err(Error::NewerFormat { file: path, version, known: VERSION }),
+            Some((version, _)) if version > VERSION => {
+                Err(Error::NewerFormat { file: path, version, known: VERSION })
+            }
             Some((_, current)) => Ok(current),
             None => Err(Error::corruption(&path, 0, "the file is malformed")),
         }

@@ -119,7 +119,9 @@ impl Edit {
             CREATE => Self::CreateTable(get_table(&mut from)?),
             DROP => Self::DropTable(u32::try_from(from.varint()?).ok()?),
             CHANGE => Self::Change(Change {
-                files: repeat(&mut from, |from| Some((u32::try_from(from.varint()?).ok()?, get_file(from)?)))?,
+                files: repeat(&mut from, |from| {
+                    Some((u32::try_from(from.varint()?).ok()?, get_file(from)?))
+                })?,
                 edits: repeat(&mut from, |from| {
                     Some((u32::try_from(from.varint()?).ok()?, from.bytes()?.to_vec()))
                 })?,

@@ -50,7 +50,13 @@ pub enum AppendError {
 
 impl Manifest {
     /// Starts manifest `id` with a snapshot. It becomes the database's manifest when `CURRENT` names it.
-    pub fn create(fs: &dyn FileSystem, dir: &Path, id: u64, snapshot: &Edit, metrics: Arc<Metrics>) -> Result<Self> {
+    pub fn create(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        id: u64,
+        snapshot: &Edit,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self> {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered)?;
         let mut manifest = Self { id, path, file, end: 0, snapshot_bytes: 0, sum: 0, metrics };
@@ -85,7 +91,11 @@ impl Manifest {
             let sum = append(0, &bytes);
             if bytes.len() as u64 != closed.manifest_bytes || sum != closed.manifest_sum {
                 let (end, _) = read_records(&bytes, id, &path)?;
-                return Err(Error::corruption(&path, end as u64, "the manifest is not as it was when closed"));
+                return Err(Error::corruption(
+                    &path,
+                    end as u64,
+                    "the manifest is not as it was when closed",
+                ));
             }
         }
         let (end, edits) = read_records(&bytes, id, &path)?;
@@ -96,7 +106,11 @@ impl Manifest {
         let sum = append(0, &bytes[..end]);
         if end < bytes.len() {
             if resumes_behind(&bytes, id, end) {
-                return Err(Error::corruption(&path, end as u64, "an edit is damaged and later ones are sound"));
+                return Err(Error::corruption(
+                    &path,
+                    end as u64,
+                    "an edit is damaged and later ones are sound",
+                ));
             }
             if writable {
                 file.set_len(end as u64)?;

@@ -23,7 +23,13 @@ fn edits() -> Vec<Edit> {
     };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some((4, 5000)) };
     vec![
-        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log_low: 3, absorbed_sequence: 4, tables: vec![table.clone()] }),
+        Edit::Snapshot(Snapshot {
+            next_id: 9,
+            next_table: 2,
+            log_low: 3,
+            absorbed_sequence: 4,
+            tables: vec![table.clone()],
+        }),
         Edit::CreateTable(table),
         Edit::Change(change),
         Edit::DropTable(1),
@@ -75,7 +81,10 @@ fn every_flipped_byte_of_a_closed_database_is_noticed() {
         assert!(open(&fs, closed).unwrap_err().is_corruption(), "byte {at}");
         if at < intact.len() - 10 {
             fs.replace_file(&path, damaged);
-            assert!(open(&fs, open_current).unwrap_err().is_corruption(), "byte {at} with later edits behind it");
+            assert!(
+                open(&fs, open_current).unwrap_err().is_corruption(),
+                "byte {at} with later edits behind it"
+            );
         }
     }
     let current = Path::new(DIR).join(names::CURRENT);

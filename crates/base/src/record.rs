@@ -2,7 +2,7 @@
 //! list's variable pages: `varint(key_bytes << 2 | kind) varint(value_bytes) key value`.
 
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::wire::{get_varint, put_varint, varint_bytes};
+use crate::wire::{get_varint, put_raw, put_varint, varint_bytes};
 
 /// What a record does to its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,8 +64,8 @@ impl<'a> Record<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, (self.key.len() as u64) << 2 | self.kind as u64);
         put_varint(out, self.value.len() as u64);
-        out.extend_from_slice(self.key);
-        out.extend_from_slice(self.value);
+        put_raw(out, self.key);
+        put_raw(out, self.value);
     }
 
     /// The record at the start of `bytes` and its length; `None` where the bytes are not a record.

@@ -11,6 +11,15 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Appends bytes. Eight of them, the commonest key and value, are one store rather than a call.
+#[inline]
+pub fn put_raw(out: &mut Vec<u8>, bytes: &[u8]) {
+    match <[u8; 8]>::try_from(bytes) {
+        Ok(word) => out.extend_from_slice(&word),
+        Err(_) => out.extend_from_slice(bytes),
+    }
+}
+
 /// Appends bytes behind their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);

@@ -3,6 +3,7 @@
 
 use super::Cursor;
 use crate::combine::{Combine, Depth, Fold};
+use crate::wire::put_raw;
 use crate::{Kind, Record, Result};
 
 /// What a stretch of collapsing did. `consumed == produced + dropped` holds.
@@ -60,7 +61,7 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             }
             self.last_prefix = Some(prefix);
             self.last_key.clear();
-            self.last_key.extend_from_slice(record.key);
+            put_raw(&mut self.last_key, record.key);
             match record.kind {
                 Kind::Merge => {
                     self.fold_key(prefix, &mut progress)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Order, Range, Record, Result};
+use forebay_base::{Kind, Order, Range, Record, Result};
 
 use super::{Run, WriteBuffer};
 
@@ -23,7 +23,10 @@ pub struct BufferCursor {
     left: std::ops::Range<usize>,
     /// Forward: records below this index were asked of memory ahead of time.
     touched: usize,
-    place: usize,
+    /// The record here: its kind, and where in the buffer its key and value are.
+    kind: Kind,
+    key: std::ops::Range<usize>,
+    value: std::ops::Range<usize>,
     prefix: Option<u64>,
 }
 
@@ -50,7 +53,9 @@ impl BufferCursor {
             limit,
             left: start..end,
             touched: start,
-            place: 0,
+            kind: Kind::Put,
+            key: 0..0,
+            value: 0..0,
             prefix: None,
         };
         cursor.step();
@@ -69,8 +74,12 @@ impl BufferCursor {
             Direction::Backward => self.next_backward(),
         };
         self.prefix = found.map(|place| {
-            self.place = place;
-            self.order.prefix(self.buffer.record(place).key)
+            let (record, bytes) = self.buffer.record_at(place);
+            let end = place + bytes;
+            self.kind = record.kind;
+            self.value = end - record.value.len()..end;
+            self.key = self.value.start - record.key.len()..self.value.start;
+            self.order.prefix(record.key)
         });
     }
 
@@ -122,7 +131,8 @@ impl Cursor for BufferCursor {
 
     #[inline]
     fn record(&self) -> Record<'_> {
-        self.buffer.record(self.place)
+        let bytes = self.buffer.bytes();
+        Record { kind: self.kind, key: &bytes[self.key.clone()], value: &bytes[self.value.clone()] }
     }
 
     #[inline]

@@ -113,8 +113,14 @@ impl WriteBuffer {
 
     #[inline]
     pub(crate) fn record(&self, place: usize) -> Record<'_> {
+        self.record_at(place).0
+    }
+
+    /// The record at a place, and how many bytes it takes.
+    #[inline]
+    fn record_at(&self, place: usize) -> (Record<'_>, usize) {
         // Only places of records are ever handed out.
-        Record::decode(&self.bytes()[place..]).map_or(Record::delete(&[]), |(record, _)| record)
+        Record::decode(&self.bytes()[place..]).unwrap_or((Record::delete(&[]), 0))
     }
 
     /// Shows `each` the versions of a key, newest first, that were there at length `limit`, until it says

@@ -9,6 +9,7 @@ use forebay_base::codec::Codec;
 use forebay_base::digest::Digest;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::Shape;
+use forebay_base::wire::put_raw;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
@@ -118,8 +119,8 @@ impl ListWriter {
             };
         }
         if is_fixed {
-            self.raw.extend_from_slice(record.key);
-            self.raw.extend_from_slice(record.value);
+            put_raw(&mut self.raw, record.key);
+            put_raw(&mut self.raw, record.value);
         } else {
             record.encode(&mut self.raw);
         }
@@ -133,7 +134,7 @@ impl ListWriter {
         self.record_bytes += bytes as u64;
         self.last_prefix = prefix;
         self.last_key.clear();
-        self.last_key.extend_from_slice(record.key);
+        put_raw(&mut self.last_key, record.key);
         Ok(())
     }
 

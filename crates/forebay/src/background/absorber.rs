@@ -1,5 +1,5 @@
-//! Root spills: a sealed buffer's records, table by table, become one list file each; then one edit makes
-//! them part of all their tables at once and frees the log segment.
+//! Root spills: a sealed and sorted buffer's records, table by table, become one list file each; then one
+//! edit makes them part of all their tables at once and frees the log segment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use forebay_base::Result;
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, Outcome};
-use forebay_store::buffer::{Contents, Sorting};
+use forebay_store::buffer::SortedTable;
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
 
 use crate::engine::Engine;
 use crate::ledger::Commit;
+
+use super::sorter::SORTED_SHARE;
 
 pub(super) struct Absorber {
     engine: Arc<Engine>,
@@ -25,18 +27,11 @@ pub(super) struct Absorber {
 struct Absorption {
     buffer: Arc<WriteBuffer>,
     last_sequence: u64,
-    waiting: VecDeque<(u32, Contents)>,
-    running: Option<Running>,
+    waiting: VecDeque<SortedTable>,
+    writing: Option<(u32, Box<dyn Job>)>,
     outcomes: Vec<(u32, Outcome)>,
-    /// Bytes of records, each counted once to be sorted and twice to be written.
-    work_bytes: u64,
+    bytes: u64,
     done_bytes: u64,
-}
-
-/// One table's part.
-enum Running {
-    Sorting { table: u32, sorting: Sorting, contents: Contents },
-    Writing { table: u32, job: Box<dyn Job>, left_bytes: u64 },
 }
 
 impl Absorber {
@@ -44,33 +39,24 @@ impl Absorber {
         Self { engine, work: None }
     }
 
-    /// Takes up the oldest sealed buffer.
+    /// Takes up the oldest sealed buffer, if it is sorted.
     fn begin(&self) -> Option<Absorption> {
-        let state = self.engine.state();
-        let buffer = Arc::clone(state.sealed.last()?);
-        let waiting: VecDeque<_> = buffer.contents(|table| state.order_of(table)).into_iter().collect();
+        let buffer = Arc::clone(self.engine.state().sealed.last()?);
+        let waiting: VecDeque<_> = buffer.sorted()?.iter().cloned().collect();
         let last_sequence = self.engine.ledger.lock().log_low.1 + frame::records_of(buffer.bytes());
-        let work_bytes = waiting.iter().map(|(_, contents)| 3 * contents.bytes).sum();
-        Some(Absorption {
-            buffer,
-            last_sequence,
-            waiting,
-            running: None,
-            outcomes: Vec::new(),
-            work_bytes,
-            done_bytes: 0,
-        })
+        let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
+        let outcomes = Vec::new();
+        Some(Absorption { buffer, last_sequence, waiting, writing: None, outcomes, bytes, done_bytes: 0 })
     }
 
     fn advance(&mut self) -> Result<()> {
         let Some(work) = &mut self.work else { return Ok(()) };
-        if work.running.is_none() && work.waiting.is_empty() {
+        if work.writing.is_none() && work.waiting.is_empty() {
             return self.finish();
         }
         work.advance(&self.engine)?;
-        let running = work.running.as_ref().map_or(0, Running::done_bytes);
-        let share = (work.done_bytes + running) as f64 / work.work_bytes.max(1) as f64;
-        self.engine.absorbed_share.store(share.min(1.0).to_bits(), Ordering::Relaxed);
+        let share = work.done_bytes as f64 / work.bytes.max(1) as f64;
+        self.engine.absorbed(&work.buffer, SORTED_SHARE + (1.0 - SORTED_SHARE) * share.min(1.0));
         self.engine.progressed(STEP_BYTES as u64);
         Ok(())
     }
@@ -83,7 +69,9 @@ impl Absorber {
         self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes })?;
         self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
         self.engine.retire_segment(segment);
-        self.engine.absorbed_share.store(0, Ordering::Relaxed);
+        let next_is_sorted = self.engine.state().sealed.last().is_some_and(|next| next.sorted().is_some());
+        let share: f64 = if next_is_sorted { SORTED_SHARE } else { 0.0 };
+        self.engine.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
         self.engine.recovered(super::ABSORB);
         self.engine.env.jobs.wake();
         Ok(())
@@ -92,47 +80,19 @@ impl Absorber {
 
 impl Absorption {
     fn advance(&mut self, engine: &Engine) -> Result<()> {
-        match self.running.take() {
-            None => {
-                let Some((table, contents)) = self.waiting.pop_front() else { return Ok(()) };
-                // A table that was dropped takes its records with it.
-                self.running = engine.state().order_of(table).map(|order| {
-                    let sorting = Sorting::new(&self.buffer, table, order, &contents);
-                    Running::Sorting { table, sorting, contents }
-                });
+        if let Some((table, mut job)) = self.writing.take() {
+            self.done_bytes += STEP_BYTES as u64;
+            match job.step(STEP_BYTES)? {
+                Some(outcome) => self.outcomes.push((table, outcome)),
+                None => self.writing = Some((table, job)),
             }
-            Some(Running::Sorting { table, mut sorting, contents }) => match sorting.step() {
-                None => self.running = Some(Running::Sorting { table, sorting, contents }),
-                Some(run) => {
-                    self.done_bytes += contents.bytes;
-                    if let Some(entry) = engine.state().tables.get(&table) {
-                        let job = entry.catalog.absorb(&self.buffer, run, &contents)?;
-                        self.running = Some(Running::Writing { table, job, left_bytes: 2 * contents.bytes });
-                    }
-                }
-            },
-            Some(Running::Writing { table, mut job, left_bytes }) => match job.step(STEP_BYTES)? {
-                Some(outcome) => {
-                    self.done_bytes += left_bytes;
-                    self.outcomes.push((table, outcome));
-                }
-                None => {
-                    let stepped = left_bytes.min(2 * STEP_BYTES as u64);
-                    self.done_bytes += stepped;
-                    self.running = Some(Running::Writing { table, job, left_bytes: left_bytes - stepped });
-                }
-            },
+        } else if let Some(SortedTable { table, contents, run }) = self.waiting.pop_front()
+            // A table that was dropped takes its records with it.
+            && let Some(entry) = engine.state().tables.get(&table)
+        {
+            self.writing = Some((table, entry.catalog.absorb(&self.buffer, run, &contents)?));
         }
         Ok(())
-    }
-}
-
-impl Running {
-    fn done_bytes(&self) -> u64 {
-        match self {
-            Self::Sorting { sorting, contents, .. } => (sorting.progress() * contents.bytes as f64) as u64,
-            Self::Writing { .. } => 0,
-        }
     }
 }
 
@@ -163,6 +123,13 @@ impl Machine for Absorber {
 }
 
 impl Engine {
+    /// Notes how much of a buffer is absorbed, from 0 to 1, if it is the one that writers wait for.
+    pub(super) fn absorbed(&self, buffer: &WriteBuffer, share: f64) {
+        if self.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {
+            self.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
+        }
+    }
+
     /// Keeps one retired log segment for recycling and removes the others.
     pub(crate) fn retire_segment(&self, segment: u64) {
         let surplus = self.spare_segment.lock().replace(segment);

@@ -1,6 +1,7 @@
-//! Background work: three machines, each a loop of short steps.
+//! Background work: four machines, each a loop of short steps.
 //!
-//! - the [absorber](absorber) writes sealed buffers to lists, oldest first;
+//! - the [sorter](sorter) puts sealed buffers in order, oldest first;
+//! - the [absorber](absorber) writes sorted buffers to lists, oldest first;
 //! - the [merger](merger) spills full inner nodes and splits full leaves;
 //! - the [keeper](keeper) syncs the log, removes retired files, rewrites the manifest.
 //!
@@ -10,6 +11,7 @@
 mod absorber;
 mod keeper;
 mod merger;
+mod sorter;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +23,7 @@ use forebay_env::{Handle, Step};
 use crate::engine::Engine;
 
 pub(crate) const ABSORB: &str = "forebay-absorb";
+const SORT: &str = "forebay-sort";
 const MERGE: &str = "forebay-merge";
 const KEEP: &str = "forebay-keep";
 
@@ -31,6 +34,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(200);
 pub(crate) fn start(engine: &Arc<Engine>) -> Vec<Handle> {
     let jobs = &engine.env.jobs;
     vec![
+        jobs.spawn(SORT, Box::new(sorter::Sorter::new(Arc::clone(engine)))),
         jobs.spawn(ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
         jobs.spawn(MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
         jobs.spawn(KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),

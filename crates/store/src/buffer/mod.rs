@@ -13,7 +13,7 @@ mod sorting;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
@@ -51,12 +51,30 @@ pub struct WriteBuffer {
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
     index: RwLock<BTreeMap<u32, TableIndex>>,
+    sorted: OnceLock<Vec<SortedTable>>,
+}
+
+/// All that a sealed buffer holds of one table, in order.
+#[derive(Clone, Debug)]
+pub struct SortedTable {
+    /// The table's id.
+    pub table: u32,
+    /// How much it is.
+    pub contents: Contents,
+    /// The order.
+    pub run: Arc<Run>,
 }
 
 impl WriteBuffer {
     /// The buffer that mirrors a log segment.
     pub fn new(segment: u64, arena: Arc<Arena>, pool: Option<Arc<ArenaPool>>) -> Self {
-        Self { segment, arena: Some(arena), pool, index: RwLock::new(BTreeMap::new()) }
+        Self {
+            segment,
+            arena: Some(arena),
+            pool,
+            index: RwLock::new(BTreeMap::new()),
+            sorted: OnceLock::new(),
+        }
     }
 
     /// The log segment's id.
@@ -210,6 +228,16 @@ impl WriteBuffer {
             (contents.low, contents.high) = (0, u64::MAX);
         }
         tables
+    }
+
+    /// The sealed buffer's tables in order, once that has been found.
+    pub fn sorted(&self) -> Option<&[SortedTable]> {
+        self.sorted.get().map(Vec::as_slice)
+    }
+
+    /// Notes that all of the sealed buffer is sorted.
+    pub fn set_sorted(&self, tables: Vec<SortedTable>) {
+        let _ = self.sorted.set(tables);
     }
 
     /// Replaces what runs there are by one over all of a sealed buffer.

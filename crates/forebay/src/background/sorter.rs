@@ -1,0 +1,77 @@
+//! Sorting: a sealed buffer's records are put in order, table by table, while the one before it is still
+//! being written out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_env::{Machine, Step};
+use forebay_store::WriteBuffer;
+use forebay_store::buffer::{Contents, SortedTable, Sorting};
+
+use crate::engine::Engine;
+
+/// How much of a buffer's absorption its sorting is.
+pub(super) const SORTED_SHARE: f64 = 0.4;
+
+pub(super) struct Sorter {
+    engine: Arc<Engine>,
+    work: Option<Work>,
+}
+
+/// One buffer on its way.
+struct Work {
+    buffer: Arc<WriteBuffer>,
+    waiting: VecDeque<(u32, Contents)>,
+    running: Option<(u32, Contents, Sorting)>,
+    done: Vec<SortedTable>,
+}
+
+impl Sorter {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, work: None }
+    }
+
+    /// Takes up the oldest sealed buffer that is not sorted.
+    fn begin(&self) -> Option<Work> {
+        let state = self.engine.state();
+        let buffer = Arc::clone(state.sealed.iter().rev().find(|buffer| buffer.sorted().is_none())?);
+        let waiting = buffer.contents(|table| state.order_of(table)).into_iter().collect();
+        Some(Work { buffer, waiting, running: None, done: Vec::new() })
+    }
+
+    /// Goes on for about 1 MiB. `false` when there is nothing to do.
+    fn advance(&mut self) -> bool {
+        if self.work.is_none() {
+            self.work = self.begin();
+        }
+        let Some(work) = &mut self.work else { return false };
+        if let Some((table, contents, sorting)) = &mut work.running {
+            if let Some(run) = sorting.step() {
+                work.done.push(SortedTable { table: *table, contents: *contents, run });
+                work.running = None;
+            } else {
+                self.engine.absorbed(&work.buffer, SORTED_SHARE * sorting.progress());
+            }
+            self.engine.progressed(STEP_BYTES as u64);
+        } else if let Some((table, contents)) = work.waiting.pop_front() {
+            // A table that was dropped takes its records with it.
+            let order = self.engine.state().order_of(table);
+            work.running =
+                order.map(|order| (table, contents, Sorting::new(&work.buffer, table, order, &contents)));
+        } else if let Some(Work { buffer, done, .. }) = self.work.take() {
+            buffer.set_sorted(done);
+            self.engine.env.jobs.wake();
+        }
+        true
+    }
+}
+
+impl Machine for Sorter {
+    fn step(&mut self) -> Step {
+        if self.engine.is_closing() || self.engine.fatal().is_some() {
+            return Step::Finished;
+        }
+        if self.advance() { Step::Worked } else { Step::Idle }
+    }
+}

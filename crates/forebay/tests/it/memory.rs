@@ -10,6 +10,27 @@ fn held(db: &Database) -> u64 {
 }
 
 #[test]
+fn the_order_of_very_short_records_is_bounded_too() {
+    let options = Options::default().memory_limit(1 << 20).env(Env::memory(6));
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").open().unwrap();
+    let mut most = 0;
+    for number in 0..5_000u32 {
+        let mut batch = Batch::new();
+        // Two bytes of lengths and three of key: a buffer holds 25,000 of them.
+        (0..50).for_each(|i| batch.put(&table, &(number * 50 + i).to_le_bytes()[..3], b""));
+        db.commit(batch, Durability::Memory).unwrap();
+        if number % 100 == 0 {
+            table.get(b"abc").unwrap();
+            let memory = db.stats().memory;
+            most = most.max(memory.buffer_indexes);
+            assert!(memory.buffer_indexes * 2 <= memory.write_buffers + 4096, "{memory:?}");
+        }
+    }
+    assert!(most > 0, "lookups have built an index");
+}
+
+#[test]
 fn memory_stays_under_its_limit() {
     let limit = 2 << 20;
     for (layout, codec) in [

@@ -145,8 +145,10 @@ impl TableIndex {
         if newest.is_empty() {
             return;
         }
+        newest.words.shrink_to_fit();
         newest.sort(buffer, 0..newest.len());
         while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
+            newest.words.reserve_exact(older.words.len());
             newest.words.extend_from_slice(&older.words);
             newest.sort(buffer, 0..newest.len());
         }

@@ -18,6 +18,10 @@ use super::rotation::Rotation;
 use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
+/// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
+/// order takes eight bytes more, and that memory is bounded by this.
+const RECORD_BYTES_MIN: usize = 16;
+
 /// Where a batch stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
@@ -34,6 +38,8 @@ struct Inner {
     /// How much of the active segment is in its file.
     written: usize,
     written_sequence: u64,
+    /// Records in the active segment.
+    records: usize,
     last_sequence: u64,
     durable_sequence: u64,
     /// Earlier segments that are written and not synced.
@@ -63,6 +69,7 @@ impl Log {
             file: first.file,
             written: 0,
             written_sequence: last_sequence,
+            records: 0,
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
@@ -100,7 +107,9 @@ impl Log {
             watermark: inner.durable_sequence,
         };
         let end = offset + frame_bytes(payload.bytes().len());
-        if end > inner.buffer.capacity() {
+        let records = inner.records + payload.records() as usize;
+        let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
+        if too_many || end > inner.buffer.capacity() {
             return Ok(None);
         }
         let padding = [0; 8];
@@ -113,6 +122,7 @@ impl Log {
         }
         inner.appender.publish();
         inner.last_sequence += payload.records() as u64;
+        inner.records = records;
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
     }
 
@@ -246,6 +256,7 @@ impl Log {
         inner.buffer = next.buffer;
         inner.appender = next.appender;
         inner.written = 0;
+        inner.records = 0;
         Ok(())
     }
 

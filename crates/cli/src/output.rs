@@ -27,6 +27,16 @@ impl Output {
         Self { out: BufWriter::with_capacity(64 << 10, io::stdout().lock()) }
     }
 
+    /// Prints one object where the answer is for a program; a person is told nothing.
+    pub(crate) fn only_json(form: Form, object: &impl Serialize) -> Result<(), Failure> {
+        if form == Form::Text {
+            return Ok(());
+        }
+        let mut output = Self::new();
+        output.json(object)?;
+        output.flush()
+    }
+
     /// A line of text.
     pub(crate) fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.write(|out| writeln!(out, "{text}"))

@@ -38,20 +38,6 @@ impl Engine {
         self.damage.lock().get(&table).cloned().map_or(Ok(()), Err)
     }
 
-    /// Waits for background work, or for the reason why it does not get on.
-    fn wait_for(&self, trouble: impl Fn() -> Option<Error>, done: impl Fn() -> bool) -> Result<()> {
-        let mut stuck = None;
-        self.env.jobs.wait(&mut || {
-            stuck = self.fatal().or_else(&trouble);
-            done() || stuck.is_some() || self.is_closing()
-        });
-        match stuck {
-            _ if done() => Ok(()),
-            Some(error) => Err(error),
-            None => Err(Error::invalid("the database is being closed")),
-        }
-    }
-
     /// Makes a copy in a new directory: lists linked, buffers written as log segments, a manifest of the
     /// moment. The superblock comes last, so that an unfinished copy is not a database.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
@@ -76,16 +62,12 @@ impl Engine {
             }
         }
         let mut last_sequence = snapshot.absorbed_sequence;
-        let active = (&view.state.active, view.active_bytes);
-        for (buffer, bytes) in
-            view.state.sealed.iter().rev().map(|buffer| (buffer, buffer.len())).chain([active])
-        {
-            if bytes > 0 {
-                let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
-                file.write_at(0, &buffer.bytes()[..bytes])?;
-                file.sync()?;
-                last_sequence += frame::records_of(&buffer.bytes()[..bytes]);
-            }
+        for (buffer, bytes) in view.buffers().rev() {
+            let image = &buffer.bytes()[..bytes];
+            let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
+            file.write_at(0, image)?;
+            file.sync()?;
+            last_sequence += frame::records_of(image);
         }
         let id = snapshot.next_id;
         let snapshot = forebay_store::manifest::Snapshot { next_id: id + 1, ..snapshot };

@@ -138,6 +138,31 @@ impl Engine {
         self.troubles.lock().get(machine).cloned()
     }
 
+    /// Waits for background work, or for the reason why it does not get on.
+    pub(crate) fn wait_for(
+        &self,
+        trouble: impl Fn() -> Option<Error>,
+        done: impl Fn() -> bool,
+    ) -> Result<()> {
+        let mut stuck = None;
+        self.env.jobs.wait(&mut || {
+            stuck = self.fatal().or_else(&trouble);
+            done() || stuck.is_some() || self.is_closing()
+        });
+        match stuck {
+            _ if done() => Ok(()),
+            Some(error) => Err(error),
+            None => Err(Error::invalid("the database is being closed")),
+        }
+    }
+
+    /// Stops all further writes for this reason.
+    pub(crate) fn poison(&self, error: &Error) {
+        if let Some(log) = &self.log {
+            log.poison(&error.to_string());
+        }
+    }
+
     /// Bytes of work that writers have caused and that is not done.
     pub(crate) fn debt(&self) -> u64 {
         let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();

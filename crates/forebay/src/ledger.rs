@@ -52,9 +52,8 @@ impl Engine {
                     files.insert(file.meta().id, Arc::clone(file));
                 }
                 let Some(table) = state.tables.get(&id) else { continue };
-                let settled = table.catalog.settle(outcome)?;
+                change.edits.push((id, table.catalog.settle(outcome)?));
                 change.files.extend(file.map(|file| (id, file.meta())));
-                change.edits.push((id, settled.edit));
             }
             Ok(())
         };
@@ -145,9 +144,7 @@ impl Engine {
             Ok(()) => Ok(()),
             Err(AppendError::Refused(error)) => Err(error),
             Err(AppendError::Unknown(error)) => {
-                if let Some(log) = &self.log {
-                    log.poison(&error.to_string());
-                }
+                self.poison(&error);
                 Err(error)
             }
         }
@@ -176,15 +173,13 @@ impl Engine {
                 // A full disk must not be filled further by every new try.
                 let _ = fs.remove(&names::manifest(&self.dir, id));
             })?;
-        Current { manifest: id, closed: None }.write(&*self.env.fs, &self.dir).inspect_err(|error| {
-            // Either manifest may be the current one now, so neither may be added to.
-            if let Some(log) = &self.log {
-                log.poison(&error.to_string());
-            }
-        })?;
+        // On error either manifest may be the current one, so neither may be added to.
+        Current { manifest: id, closed: None }
+            .write(fs, &self.dir)
+            .inspect_err(|error| self.poison(error))?;
         let old = ledger.manifest.replace(fresh);
         drop(ledger);
-        old.map_or(Ok(()), |old| self.env.fs.remove(old.path()))
+        old.map_or(Ok(()), |old| fs.remove(old.path()))
     }
 
     /// The whole state but for the log, as a manifest begins with it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::{Error, LastWriterWins, Record, Result};
+use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
 
 use crate::engine::{Engine, State, TableState};
@@ -20,6 +21,13 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// The write buffers that hold something, newest first, each with how much of it is seen.
+    pub(crate) fn buffers(&self) -> impl DoubleEndedIterator<Item = (&Arc<WriteBuffer>, usize)> {
+        std::iter::once((&self.state.active, self.active_bytes))
+            .chain(self.state.sealed.iter().map(|buffer| (buffer, buffer.len())))
+            .filter(|(_, bytes)| *bytes > 0)
+    }
+
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
         let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
         self.state.tables.get(&id).ok_or_else(gone)
@@ -50,10 +58,8 @@ impl Engine {
         let lookup = Lookup::new(table.order, key);
         let mut fold = Fold::default();
         let mut open = true;
-        let buffers = std::iter::once((&view.state.active, view.active_bytes))
-            .chain(view.state.sealed.iter().map(|buffer| (buffer, buffer.len())));
-        for (buffer, limit) in buffers {
-            if limit > 0 && open {
+        for (buffer, limit) in view.buffers() {
+            if open {
                 buffer.find(table.id, table.order, lookup.prefix, key, limit, |record| {
                     open = fold.add(&LastWriterWins, record);
                     open

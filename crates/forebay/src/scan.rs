@@ -101,11 +101,8 @@ impl Scan {
             Direction::Backward if stretch.range.low == self.range.low => None,
             Direction::Backward => Some(Position::At(stretch.range.low.clone())),
         };
-        let state = &self.view.state;
-        let buffers = std::iter::once((&state.active, self.view.active_bytes))
-            .chain(state.sealed.iter().map(|buffer| (buffer, buffer.len())));
         let mut sources = Vec::new();
-        for (buffer, limit) in buffers.filter(|(_, limit)| *limit > 0) {
+        for (buffer, limit) in self.view.buffers() {
             let cursors =
                 buffer.cursors(self.table.id, self.table.order, &stretch.range, self.direction, limit);
             sources.extend(cursors.into_iter().map(Source::Buffer));

@@ -39,6 +39,7 @@ pub struct Stats {
     /// Pages read from files by lookups and scans, for each lookup.
     pub device_reads_per_get: f64,
     pub device_reads: u64,
+    pub device_read_bytes: u64,
     pub cache_hits: u64,
     pub filter_probes: u64,
     pub filter_false_positives: u64,
@@ -133,6 +134,7 @@ impl Stats {
             gets_from_buffer: metrics.gets_from_buffer.get(),
             device_reads_per_get: ratio(metrics.page_reads.get(), metrics.gets.get()),
             device_reads: metrics.page_reads.get(),
+            device_read_bytes: metrics.page_read_bytes.get(),
             cache_hits: metrics.cache_hits.get(),
             filter_probes: metrics.filter_probes.get(),
             filter_false_positives: metrics.filter_false.get(),

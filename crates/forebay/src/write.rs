@@ -87,17 +87,9 @@ impl Engine {
             return Ok(());
         }
         let started = self.env.clock.now();
-        let mut stuck = None;
-        self.env.jobs.wait(&mut || {
-            stuck = self.fatal().or_else(|| self.trouble_of(ABSORB));
-            has_room() || stuck.is_some() || self.is_closing()
-        });
+        let waited = self.wait_for(|| self.trouble_of(ABSORB), has_room);
         self.stalled_since(started);
-        match stuck {
-            _ if has_room() => Ok(()),
-            Some(error) => Err(error),
-            None => Err(Error::invalid("the database is being closed")),
-        }
+        waited
     }
 
     /// Slows a writer of so many bytes to the pace of background work, where that is behind.

@@ -42,15 +42,6 @@ pub trait Job: Send {
     fn cause(&self) -> Cause;
 }
 
-/// An outcome fitted to a catalog.
-#[derive(Debug)]
-pub struct Settled {
-    /// The edit's bytes: what the manifest keeps and [`Catalog::apply`] takes.
-    pub edit: Vec<u8>,
-    /// The file it brings.
-    pub file: Option<Arc<ListFile>>,
-}
-
 /// A catalog after an edit.
 pub struct Applied {
     /// The new value.
@@ -89,8 +80,9 @@ pub trait Catalog: Send + Sync {
     /// Starts a planned job.
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>>;
 
-    /// Fits a finished job to this catalog.
-    fn settle(&self, outcome: Outcome) -> Result<Settled>;
+    /// Fits a finished job to this catalog: the edit's bytes, which the manifest keeps and
+    /// [`apply`](Self::apply) takes.
+    fn settle(&self, outcome: Outcome) -> Result<Vec<u8>>;
 
     /// Applies an edit: live work and recovery alike. `file` finds list files by id.
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied>;

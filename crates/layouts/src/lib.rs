@@ -7,7 +7,7 @@ mod catalog;
 pub mod options;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch};
+pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
 pub use options::{Layout, TableOptions};
 
 /// What a finished job hands to [`Catalog::settle`].

@@ -44,16 +44,6 @@ impl<C: Cursor> LoserTree<C> {
         tree
     }
 
-    /// Gives the sources back.
-    pub fn into_sources(self) -> Vec<C> {
-        self.sources
-    }
-
-    /// The source of the current record, by its number.
-    pub fn winner(&self) -> usize {
-        self.losers[0]
-    }
-
     fn look(&mut self, source: usize) {
         let prefix = self.sources[source].prefix();
         self.live[source] = prefix.is_some();

@@ -10,7 +10,7 @@ use super::{Access, existing_table, key_list, open, parse_durability};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Delete keys; deleting one that is absent changes nothing
 #[derive(Debug, Args)]
@@ -45,12 +45,5 @@ pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
     })?;
     drop(table);
     db.close()?;
-    match common.form() {
-        Form::Text => Ok(()),
-        Form::Json => {
-            let mut output = Output::new();
-            output.json(&json!({ "deletions": deletions }))?;
-            output.flush()
-        }
-    }
+    Output::only_json(common.form(), &json!({ "deletions": deletions }))
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Access, existing_table, open};
 use crate::args::{Common, DatabaseArgs};
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Delete a table, or, without one, the whole database; nothing asks again
 ///
@@ -30,12 +30,8 @@ pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
             db.close()?;
         }
     }
-    match common.form() {
-        Form::Text => Ok(()),
-        Form::Json => {
-            let mut output = Output::new();
-            output.json(&json!({ "destroyed": path.display().to_string(), "table": args.target.table }))?;
-            output.flush()
-        }
-    }
+    Output::only_json(
+        common.form(),
+        &json!({ "destroyed": path.display().to_string(), "table": args.target.table }),
+    )
 }

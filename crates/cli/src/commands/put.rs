@@ -10,7 +10,7 @@ use super::{Access, open, parse_durability, parse_layout, table_with_layout};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Set a key to a value, making the database and the table where they are missing
 #[derive(Debug, Args)]
@@ -47,12 +47,5 @@ pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
     let sequence = db.commit(batch, args.durability)?;
     drop(table);
     db.close()?;
-    match common.form() {
-        Form::Text => Ok(()),
-        Form::Json => {
-            let mut output = Output::new();
-            output.json(&json!({ "records": 1, "sequence": sequence }))?;
-            output.flush()
-        }
-    }
+    Output::only_json(common.form(), &json!({ "records": 1, "sequence": sequence }))
 }

@@ -17,7 +17,7 @@ use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Found, Lookup, Reading};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
 
-use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch};
+use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
 use crate::{Outcome, TableOptions};
 
 pub use describe::{Description, LevelDescription, NodeDescription};
@@ -165,10 +165,8 @@ impl Catalog for WriteBufferTree {
         Ok(Box::new(TreeJob { job, cause }))
     }
 
-    fn settle(&self, outcome: Outcome) -> Result<Settled> {
-        let edit = self.tree.settle(outcome)?;
-        let file = edit.fragment().map(|fragment| Arc::clone(&fragment.0));
-        Ok(Settled { edit: encode(&edit), file })
+    fn settle(&self, outcome: Outcome) -> Result<Vec<u8>> {
+        Ok(encode(&self.tree.settle(outcome)?))
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {

@@ -23,8 +23,6 @@ pub struct Segment {
     pub id: u64,
     /// Its bytes, up to the end of the last sound frame.
     pub bytes: Vec<u8>,
-    /// Number of its first record.
-    pub first_sequence: u64,
 }
 
 /// What recovery found.
@@ -61,7 +59,6 @@ pub fn recover(
     let mut last: Option<Scan> = None;
     while let Some(&id) = ids.peek() {
         let bytes = read_whole(fs, &names::log(dir, id))?;
-        let first_sequence = found.last_sequence + 1;
         let (end, sequence) = sound_frames(&bytes, id, found.last_sequence, &names::log(dir, id))?;
         if end == 0 && highest_watermark(&bytes, id, 0).is_some() {
             // Frames stand here, but they do not number on: the log ended before this segment.
@@ -73,7 +70,7 @@ pub fn recover(
             continue;
         }
         found.last_sequence = sequence;
-        found.segments.push(Segment { id, bytes: bytes[..end].to_vec(), first_sequence });
+        found.segments.push(Segment { id, bytes: bytes[..end].to_vec() });
         last = Some(Scan { id, bytes, end });
     }
     let missing = found.last_sequence + 1;

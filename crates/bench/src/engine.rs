@@ -1,0 +1,144 @@
+//! The seam between workloads and engines. Forebay's adapter lies beside this file; other engines' are in the
+//! crate `bench-rivals`, outside the default build.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// What went wrong, in the engine's own words.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// When a write has to be safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// No log, if the engine can do without.
+    Memory,
+    /// Survives a crash of the process on return; synced to the device at least every `sync_interval`.
+    Os,
+    /// Synced to the device before it returns.
+    Disk,
+}
+
+/// What every engine is given alike. An adapter spends it as its engine is served best.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Setup {
+    /// All memory that the engine may use: write buffers, filters, indexes, caches.
+    pub memory_bytes: u64,
+    pub durability: Durability,
+    /// With [`Durability::Os`]: how old an unsynced write may get.
+    pub sync_interval: Duration,
+    /// Whether the workload scans in key order.
+    pub ordered: bool,
+    /// Keys are all of this length.
+    pub key_bytes: usize,
+    /// Values are all of this length.
+    pub value_bytes: usize,
+    /// About how many distinct keys there will be.
+    pub records_expected: u64,
+    /// Background threads that the engine may use.
+    pub background_threads: usize,
+    /// Filter bits a key, where the engine lets one choose; `None` for its own best.
+    pub filter_bits_per_key: Option<u32>,
+    /// Reads and writes that go around the kernel's page cache, where the engine has them.
+    pub direct_io: bool,
+}
+
+/// Puts of one length each, back to back: key, value, key, value.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    pub bytes: &'a [u8],
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// Keys and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let key_bytes = self.key_bytes;
+        self.bytes.chunks_exact(key_bytes + self.value_bytes).map(move |record| record.split_at(key_bytes))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / (self.key_bytes + self.value_bytes)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// An engine that can be opened.
+pub trait Kind: Sync {
+    /// Its name in results, such as `forebay` or `rocksdb-leveled`.
+    fn name(&self) -> &'static str;
+
+    /// Its version, as it says itself.
+    fn version(&self) -> String;
+
+    /// Whether `direct_io` makes a difference to it.
+    fn has_direct_io(&self) -> bool {
+        false
+    }
+
+    /// Whether it keeps keys in order and so can scan.
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    /// The options it is opened with, as text to be kept beside the results.
+    fn options(&self, setup: &Setup) -> String;
+
+    /// Opens the database in an empty directory, or the one that is there already.
+    fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure>;
+}
+
+/// An open engine, used by one thread.
+pub trait Engine {
+    /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
+
+    /// Removes keys of one length each, back to back, in one batch.
+    fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure>;
+
+    /// Appends the key's value to `value`; `false` where the key is absent.
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
+
+    /// Looks many keys of one length up at once. `each` is told, in any order, the number of a key and its
+    /// value, or `None` where it is absent.
+    fn multi_get(
+        &mut self,
+        keys: &[u8],
+        key_bytes: usize,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Failure> {
+        let mut value = Vec::new();
+        for (number, key) in keys.chunks_exact(key_bytes).enumerate() {
+            value.clear();
+            let found = self.get(key, &mut value)?;
+            each(number, found.then_some(&value[..]));
+        }
+        Ok(())
+    }
+
+    /// Shows `each` at most `limit` entries in key order, beginning at the first key not below `from`.
+    fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
+
+    /// Returns when everything written is in the engine's tables and no background work is left: the debt is
+    /// paid.
+    fn drain(&mut self) -> Result<(), Failure>;
+
+    /// Reads from the device that lookups cost so far, if the engine counts them.
+    fn device_reads(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of memory that the engine says it takes for filters and for finding pages, if it says so.
+    fn index_memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Closes in order.
+    fn close(self: Box<Self>) -> Result<(), Failure>;
+}

@@ -10,14 +10,23 @@ const LENGTH_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// keys of one such length never collide; longer keys go through rapidhash V3.
 #[inline]
 pub fn key_hash(key: &[u8], seed: u64) -> u64 {
-    if key.len() <= 8 {
-        let mut word = [0; 8];
-        word[..key.len()].copy_from_slice(key);
+    if let Some(word) = padded(key) {
         let length = (key.len() as u64).wrapping_mul(LENGTH_STEP);
         mix(u64::from_le_bytes(word) ^ seed.wrapping_add(length))
     } else {
         rapidhash::v3::rapidhash_v3_seeded(key, &rapidhash::v3::RapidSecrets::seed_cpp(seed))
     }
+}
+
+/// A key of up to eight bytes with zeros behind it. One of just eight is a load, without a call.
+#[inline]
+fn padded(key: &[u8]) -> Option<[u8; 8]> {
+    if let Ok(word) = key.try_into() {
+        return Some(word);
+    }
+    let mut word = [0; 8];
+    word.get_mut(..key.len())?.copy_from_slice(key);
+    Some(word)
 }
 
 /// An invertible mix of 64 bits in which every input bit moves every output bit (the finaliser of

@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** nothing here does I/O, starts a thread, reads a clock or draws a random number.
 
+mod block;
 pub mod checksum;
 pub mod codec;
 pub mod combine;
@@ -16,6 +17,7 @@ pub mod record;
 pub mod sort;
 pub mod wire;
 
+pub use block::Block;
 pub use combine::{Combine, LastWriterWins};
 pub use error::{Error, Result};
 pub use order::{Bound, Order, Range};

@@ -32,12 +32,14 @@ impl Order {
     pub fn prefix(&self, key: &[u8]) -> u64 {
         match *self {
             Self::Hashed { seed } => hash::key_hash(key, seed),
-            Self::Lexical => {
-                let mut word = [0; 8];
-                let shared = key.len().min(8);
-                word[..shared].copy_from_slice(&key[..shared]);
-                u64::from_be_bytes(word)
-            }
+            Self::Lexical => match key.first_chunk() {
+                Some(&word) => u64::from_be_bytes(word),
+                None => {
+                    let mut word = [0; 8];
+                    word[..key.len()].copy_from_slice(key);
+                    u64::from_be_bytes(word)
+                }
+            },
             Self::Colliding { bits } => hash::key_hash(key, 0) >> (64 - bits) << (64 - bits),
         }
     }

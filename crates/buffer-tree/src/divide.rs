@@ -38,9 +38,9 @@ impl Tally {
 
     /// Counts the record that is about to be written behind so many bytes.
     #[inline]
-    pub(crate) fn count(&mut self, prefix: u64, key: &[u8], bytes: impl Fn() -> u64) {
+    pub(crate) fn count(&mut self, prefix: u64, key: &[u8], bytes: u64) {
         while self.ends.get(self.done.len()).is_some_and(|end| end.place(prefix, key).is_ge()) {
-            self.close(bytes());
+            self.close(bytes);
         }
         self.records += 1;
     }
@@ -130,7 +130,7 @@ mod tests {
     fn a_tally_counts_every_child_even_those_that_get_nothing() {
         let mut tally = Tally::new([10, 20, 30].map(Bound::at_prefix).to_vec());
         for (written, prefix) in [3, 9, 30, 31, 99].into_iter().enumerate() {
-            tally.count(prefix, b"", || written as u64 * 8);
+            tally.count(prefix, b"", written as u64 * 8);
         }
         let portion = |records| Portion { bytes: records * 8, records };
         assert_eq!(tally.finish(40), [2, 0, 0, 3].map(portion));

@@ -7,7 +7,7 @@
 use forebay_base::digest::Digest;
 use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Range, Record, Result};
+use forebay_base::{Block, Bound, Range, Record, Result};
 
 /// A handle to what was written at one go. Its methods read metadata in memory only, for they are called
 /// while planning.
@@ -62,6 +62,11 @@ pub trait FragmentWriter {
     type Fragment;
     /// Appends the next record; each key comes once, in order.
     fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()>;
+    /// Appends all records of a block.
+    fn push_block(&mut self, block: &Block) -> Result<()> {
+        let mut records = block.prefixes().iter().enumerate();
+        records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)))
+    }
     /// About how many bytes the records pushed so far take in the store; never less than it said before.
     fn bytes(&self) -> u64;
     /// Seals the fragment; `None` when nothing was pushed.

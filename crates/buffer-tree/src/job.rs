@@ -6,7 +6,7 @@
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Extent, Merge, Progress};
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Combine, Error, Order, Range, Result};
+use forebay_base::{Block, Bound, Combine, Error, Order, Range, Result};
 
 use crate::divide::{Candidate, Halving, Tally};
 use crate::{
@@ -18,6 +18,8 @@ pub struct Job<C, W, R> {
     node: NodeRef,
     lists: usize,
     collapse: Collapse<C, R>,
+    /// Records that are all puts of one shape go by blocks.
+    block: Option<Block>,
     /// `None` once it is done.
     work: Option<(W, Target)>,
 }
@@ -104,7 +106,8 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         };
         let work = Some((store.writer(&expected)?, target));
         let collapse = Collapse::new(merge, rule, depth);
-        Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, work })
+        let block = Block::new(expected.shape);
+        Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, block, work })
     }
 }
 
@@ -127,6 +130,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
             node: root.reference(),
             lists: 0,
             collapse: Collapse::new(input, rule, Depth::Partial),
+            block: Block::new(expected.shape),
             work,
         })
     }
@@ -143,13 +147,13 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
         }
         let Some((writer, target)) = &mut self.work else { return Err(Error::invalid("the job is done")) };
         let bytes_max = bytes_max.max(1);
-        let progress = match target {
-            Target::Children { tally, .. } => self.collapse.run(bytes_max, |prefix, record| {
-                tally.count(prefix, record.key, || writer.bytes());
-                writer.push(prefix, record)
+        let progress = match &mut self.block {
+            Some(block) => self.collapse.run_blocks(bytes_max, block, |block| {
+                target.count(block, writer.bytes());
+                writer.push_block(block)
             }),
-            Target::Leaf { halving, .. } => self.collapse.run(bytes_max, |prefix, record| {
-                halving.count(record.key, writer.bytes());
+            None => self.collapse.run(bytes_max, |prefix, record| {
+                target.count_one(prefix, record.key, writer.bytes());
                 writer.push(prefix, record)
             }),
         };
@@ -169,6 +173,23 @@ impl Target {
         let lows: Vec<Bound> =
             node.children().iter().skip(1).map(|child| child.range().low.clone()).collect();
         Self::Children { range: node.range().clone(), tally: Tally::new(lows.clone()), lows }
+    }
+
+    /// Counts a record that is about to be written behind so many bytes.
+    #[inline]
+    fn count_one(&mut self, prefix: u64, key: &[u8], bytes: u64) {
+        match self {
+            Self::Children { tally, .. } => tally.count(prefix, key, bytes),
+            Self::Leaf { halving, .. } => halving.count(key, bytes),
+        }
+    }
+
+    /// Counts the records of a block.
+    fn count(&mut self, block: &Block, bytes: u64) {
+        let record_bytes = block.record_bytes() as u64;
+        for (index, &prefix) in block.prefixes().iter().enumerate() {
+            self.count_one(prefix, block.key(index), bytes + index as u64 * record_bytes);
+        }
     }
 
     fn finish(self, bytes: u64) -> Written {

@@ -4,7 +4,7 @@
 use super::Cursor;
 use crate::combine::{Combine, Depth, Fold};
 use crate::wire::put_raw;
-use crate::{Kind, Record, Result};
+use crate::{Block, Kind, Record, Result};
 
 /// What a stretch of collapsing did. `consumed == produced + dropped` holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,6 +78,35 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
                     sink(prefix, &record)?;
                     self.input.advance()?;
                 }
+            }
+        }
+        progress.produced = progress.consumed - progress.dropped;
+        Ok(progress)
+    }
+
+    /// As [`run`](Self::run) for puts of one shape, by blocks: hands on what is left of each.
+    pub fn run_blocks(
+        &mut self,
+        bytes_max: usize,
+        block: &mut Block,
+        mut sink: impl FnMut(&Block) -> Result<()>,
+    ) -> Result<Progress> {
+        let mut progress = Progress::default();
+        while progress.bytes < bytes_max as u64 {
+            block.clear();
+            self.input.fill(block)?;
+            if block.is_empty() {
+                break;
+            }
+            progress.consumed += block.len() as u64;
+            progress.bytes += block.bytes().len() as u64;
+            progress.dropped +=
+                block.collapse(self.last_prefix.map(|prefix| (prefix, &self.last_key[..]))) as u64;
+            if let Some(&last) = block.prefixes().last() {
+                self.last_prefix = Some(last);
+                self.last_key.clear();
+                self.last_key.extend_from_slice(block.key(block.len() - 1));
+                sink(block)?;
             }
         }
         progress.produced = progress.consumed - progress.dropped;

@@ -14,7 +14,7 @@ pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
 pub use loser_tree::{Direction, LoserTree};
 
-use crate::{Record, Result};
+use crate::{Block, Record, Result};
 
 /// A walk over sorted records.
 pub trait Cursor {
@@ -24,6 +24,23 @@ pub trait Cursor {
     fn record(&self) -> Record<'_>;
     /// Goes to the next record.
     fn advance(&mut self) -> Result<()>;
+
+    /// Moves records into `block`, until it has no more room or none is left. All of them must be puts of
+    /// the block's shape.
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        fill_by_record(self, block)
+    }
+}
+
+/// [`Cursor::fill`], one record at a time.
+pub fn fill_by_record(cursor: &mut (impl Cursor + ?Sized), block: &mut Block) -> Result<()> {
+    while block.room() > 0
+        && let Some(prefix) = cursor.prefix()
+    {
+        block.push(prefix, &cursor.record());
+        cursor.advance()?;
+    }
+    Ok(())
 }
 
 impl<C: Cursor + ?Sized> Cursor for Box<C> {
@@ -38,6 +55,9 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn advance(&mut self) -> Result<()> {
         (**self).advance()
+    }
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        (**self).fill(block)
     }
 }
 
@@ -97,6 +117,12 @@ impl<C: Cursor> Cursor for Merge<C> {
         match self {
             Self::Tree(tree) => tree.advance(),
             Self::Cut(cut) => cut.advance(),
+        }
+    }
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        match self {
+            Self::Tree(tree) => tree.fill(block),
+            Self::Cut(cut) => cut.fill(block),
         }
     }
 }

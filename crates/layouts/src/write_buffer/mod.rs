@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Error, LastWriterWins, Range, Result};
+use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
@@ -216,6 +216,10 @@ impl tree::FragmentWriter for files::Writer {
     #[inline]
     fn push(&mut self, prefix: u64, record: &forebay_base::Record<'_>) -> Result<()> {
         self.0.push(prefix, record)
+    }
+
+    fn push_block(&mut self, block: &Block) -> Result<()> {
+        self.0.push_block(block)
     }
 
     #[inline]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Kind, Order, Range, Record, Result};
+use forebay_base::merge::{Cursor, Direction, fill_by_record};
+use forebay_base::{Block, Kind, Order, Range, Record, Result};
 
 use super::{Run, WriteBuffer};
 
@@ -25,6 +25,7 @@ pub struct BufferCursor {
     touched: usize,
     /// The record here: its kind, and where in the buffer its key and value are.
     kind: Kind,
+    place: usize,
     key: std::ops::Range<usize>,
     value: std::ops::Range<usize>,
     prefix: Option<u64>,
@@ -54,6 +55,7 @@ impl BufferCursor {
             left: start..end,
             touched: start,
             kind: Kind::Put,
+            place: 0,
             key: 0..0,
             value: 0..0,
             prefix: None,
@@ -76,6 +78,7 @@ impl BufferCursor {
         self.prefix = found.map(|place| {
             let (record, bytes) = self.buffer.record_at(place);
             let end = place + bytes;
+            self.place = place;
             self.kind = record.kind;
             self.value = end - record.value.len()..end;
             self.key = self.value.start - record.key.len()..self.value.start;
@@ -137,6 +140,24 @@ impl Cursor for BufferCursor {
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
+        self.step();
+        Ok(())
+    }
+
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        if self.direction == Direction::Backward || self.limit < self.buffer.len() {
+            return fill_by_record(self, block);
+        }
+        // Records of one shape have heads of one length. The record here is in front of what is left.
+        let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
+        block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
+        while block.room() > 0 && !self.left.is_empty() {
+            let some = self.left.start..self.left.end.min(self.left.start + block.room().min(TOUCH_AHEAD));
+            self.left.start = some.end;
+            self.run.touch(&self.buffer, some.clone());
+            let keys = some.map(|index| self.run.place(index) + head_bytes);
+            block.gather(self.order, self.buffer.bytes(), keys);
+        }
         self.step();
         Ok(())
     }

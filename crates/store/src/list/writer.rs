@@ -10,7 +10,7 @@ use forebay_base::digest::Digest;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::Shape;
 use forebay_base::wire::put_raw;
-use forebay_base::{Bound, Range, Record, Result};
+use forebay_base::{Block, Bound, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
@@ -112,11 +112,7 @@ impl ListWriter {
             self.seal_page()?;
         }
         if self.raw_records == 0 {
-            self.raw_first = if self.records > 0 && prefix == self.last_prefix {
-                self.store.options.order.separator(&self.last_key, record.key)
-            } else {
-                Bound::at_prefix(prefix)
-            };
+            self.begin_page(None, prefix, record.key);
         }
         if is_fixed {
             put_raw(&mut self.raw, record.key);
@@ -136,6 +132,52 @@ impl ListWriter {
         self.last_key.clear();
         put_raw(&mut self.last_key, record.key);
         Ok(())
+    }
+
+    /// Adds the records of a block of the list's shape.
+    pub fn push_block(&mut self, block: &Block) -> Result<()> {
+        debug_assert!(matches!(self.shape, Shape::Fixed { .. }));
+        let record_bytes = block.record_bytes();
+        let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, RECORDS_MAX as usize);
+        let mut at = 0;
+        while at < block.len() {
+            if self.raw_records as usize == page_records {
+                self.seal_page()?;
+            }
+            if self.raw_records == 0 {
+                let before = at.checked_sub(1).map(|last| (block.prefixes()[last], block.key(last)));
+                self.begin_page(before, block.prefixes()[at], block.key(at));
+            }
+            let end = (at + page_records - self.raw_records as usize).min(block.len());
+            self.raw.extend_from_slice(&block.bytes()[at * record_bytes..end * record_bytes]);
+            self.raw_records += (end - at) as u16;
+            at = end;
+        }
+        for (index, &prefix) in block.prefixes().iter().enumerate() {
+            let hash = self.store.filter_hash(prefix, block.key(index));
+            if let Some(filter) = &mut self.filter {
+                filter.add(hash);
+            }
+            self.digest.add(prefix, hash);
+        }
+        self.records += block.len() as u64;
+        self.record_bytes += block.bytes().len() as u64;
+        if let Some(last) = block.len().checked_sub(1) {
+            self.last_prefix = block.prefixes()[last];
+            self.last_key.clear();
+            self.last_key.extend_from_slice(block.key(last));
+        }
+        Ok(())
+    }
+
+    /// Notes where the page that begins with this record begins. `before` is the record before it, if that
+    /// is not the last one that was pushed.
+    fn begin_page(&mut self, before: Option<(u64, &[u8])>, prefix: u64, key: &[u8]) {
+        let last = (self.records > 0).then_some((self.last_prefix, &self.last_key[..]));
+        self.raw_first = match before.or(last) {
+            Some((last, before)) if last == prefix => self.store.options.order.separator(before, key),
+            _ => Bound::at_prefix(prefix),
+        };
     }
 
     /// Bytes of records so far, before compression and padding.

@@ -64,6 +64,11 @@ impl Fold {
         self.kind == Some(Kind::Merge)
     }
 
+    /// The key's value, if all records of the key that can matter were added and it has one.
+    pub fn into_value(self) -> Option<Vec<u8>> {
+        (self.kind? != Kind::Delete).then_some(self.value)
+    }
+
     /// The record that stands for all that were added, or `None` when nothing is left of them.
     pub fn finish<'a>(&'a self, key: &'a [u8], depth: Depth) -> Option<Record<'a>> {
         let kind = match (self.kind?, depth) {

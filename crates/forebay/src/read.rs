@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use forebay_base::combine::{Depth, Fold};
-use forebay_base::{Error, LastWriterWins, Record, Result};
+use forebay_base::combine::Fold;
+use forebay_base::{Error, LastWriterWins, Result};
 use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
 
@@ -67,14 +67,11 @@ impl Engine {
             }
         }
         if open {
-            table.catalog.find(&lookup, &mut |found| {
-                let record = Record { kind: found.kind, key, value: &found.value };
-                fold.add(&LastWriterWins, &record)
-            })?;
+            table.catalog.find(&lookup, &mut |record| fold.add(&LastWriterWins, record))?;
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
-        Ok(fold.finish(key, Depth::Bottom).map(|record| record.value.to_vec()))
+        Ok(fold.into_value())
     }
 
     /// Looks several keys up in one view, in the order in which they lie on disk. Answers are in the order of

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
-use forebay_base::{Bound, Range, Result};
+use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::JobPlan;
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{Found, Lookup};
+use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
 
 use crate::Outcome;
@@ -62,7 +62,7 @@ pub struct Stretch {
 pub trait Catalog: Send + Sync {
     /// Shows `each` what the lists have of a key, newest first, until it has seen enough. Device reads: one
     /// for each list whose filter does not deny the key.
-    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(Found) -> bool) -> Result<()>;
+    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()>;
 
     /// The sources at `from` for a walk inside `within`: the stretch that holds the records from `from` on
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.

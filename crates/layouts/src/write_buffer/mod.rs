@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
-use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Result};
+use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{FileMeta, Found, Lookup, Reading};
+use forebay_store::list::{FileMeta, Lookup, Reading};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
@@ -99,12 +99,10 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
 }
 
 impl Catalog for WriteBufferTree {
-    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(Found) -> bool) -> Result<()> {
+    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()> {
         for node in self.tree.path(lookup.prefix, lookup.key) {
             for list in node.lists().iter().rev() {
-                if let Some(found) = list.fragment.0.get(lookup)?
-                    && !each(found)
-                {
+                if list.fragment.0.get(lookup, &mut *each)? == Some(false) {
                     return Ok(());
                 }
             }
@@ -214,7 +212,7 @@ impl tree::FragmentWriter for files::Writer {
     type Fragment = Fragment;
 
     #[inline]
-    fn push(&mut self, prefix: u64, record: &forebay_base::Record<'_>) -> Result<()> {
+    fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
         self.0.push(prefix, record)
     }
 

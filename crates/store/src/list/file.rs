@@ -8,7 +8,7 @@ use forebay_base::digest::Digest;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Error, Kind, Result};
+use forebay_base::{Error, Record, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, File};
 
@@ -57,15 +57,6 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What a lookup found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// Put, delete or operand.
-    pub kind: Kind,
-    /// Its value.
-    pub value: Vec<u8>,
-}
-
 impl ListFile {
     /// A file that is only named so far.
     pub fn named(store: &ListStore, meta: FileMeta) -> Arc<Self> {
@@ -99,8 +90,8 @@ impl ListFile {
         &self.store
     }
 
-    /// The open file; opened at the first call, with two reads. Damage is remembered. Damage is remembered. Any other failure may
-    /// pass, and the next call tries again.
+    /// The open file; opened at the first call, with two reads. Damage is remembered. Any other
+    /// failure may pass, and the next call tries again.
     pub(crate) fn body(&self) -> Result<&Body> {
         let body = match self.body.get() {
             Some(body) => body,
@@ -161,9 +152,9 @@ impl ListFile {
         Err(Error::corruption(&self.path, offset + got as u64, "the file ends too early"))
     }
 
-    /// The newest this list has of a key: 0 device reads where the filter denies it, else 1, or 0 from the
-    /// cache.
-    pub fn get(&self, lookup: &Lookup<'_>) -> Result<Option<Found>> {
+    /// Shows `found` what this list has of a key, if anything: 0 device reads where the filter denies it,
+    /// else 1, or 0 from the cache.
+    pub fn get<T>(&self, lookup: &Lookup<'_>, found: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
         let body = self.body()?;
         let metrics = &self.store.metrics;
         if let Some(filter) = &body.filter {
@@ -180,7 +171,7 @@ impl ListFile {
         if at < page.len() {
             let record = page.record(at);
             if record.key == lookup.key {
-                return Ok(Some(Found { kind: record.kind, value: record.value.to_vec() }));
+                return Ok(Some(found(&record)));
             }
         }
         metrics.filter_false.add(1);
@@ -198,8 +189,7 @@ impl ListFile {
         self.read(&body.file, offset, &mut buffer)?;
         self.store.metrics.page_reads.add(1);
         self.store.metrics.page_read_bytes.add(bytes as u64);
-        let mut page = Page::default();
-        page.read(&buffer, self.meta.id, offset, body.footer.shape)
+        let page = Page::of(buffer, self.meta.id, offset, body.footer.shape)
             .map_err(|reason| Error::corruption(&self.path, offset, reason))?;
         let page = Arc::new(page);
         self.store.cache.insert(id, Arc::clone(&page));

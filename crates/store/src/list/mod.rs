@@ -21,7 +21,7 @@ mod writer;
 
 pub use chunks::Reading;
 pub use cursor::ListCursor;
-pub use file::{Found, ListFile, Lookup};
+pub use file::{ListFile, Lookup};
 pub use filter::Filter;
 pub(crate) use page::Page;
 pub use store::{FileMeta, ListOptions, ListStore, Trash};

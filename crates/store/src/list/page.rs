@@ -7,6 +7,7 @@
 //! encoded records. See `docs/format/list_file.md`.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use forebay_base::checksum::checksum;
 use forebay_base::codec::Codec;
@@ -48,10 +49,18 @@ pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// What a page's payload is: part of the bytes that were read, or unpacked from them.
+enum Stored {
+    Plain(Range<usize>),
+    Unpacked(Vec<u8>),
+}
+
 /// A page's records, checked and decompressed, with the place of each.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    raw: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Where the records are in `bytes`: behind a header, where the page was taken as it was read.
+    payload: Range<usize>,
     /// Where each record of a variable page starts.
     starts: Vec<u32>,
     records: usize,
@@ -59,7 +68,19 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Checks and takes in the page whose bytes these are. `Err` says what is wrong with them.
+    /// The page whose bytes these are, checked. `Err` says what is wrong with them.
+    pub(crate) fn of(bytes: Vec<u8>, file_id: u64, offset: u64, shape: Shape) -> Result<Self, &'static str> {
+        let mut page = Self::default();
+        match page.check(&bytes, file_id, offset, shape)? {
+            // It stays where it is.
+            Stored::Plain(payload) => (page.bytes, page.payload) = (bytes, payload),
+            Stored::Unpacked(raw) => (page.payload, page.bytes) = (0..raw.len(), raw),
+        }
+        page.index_records()?;
+        Ok(page)
+    }
+
+    /// Checks and takes in the page whose bytes these are, in the memory of the page before.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -67,6 +88,24 @@ impl Page {
         offset: u64,
         shape: Shape,
     ) -> Result<(), &'static str> {
+        match self.check(bytes, file_id, offset, shape)? {
+            Stored::Plain(payload) => {
+                self.bytes.clear();
+                self.bytes.extend_from_slice(&bytes[payload]);
+            }
+            Stored::Unpacked(raw) => self.bytes = raw,
+        }
+        self.payload = 0..self.bytes.len();
+        self.index_records()
+    }
+
+    fn check(
+        &mut self,
+        bytes: &[u8],
+        file_id: u64,
+        offset: u64,
+        shape: Shape,
+    ) -> Result<Stored, &'static str> {
         if bytes.len() < HEADER_BYTES {
             return Err("the page is cut short");
         }
@@ -74,19 +113,9 @@ impl Page {
             return Err("the page's checksum does not match");
         }
         let (stored_bytes, raw_bytes) = (u32_at(bytes, 4) as usize, u32_at(bytes, 8) as usize);
-        let stored = bytes.get(HEADER_BYTES..HEADER_BYTES + stored_bytes).ok_or("the page is too short")?;
-        match Codec::from_byte(bytes[15]) {
-            Some(Codec::None) if stored_bytes == raw_bytes => {
-                self.raw.clear();
-                self.raw.extend_from_slice(stored);
-            }
-            Some(codec) => {
-                self.raw = codec.decompress(stored, raw_bytes).ok_or("the page does not decompress")?
-            }
-            None => return Err("the page has an unknown codec"),
-        }
+        let payload = HEADER_BYTES..HEADER_BYTES + stored_bytes;
+        let stored = bytes.get(payload.clone()).ok_or("the page is too short")?;
         self.records = u16::from_le_bytes([bytes[12], bytes[13]]) as usize;
-        self.starts.clear();
         self.fixed = match (bytes[14], shape) {
             (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => {
                 Some((key_bytes as usize, value_bytes as usize))
@@ -94,17 +123,26 @@ impl Page {
             (KIND_VARIABLE, _) => None,
             _ => return Err("the page's kind is not its list's"),
         };
-        self.index_records()
+        match Codec::from_byte(bytes[15]) {
+            Some(Codec::None) if stored_bytes == raw_bytes => Ok(Stored::Plain(payload)),
+            Some(codec) => codec
+                .decompress(stored, raw_bytes)
+                .map(Stored::Unpacked)
+                .ok_or("the page does not decompress"),
+            None => Err("the page has an unknown codec"),
+        }
     }
 
     fn index_records(&mut self) -> Result<(), &'static str> {
+        self.starts.clear();
         if let Some((key_bytes, value_bytes)) = self.fixed {
-            let agrees = self.raw.len() == self.records * (key_bytes + value_bytes);
+            let agrees = self.payload.len() == self.records * (key_bytes + value_bytes);
             return if agrees { Ok(()) } else { Err("the page's records do not fill it") };
         }
-        let mut at = 0;
-        while at < self.raw.len() {
-            let (_, used) = Record::decode(&self.raw[at..]).ok_or("the page holds a malformed record")?;
+        let mut at = self.payload.start;
+        while at < self.payload.end {
+            let left = &self.bytes[at..self.payload.end];
+            let (_, used) = Record::decode(left).ok_or("the page holds a malformed record")?;
             self.starts.push(at as u32);
             at += used;
         }
@@ -119,7 +157,7 @@ impl Page {
 
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.raw.capacity() + 4 * self.starts.capacity() + size_of::<Self>()
+        self.bytes.capacity() + 4 * self.starts.capacity() + size_of::<Self>()
     }
 
     /// The record at `index`, below [`len`](Self::len).
@@ -127,12 +165,12 @@ impl Page {
     pub(crate) fn record(&self, index: usize) -> Record<'_> {
         match self.fixed {
             Some((key_bytes, value_bytes)) => {
-                let at = index * (key_bytes + value_bytes);
-                let (key, value) = self.raw[at..at + key_bytes + value_bytes].split_at(key_bytes);
+                let at = self.payload.start + index * (key_bytes + value_bytes);
+                let (key, value) = self.bytes[at..at + key_bytes + value_bytes].split_at(key_bytes);
                 Record::put(key, value)
             }
             // Decoded once already, in `index_records`.
-            None => Record::decode(&self.raw[self.starts[index] as usize..])
+            None => Record::decode(&self.bytes[self.starts[index] as usize..])
                 .map_or(Record::delete(&[]), |(record, _)| record),
         }
     }

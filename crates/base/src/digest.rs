@@ -9,7 +9,7 @@ use crate::hash::mix;
 use crate::wire::{Reader, put_varint};
 
 /// A digest aims at one sample for so many records.
-const RECORDS_PER_SAMPLE: u64 = 256;
+const RECORDS_PER_SAMPLE: u64 = 1024;
 /// But at no fewer samples than this.
 const SAMPLES_MIN: u64 = 64;
 
@@ -42,6 +42,11 @@ impl Digest {
         if second <= self.threshold {
             self.samples.push((prefix, second));
         }
+    }
+
+    /// Gives back memory that was taken for more samples than there are.
+    pub fn shrink(&mut self) {
+        self.samples.shrink_to_fit();
     }
 
     /// Memory held, in bytes.

@@ -1,4 +1,5 @@
-//! The only unsafe code of this crate: aligned memory, and the shared bytes of an [`Arena`].
+//! The only unsafe code of this crate: aligned memory, words in it, the shared bytes of an [`Arena`], and
+//! prefetching.
 //!
 //! **Invariant:** every byte of a [`Pages`] is initialised from birth (zeroed by the allocator or the
 //! kernel), its address never changes, and it is freed exactly once.
@@ -11,10 +12,14 @@
 //!   slice of a reader or of the appender itself overlaps, as `published <= len`.
 //! - The appender reads only `0..len`, through `&self`: no write can run meanwhile.
 //! - Lengths fall only in [`reclaim`], which owns the arena by value: no slice borrowed from it is left.
+//!
+//! **Why words are sound.** [`PagedWords`] owns its pages alone and shows them only as atomics. That the kernel
+//! puts zeros in place of released pages is, to whoever reads, one more atomic store.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -82,14 +87,15 @@ impl Drop for Pages {
 
 /// Size rounded up to whole pages, and the alignment that goes with it.
 fn layout_of(len_bytes: usize) -> Layout {
-    let page = if len_bytes >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { PAGE_BYTES };
-    let size = len_bytes.max(1).checked_next_multiple_of(page);
-    let layout = size.and_then(|size| Layout::from_size_align(size, page).ok());
+    let align = if len_bytes >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { PAGE_BYTES };
+    let size = len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES);
+    let layout = size.and_then(|size| Layout::from_size_align(size, align).ok());
     // A size near usize::MAX: no allocator could serve it, so it ends as running out of memory does.
     layout.unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
 }
 
-/// Maps `size` bytes (whole huge pages) at a huge page boundary, untouched: pages come at first use.
+/// Maps `size` bytes (whole pages) at a huge page boundary, untouched: pages come at first use, huge ones
+/// but for the rest at the end.
 fn map_huge(size: usize) -> Option<NonNull<u8>> {
     let whole = size.checked_add(HUGE_PAGE_BYTES)?;
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
@@ -108,6 +114,51 @@ fn map_huge(size: usize) -> Option<NonNull<u8>> {
         let _ = madvise(start.cast(), size, Advice::LinuxHugepage);
     }
     NonNull::new(start)
+}
+
+/// 64-bit words that may change while others read them.
+#[derive(Debug)]
+pub(crate) struct PagedWords(Pages);
+
+impl PagedWords {
+    /// So many zeros.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        Self(Pages::zeroed(len * size_of::<u64>()))
+    }
+
+    pub(crate) fn as_slice(&self) -> &[AtomicU64] {
+        // SAFETY: the pages are initialised, aligned for words, and live as long as self. Nothing else makes
+        // slices of them, and through atomics they may be shared.
+        unsafe {
+            std::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.len_bytes / size_of::<u64>())
+        }
+    }
+
+    /// Gives back the memory of all whole pages behind the first `len` words, which read as zeros from then on.
+    pub(crate) fn release(&self, len: usize) {
+        let start = (len * size_of::<u64>()).next_multiple_of(PAGE_BYTES);
+        let end = self.0.len_bytes / PAGE_BYTES * PAGE_BYTES;
+        if start < end {
+            // SAFETY: the range is whole pages inside memory that self owns; it stays mapped and, to atomic
+            // loads, turns to zeros. Where the kernel refuses, nothing happens.
+            let _ = unsafe {
+                madvise(self.0.start.as_ptr().wrapping_add(start).cast(), end - start, Advice::LinuxDontNeed)
+            };
+        }
+    }
+}
+
+/// Asks for the cache line of `place`, and does not wait for it.
+#[inline(always)]
+pub fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching reads nothing, and the address is a live reference's.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 /// Append-only bytes at a fixed address: one appender, any number of readers at the same time.

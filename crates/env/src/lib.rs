@@ -23,6 +23,7 @@ mod kernel;
 pub mod process;
 pub mod rng;
 pub mod sync;
+pub mod words;
 
 #[cfg(test)]
 #[cfg(shuttle)]
@@ -41,7 +42,9 @@ pub use buffer::AlignedBuf;
 pub use clock::{Clock, ManualClock, RealClock};
 pub use fs::{Access, File, FileLock, FileSystem, LockMode};
 pub use jobs::{Handle, Jobs, Machine, Step};
+pub use kernel::prefetch;
 pub use rng::Rng;
+pub use words::Words;
 
 /// What a database runs in.
 #[derive(Clone)]

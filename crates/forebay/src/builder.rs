@@ -94,7 +94,7 @@ impl TableBuilder {
         self
     }
 
-    /// Filter memory for each key of each list, in bits; 14 unless given, 0 for no filters (section 3.4).
+    /// Filter memory for each key of each list, in bits; 12 unless given, 0 for no filters (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.filter_bits_per_key = Some(bits);
         self
@@ -163,7 +163,7 @@ impl TableBuilder {
         let usual = TreeOptions::default();
         TableOptions {
             layout: self.layout.unwrap_or_else(Layout::write_buffer),
-            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(14),
+            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(12),
             codec: self.codec.unwrap_or_default(),
             tree: TreeOptions {
                 node_bytes: self.node_bytes.unwrap_or_else(|| self.engine.options.buffer_bytes()),

@@ -39,6 +39,7 @@ mod builder;
 mod checkpoint;
 mod database;
 mod engine;
+mod filters;
 mod ledger;
 mod open;
 mod options;

@@ -17,6 +17,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
 use crate::engine::{Engine, State};
+use crate::filters::bits_per_key;
 use crate::ledger::Ledger;
 use crate::replay::Replay;
 
@@ -56,10 +57,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         let active = Arc::clone(first.buffer());
         (Some(Log::new(first, recovered.last_sequence, Arc::clone(&metrics))), active)
     };
+    // A first guess, so that filters need not be read into memory whole before they are made thinner.
+    let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
+    replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
     let ledger = ledger_of(&replay, (!options.read_only).then_some(manifest));
     let debt = replay.tables.values().map(|table| table.catalog.debt_bytes()).sum();
     let state = State { active, sealed, tables: replay.tables };
-    Ok(Arc::new(Engine {
+    let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
         superblock,
         log,
@@ -82,7 +86,9 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         env,
         options,
         lock: Mutex::new(Some(lock)),
-    }))
+    });
+    engine.tend_filters(usize::MAX);
+    Ok(engine)
 }
 
 /// The write buffers that the log's segments mirror, newest first.

@@ -67,28 +67,38 @@ impl Engine {
             }
         }
         if open {
-            table.catalog.find(&lookup, &mut |record| fold.add(&LastWriterWins, record))?;
+            table.catalog.find(&[lookup], &mut |_, record| fold.add(&LastWriterWins, record))?;
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
         Ok(fold.into_value())
     }
 
-    /// Looks several keys up in one view, in the order in which they lie on disk. Answers are in the order of
-    /// the keys.
+    /// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
         &self,
         view: &View,
         table: u32,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        let order = view.table(table)?.order;
-        let mut places: Vec<usize> = (0..keys.len()).collect();
-        places.sort_by_cached_key(|&place| (order.prefix(keys[place].as_ref()), keys[place].as_ref()));
-        let mut answers = vec![None; keys.len()];
-        for place in places {
-            answers[place] = self.get(view, table, keys[place].as_ref())?;
+        let table = view.table(table)?;
+        self.metrics.gets.add(keys.len() as u64);
+        let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
+        let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
+        let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
+        for (buffer, limit) in view.buffers() {
+            waiting.retain(|(number, lookup)| {
+                let mut more = true;
+                buffer.find(table.id, table.order, lookup.prefix, lookup.key, limit, |record| {
+                    more = folds[*number].add(&LastWriterWins, record);
+                    more
+                });
+                more
+            });
         }
-        Ok(answers)
+        self.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
+        let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
+        table.catalog.find(&lookups, &mut |at, record| folds[numbers[at]].add(&LastWriterWins, record))?;
+        Ok(folds.into_iter().map(Fold::into_value).collect())
     }
 }

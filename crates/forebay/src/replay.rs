@@ -39,7 +39,7 @@ impl Replay {
             trash: Arc::default(),
             // Each table's own options take their place.
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
-            filter_memory_bytes_max: options.filter_bytes(),
+            filter_bits_max: Arc::new(u32::MAX.into()),
         };
         Self {
             lists,

@@ -60,9 +60,10 @@ pub struct Stretch {
 
 /// A table's lists under its layout. A value: edits make new ones, snapshots keep old ones.
 pub trait Catalog: Send + Sync {
-    /// Shows `each` what the lists have of a key, newest first, until it has seen enough. Device reads: one
-    /// for each list whose filter does not deny the key.
-    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()>;
+    /// Shows `each` what the lists have of some keys: the number of a lookup and a record of its key, newest
+    /// first, until it says that it has seen enough of that one. Device reads: one for each list that has the
+    /// key or whose filter does not deny it.
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()>;
 
     /// The sources at `from` for a walk inside `within`: the stretch that holds the records from `from` on
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.
@@ -89,6 +90,9 @@ pub trait Catalog: Send + Sync {
 
     /// Bytes that wait above their nodes' limits.
     fn debt_bytes(&self) -> u64;
+
+    /// Records in lists, every version counted.
+    fn records(&self) -> u64;
 
     /// Every list's file, as often as lists refer to it.
     fn files(&self) -> Vec<Arc<ListFile>>;

@@ -95,6 +95,25 @@ pub trait File: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
+/// One of several reads that are done together.
+pub struct ReadRequest<'a> {
+    /// What to read from.
+    pub file: &'a dyn File,
+    /// Where.
+    pub offset: u64,
+    /// Where to.
+    pub into: &'a mut [u8],
+    /// What [`File::read_at`] would have said.
+    pub outcome: Result<usize>,
+}
+
+impl<'a> ReadRequest<'a> {
+    /// A read that is still to be done.
+    pub fn new(file: &'a dyn File, offset: u64, into: &'a mut [u8]) -> Self {
+        Self { file, offset, into, outcome: Ok(0) }
+    }
+}
+
 /// A tree of files.
 pub trait FileSystem: Send + Sync {
     /// A new file, or an old one cut to nothing; to read and write.
@@ -122,6 +141,12 @@ pub trait FileSystem: Send + Sync {
     /// Locks a file, or fails at once with [`Error::Locked`](forebay_base::Error::Locked). Makes the
     /// file when the mode is exclusive.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock>;
+    /// Does all of these reads; in which order is not said.
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        for request in requests {
+            request.outcome = request.file.read_at(request.offset, request.into);
+        }
+    }
     /// How many bytes may still be written to the disk that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 }

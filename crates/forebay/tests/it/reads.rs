@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay::env::Env;
 use forebay::env::fs::{MemoryFs, TracedFs};
-use forebay::{Batch, Database, Durability, Options};
+use forebay::{Batch, Database, Durability, Options, Table};
 
 const RECORDS: u64 = 400_000;
 const GETS: u64 = 5_000;
@@ -14,17 +14,26 @@ fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-#[test]
-fn a_cold_get_costs_one_device_read_and_an_absent_key_nearly_none() {
-    let files = TracedFs::new(MemoryFs::new());
-    let options = || {
-        let env = Env::simulated(Arc::clone(&files) as _, 7);
-        // A cache too small to help.
-        Options::default().memory_limit(4 << 20).write_buffer(512 << 10).env(env)
-    };
-    {
-        let db = Database::open("/db", options()).unwrap();
+/// In no order of time or place, so that neither helps the cache.
+fn scattered(i: u64) -> u64 {
+    i * 237_861 % RECORDS
+}
+
+struct Files(Arc<TracedFs>);
+
+impl Files {
+    fn new() -> Self {
+        Self(TracedFs::new(MemoryFs::new()))
+    }
+
+    fn open(&self, options: Options) -> (Database, Table) {
+        let db = Database::open("/db", options.env(Env::simulated(Arc::clone(&self.0) as _, 7))).unwrap();
         let table = db.table("t").open().unwrap();
+        (db, table)
+    }
+
+    fn load(&self, options: Options) -> Database {
+        let (db, table) = self.open(options);
         let mut batch = Batch::new();
         for number in 0..RECORDS {
             batch.put(&table, &key(number), &number.to_le_bytes());
@@ -33,26 +42,71 @@ fn a_cold_get_costs_one_device_read_and_an_absent_key_nearly_none() {
             }
         }
         db.flush().unwrap();
-        let stats = db.stats();
-        let lists: usize = stats.tables[0].levels.iter().map(|level| level.lists_max).sum();
-        assert!(lists >= 5, "{lists} lists on a path prove little");
-        assert!(stats.memory_bytes_per_record <= 2.0, "{} bytes a record", stats.memory_bytes_per_record);
-        db.close().unwrap();
+        db
     }
-    let db = Database::open("/db", options()).unwrap();
-    let table = db.table("t").open().unwrap();
-    // In no order of time or place, so that neither helps the cache.
-    let scattered = |i: u64| i * 237_861 % RECORDS;
-    let reads = |numbers: &mut dyn Iterator<Item = u64>, present: bool| {
-        let before = files.reads_of("list");
-        for number in numbers {
-            assert_eq!(table.get(&key(number)).unwrap().is_some(), present, "{number}");
-        }
-        (files.reads_of("list") - before) as f64 / GETS as f64
-    };
-    let present = reads(&mut (0..GETS).map(scattered), true);
-    let absent = reads(&mut (0..GETS).map(|i| RECORDS + scattered(i)), false);
-    assert!((0.8..=1.1).contains(&present), "{present} device reads for a present key");
-    assert!(absent <= 0.05, "{absent} device reads for an absent key");
-    println!("device reads: {present} present, {absent} absent");
+
+    /// Device reads a get, for present keys and for absent ones, each by itself or in groups.
+    fn reads(&self, table: &Table, group: u64) -> (f64, f64) {
+        let reads = |first: u64| {
+            let before = self.0.reads_of("list");
+            for start in (0..GETS).step_by(group as usize) {
+                let numbers: Vec<u64> = (start..start + group).map(|i| first + scattered(i)).collect();
+                let keys: Vec<_> = numbers.iter().map(|&number| key(number)).collect();
+                let found = match group {
+                    1 => vec![table.get(&keys[0]).unwrap()],
+                    _ => table.multi_get(&keys).unwrap(),
+                };
+                for (number, value) in numbers.iter().zip(found) {
+                    let expected = (first == 0).then(|| number.to_le_bytes().to_vec());
+                    assert_eq!(value, expected, "{number}");
+                }
+            }
+            (self.0.reads_of("list") - before) as f64 / GETS as f64
+        };
+        (reads(0), reads(RECORDS))
+    }
+}
+
+/// The most lists that a lookup may have to ask.
+fn lists(db: &Database) -> usize {
+    db.stats().tables[0].levels.iter().map(|level| level.lists_max).sum()
+}
+
+#[test]
+fn a_cold_get_costs_one_device_read_and_an_absent_key_nearly_none() {
+    let files = Files::new();
+    // A cache too small to help.
+    let options = || Options::default().memory_limit(4 << 20).write_buffer(512 << 10);
+    let db = files.load(options());
+    assert!(lists(&db) >= 5, "{} lists on a path prove little", lists(&db));
+    let bytes = db.stats().memory_bytes_per_record;
+    assert!(bytes <= 1.5, "{bytes} bytes a record");
+    db.close().unwrap();
+    for group in [1, 40] {
+        let (_db, table) = files.open(options());
+        let (present, absent) = files.reads(&table, group);
+        assert!((0.8..=1.05).contains(&present), "{present} device reads for a present key");
+        assert!(absent <= 0.05, "{absent} device reads for an absent key");
+        println!("device reads: {present} present, {absent} absent");
+    }
+}
+
+#[test]
+fn where_filters_do_not_fit_they_are_thinner_and_none_is_given_up() {
+    let files = Files::new();
+    let limit = 1 << 20;
+    let options = || Options::default().memory_limit(limit).write_buffer(128 << 10);
+    let db = files.load(options());
+    let lists = lists(&db);
+    assert!(lists >= 15, "{lists} lists on a path prove little");
+    // As the database was written, and as it is opened again.
+    let mut all = vec![db.stats().memory.filters];
+    db.close().unwrap();
+    let (db, table) = files.open(options());
+    all.push(db.stats().memory.filters);
+    assert!(all.iter().all(|&filters| filters <= limit / 4), "{all:?} bytes of filters");
+    let (present, absent) = files.reads(&table, 1);
+    println!("device reads with {all:?} bytes of filters: {present} present, {absent} absent, {lists} lists");
+    assert!(absent <= 0.3 * lists as f64, "{absent} device reads for an absent key in {lists} lists");
+    assert!(present <= 1.0 + 0.2 * lists as f64, "{present} device reads for a present key");
 }

@@ -14,7 +14,7 @@ use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{FileMeta, Lookup, Reading};
+use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
@@ -99,15 +99,14 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
 }
 
 impl Catalog for WriteBufferTree {
-    fn find(&self, lookup: &Lookup<'_>, each: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()> {
-        for node in self.tree.path(lookup.prefix, lookup.key) {
-            for list in node.lists().iter().rev() {
-                if list.fragment.0.get(lookup, &mut *each)? == Some(false) {
-                    return Ok(());
-                }
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()> {
+        let mut search = Search::new(lookups);
+        for (number, lookup) in lookups.iter().enumerate() {
+            for node in self.tree.path(lookup.prefix, lookup.key) {
+                node.lists().iter().rev().for_each(|list| search.add(number, &list.fragment.0));
             }
         }
-        Ok(())
+        search.finish(each)
     }
 
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
@@ -183,6 +182,12 @@ impl Catalog for WriteBufferTree {
 
     fn debt_bytes(&self) -> u64 {
         self.tree.debt_bytes()
+    }
+
+    fn records(&self) -> u64 {
+        let mut records = 0;
+        self.tree.for_each_node(&mut |_, node| records += node.records());
+        records
     }
 
     fn files(&self) -> Vec<Arc<ListFile>> {

@@ -28,7 +28,7 @@ impl ListCursor {
         let mut cursor = Self {
             list: Arc::clone(list),
             chunks: Chunks::new(list, reading)?,
-            pages: list.body()?.index.pages_of(range),
+            pages: list.body()?.pages_of(range),
             range: range.clone(),
             direction,
             page: Page::default(),

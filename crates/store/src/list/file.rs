@@ -1,4 +1,4 @@
-//! An immutable list file and point lookups in it: filter, page search, one page.
+//! An immutable list file: opening it, and what it keeps in memory.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -8,13 +8,13 @@ use forebay_base::digest::Digest;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Error, Record, Result};
+use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, File};
 
-use super::filter::Filter;
+use super::filter::{Filter, Fingerprints};
 use super::footer::Footer;
-use super::index::PageIndex;
+use super::index::{PageIndex, Starts};
 use super::page::Page;
 use super::store::{FileMeta, ListStore};
 
@@ -103,6 +103,12 @@ impl ListFile {
         body.as_ref().map_err(Clone::clone)
     }
 
+    /// The open file, if it is open and sound.
+    #[inline]
+    pub(super) fn ready(&self) -> Option<&Body> {
+        self.body.get()?.as_ref().ok()
+    }
+
     /// Opens the file now rather than at the first lookup, which answers with what fails.
     pub fn open_early(&self) {
         let _ = self.body();
@@ -134,10 +140,13 @@ impl ListFile {
         }
         let mut from = Reader::new(&meta);
         let mut parse = || {
-            let index = PageIndex::decode(&mut from)?;
+            let index = PageIndex::decode(&mut from, footer.records)?;
             let digest = Digest::decode(&mut from)?;
-            let filter = if from.u8()? == 1 { Some(Filter::decode(&mut from)?) } else { None };
-            Some((index, filter, digest))
+            let filter = Filter::decode(&mut from)?;
+            let keys = filter.as_ref().and_then(Filter::ranks).map(Fingerprints::keys);
+            let by_rank = !matches!(index.starts(), Starts::Prefixes(_));
+            let fits = keys.map_or(!by_rank, |keys| keys as u64 == footer.records);
+            fits.then_some((index, filter, digest))
         };
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged(footer.pages_bytes, "page search and filter are malformed"))?;
@@ -146,54 +155,56 @@ impl ListFile {
 
     fn read(&self, file: &Arc<dyn File>, offset: u64, into: &mut [u8]) -> Result<()> {
         let got = file.read_at(offset, into)?;
-        if got == into.len() {
+        self.check_read(offset, got, into.len())
+    }
+
+    /// An error if fewer bytes were read than there should be.
+    pub(super) fn check_read(&self, offset: u64, got: usize, wanted: usize) -> Result<()> {
+        if got == wanted {
             return Ok(());
         }
         Err(Error::corruption(&self.path, offset + got as u64, "the file ends too early"))
     }
 
-    /// Shows `found` what this list has of a key, if anything: 0 device reads where the filter denies it,
-    /// else 1, or 0 from the cache.
-    pub fn get<T>(&self, lookup: &Lookup<'_>, found: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
-        let body = self.body()?;
-        let metrics = &self.store.metrics;
-        if let Some(filter) = &body.filter {
-            metrics.filter_probes.add(1);
-            if !filter.may_contain(lookup.hash) {
-                return Ok(None);
-            }
-            metrics.filter_hits.add(1);
-        }
-        let Some(page_number) = body.index.find(lookup.prefix, lookup.key) else { return Ok(None) };
-        let page = self.page(body, page_number)?;
-        let order = self.store.options.order;
-        let at = page.lower_bound(order, |prefix, key| (prefix, key).cmp(&(lookup.prefix, lookup.key)));
-        if at < page.len() {
-            let record = page.record(at);
-            if record.key == lookup.key {
-                return Ok(Some(found(&record)));
-            }
-        }
-        metrics.filter_false.add(1);
-        Ok(None)
+    /// A page from the cache, if it is there.
+    pub(super) fn cached(&self, number: usize) -> Option<Arc<Page>> {
+        self.store.cache.get((self.meta.id, number as u32))
     }
 
-    fn page(&self, body: &Body, number: usize) -> Result<Arc<Page>> {
-        let id = (self.meta.id, number as u32);
-        if let Some(page) = self.store.cache.get(id) {
-            self.store.metrics.cache_hits.add(1);
-            return Ok(page);
-        }
+    /// A page from the file.
+    pub(super) fn page(&self, number: usize) -> Result<Arc<Page>> {
+        let body = self.body()?;
         let (offset, bytes) = body.index.extent(number);
         let mut buffer = vec![0; bytes];
         self.read(&body.file, offset, &mut buffer)?;
-        self.store.metrics.page_reads.add(1);
-        self.store.metrics.page_read_bytes.add(bytes as u64);
-        let page = Page::of(buffer, self.meta.id, offset, body.footer.shape)
+        self.take_page(body, number, buffer)
+    }
+
+    /// Checks the bytes that were read of a page, and keeps it in the cache.
+    pub(super) fn take_page(&self, body: &Body, number: usize, bytes: Vec<u8>) -> Result<Arc<Page>> {
+        let (offset, _) = body.index.extent(number);
+        let metrics = &self.store.metrics;
+        metrics.page_reads.add(1);
+        metrics.page_read_bytes.add(bytes.len() as u64);
+        let page = Page::of(bytes, self.meta.id, offset, body.footer.shape)
             .map_err(|reason| Error::corruption(&self.path, offset, reason))?;
         let page = Arc::new(page);
-        self.store.cache.insert(id, Arc::clone(&page));
+        self.store.cache.insert((self.meta.id, number as u32), Arc::clone(&page));
         Ok(page)
+    }
+
+    /// How many keys its filter in memory has.
+    pub fn filter_keys(&self) -> u64 {
+        self.ready().filter(|body| body.filter.is_some()).map_or(0, |body| body.footer.records)
+    }
+
+    /// Gives up precision of the filter until a key takes no more than so many bits. Returns how many bytes
+    /// that gave back.
+    pub fn thin_filter(&self, bits_per_key: u32) -> usize {
+        let filter = self.ready().and_then(|body| Some((body.filter.as_ref()?, body.footer.records)));
+        let freed = filter.map_or(0, |(filter, keys)| filter.thin(bits_per_key, keys));
+        self.store.metrics.filter_memory_bytes.subtract(freed as u64);
+        freed
     }
 
     /// How many records it has; 0 when it cannot be opened.
@@ -228,18 +239,22 @@ impl Body {
         filter: Option<Filter>,
         digest: Digest,
     ) -> Self {
+        if let Some(filter) = &filter {
+            filter.thin(store.filter_bits_max.load(Ordering::Relaxed), footer.records);
+        }
         let metrics = &store.metrics;
-        // A filter that does not fit is left on disk: lookups then read a page of this list each time.
-        let filter = filter.filter(|filter| {
-            metrics.filter_memory_bytes.get() + filter.memory_bytes() as u64 <= store.filter_memory_bytes_max
-        });
         metrics.filter_memory_bytes.add(filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
         metrics.index_memory_bytes.add((index.memory_bytes() + digest.memory_bytes()) as u64);
         Self { file, footer, index, filter, digest, store: store.clone() }
     }
 
+    #[inline]
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
+    }
+
+    pub(super) fn ranks(&self) -> Option<&Fingerprints> {
+        self.filter.as_ref()?.ranks()
     }
 }
 

@@ -10,7 +10,7 @@ use forebay_base::{Error, Order, Result};
 
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
 /// The newest version of the list format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {

@@ -1,80 +1,53 @@
-//! The page search of a list: the first prefix of every page, in memory (the paper's first-hash-index,
-//! section 3.4.2). Where a page begins inside a run of equal prefixes, a shortest separating key is kept
-//! beside it, so that one lookup always leads to exactly one page.
+//! The page search of a list. Where the filter knows the rank of a key, this is how many records each page has.
+//! Otherwise it is the first prefix of every page, in memory (the paper's first-hash-index, section 3.4.2), and
+//! where a page begins inside a run of equal prefixes a shortest separating key beside it, so that one lookup
+//! always leads to exactly one page.
 
-use forebay_base::wire::{Reader, put_bytes, put_varint};
+use forebay_base::wire::{Reader, put_bytes, put_varint, u32_at, u64_at};
 use forebay_base::{Bound, Range};
 
 /// Page offsets are kept in units of this many bytes.
 pub(crate) const OFFSET_UNIT_BYTES: u64 = 64;
 
 /// Where the pages of a list begin, in records and in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageIndex {
-    first_prefixes: Vec<u64>,
+    starts: Starts,
+    pages: usize,
     /// Page offsets in units, and the end of the last page; empty when every page has 4 KiB.
     offsets: Vec<u32>,
-    /// Pages that begin inside a run of equal prefixes, ascending, and the end of each one's key in `tie_keys`.
-    ties: Vec<(u32, u32)>,
-    tie_keys: Vec<u8>,
+    first_prefix: u64,
     last_prefix: u64,
     regular_page_bytes: u64,
 }
 
-impl PageIndex {
-    pub(crate) fn new(regular_page_bytes: u64) -> Self {
-        Self { regular_page_bytes, ..Self::default() }
-    }
+/// How a page is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Starts {
+    /// By what it begins with.
+    Prefixes(Prefixes),
+    /// By rank: every page but the last has so many records.
+    Even(u32),
+    /// By rank: that of each page's first record.
+    Ranks(Vec<u32>),
+}
 
-    /// Notes the next page: where it begins, and in bytes where it lies.
-    pub(crate) fn push(&mut self, first: &Bound, offset: u64, page_bytes: u64) {
-        let page = self.first_prefixes.len();
+/// What pages begin with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prefixes {
+    firsts: Vec<u64>,
+    /// Pages that begin inside a run of equal prefixes, ascending, and the end of each one's key in `tie_keys`.
+    ties: Vec<(u32, u32)>,
+    tie_keys: Vec<u8>,
+}
+
+impl Prefixes {
+    fn push(&mut self, first: &Bound) {
         if !first.key.is_empty() {
             self.tie_keys.extend_from_slice(&first.key);
-            self.ties.push((page as u32, self.tie_keys.len() as u32));
+            self.ties.push((self.firsts.len() as u32, self.tie_keys.len() as u32));
         }
-        self.first_prefixes.push(first.prefix);
-        if self.offsets.is_empty() && page_bytes != self.regular_page_bytes {
-            self.offsets =
-                (0..=page as u64).map(|i| (i * self.regular_page_bytes / OFFSET_UNIT_BYTES) as u32).collect();
-        }
-        if !self.offsets.is_empty() {
-            self.offsets.push(((offset + page_bytes) / OFFSET_UNIT_BYTES) as u32);
-        }
-    }
-
-    pub(crate) fn finish(&mut self, last_prefix: u64) {
-        self.last_prefix = last_prefix;
-        self.first_prefixes.shrink_to_fit();
-        self.offsets.shrink_to_fit();
-    }
-
-    pub(crate) fn pages(&self) -> usize {
-        self.first_prefixes.len()
-    }
-
-    pub(crate) fn last_prefix(&self) -> u64 {
-        self.last_prefix
-    }
-
-    pub(crate) fn first_prefix(&self) -> u64 {
-        self.first_prefixes.first().copied().unwrap_or(0)
-    }
-
-    /// Where a page lies: its offset and length in bytes.
-    pub(crate) fn extent(&self, page: usize) -> (u64, usize) {
-        match self.offsets.get(page..page + 2) {
-            Some(&[start, end]) => {
-                let start = start as u64 * OFFSET_UNIT_BYTES;
-                (start, (end as u64 * OFFSET_UNIT_BYTES - start) as usize)
-            }
-            _ => (page as u64 * self.regular_page_bytes, self.regular_page_bytes as usize),
-        }
-    }
-
-    /// The bound at which a page begins.
-    pub(crate) fn bound(&self, page: usize) -> Bound {
-        Bound { prefix: self.first_prefixes[page], key: self.tie_key(page).into() }
+        self.firsts.push(first.prefix);
     }
 
     fn tie_key(&self, page: usize) -> &[u8] {
@@ -87,12 +60,17 @@ impl PageIndex {
         }
     }
 
+    /// The bound at which a page begins.
+    pub(crate) fn bound(&self, page: usize) -> Bound {
+        Bound { prefix: self.firsts[page], key: self.tie_key(page).into() }
+    }
+
     /// The one page that can hold the record, or `None` when it would stand before the first.
     pub(crate) fn find(&self, prefix: u64, key: &[u8]) -> Option<usize> {
-        let below = self.first_prefixes.partition_point(|&first| first < prefix);
+        let below = self.firsts.partition_point(|&first| first < prefix);
         let mut end = below;
         // Pages that begin with this very prefix: few in hash order, many where keys share eight bytes.
-        let equal = self.first_prefixes[below..].partition_point(|&first| first == prefix);
+        let equal = self.firsts[below..].partition_point(|&first| first == prefix);
         let (mut low, mut high) = (below, below + equal);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -109,56 +87,194 @@ impl PageIndex {
     /// The pages that can hold records of the range.
     pub(crate) fn pages_of(&self, range: &Range) -> std::ops::Range<usize> {
         let start = self.find(range.low.prefix, &range.low.key).unwrap_or(0);
-        let end = range.high.as_ref().map_or(self.pages(), |high| {
+        let end = range.high.as_ref().map_or(self.firsts.len(), |high| {
             self.find(high.prefix, &high.key)
                 .map_or(0, |page| if self.bound(page) == *high { page } else { page + 1 })
         });
         start..end.max(start)
     }
+}
+
+impl PageIndex {
+    /// An empty one.
+    pub(crate) fn new(starts: Starts, regular_page_bytes: u64) -> Self {
+        Self { starts, pages: 0, offsets: Vec::new(), first_prefix: 0, last_prefix: 0, regular_page_bytes }
+    }
+
+    /// Notes the next page: with which record it begins, at which rank that is, and in bytes where it lies.
+    pub(crate) fn push(&mut self, first: &Bound, rank: u64, offset: u64, page_bytes: u64) {
+        match &mut self.starts {
+            Starts::Prefixes(prefixes) => prefixes.push(first),
+            Starts::Even(records) => debug_assert_eq!(rank, self.pages as u64 * *records as u64),
+            Starts::Ranks(ranks) => ranks.push(rank as u32),
+        }
+        if self.pages == 0 {
+            self.first_prefix = first.prefix;
+        }
+        self.pages += 1;
+        if self.offsets.is_empty() && page_bytes != self.regular_page_bytes {
+            let before = 0..self.pages as u64;
+            self.offsets =
+                before.map(|page| (page * self.regular_page_bytes / OFFSET_UNIT_BYTES) as u32).collect();
+        }
+        if !self.offsets.is_empty() {
+            self.offsets.push(((offset + page_bytes) / OFFSET_UNIT_BYTES) as u32);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, last_prefix: u64) {
+        self.last_prefix = last_prefix;
+        self.offsets.shrink_to_fit();
+        match &mut self.starts {
+            Starts::Prefixes(prefixes) => prefixes.firsts.shrink_to_fit(),
+            Starts::Ranks(ranks) => ranks.shrink_to_fit(),
+            Starts::Even(_) => {}
+        }
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.pages
+    }
+
+    pub(crate) fn starts(&self) -> &Starts {
+        &self.starts
+    }
+
+    pub(crate) fn first_prefix(&self) -> u64 {
+        self.first_prefix
+    }
+
+    pub(crate) fn last_prefix(&self) -> u64 {
+        self.last_prefix
+    }
+
+    /// Where a page lies: its offset and length in bytes.
+    pub(crate) fn extent(&self, page: usize) -> (u64, usize) {
+        match self.offsets.get(page..page + 2) {
+            Some(&[start, end]) => {
+                let start = start as u64 * OFFSET_UNIT_BYTES;
+                (start, (end as u64 * OFFSET_UNIT_BYTES - start) as usize)
+            }
+            _ => (page as u64 * self.regular_page_bytes, self.regular_page_bytes as usize),
+        }
+    }
+
+    /// The page of the record of this rank, and its number there. Only where pages are found by rank.
+    #[inline]
+    pub(crate) fn page_of(&self, rank: u32) -> (usize, u32) {
+        match &self.starts {
+            Starts::Even(records) => ((rank / records) as usize, rank % records),
+            Starts::Ranks(ranks) => {
+                let page = ranks.partition_point(|&first| first <= rank).saturating_sub(1);
+                (page, rank - ranks.get(page).copied().unwrap_or(0))
+            }
+            Starts::Prefixes(_) => (0, 0),
+        }
+    }
+
+    /// The rank of a page's first record. Only where pages are found by rank.
+    pub(crate) fn first_rank(&self, page: usize) -> u32 {
+        match &self.starts {
+            Starts::Even(records) => page as u32 * records,
+            Starts::Ranks(ranks) => ranks.get(page).copied().unwrap_or(0),
+            Starts::Prefixes(_) => 0,
+        }
+    }
 
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        8 * self.first_prefixes.capacity()
-            + 4 * self.offsets.capacity()
-            + 8 * self.ties.capacity()
-            + self.tie_keys.capacity()
+        let starts = match &self.starts {
+            Starts::Prefixes(Prefixes { firsts, ties, tie_keys }) => {
+                8 * firsts.capacity() + 8 * ties.capacity() + tie_keys.capacity()
+            }
+            Starts::Ranks(ranks) => 4 * ranks.capacity(),
+            Starts::Even(_) => 0,
+        };
+        starts + 4 * self.offsets.capacity()
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.regular_page_bytes);
-        out.extend_from_slice(&self.last_prefix.to_le_bytes());
-        put_varint(out, self.first_prefixes.len() as u64);
-        self.first_prefixes.iter().for_each(|first| out.extend_from_slice(&first.to_le_bytes()));
-        put_varint(out, self.offsets.len() as u64);
-        self.offsets.iter().for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
-        put_varint(out, self.ties.len() as u64);
-        for &(page, end) in &self.ties {
-            put_varint(out, page as u64);
-            put_varint(out, end as u64);
+        if matches!(self.starts, Starts::Prefixes(_)) {
+            put_varint(out, self.regular_page_bytes);
+        } else {
+            put_varint(out, 0);
+            put_varint(out, self.regular_page_bytes);
+            out.extend_from_slice(&self.first_prefix.to_le_bytes());
         }
-        put_bytes(out, &self.tie_keys);
+        out.extend_from_slice(&self.last_prefix.to_le_bytes());
+        put_varint(out, self.pages as u64);
+        match &self.starts {
+            Starts::Prefixes(prefixes) => put_words(out, &prefixes.firsts, u64::to_le_bytes),
+            Starts::Even(records) => put_varint(out, *records as u64),
+            Starts::Ranks(ranks) => {
+                put_varint(out, 0);
+                put_words(out, ranks, u32::to_le_bytes);
+            }
+        }
+        put_varint(out, self.offsets.len() as u64);
+        put_words(out, &self.offsets, u32::to_le_bytes);
+        if let Starts::Prefixes(Prefixes { ties, tie_keys, .. }) = &self.starts {
+            put_varint(out, ties.len() as u64);
+            for &(page, end) in ties {
+                put_varint(out, page as u64);
+                put_varint(out, end as u64);
+            }
+            put_bytes(out, tie_keys);
+        }
     }
 
-    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        let regular_page_bytes = from.varint()?;
+    /// Reads the page search of a list of so many records. `None` where the bytes are none.
+    pub(crate) fn decode(from: &mut Reader<'_>, records: u64) -> Option<Self> {
+        let kind = from.varint()?;
+        let regular_page_bytes = if kind == 0 { from.varint()? } else { kind };
+        let mut first_prefix = if kind == 0 { from.u64()? } else { 0 };
         let last_prefix = from.u64()?;
         let pages = usize::try_from(from.varint()?).ok()?;
-        let firsts = from.take(pages.checked_mul(8)?)?;
-        let first_prefixes = firsts.chunks_exact(8).map(|word| forebay_base::wire::u64_at(word, 0)).collect();
+        let mut starts = if kind > 0 {
+            let firsts: Vec<u64> = words(from, pages, |word| u64_at(word, 0))?;
+            first_prefix = firsts.first().copied().unwrap_or(0);
+            Starts::Prefixes(Prefixes { firsts, ..Prefixes::default() })
+        } else {
+            match u32::try_from(from.varint()?).ok()? {
+                0 => Starts::Ranks(words(from, pages, |word| u32_at(word, 0))?),
+                even => Starts::Even(even),
+            }
+        };
         let count = usize::try_from(from.varint()?).ok()?;
-        let words = from.take(count.checked_mul(4)?)?;
-        let offsets: Vec<u32> =
-            words.chunks_exact(4).map(|word| forebay_base::wire::u32_at(word, 0)).collect();
-        let mut ties = Vec::new();
-        for _ in 0..from.varint()? {
-            ties.push((u32::try_from(from.varint()?).ok()?, u32::try_from(from.varint()?).ok()?));
-        }
-        let tie_keys = from.bytes()?.to_vec();
-        let sane = (offsets.is_empty() || offsets.len() == pages + 1)
-            && offsets.is_sorted()
-            && ties.is_sorted()
-            && ties.last().is_none_or(|tie| tie.0 < pages as u32 && tie.1 as usize == tie_keys.len())
-            && ties.windows(2).all(|pair| pair[0].1 <= pair[1].1);
-        sane.then_some(Self { first_prefixes, offsets, ties, tie_keys, last_prefix, regular_page_bytes })
+        let offsets: Vec<u32> = words(from, count, |word| u32_at(word, 0))?;
+        let starts_fit = match &mut starts {
+            Starts::Prefixes(prefixes) => prefixes.decode_ties(from)?,
+            Starts::Even(even) => pages as u64 == records.div_ceil(*even as u64),
+            Starts::Ranks(ranks) => {
+                ranks.first() == Some(&0)
+                    && ranks.is_sorted_by(|one, next| one < next)
+                    && ranks.last().is_some_and(|&last| (last as u64) < records)
+            }
+        };
+        let offsets_fit = (offsets.is_empty() || offsets.len() == pages + 1) && offsets.is_sorted();
+        let index = Self { starts, pages, offsets, first_prefix, last_prefix, regular_page_bytes };
+        (starts_fit && offsets_fit).then_some(index)
     }
+}
+
+impl Prefixes {
+    /// Reads the ties; says whether they fit the pages.
+    fn decode_ties(&mut self, from: &mut Reader<'_>) -> Option<bool> {
+        for _ in 0..from.varint()? {
+            self.ties.push((u32::try_from(from.varint()?).ok()?, u32::try_from(from.varint()?).ok()?));
+        }
+        self.tie_keys = from.bytes()?.to_vec();
+        let (ties, pages) = (&self.ties, self.firsts.len() as u32);
+        let last_fits = ties.last().is_none_or(|tie| tie.0 < pages && tie.1 as usize == self.tie_keys.len());
+        Some(last_fits && ties.is_sorted() && ties.windows(2).all(|pair| pair[0].1 <= pair[1].1))
+    }
+}
+
+fn put_words<T: Copy, const N: usize>(out: &mut Vec<u8>, words: &[T], bytes: impl Fn(T) -> [u8; N]) {
+    words.iter().for_each(|&word| out.extend_from_slice(&bytes(word)));
+}
+
+fn words<T>(from: &mut Reader<'_>, count: usize, word: impl Fn(&[u8]) -> T) -> Option<Vec<T>> {
+    let bytes = from.take(count.checked_mul(size_of::<T>())?)?;
+    Some(bytes.chunks_exact(size_of::<T>()).map(word).collect())
 }

@@ -1,51 +1,87 @@
-//! What planning asks of a list: where its middle is, and how much of it lies on one side of a bound. Both
-//! are answered from the page search in memory.
+//! Where something lies in a list, from its filter and page search in memory: for walks, which pages a range
+//! is in; for planning, where a list's middle is, and how much of it lies on one side of a bound.
 
 use forebay_base::{Bound, Range};
 
-use super::file::ListFile;
+use super::file::{Body, ListFile};
+use super::index::Starts;
+
+impl Body {
+    /// The pages that can hold records of the range.
+    pub(super) fn pages_of(&self, range: &Range) -> std::ops::Range<usize> {
+        match (self.index.starts(), self.ranks()) {
+            (Starts::Prefixes(prefixes), _) => prefixes.pages_of(range),
+            (_, Some(ranks)) => {
+                let last = ranks.keys().saturating_sub(1);
+                let start = self.index.page_of(ranks.around(range.low.prefix).start.min(last)).0;
+                let end = range.high.as_ref().map_or(ranks.keys(), |high| ranks.around(high.prefix).end);
+                let end = end.checked_sub(1).map_or(0, |rank| self.index.page_of(rank).0 + 1);
+                start..end.max(start)
+            }
+            // Pages are found by rank only where there are ranks: `Body::new` sees to it.
+            _ => 0..self.index.pages(),
+        }
+    }
+
+    /// A bound at which a page begins or, by a record or two, before.
+    fn page_bound(&self, page: usize) -> Option<Bound> {
+        match (self.index.starts(), self.ranks()) {
+            (Starts::Prefixes(prefixes), _) => Some(prefixes.bound(page)),
+            (_, ranks) => Some(Bound::at_prefix(ranks?.slot_start(self.index.first_rank(page))?)),
+        }
+    }
+
+    /// About where in the list a bound lies, from 0.0 to 1.0.
+    fn place(&self, at: &Bound, uniform: bool) -> f64 {
+        let index = &self.index;
+        let prefixes = match (index.starts(), self.ranks()) {
+            (Starts::Prefixes(prefixes), _) => prefixes,
+            (_, Some(ranks)) => {
+                let around = ranks.around(at.prefix);
+                return (around.start as f64 + around.end as f64) / 2.0 / ranks.keys() as f64;
+            }
+            _ => return 0.5,
+        };
+        let Some(page) = prefixes.find(at.prefix, &at.key) else { return 0.0 };
+        let first = prefixes.bound(page);
+        let next =
+            if page + 1 < index.pages() { prefixes.bound(page + 1).prefix } else { index.last_prefix() };
+        let inside = match uniform {
+            true if next > first.prefix => {
+                (at.prefix - first.prefix.min(at.prefix)) as f64 / (next - first.prefix) as f64
+            }
+            _ if first == *at => 0.0,
+            _ => 0.5,
+        };
+        (page as f64 + inside.min(1.0)) / index.pages() as f64
+    }
+}
 
 impl ListFile {
     /// The page boundary nearest to the middle of what it holds inside `range`, if there is one strictly
     /// inside.
     pub fn middle(&self, range: &Range) -> Option<Bound> {
         let body = self.body().ok()?;
-        let pages = body.index.pages_of(range);
+        let pages = body.pages_of(range);
         if pages.len() < 2 {
             return None;
         }
-        let bound = body.index.bound(pages.start + pages.len() / 2);
-        range.can_split_at(&bound).then_some(bound)
+        body.page_bound(pages.start + pages.len() / 2).filter(|bound| range.can_split_at(bound))
     }
 
-    /// The share of its records inside `range` that lie below `at`, by pages and, inside one, by the
+    /// The share of its records inside `range` that lie below `at`, by rank, or by pages and inside one by the
     /// prefix's place. 0.0 and 1.0 are certain.
     pub fn share_below(&self, range: &Range, at: &Bound) -> f64 {
         let Ok(body) = self.body() else { return 0.5 };
-        let index = &body.index;
-        if at.prefix <= index.first_prefix() && at.key.is_empty() {
+        if at.prefix <= body.index.first_prefix() && at.key.is_empty() {
             return 0.0;
         }
-        if at.prefix > index.last_prefix() {
+        if at.prefix > body.index.last_prefix() {
             return 1.0;
         }
-        let uniform = self.store().options.order.is_uniform();
-        let place = |bound: &Bound| {
-            let Some(page) = index.find(bound.prefix, &bound.key) else { return 0.0 };
-            let first = index.bound(page);
-            let next =
-                if page + 1 < index.pages() { index.bound(page + 1).prefix } else { index.last_prefix() };
-            let inside = match uniform {
-                true if next > first.prefix => {
-                    (bound.prefix - first.prefix.min(bound.prefix)) as f64 / (next - first.prefix) as f64
-                }
-                _ if first == *bound => 0.0,
-                _ => 0.5,
-            };
-            page as f64 + inside.min(1.0)
-        };
+        let place = |bound: &Bound| body.place(bound, self.store().options.order.is_uniform());
         let low = place(&range.low);
-        let high = range.high.as_ref().map_or(index.pages() as f64, place);
+        let high = range.high.as_ref().map_or(1.0, place);
         if high <= low {
             return 0.5;
         }

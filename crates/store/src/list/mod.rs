@@ -13,6 +13,7 @@ mod footer;
 mod index;
 mod measure;
 mod page;
+mod search;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,8 @@ mod writer;
 pub use chunks::Reading;
 pub use cursor::ListCursor;
 pub use file::{ListFile, Lookup};
-pub use filter::Filter;
 pub(crate) use page::Page;
+pub use search::Search;
 pub use store::{FileMeta, ListOptions, ListStore, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -155,6 +155,15 @@ impl Page {
         self.records
     }
 
+    /// Asks for the memory of a record, and does not wait for it.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: usize) {
+        let record_bytes = self.fixed.map_or(0, |(key_bytes, value_bytes)| key_bytes + value_bytes);
+        if let Some(byte) = self.bytes.get(self.payload.start + index * record_bytes) {
+            forebay_env::prefetch(byte);
+        }
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + 4 * self.starts.capacity() + size_of::<Self>()

@@ -7,7 +7,7 @@ use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
 use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
@@ -74,8 +74,8 @@ pub struct ListStore {
     pub trash: Arc<Trash>,
     /// How this table's lists are made.
     pub options: ListOptions,
-    /// Filters are kept out of memory while they would take more than this.
-    pub filter_memory_bytes_max: u64,
+    /// How many bits of filters a key may take in memory; filters of files have more where this is few.
+    pub filter_bits_max: Arc<AtomicU32>,
 }
 
 impl ListStore {

@@ -6,6 +6,7 @@ use forebay_base::{Error, Record, Result};
 
 use super::chunks::{Chunks, Reading};
 use super::file::{Body, ListFile};
+use super::index::Starts;
 use super::page::{self, Page};
 
 /// What was found in an intact file.
@@ -42,7 +43,8 @@ impl ListFile {
             walk.pages_sum = append(walk.pages_sum, &page::checksum_of(found.bytes).to_le_bytes());
             page.read(found.bytes, self.meta().id, found.offset, found.shape).map_err(damaged)?;
             for index in 0..page.len() {
-                self.check_record(body, &mut walk, number, &page.record(index)).map_err(damaged)?;
+                self.check_record(body, &mut walk, (number, index as u32), &page.record(index))
+                    .map_err(damaged)?;
             }
         }
         let damaged = |reason: String| Error::corruption(self.path(), body.footer.pages_bytes, reason);
@@ -62,7 +64,7 @@ impl ListFile {
         &self,
         body: &Body,
         walk: &mut Walk,
-        page: usize,
+        place: (usize, u32),
         record: &Record<'_>,
     ) -> Result<(), &'static str> {
         let (key, prefix) = (record.key, self.store().options.order.prefix(record.key));
@@ -70,12 +72,20 @@ impl ListFile {
         if walk.records > 0 && (*last_prefix, &last_key[..]) >= (prefix, key) {
             return Err("a record is out of order");
         }
-        if body.index.find(prefix, key) != Some(page) {
-            return Err("the page search does not lead to a record's page");
-        }
         let hash = self.store().filter_hash(prefix, key);
         if body.filter().is_some_and(|filter| !filter.may_contain(hash)) {
             return Err("the filter denies a record");
+        }
+        let leads_here = match (body.index.starts(), body.ranks()) {
+            (Starts::Prefixes(prefixes), _) => prefixes.find(prefix, key) == Some(place.0),
+            (_, ranks) => {
+                let rank = walk.records as u32;
+                let is_found = ranks.is_some_and(|ranks| ranks.find(hash).contains(&rank));
+                is_found && body.index.page_of(rank) == place
+            }
+        };
+        if !leads_here {
+            return Err("the page search does not lead to a record's page");
         }
         *last_prefix = prefix;
         last_key.clear();

@@ -10,13 +10,13 @@ use forebay_base::digest::Digest;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::Shape;
 use forebay_base::wire::put_raw;
-use forebay_base::{Block, Bound, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
-use super::filter::Filter;
+use super::filter::{Filter, FilterWriter};
 use super::footer::Footer;
-use super::index::{OFFSET_UNIT_BYTES, PageIndex};
+use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
 use super::page;
 use super::store::{FileMeta, ListStore};
 use crate::metrics::Cause;
@@ -47,9 +47,11 @@ pub struct ListWriter {
     last_key: Vec<u8>,
     records: u64,
     record_bytes: u64,
+    /// Records of the pages that are sealed.
+    sealed_records: u64,
     pages_sum: u32,
     index: PageIndex,
-    filter: Option<Filter>,
+    filter: Option<FilterWriter>,
     digest: Digest,
     finished: bool,
 }
@@ -61,16 +63,21 @@ impl ListWriter {
         let path = store.path(id);
         let file = store.fs.create(&path, Access::Direct)?;
         let options = store.options;
-        let (low, high) = match options.order.is_uniform() {
-            true => (range.low.prefix, range.high.as_ref().map_or(u64::MAX, |high| high.prefix)),
-            false => (0, u64::MAX),
-        };
-        let filter = (options.filter_bits_per_key > 0)
-            .then(|| Filter::new(records, options.filter_bits_per_key, low, high));
+        let filter = FilterWriter::new(options.order, range, records, options.filter_bits_per_key);
         let raw_bytes_max = if options.codec == Codec::None {
             BLOCK_BYTES - page::HEADER_BYTES
         } else {
             RAW_BYTES_COMPRESSED
+        };
+        let starts = match shape {
+            _ if !filter.as_ref().is_some_and(FilterWriter::has_ranks) => {
+                Starts::Prefixes(Prefixes::default())
+            }
+            Shape::Fixed { key_bytes, value_bytes } => {
+                let record_bytes = (key_bytes as usize + value_bytes as usize).max(1);
+                Starts::Even((raw_bytes_max / record_bytes).clamp(1, RECORDS_MAX as usize) as u32)
+            }
+            _ => Starts::Ranks(Vec::new()),
         };
         Ok(Self {
             store: store.clone(),
@@ -92,7 +99,8 @@ impl ListWriter {
             records: 0,
             record_bytes: 0,
             pages_sum: 0,
-            index: PageIndex::new(BLOCK_BYTES as u64),
+            index: PageIndex::new(starts, BLOCK_BYTES as u64),
+            sealed_records: 0,
             filter,
             digest: Digest::new(records),
             finished: false,
@@ -197,7 +205,8 @@ impl ListWriter {
         self.sealed.clear();
         page::seal(&mut self.sealed, place, &self.raw, self.raw_records);
         self.pages_sum = append(self.pages_sum, &page::checksum_of(&self.sealed).to_le_bytes());
-        self.index.push(&self.raw_first, offset, self.sealed.len() as u64);
+        self.index.push(&self.raw_first, self.sealed_records, offset, self.sealed.len() as u64);
+        self.sealed_records += self.raw_records as u64;
         self.raw.clear();
         self.raw_records = 0;
         let sealed = std::mem::take(&mut self.sealed);
@@ -237,17 +246,17 @@ impl ListWriter {
         }
         self.seal_page()?;
         self.index.finish(self.last_prefix);
-        if let Some(filter) = &mut self.filter {
-            filter.fold_for(self.records, self.store.options.filter_bits_per_key);
-        }
+        self.digest.shrink();
+        let too_many = || Error::invalid("a list of more records than a filter can number");
+        let finish = |filter: FilterWriter| {
+            filter.finish(self.records, self.store.options.filter_bits_per_key).ok_or_else(too_many)
+        };
+        let filter = self.filter.take().map(finish).transpose()?;
         let pages_bytes = self.pages_bytes();
         let mut meta = Vec::new();
         self.index.encode(&mut meta);
         self.digest.encode(&mut meta);
-        meta.push(self.filter.is_some() as u8);
-        if let Some(filter) = &self.filter {
-            filter.encode(&mut meta);
-        }
+        Filter::encode(filter.as_ref(), &mut meta);
         let meta_bytes = meta.len() as u64;
         let footer_at = (pages_bytes + meta_bytes).next_multiple_of(BLOCK_BYTES as u64);
         meta.resize((footer_at - pages_bytes) as usize, 0);
@@ -271,9 +280,9 @@ impl ListWriter {
             digest: forebay_base::wire::u32_at(&block, 0),
         };
         let file = self.store.fs.open_read(&self.path, Access::Random)?;
-        let index = std::mem::take(&mut self.index);
+        let index = self.index.clone();
         let digest = std::mem::replace(&mut self.digest, Digest::new(0));
-        let body = Body::new(&self.store, file, footer, index, self.filter.take(), digest);
+        let body = Body::new(&self.store, file, footer, index, filter, digest);
         self.finished = true;
         Ok(Some(ListFile::with_body(&self.store, meta, body)))
     }

@@ -1,0 +1,37 @@
+//! The memory of filters. Where all of them together would take more than their share of the limit, each is
+//! made thinner and none is given up: a get never costs a read for every list on its path.
+
+use std::sync::Arc;
+
+use forebay_env::sync::atomic::Ordering;
+use forebay_store::ListFile;
+
+use crate::engine::Engine;
+
+/// How many bits a key may have, so that the filters of so many keys take no more than so many bytes.
+pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
+    (filter_bytes.saturating_mul(8) / keys.max(1)).min(u32::MAX as u64) as u32
+}
+
+impl Engine {
+    /// Keeps filters to their share of memory: decides how thin new ones are to be, and makes older ones as
+    /// thin, until about so many bytes are given back. The rest is for the next call.
+    pub(crate) fn tend_filters(&self, step_bytes: usize) {
+        let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
+        if level.load(Ordering::Relaxed) == u32::MAX && self.metrics.filter_memory_bytes.get() <= share {
+            return;
+        }
+        let files: Vec<Arc<ListFile>> =
+            self.ledger.lock().references.values().map(|(file, _)| Arc::clone(file)).collect();
+        let keys = files.iter().map(|file| file.filter_keys()).sum();
+        let bits = bits_per_key(share, keys);
+        level.store(bits, Ordering::Relaxed);
+        let mut freed_bytes = 0;
+        for file in files {
+            freed_bytes += file.thin_filter(bits);
+            if freed_bytes >= step_bytes {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The filter of a list that is not in the order of its hashes: a split-block Bloom filter. (WB paper, section
+//! 3.4.1, has plain Bloom filters of 10 bits a key.)
+//!
+//! A key sets eight bits in one block of 256. The block is chosen by the *high* bits of the key's hash.
+//!
+//! The number of records is only known within a bound when the first one is added. Blocks are therefore
+//! made for the bound and, at the end, neighbours are folded into one as often as the true count allows:
+//! because the choice of block keeps order, block `i` of the folded filter is exactly `2i | 2i + 1` of the
+//! unfolded one. Thinning folds on, in place, while lookups go on, by the same rules as those of
+//! [fingerprints](super::fingerprints).
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use forebay_base::wire::{Reader, u64_at};
+use forebay_env::sync::atomic::{AtomicU32, Ordering, fence};
+use forebay_env::{Words, prefetch};
+
+use super::fingerprints::Place;
+use super::span::Span;
+
+const BLOCK_BITS: u64 = 256;
+const BLOCK_WORDS: usize = 4;
+/// Thinning leaves so many bits for each key.
+const BITS_MIN: u64 = 4;
+/// Of `state`: blocks are being folded.
+const REWRITING: u32 = 1 << 31;
+
+/// Odd constants that draw eight independent 5-bit numbers from one 32-bit hash.
+const SALTS: [u32; 8] =
+    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
+
+/// A set of hashes that may also answer yes for others, seldom.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    span: Span,
+    /// How many blocks there were at first.
+    count: usize,
+    /// How often neighbours were folded before this filter was made.
+    folded: u32,
+    /// How often since, and whether that is going on.
+    state: AtomicU32,
+    words: Words,
+}
+
+/// The bits of a hash in its block.
+#[inline]
+fn bits_of(hash: u64) -> [u64; BLOCK_WORDS] {
+    let bit = |lane: usize| (hash as u32).wrapping_mul(SALTS[lane]) >> 27;
+    std::array::from_fn(|word| 1 << bit(2 * word) | 1 << (32 + bit(2 * word + 1)))
+}
+
+impl Blocks {
+    /// An empty filter for up to about `keys` hashes between `low` and `high`, both included.
+    pub(crate) fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
+        let span = Span::new(low, high, wanted(keys, bits_per_key));
+        let count = span.part(high).0 as usize + 1;
+        Self { span, count, folded: 0, state: AtomicU32::new(0), words: Words::zeroed(BLOCK_WORDS * count) }
+    }
+
+    /// Adds a hash inside the span.
+    #[inline]
+    pub(crate) fn add(&mut self, hash: u64) {
+        if let Some(block) = self.block(hash, 0) {
+            block.iter().zip(bits_of(hash)).for_each(|(at, bits)| at.store(at.load(Relaxed) | bits, Relaxed));
+        }
+    }
+
+    /// The filter of the `keys` hashes that were added, with about so many bits for each.
+    pub(crate) fn finish(self, keys: u64, bits_per_key: u32) -> Self {
+        let mut folds = 0;
+        while self.count > 1 && self.count as u64 >= wanted(keys, bits_per_key) << (folds + 1) {
+            folds += 1;
+        }
+        self.fold(folds);
+        let count = self.blocks();
+        let words = Words::zeroed(BLOCK_WORDS * count);
+        words
+            .as_slice()
+            .iter()
+            .zip(self.words.as_slice())
+            .for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
+        Self { count, folded: folds, state: AtomicU32::new(0), words, ..self }
+    }
+
+    /// The block of a hash, once neighbours were folded so often.
+    #[inline]
+    fn block(&self, hash: u64, folds: u32) -> Option<&[AtomicU64]> {
+        let block = self
+            .span
+            .part(hash)
+            .0
+            .checked_shr(self.folded + folds)
+            .filter(|&block| block < self.count as u64)?;
+        self.words.as_slice().get(BLOCK_WORDS * block as usize..)?.get(..BLOCK_WORDS)
+    }
+
+    /// How many blocks there are.
+    fn blocks(&self) -> usize {
+        self.count.div_ceil(1 << (self.state.load(Relaxed) & !REWRITING))
+    }
+
+    /// Asks for the block of a hash.
+    #[inline]
+    pub(crate) fn locate(&self, hash: u64) -> Place {
+        if let Some([word, ..]) = self.block(hash, self.state.load(Relaxed) & !REWRITING) {
+            prefetch(word);
+        }
+        Place::default()
+    }
+
+    /// Whether the hash may have been added.
+    #[inline]
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        let found = self.block(hash, state & !REWRITING).is_some_and(|block| {
+            block
+                .iter()
+                .zip(bits_of(hash))
+                .fold(true, |all, (word, bits)| all & (word.load(Relaxed) & bits == bits))
+        });
+        fence(Ordering::Acquire);
+        // What was read while it changed says nothing.
+        found || state & REWRITING != 0 || self.state.load(Relaxed) != state
+    }
+
+    /// Folds neighbours until `keys` keys take no more than so many bits each, as far as that goes. Returns how
+    /// many bytes it gave back.
+    pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
+        let mut folds = 0;
+        let bits = |folds: u32| (self.blocks() as u64).div_ceil(1 << folds) * BLOCK_BITS;
+        while bits(folds) > bits_per_key as u64 * keys
+            && bits(folds + 1) >= BITS_MIN * keys
+            && bits(folds) > BLOCK_BITS
+        {
+            folds += 1;
+        }
+        self.fold(folds)
+    }
+
+    /// One thread at a time folds; another one that comes meanwhile does nothing.
+    fn fold(&self, folds: u32) -> usize {
+        let state = self.state.load(Relaxed);
+        let begins = folds > 0
+            && state & REWRITING == 0
+            && self.state.compare_exchange(state, state | REWRITING, Relaxed, Relaxed).is_ok();
+        if !begins {
+            return 0;
+        }
+        fence(Ordering::Release);
+        let before = self.count.div_ceil(1 << state);
+        let after = before.div_ceil(1 << folds);
+        for block in 0..after {
+            let old = block << folds..((block + 1) << folds).min(before);
+            for word in 0..BLOCK_WORDS {
+                let folded = old.clone().fold(0, |all, old| all | self.words.get(BLOCK_WORDS * old + word));
+                self.words.set(BLOCK_WORDS * block + word, folded);
+            }
+        }
+        self.state.store(state + folds, Ordering::Release);
+        self.words.release(BLOCK_WORDS * after);
+        8 * BLOCK_WORDS * (before - after)
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        8 * BLOCK_WORDS * self.blocks()
+    }
+
+    /// Appends the filter's bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let (blocks, folds) = (self.blocks(), self.state.load(Relaxed) & !REWRITING);
+        out.extend_from_slice(&self.span.low.to_le_bytes());
+        out.extend_from_slice(&self.span.scale.to_le_bytes());
+        out.extend_from_slice(&self.span.shift.to_le_bytes());
+        out.extend_from_slice(&(self.folded + folds).to_le_bytes());
+        out.extend_from_slice(&(blocks as u64).to_le_bytes());
+        let words = &self.words.as_slice()[..BLOCK_WORDS * blocks];
+        words.iter().for_each(|word| out.extend_from_slice(&word.load(Relaxed).to_le_bytes()));
+    }
+
+    /// Reads a filter.
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (low, scale) = (from.u64()?, from.u64()?);
+        let (shift, folded) = (from.u32()?, from.u32()?);
+        let count = usize::try_from(from.u64()?).ok()?;
+        if shift > 63 || folded > 63 {
+            return None;
+        }
+        let bytes = from.take(count.checked_mul(8 * BLOCK_WORDS)?)?;
+        let words = Words::zeroed(BLOCK_WORDS * count);
+        let pairs = words.as_slice().iter().zip(bytes.chunks_exact(8));
+        pairs.for_each(|(word, bytes)| word.store(u64_at(bytes, 0), Relaxed));
+        Some(Self { span: Span { low, shift, scale }, count, folded, state: AtomicU32::new(0), words })
+    }
+}
+
+/// How many blocks so many keys should have.
+fn wanted(keys: u64, bits_per_key: u32) -> u64 {
+    (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS)
+}

@@ -1,0 +1,129 @@
+//! Making fingerprints of hashes that come in order.
+//!
+//! How many there will be is known only within a bound when the first one comes, and it decides how many lines
+//! there are. So the first ones are kept aside; as hashes are uniform, how far they reach tells how many there
+//! will be, to less than a hundredth.
+
+use super::fingerprints::{Fingerprints, SHARING, Shape};
+use super::forms::LINE_WORDS;
+use super::line::line_of;
+use super::span::Span;
+
+/// So many are kept aside.
+const EARLY: usize = 1 << 16;
+/// Fewer bits for each key would not even tell how many are in a line.
+const BITS_MIN: u32 = 3;
+/// More keys are not numbered.
+const KEYS_MAX: u64 = 1 << 31;
+
+/// Fingerprints on their way.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    low: u64,
+    high: u64,
+    bits_per_key: u32,
+    early: Vec<u64>,
+    lines: Option<Lines>,
+}
+
+/// Lines on their way.
+#[derive(Debug)]
+struct Lines {
+    shape: Shape,
+    words: Vec<u64>,
+    /// The rank at which each line begins.
+    ranks: Vec<u32>,
+    /// How far into its share each key of the last line is.
+    fractions: Vec<u64>,
+}
+
+impl Gathering {
+    /// For up to about `keys` hashes between `low` and `high`, both included. `None` for more than can be
+    /// numbered.
+    pub(crate) fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Option<Self> {
+        let early = Vec::with_capacity(EARLY.min(keys as usize));
+        let bits_per_key = bits_per_key.max(BITS_MIN);
+        (keys <= KEYS_MAX).then_some(Self { low, high, bits_per_key, early, lines: None })
+    }
+
+    /// Adds a hash that is not below the last one.
+    #[inline]
+    pub(crate) fn add(&mut self, hash: u64) {
+        match &mut self.lines {
+            Some(lines) => lines.add(hash),
+            None => self.keep_aside(hash),
+        }
+    }
+
+    fn keep_aside(&mut self, hash: u64) {
+        self.early.push(hash);
+        if self.early.len() >= EARLY {
+            let (reach, width) = (hash.saturating_sub(self.low), self.high.saturating_sub(self.low));
+            let expected = EARLY as f64 * (width as f64 + 1.0) / (reach as f64 + 1.0);
+            self.begin_lines((expected as u64).min(KEYS_MAX));
+        }
+    }
+
+    /// Decides how many lines there are, and puts into them what was kept aside.
+    fn begin_lines(&mut self, keys: u64) -> &mut Lines {
+        let mut lines = Lines::new(keys, self.bits_per_key, self.low, self.high);
+        std::mem::take(&mut self.early).into_iter().for_each(|hash| lines.add(hash));
+        self.lines.insert(lines)
+    }
+
+    /// The fingerprints of all that was added; `None` if nothing was, or more than can be numbered.
+    pub(crate) fn finish(mut self) -> Option<Fingerprints> {
+        if self.lines.is_none() {
+            self.begin_lines(self.early.len() as u64);
+        }
+        self.lines?.finish()
+    }
+}
+
+impl Lines {
+    fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
+        // A quarter of a bit of each key is for what else a list keeps of it.
+        let bits = keys * (4 * bits_per_key as u64 - 1) / 4;
+        let span = Span::new(low, high, bits.div_ceil(64 * LINE_WORDS as u64).max(1));
+        let lines = span.part(high).0 as u32 + 1;
+        let shape = Shape { span, lines, keys: 0, sharing: SHARING };
+        let words = Vec::with_capacity(LINE_WORDS * lines as usize);
+        let ranks = Vec::with_capacity(lines as usize + 1);
+        Self { shape, words, ranks, fractions: Vec::new() }
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64) {
+        let (line, fraction) = self.shape.span.part(hash);
+        while line.min(self.shape.lines as u64 - 1) > self.ranks.len() as u64 {
+            self.end_line();
+        }
+        self.fractions.push(fraction);
+    }
+
+    fn end_line(&mut self) {
+        let rank = self.shape.keys;
+        self.ranks.push(rank);
+        self.words.extend_from_slice(&line_of(&self.fractions, rank));
+        self.shape.keys = rank.saturating_add(self.fractions.len() as u32);
+        self.fractions.clear();
+    }
+
+    fn finish(mut self) -> Option<Fingerprints> {
+        while self.ranks.len() < self.shape.lines as usize {
+            self.end_line();
+        }
+        if self.shape.keys == 0 || self.shape.keys as u64 > KEYS_MAX {
+            return None;
+        }
+        self.ranks.push(self.shape.keys);
+        let made = Fingerprints::of(self.shape, &self.ranks, &self.words);
+        // Where hashes are not uniform, as those of no good hash are, ranks are kept whole.
+        let is_exact = (0..self.shape.lines).all(|line| made.rank_of_line(line) == self.ranks[line as usize]);
+        if is_exact {
+            return Some(made);
+        }
+        self.shape.sharing = 1;
+        Some(Fingerprints::of(self.shape, &self.ranks, &self.words))
+    }
+}

@@ -1,0 +1,135 @@
+//! The filter of a list: which keys it may hold and, where it is in the order of their hashes, at which rank.
+
+mod blocks;
+mod fingerprints;
+mod forms;
+mod gather;
+mod kernel;
+mod line;
+mod select;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use forebay_base::wire::Reader;
+use forebay_base::{Order, Range as KeyRange};
+
+pub(crate) use blocks::Blocks;
+pub(crate) use fingerprints::{Fingerprints, Place};
+use gather::Gathering;
+
+/// A filter on its way.
+#[derive(Debug)]
+pub(crate) enum FilterWriter {
+    Blocks(Blocks),
+    Fingerprints(Gathering),
+}
+
+/// A list's filter.
+#[derive(Debug)]
+pub(crate) enum Filter {
+    /// Of a list in another order than that of the hashes.
+    Blocks(Blocks),
+    /// Of a list in the order of the hashes.
+    Fingerprints(Fingerprints),
+}
+
+impl FilterWriter {
+    /// For up to about `keys` keys inside the range of a list in this order. `None` where there is to be none.
+    pub(crate) fn new(order: Order, range: &KeyRange, keys: u64, bits_per_key: u32) -> Option<Self> {
+        if bits_per_key == 0 {
+            return None;
+        }
+        let hashed = || {
+            let high = range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+            Gathering::new(keys, bits_per_key, range.low.prefix, high)
+        };
+        let gathering = order.is_uniform().then(hashed).flatten();
+        Some(match gathering {
+            Some(gathering) => Self::Fingerprints(gathering),
+            None => Self::Blocks(Blocks::new(keys, bits_per_key, 0, u64::MAX)),
+        })
+    }
+
+    /// Whether it will know ranks.
+    pub(crate) fn has_ranks(&self) -> bool {
+        matches!(self, Self::Fingerprints(_))
+    }
+
+    /// Adds the filter hash of the next key of the list.
+    #[inline]
+    pub(crate) fn add(&mut self, hash: u64) {
+        match self {
+            Self::Blocks(blocks) => blocks.add(hash),
+            Self::Fingerprints(gathering) => gathering.add(hash),
+        }
+    }
+
+    /// The filter of the `keys` keys that were added. `None` where they are more than it can number.
+    pub(crate) fn finish(self, keys: u64, bits_per_key: u32) -> Option<Filter> {
+        match self {
+            Self::Blocks(blocks) => Some(Filter::Blocks(blocks.finish(keys, bits_per_key))),
+            Self::Fingerprints(gathering) => gathering.finish().map(Filter::Fingerprints),
+        }
+    }
+}
+
+impl Filter {
+    /// Whether the list may have a key of this filter hash.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        match self {
+            Self::Blocks(blocks) => blocks.may_contain(hash),
+            Self::Fingerprints(fingerprints) => !fingerprints.find(hash).is_empty(),
+        }
+    }
+
+    /// The ranks of hashes, where it knows them.
+    pub(crate) fn ranks(&self) -> Option<&Fingerprints> {
+        match self {
+            Self::Blocks(_) => None,
+            Self::Fingerprints(fingerprints) => Some(fingerprints),
+        }
+    }
+
+    /// Gives up precision until each of the list's `keys` keys takes no more than so many bits, or as few as
+    /// are still of use. Lookups go on meanwhile. Returns how many bytes that gave back.
+    pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
+        match self {
+            Self::Blocks(blocks) => blocks.thin(bits_per_key, keys),
+            Self::Fingerprints(fingerprints) => fingerprints.thin(bits_per_key),
+        }
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Blocks(blocks) => blocks.memory_bytes(),
+            Self::Fingerprints(fingerprints) => fingerprints.memory_bytes(),
+        }
+    }
+
+    /// Appends the filter's bytes: its kind, and then its own.
+    pub(crate) fn encode(filter: Option<&Self>, out: &mut Vec<u8>) {
+        match filter {
+            None => out.push(0),
+            Some(Self::Blocks(blocks)) => {
+                out.push(1);
+                blocks.encode(out);
+            }
+            Some(Self::Fingerprints(fingerprints)) => {
+                out.push(2);
+                fingerprints.encode(out);
+            }
+        }
+    }
+
+    /// Reads a filter, or that there is none.
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Option<Self>> {
+        Some(match from.u8()? {
+            0 => None,
+            1 => Some(Self::Blocks(Blocks::decode(from)?)),
+            2 => Some(Self::Fingerprints(Fingerprints::decode(from)?)),
+            _ => return None,
+        })
+    }
+}

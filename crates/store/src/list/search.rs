@@ -1,0 +1,299 @@
+//! Looking keys up in many lists at once, so that no key and no list waits for the memory another one needs:
+//!
+//! 1. every list's filter says where it will look, and asks for that memory;
+//! 2. once many have, they look. Lists whose filter does not deny the key become *candidates*, newest first;
+//! 3. of each key, the page of its newest candidate is taken from the cache or read, those of all keys together;
+//!    where that does not settle it, the next candidate's; and so on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use forebay_base::{Record, Result};
+use forebay_env::fs::ReadRequest;
+use smallvec::SmallVec;
+
+use super::file::{Body, ListFile, Lookup};
+use super::filter::{Filter, Place};
+use super::index::Starts;
+use super::page::Page;
+
+/// So many filters are asked at a time: what they ask for fits the nearest cache.
+const PROBES: usize = 64;
+
+/// Lookups on their way.
+pub struct Search<'a> {
+    lookups: &'a [Lookup<'a>],
+    probes: SmallVec<[Probe<'a>; PROBES]>,
+    candidates: SmallVec<[Candidate<'a>; 4]>,
+    asked: u64,
+}
+
+/// A list that is being asked for a key.
+struct Probe<'a> {
+    lookup: u32,
+    list: &'a ListFile,
+    /// The list where it is open and sound.
+    body: Option<&'a Body>,
+    place: Place,
+}
+
+/// Where a key may be.
+struct Candidate<'a> {
+    lookup: u32,
+    list: &'a ListFile,
+    spot: Spot,
+}
+
+enum Spot {
+    /// In a page, among these of its records.
+    Records(u32, Range<u32>),
+    /// Somewhere in a page.
+    Page(u32),
+    /// The list is not open, or not sound: opening it will tell.
+    Unknown,
+}
+
+impl<'a> Search<'a> {
+    /// Begins a search for some keys.
+    pub fn new(lookups: &'a [Lookup<'a>]) -> Self {
+        Self { lookups, probes: SmallVec::new(), candidates: SmallVec::new(), asked: 0 }
+    }
+
+    /// Adds the next older list of those that may have a key. All lists of a lookup come before those of the
+    /// next.
+    #[inline]
+    pub fn add(&mut self, lookup: usize, list: &'a ListFile) {
+        let hash = self.lookups[lookup].hash;
+        let body = list.ready();
+        let place = match body.and_then(Body::filter) {
+            Some(Filter::Fingerprints(ranks)) => ranks.locate(hash),
+            Some(Filter::Blocks(blocks)) => blocks.locate(hash),
+            None => Place::default(),
+        };
+        self.probes.push(Probe { lookup: lookup as u32, list, body, place });
+        if self.probes.len() == PROBES {
+            self.sift();
+        }
+    }
+
+    /// Takes all probes to their end.
+    fn sift(&mut self) {
+        self.asked += self.probes.len() as u64;
+        for probe in &self.probes {
+            let lookup = &self.lookups[probe.lookup as usize];
+            probe.judge(lookup, &mut |spot| {
+                self.candidates.push(Candidate { lookup: probe.lookup, list: probe.list, spot });
+            });
+        }
+        self.probes.clear();
+    }
+
+    /// Shows `each` the number of a lookup and what a list has of its key, newest first, until it says that it
+    /// has seen enough of that one. Device reads: one for each list that has the key or whose filter errs, and
+    /// none for pages in the cache.
+    pub fn finish(&mut self, each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()> {
+        let first = self.probes.first().map(|probe| probe.list);
+        let Some(list) = first.or(self.candidates.first().map(|candidate| candidate.list)) else {
+            return Ok(());
+        };
+        self.sift();
+        let metrics = &list.store().metrics;
+        metrics.filter_probes.add(self.asked);
+        if self.candidates.is_empty() {
+            return Ok(());
+        }
+        let mut reading = Reading { lookups: self.lookups, each, cache_hits: 0, in_vain: 0 };
+        let outcome = match self.lookups {
+            [_] => reading.one_by_one(&self.candidates),
+            _ => reading.together(&self.candidates),
+        };
+        metrics.cache_hits.add(reading.cache_hits);
+        metrics.filter_false.add(reading.in_vain);
+        outcome
+    }
+}
+
+impl Probe<'_> {
+    /// Proposes where the list may have the key, if anywhere.
+    #[inline]
+    fn judge(&self, lookup: &Lookup<'_>, propose: &mut impl FnMut(Spot)) {
+        let Some(body) = self.body else { return propose(Spot::Unknown) };
+        match body.filter() {
+            Some(Filter::Fingerprints(ranks)) => {
+                let ranks = ranks.matches(&self.place);
+                if !ranks.is_empty() {
+                    propose_ranks(body, ranks, propose);
+                }
+                return;
+            }
+            Some(Filter::Blocks(blocks)) if !blocks.may_contain(lookup.hash) => return,
+            _ => {}
+        }
+        if let Starts::Prefixes(prefixes) = body.index.starts()
+            && let Some(page) = prefixes.find(lookup.prefix, lookup.key)
+        {
+            propose(Spot::Page(page as u32));
+        }
+    }
+}
+
+/// Proposes the pages of the records of these ranks. That is one, unless hashes are alike; those are neighbours,
+/// and seldom in two pages.
+#[cold]
+fn propose_ranks(body: &Body, ranks: Range<u32>, propose: &mut impl FnMut(Spot)) {
+    let mut places = ranks.map(|rank| body.index.page_of(rank)).peekable();
+    while let Some((page, first)) = places.next() {
+        let mut end = first + 1;
+        while places.next_if(|next| next.0 == page).is_some() {
+            end += 1;
+        }
+        propose(Spot::Records(page as u32, first..end));
+    }
+}
+
+/// Candidates being looked at.
+struct Reading<'a, 'e> {
+    lookups: &'a [Lookup<'a>],
+    each: &'e mut dyn FnMut(usize, &Record<'_>) -> bool,
+    cache_hits: u64,
+    in_vain: u64,
+}
+
+impl Reading<'_, '_> {
+    /// The candidates of one lookup.
+    fn one_by_one(&mut self, candidates: &[Candidate<'_>]) -> Result<()> {
+        for candidate in candidates {
+            let more = match candidate.page_number() {
+                None => self.open_and_ask(candidate)?,
+                Some(number) => {
+                    let page = match self.cached(candidate.list, number) {
+                        Some(page) => page,
+                        None => candidate.list.page(number)?,
+                    };
+                    self.show(candidate, &page)
+                }
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The candidates of many lookups: a turn of each of them at a time.
+    fn together(&mut self, candidates: &[Candidate<'_>]) -> Result<()> {
+        let is_first = |&at: &usize| at == 0 || candidates[at - 1].lookup != candidates[at].lookup;
+        let mut turns: Vec<usize> = (0..candidates.len()).filter(is_first).collect();
+        let mut pages: Vec<Option<Arc<Page>>> = Vec::with_capacity(turns.len());
+        while !turns.is_empty() {
+            pages.clear();
+            for &turn in &turns {
+                let candidate = &candidates[turn];
+                let page = candidate.page_number().and_then(|number| self.cached(candidate.list, number));
+                page.iter().for_each(|page| page.prefetch(candidate.first_record()));
+                pages.push(page);
+            }
+            read_missing(candidates, &turns, &mut pages)?;
+            let mut left = Vec::new();
+            for (&turn, page) in turns.iter().zip(&pages) {
+                let candidate = &candidates[turn];
+                let more = match page {
+                    None => self.open_and_ask(candidate)?,
+                    Some(page) => self.show(candidate, page),
+                };
+                if more && candidates.get(turn + 1).is_some_and(|next| next.lookup == candidate.lookup) {
+                    left.push(turn + 1);
+                }
+            }
+            turns = left;
+        }
+        Ok(())
+    }
+
+    fn cached(&mut self, list: &ListFile, number: usize) -> Option<Arc<Page>> {
+        let page = list.cached(number)?;
+        self.cache_hits += 1;
+        Some(page)
+    }
+
+    /// Shows what the page has of the key. Says whether older lists matter.
+    fn show(&mut self, candidate: &Candidate<'_>, page: &Page) -> bool {
+        let lookup = &self.lookups[candidate.lookup as usize];
+        let among = match &candidate.spot {
+            Spot::Records(_, among) => among.start as usize..(among.end as usize).min(page.len()),
+            _ => {
+                let order = candidate.list.store().options.order;
+                let sought = (lookup.prefix, lookup.key);
+                let at = page.lower_bound(order, |prefix, key| (prefix, key).cmp(&sought));
+                at..(at + 1).min(page.len())
+            }
+        };
+        match among.map(|at| page.record(at)).find(|record| record.key == lookup.key) {
+            Some(record) => (self.each)(candidate.lookup as usize, &record),
+            None => {
+                self.in_vain += 1;
+                true
+            }
+        }
+    }
+
+    /// Asks a list that was not open when the others were asked. Says whether older lists matter.
+    fn open_and_ask(&mut self, candidate: &Candidate<'_>) -> Result<bool> {
+        candidate.list.body()?;
+        let number = candidate.lookup as usize;
+        let mut search = Search::new(&self.lookups[number..=number]);
+        search.add(0, candidate.list);
+        let mut more = true;
+        search.finish(&mut |_, record| {
+            more = (self.each)(number, record);
+            more
+        })?;
+        Ok(more)
+    }
+}
+
+/// Reads the pages that the cache did not have, all at once.
+fn read_missing(
+    candidates: &[Candidate<'_>],
+    turns: &[usize],
+    pages: &mut [Option<Arc<Page>>],
+) -> Result<()> {
+    let missing = turns.iter().zip(pages.iter_mut()).filter(|(_, page)| page.is_none());
+    let mut fetches: Vec<_> = missing
+        .filter_map(|(&turn, page)| {
+            let candidate = &candidates[turn];
+            let (number, body) = (candidate.page_number()?, candidate.list.ready()?);
+            let (offset, bytes) = body.index.extent(number);
+            Some((candidate.list, body, number, offset, vec![0; bytes], page))
+        })
+        .collect();
+    let Some(fs) = fetches.first().map(|fetch| Arc::clone(&fetch.0.store().fs)) else { return Ok(()) };
+    let mut requests: Vec<_> = fetches
+        .iter_mut()
+        .map(|(_, body, _, offset, bytes, _)| ReadRequest::new(&*body.file, *offset, bytes))
+        .collect();
+    fs.read_many(&mut requests);
+    let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
+    for ((list, body, number, offset, bytes, page), outcome) in fetches.into_iter().zip(outcomes) {
+        list.check_read(offset, outcome?, bytes.len())?;
+        *page = Some(list.take_page(body, number, bytes)?);
+    }
+    Ok(())
+}
+
+impl Candidate<'_> {
+    fn page_number(&self) -> Option<usize> {
+        match self.spot {
+            Spot::Records(page, _) | Spot::Page(page) => Some(page as usize),
+            Spot::Unknown => None,
+        }
+    }
+
+    /// The record of its page to look at first, if that is known.
+    fn first_record(&self) -> usize {
+        match &self.spot {
+            Spot::Records(_, among) => among.start as usize,
+            _ => 0,
+        }
+    }
+}

@@ -48,7 +48,7 @@ impl Batch {
                 "a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"
             )));
         }
-        self.payload.push(table.id(), &record);
+        self.payload.push(table.id(), table.order(), &record);
     }
 
     fn fail(&mut self, fault: Error) {

@@ -32,9 +32,10 @@ impl Engine {
             return Err(Error::invalid("the database is closed"));
         }
         let state = self.state();
-        if let Some(gone) = payload.tables().iter().find(|table| !state.tables.contains_key(table)) {
+        if let Some(gone) = payload.notes().tables().find(|notes| !state.tables.contains_key(&notes.table)) {
             return Err(Error::NotFound(format!(
-                "table {gone} was dropped; nothing of the batch is written"
+                "table {} was dropped; nothing of the batch is written",
+                gone.table
             )));
         }
         if payload.records() == 0 {

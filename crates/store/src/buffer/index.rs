@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::Order;
-use forebay_base::sort::{Pieces, deal_once, pack, piece_of, place_of, sort_words};
+use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 
-use super::WriteBuffer;
+use super::notes::{TableNotes, word_of};
+use super::{ArenaPool, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub struct Run {
     words: Vec<u64>,
     pieces: Pieces,
     order: Order,
+    pool: Option<Arc<ArenaPool>>,
 }
 
 /// A table's runs, oldest stretch first, and how far they reach.
@@ -24,27 +26,29 @@ pub(super) struct TableIndex {
     runs: Vec<Arc<Run>>,
 }
 
-/// Places are kept complemented, so that of equal prefixes the newest sorts first.
-#[inline]
-fn word_of(piece: u32, place: usize) -> u64 {
-    pack(piece, !(place as u32))
-}
-
 #[inline]
 fn place_in(word: u64) -> usize {
     !place_of(word) as usize
 }
 
 impl Run {
-    /// An empty run.
-    pub(super) fn new(order: Order, pieces: Pieces, expected: usize) -> Self {
-        Self { words: Vec::with_capacity(expected), pieces, order }
+    /// Room for a run over all of a table's records, whose words are still to be dealt.
+    pub(super) fn unsorted(order: Order, notes: &TableNotes, pool: Option<Arc<ArenaPool>>) -> Self {
+        let mut words = pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words());
+        words.resize(notes.contents.records as usize, 0);
+        Self { words, pieces: notes.contents.pieces(order), order, pool }
     }
 
-    /// Adds the table's records of a stretch of the buffer, unsorted. Returns where the stretch ends.
-    pub(super) fn collect(&mut self, buffer: &WriteBuffer, table: u32, from: usize, to: usize) -> usize {
+    /// Appends a word for each of the table's records in a stretch of the buffer. Returns where it ends.
+    pub(super) fn collect(
+        &self,
+        buffer: &WriteBuffer,
+        table: u32,
+        from: usize,
+        to: usize,
+        words: &mut Vec<u64>,
+    ) -> usize {
         let (order, pieces) = (self.order, self.pieces);
-        let words = &mut self.words;
         buffer.for_each(from, to, |owner, place, record| {
             if owner == table {
                 words.push(word_of(pieces.of(order.prefix(record.key)), place));
@@ -52,9 +56,9 @@ impl Run {
         })
     }
 
-    /// Deals all words into buckets that can be sorted one by one. Returns where each ends.
-    pub(super) fn deal(&mut self) -> Vec<usize> {
-        deal_once(&mut self.words)
+    /// Goes on dealing words into buckets that can be sorted one by one.
+    pub(super) fn deal(&mut self, deal: &mut Deal, words: &[u64], count: usize) {
+        deal.step(words, &mut self.words, count);
     }
 
     /// Sorts part of the words.
@@ -71,8 +75,10 @@ impl Run {
         });
     }
 
-    pub(super) fn order(&self) -> Order {
-        self.order
+    /// The run itself, leaving an empty one.
+    pub(super) fn take(&mut self) -> Self {
+        let pool = self.pool.take();
+        Self { words: std::mem::take(&mut self.words), pieces: self.pieces, order: self.order, pool }
     }
 
     /// How many records, every version counted.
@@ -115,6 +121,14 @@ impl Run {
     }
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.put_back_words(std::mem::take(&mut self.words));
+        }
+    }
+}
+
 impl TableIndex {
     pub(super) fn whole(run: Arc<Run>, covers: usize) -> Self {
         Self { covers, runs: vec![run] }
@@ -138,9 +152,10 @@ impl TableIndex {
         if to <= self.covers {
             return;
         }
-        let pieces = Pieces::new(0, u64::MAX);
-        let mut newest = Run::new(order, pieces, 0);
-        newest.collect(buffer, table, self.covers, to);
+        let mut newest = Run { words: Vec::new(), pieces: Pieces::WHOLE, order, pool: None };
+        let mut words = Vec::new();
+        newest.collect(buffer, table, self.covers, to, &mut words);
+        newest.words = words;
         self.covers = to;
         if newest.is_empty() {
             return;

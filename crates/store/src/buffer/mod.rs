@@ -2,11 +2,12 @@
 //!
 //! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
 //! lazily into a few runs of packed words ([`index`]), extended when somebody looks and merged as they
-//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, by the spill, and then
-//! has one run a table.
+//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it
+//! as it was filled ([`notes`]), and then has one run a table.
 
 mod cursor;
 mod index;
+mod notes;
 mod pool;
 mod sorting;
 #[cfg(test)]
@@ -16,13 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::Direction;
-use forebay_base::record::Shape;
 use forebay_base::{Order, Range, Record};
 use forebay_env::Arena;
-use forebay_env::sync::RwLock;
+use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
 pub use index::Run;
+pub use notes::{Contents, Notes, TableNotes};
 pub use pool::ArenaPool;
 pub use sorting::Sorting;
 
@@ -30,27 +31,13 @@ use crate::log::batch::Records;
 use crate::log::frame;
 use index::TableIndex;
 
-/// What a sealed buffer holds of one table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
-    /// Records, every version counted.
-    pub records: u64,
-    /// Bytes of keys and values.
-    pub bytes: u64,
-    /// The sizes they have in common.
-    pub shape: Shape,
-    /// Lowest prefix.
-    pub low: u64,
-    /// Highest prefix.
-    pub high: u64,
-}
-
 /// One write buffer.
 pub struct WriteBuffer {
     segment: u64,
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
     index: RwLock<BTreeMap<u32, TableIndex>>,
+    notes: Mutex<Option<Notes>>,
     sorted: OnceLock<Vec<SortedTable>>,
 }
 
@@ -73,6 +60,7 @@ impl WriteBuffer {
             arena: Some(arena),
             pool,
             index: RwLock::new(BTreeMap::new()),
+            notes: Mutex::new(None),
             sorted: OnceLock::new(),
         }
     }
@@ -103,9 +91,10 @@ impl WriteBuffer {
         self.arena.as_ref().map_or(0, |arena| arena.capacity())
     }
 
-    /// Memory held by the lazily built runs, in bytes.
+    /// Memory held by notes and runs, in bytes.
     pub fn index_bytes(&self) -> usize {
-        self.index.read().values().map(TableIndex::memory_bytes).sum()
+        let noted = self.notes.lock().as_ref().map_or(0, Notes::memory_bytes);
+        noted + self.index.read().values().map(TableIndex::memory_bytes).sum::<usize>()
     }
 
     /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
@@ -204,30 +193,38 @@ impl WriteBuffer {
         look(index)
     }
 
-    /// What a sealed buffer holds, by table.
-    pub fn contents(&self, order_of: impl Fn(u32) -> Option<Order>) -> BTreeMap<u32, Contents> {
-        let mut tables: BTreeMap<u32, Contents> = BTreeMap::new();
-        let mut current: Option<(u32, Option<Order>)> = None;
-        self.for_each(0, self.len(), |table, _, record| {
-            let order = match current {
-                Some((last, order)) if last == table => order,
-                _ => current.insert((table, order_of(table))).1,
-            };
-            let Some(order) = order else { return };
-            let contents = tables.entry(table).or_insert(Contents { low: u64::MAX, ..Contents::default() });
-            contents.records += 1;
-            contents.bytes += (record.key.len() + record.value.len()) as u64;
-            contents.shape = contents.shape.join(Shape::of(record));
-            if !order.is_uniform() {
-                let prefix = order.prefix(record.key);
-                contents.low = contents.low.min(prefix);
-                contents.high = contents.high.max(prefix);
+    /// Keeps what was noted while the buffer was filled, until it is sorted.
+    pub(crate) fn set_notes(&self, notes: Notes) {
+        *self.notes.lock() = Some(notes);
+    }
+
+    /// What is noted of a sealed buffer. One that was read back from the log is walked for it.
+    pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Notes {
+        if let Some(notes) = self.notes.lock().take() {
+            return notes;
+        }
+        let mut notes = Notes::default();
+        self.for_each(0, self.len(), |table, place, record| {
+            if let Some(order) = order_of(table) {
+                notes.add(table, order, place, record);
             }
         });
-        for contents in tables.values_mut().filter(|contents| contents.low > contents.high) {
-            (contents.low, contents.high) = (0, u64::MAX);
+        notes
+    }
+
+    fn pool(&self) -> Option<Arc<ArenaPool>> {
+        self.pool.clone()
+    }
+
+    /// Memory for words, with whatever words are still in it.
+    pub(crate) fn take_words(&self) -> Vec<u64> {
+        self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words())
+    }
+
+    fn give_back_words(&self, words: Vec<u64>) {
+        if let Some(pool) = &self.pool {
+            pool.put_back_words(words);
         }
-        tables
     }
 
     /// The sealed buffer's tables in order, once that has been found.

@@ -7,16 +7,17 @@ use forebay_base::{Order, Range, Record};
 use forebay_env::{Appender, Arena};
 use proptest::prelude::*;
 
-use super::{BufferCursor, Sorting, WriteBuffer};
+use super::{BufferCursor, Notes, Sorting, WriteBuffer};
 use crate::log::batch::Payload;
 use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
 
-fn append(appender: &mut Appender, table: u32, records: &[(Vec<u8>, u8)]) {
+fn append(appender: &mut Appender, notes: &mut Notes, order: Order, table: u32, records: &[(Vec<u8>, u8)]) {
     let mut payload = Payload::default();
     for (key, value) in records {
-        payload.push(9, &Record::put(b"of another table", b""));
-        payload.push(table, &Record::put(key, std::slice::from_ref(value)));
+        payload.push(9, order, &Record::put(b"of another table", b""));
+        payload.push(table, order, &Record::put(key, std::slice::from_ref(value)));
     }
+    notes.add_all(payload.notes(), appender.len() + HEADER_BYTES, || vec![7; 3]);
     let header = Header {
         payload_sum: payload.sum(),
         payload_bytes: payload.bytes().len() as u32,
@@ -49,13 +50,14 @@ proptest! {
         low in prop::collection::vec(0..3u8, 0..10),
         high in prop::collection::vec(0..3u8, 0..10),
         sealed: bool,
+        noted: bool,
     ) {
         let (arena, mut appender) = Arena::new(1 << 16);
         let buffer = Arc::new(WriteBuffer::new(1, arena, None));
-        let mut marks = Vec::new();
+        let (mut marks, mut notes) = (Vec::new(), Notes::default());
         let mut written: Vec<(Vec<u8>, u8)> = Vec::new();
         for (batch, look) in batches.iter().zip(&looks) {
-            append(&mut appender, 4, batch);
+            append(&mut appender, &mut notes, order, 4, batch);
             written.extend(batch.iter().cloned());
             marks.push((buffer.len(), written.len()));
             if *look {
@@ -63,10 +65,13 @@ proptest! {
             }
         }
         if sealed {
-            let contents = buffer.contents(|_| Some(order));
-            prop_assert_eq!(contents.get(&4).map_or(0, |contents| contents.records), written.len() as u64);
-            if let Some(contents) = contents.get(&4) {
-                let mut sorting = Sorting::new(&buffer, 4, order, contents);
+            if noted {
+                buffer.set_notes(notes);
+            }
+            let notes = buffer.take_notes(|table| (table == 4 || noted).then_some(order));
+            for notes in notes.into_tables() {
+                prop_assert_eq!(notes.contents.records, written.len() as u64);
+                let mut sorting = Sorting::new(&buffer, notes, order);
                 while sorting.step().is_none() {}
             }
         }

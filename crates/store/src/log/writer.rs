@@ -15,7 +15,7 @@ use super::batch::Payload;
 use super::durability::Durability;
 use super::frame::{HEADER_BYTES, Header, frame_bytes};
 use super::rotation::Rotation;
-use crate::buffer::WriteBuffer;
+use crate::buffer::{Notes, WriteBuffer};
 use crate::metrics::Metrics;
 
 /// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
@@ -40,6 +40,7 @@ struct Inner {
     written_sequence: u64,
     /// Records in the active segment.
     records: usize,
+    notes: Notes,
     last_sequence: u64,
     durable_sequence: u64,
     /// Earlier segments that are written and not synced.
@@ -70,6 +71,7 @@ impl Log {
             written: 0,
             written_sequence: last_sequence,
             records: 0,
+            notes: Notes::default(),
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
@@ -121,6 +123,8 @@ impl Log {
             }
         }
         inner.appender.publish();
+        let Inner { buffer, notes, .. } = &mut *inner;
+        notes.add_all(payload.notes(), offset + HEADER_BYTES, || buffer.take_words());
         inner.last_sequence += payload.records() as u64;
         inner.records = records;
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
@@ -250,6 +254,8 @@ impl Log {
         inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
         self.metrics.log_bytes.add((end - start) as u64);
         inner.written_sequence = inner.last_sequence;
+        let notes = std::mem::take(&mut inner.notes);
+        inner.buffer.set_notes(notes);
         publish(&next.buffer);
         let sealed = std::mem::replace(&mut inner.file, next.file);
         inner.unsynced.push(sealed);

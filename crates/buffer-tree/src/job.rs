@@ -186,9 +186,12 @@ impl Target {
 
     /// Counts the records of a block.
     fn count(&mut self, block: &Block, bytes: u64) {
-        let record_bytes = block.record_bytes() as u64;
-        for (index, &prefix) in block.prefixes().iter().enumerate() {
-            self.count_one(prefix, block.key(index), bytes + index as u64 * record_bytes);
+        match self {
+            Self::Children { tally, .. } => tally.count_block(block, bytes),
+            Self::Leaf { halving, .. } => {
+                let ends = (bytes..).step_by(block.record_bytes().max(1));
+                (0..block.len()).zip(ends).for_each(|(index, bytes)| halving.count(block.key(index), bytes));
+            }
         }
     }
 

@@ -149,15 +149,21 @@ impl Cursor for BufferCursor {
             return fill_by_record(self, block);
         }
         // Records of one shape have heads of one length. The record here is in front of what is left.
-        let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
+        let (key_at, head_bytes, tail_bytes) =
+            (self.key.start, self.key.start - self.place, block.record_bytes().max(1) - 1);
         block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
-        while block.room() > 0 && !self.left.is_empty() {
-            let some = self.left.start..self.left.end.min(self.left.start + block.room().min(TOUCH_AHEAD));
-            self.left.start = some.end;
-            self.run.touch(&self.buffer, some.clone());
-            let keys = some.map(|index| self.run.place(index) + head_bytes);
-            block.gather(self.order, self.buffer.bytes(), keys);
-        }
+        let some = self.left.start..self.left.end.min(self.left.start + block.room());
+        self.left.start = some.end;
+        let (buffer, run, last) = (&self.buffer, &self.run, self.left.end);
+        let keys = some.map(|index| {
+            if index + TOUCH_AHEAD < last {
+                let ahead = run.place(index + TOUCH_AHEAD) + head_bytes;
+                buffer.prefetch(ahead);
+                buffer.prefetch(ahead + tail_bytes);
+            }
+            run.place(index) + head_bytes
+        });
+        block.gather(self.order, buffer.bytes(), keys);
         self.step();
         Ok(())
     }

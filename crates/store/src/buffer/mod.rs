@@ -76,6 +76,13 @@ impl WriteBuffer {
         self.arena.as_ref().map_or(&[], |arena| arena.bytes())
     }
 
+    #[inline]
+    pub(crate) fn prefetch(&self, place: usize) {
+        if let Some(arena) = &self.arena {
+            arena.prefetch(place);
+        }
+    }
+
     /// How many bytes that is: the buffer's state at a moment, to look at it later as it is now.
     pub fn len(&self) -> usize {
         self.bytes().len()

@@ -28,7 +28,6 @@ impl Default for Contents {
 }
 
 impl Contents {
-    #[inline]
     fn add(&mut self, more: &Self) {
         self.records += more.records;
         self.bytes += more.bytes;
@@ -91,18 +90,17 @@ impl Notes {
         if self.tables.get(self.current).is_none_or(|notes| notes.table != table) {
             self.current = self.find(table, Vec::new);
         }
-        let prefix = order.prefix(record.key);
-        let notes = &mut self.tables[self.current];
-        let bytes = (record.key.len() + record.value.len()) as u64;
-        notes.contents.add(&Contents {
-            records: 1,
-            bytes,
-            shape: Shape::of(record),
-            low: prefix,
-            high: prefix,
-        });
+        let Some(TableNotes { contents, words, .. }) = self.tables.get_mut(self.current) else { return };
+        let (prefix, shape) = (order.prefix(record.key), Shape::of(record));
+        contents.records += 1;
+        contents.bytes += (record.key.len() + record.value.len()) as u64;
+        if contents.shape != shape {
+            contents.shape = contents.shape.join(shape);
+        }
+        contents.low = contents.low.min(prefix);
+        contents.high = contents.high.max(prefix);
         if order.is_uniform() {
-            notes.words.push(word_of(Pieces::WHOLE.of(prefix), place));
+            words.push(word_of(Pieces::WHOLE.of(prefix), place));
         }
     }
 

@@ -194,16 +194,32 @@ impl ListWriter {
         let codec = self.store.options.codec;
         let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
         let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
-        self.sealed.clear();
-        page::seal(&mut self.sealed, place, &self.raw, self.raw_records);
-        self.pages_sum = append(self.pages_sum, &page::checksum_of(&self.sealed).to_le_bytes());
-        self.index.push(&self.raw_first, offset, self.sealed.len() as u64);
-        self.raw.clear();
-        self.raw_records = 0;
-        let sealed = std::mem::take(&mut self.sealed);
+        let bytes = page::plain_bytes(place, &self.raw);
+        if codec == Codec::None && bytes <= self.chunk.len() - self.chunk_bytes {
+            let page = &mut self.chunk[self.chunk_bytes..self.chunk_bytes + bytes];
+            page::seal_plain(page, place, &self.raw, self.raw_records);
+            let sum = page::checksum_of(page);
+            self.note_page(offset, bytes, sum);
+            self.chunk_bytes += bytes;
+            if self.chunk_bytes == self.chunk.len() {
+                self.flush()?;
+            }
+            return Ok(());
+        }
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.clear();
+        page::seal(&mut sealed, place, &self.raw, self.raw_records);
+        self.note_page(offset, sealed.len(), page::checksum_of(&sealed));
         self.emit(&sealed)?;
         self.sealed = sealed;
         Ok(())
+    }
+
+    fn note_page(&mut self, offset: u64, bytes: usize, sum: u32) {
+        self.pages_sum = append(self.pages_sum, &sum.to_le_bytes());
+        self.index.push(&self.raw_first, offset, bytes as u64);
+        self.raw.clear();
+        self.raw_records = 0;
     }
 
     /// Appends bytes to the file through the chunk, so that writes are long and aligned.

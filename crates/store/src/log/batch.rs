@@ -15,7 +15,6 @@ pub struct Payload {
     notes: Notes,
     table: Option<u32>,
     records: u32,
-    user_bytes: u64,
 }
 
 impl Payload {
@@ -29,14 +28,13 @@ impl Payload {
         self.notes.add(table, order, self.bytes.len(), record);
         record.encode(&mut self.bytes);
         self.records += 1;
-        self.user_bytes += (record.key.len() + record.value.len()) as u64;
     }
 
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.notes.clear();
-        (self.table, self.records, self.user_bytes) = (None, 0, 0);
+        (self.table, self.records) = (None, 0);
     }
 
     /// What is noted of its records.
@@ -51,7 +49,7 @@ impl Payload {
 
     /// Bytes of keys and values.
     pub fn user_bytes(&self) -> u64 {
-        self.user_bytes
+        self.notes.tables().map(|notes| notes.contents.bytes).sum()
     }
 
     /// The payload's bytes.

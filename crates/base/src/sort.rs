@@ -116,10 +116,10 @@ fn differing_bits(words: &[u64]) -> u32 {
 }
 
 fn deal(words: &mut [u64], scratch: &mut Scratch) {
-    match words.len() {
-        0..=SMALL_RUN => return words.sort_unstable(),
-        ..=CACHED_RUN => return sort_in_cache(words, scratch),
-        _ => {}
+    if words.len() <= SMALL_RUN {
+        return words.sort_unstable();
+    } else if words.len() <= CACHED_RUN {
+        return sort_in_cache(words, scratch);
     }
     let bits = differing_bits(words);
     if bits == 0 {

@@ -143,9 +143,9 @@ impl Options {
         self.write_buffer_bytes.unwrap_or(eighth).next_multiple_of(4096)
     }
 
-    /// Memory for cached pages: an eighth.
+    /// Memory for cached pages: a twelfth.
     pub(crate) fn cache_bytes(&self) -> u64 {
-        self.memory_limit_bytes / 8
+        self.memory_limit_bytes / 12
     }
 
     /// Memory for resident filters: a quarter.

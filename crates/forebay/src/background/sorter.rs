@@ -36,7 +36,7 @@ impl Sorter {
     fn begin(&self) -> Option<Work> {
         let state = self.engine.state();
         let buffer = Arc::clone(state.sealed.iter().rev().find(|buffer| buffer.sorted().is_none())?);
-        let waiting = buffer.take_notes(|table| state.order_of(table)).into_tables().collect();
+        let waiting = buffer.take_notes(|table| state.order_of(table)).into();
         Some(Work { buffer, waiting, running: None, done: Vec::new() })
     }
 

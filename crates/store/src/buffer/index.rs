@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::Order;
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 
-use super::notes::{TableNotes, word_of};
+use super::notes::{Contents, TableNotes, word_of};
 use super::{ArenaPool, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
@@ -19,12 +19,21 @@ pub struct Run {
     pool: Option<Arc<ArenaPool>>,
 }
 
-/// A table's runs, oldest stretch first, and how far they reach.
+/// What a buffer knows of one table's records: how much there is; words in order of arrival; and, where
+/// somebody looked, sorted runs of older words, the oldest stretch first.
 #[derive(Debug, Default)]
 pub(super) struct TableIndex {
-    covers: usize,
+    contents: Contents,
+    /// Words that are in no run. `None` where there are none to be had, because they were not noted or the
+    /// sorter has them: then the buffer is walked.
+    tail: Option<Vec<u64>>,
     runs: Vec<Arc<Run>>,
+    /// How much of the buffer the runs cover.
+    covers: usize,
 }
+
+/// Notes grow by one part in so many of what is there.
+const GROWTH: usize = 16;
 
 #[inline]
 fn place_in(word: u64) -> usize {
@@ -35,7 +44,9 @@ impl Run {
     /// Room for a run over all of a table's records, whose words are still to be dealt.
     pub(super) fn unsorted(order: Order, notes: &TableNotes, pool: Option<Arc<ArenaPool>>) -> Self {
         let mut words = pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words());
-        words.resize(notes.contents.records as usize, 0);
+        let records = notes.contents.records as usize;
+        words.reserve_exact(records.saturating_sub(words.len()));
+        words.resize(records, 0);
         Self { words, pieces: notes.contents.pieces(order), order, pool }
     }
 
@@ -131,7 +142,37 @@ impl Drop for Run {
 
 impl TableIndex {
     pub(super) fn whole(run: Arc<Run>, covers: usize) -> Self {
-        Self { covers, runs: vec![run] }
+        Self { runs: vec![run], covers, ..Self::default() }
+    }
+
+    /// Takes over what a batch noted, whose first place is `base` here. `fresh` gives memory for words, with
+    /// old ones in it.
+    pub(super) fn note(&mut self, batch: &TableNotes, base: usize, fresh: impl FnOnce() -> Vec<u64>) {
+        self.contents.add(&batch.contents);
+        if batch.words.is_empty() {
+            return;
+        }
+        let tail = self.tail.get_or_insert_with(|| {
+            let mut words = fresh();
+            words.clear();
+            words
+        });
+        if tail.capacity() - tail.len() < batch.words.len() {
+            tail.reserve_exact(batch.words.len().max(tail.len() / GROWTH));
+        }
+        // Places are complemented, and all places fit 32 bits: nothing is borrowed from the pieces.
+        tail.extend(batch.words.iter().map(|word| word - base as u64));
+    }
+
+    /// What the sorter needs, which from now on has the words that are in no run.
+    pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
+        let mut words = Vec::new();
+        if let Some(tail) = self.tail.take() {
+            words = tail;
+            words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
+            self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
+        }
+        TableNotes { table, contents: self.contents, words }
     }
 
     pub(super) fn covers(&self) -> usize {
@@ -143,7 +184,8 @@ impl TableIndex {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.runs.iter().map(|run| 8 * run.words.capacity()).sum()
+        let runs = self.runs.iter().map(|run| run.words.capacity());
+        8 * (runs.sum::<usize>() + self.tail.as_ref().map_or(0, Vec::capacity))
     }
 
     /// Takes in what was appended since, as a new run, and merges runs until each is at least twice as long
@@ -153,9 +195,14 @@ impl TableIndex {
             return;
         }
         let mut newest = Run { words: Vec::new(), pieces: Pieces::WHOLE, order, pool: None };
-        let mut words = Vec::new();
-        newest.collect(buffer, table, self.covers, to, &mut words);
-        newest.words = words;
+        match &mut self.tail {
+            Some(tail) => newest.words = std::mem::take(tail),
+            None => {
+                let mut words = Vec::new();
+                newest.collect(buffer, table, self.covers, to, &mut words);
+                newest.words = words;
+            }
+        }
         self.covers = to;
         if newest.is_empty() {
             return;

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::merge::Direction;
 use forebay_base::{Order, Range, Record};
 use forebay_env::Arena;
-use forebay_env::sync::{Mutex, RwLock};
+use forebay_env::sync::RwLock;
 
 pub use cursor::BufferCursor;
 pub use index::Run;
@@ -31,13 +31,20 @@ use crate::log::batch::Records;
 use crate::log::frame;
 use index::TableIndex;
 
+/// What a buffer knows of its records, by table.
+#[derive(Debug, Default)]
+struct Index {
+    /// Whether every batch was noted: then a table without an entry has no records.
+    noted: bool,
+    tables: BTreeMap<u32, TableIndex>,
+}
+
 /// One write buffer.
 pub struct WriteBuffer {
     segment: u64,
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
-    index: RwLock<BTreeMap<u32, TableIndex>>,
-    notes: Mutex<Option<Notes>>,
+    index: RwLock<Index>,
     sorted: OnceLock<Vec<SortedTable>>,
 }
 
@@ -55,14 +62,7 @@ pub struct SortedTable {
 impl WriteBuffer {
     /// The buffer that mirrors a log segment.
     pub fn new(segment: u64, arena: Arc<Arena>, pool: Option<Arc<ArenaPool>>) -> Self {
-        Self {
-            segment,
-            arena: Some(arena),
-            pool,
-            index: RwLock::new(BTreeMap::new()),
-            notes: Mutex::new(None),
-            sorted: OnceLock::new(),
-        }
+        Self { segment, arena: Some(arena), pool, index: RwLock::default(), sorted: OnceLock::new() }
     }
 
     /// The log segment's id.
@@ -100,8 +100,7 @@ impl WriteBuffer {
 
     /// Memory held by notes and runs, in bytes.
     pub fn index_bytes(&self) -> usize {
-        let noted = self.notes.lock().as_ref().map_or(0, Notes::memory_bytes);
-        noted + self.index.read().values().map(TableIndex::memory_bytes).sum::<usize>()
+        self.index.read().tables.values().map(TableIndex::memory_bytes).sum()
     }
 
     /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
@@ -189,43 +188,49 @@ impl WriteBuffer {
         look: impl FnOnce(&TableIndex) -> T,
     ) -> T {
         {
-            let tables = self.index.read();
-            if let Some(index) = tables.get(&table).filter(|index| index.covers() >= limit) {
-                return look(index);
+            let index = self.index.read();
+            match index.tables.get(&table) {
+                Some(index) if index.covers() >= limit => return look(index),
+                None if index.noted => return look(&TableIndex::default()),
+                _ => {}
             }
         }
-        let mut tables = self.index.write();
-        let index = tables.entry(table).or_default();
+        let mut index = self.index.write();
+        let index = index.tables.entry(table).or_default();
         index.extend(self, table, order, self.len());
         look(index)
     }
 
-    /// Keeps what was noted while the buffer was filled, until it is sorted.
-    pub(crate) fn set_notes(&self, notes: Notes) {
-        *self.notes.lock() = Some(notes);
+    /// Notes a batch whose payload begins at `base`, and publishes it: no lookup sees one without the other.
+    pub(crate) fn note(&self, batch: &Notes, base: usize, publish: impl FnOnce()) {
+        let mut index = self.index.write();
+        index.noted = true;
+        for notes in batch.tables() {
+            let table = index.tables.entry(notes.table).or_default();
+            table.note(notes, base, || self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words()));
+        }
+        publish();
     }
 
-    /// What is noted of a sealed buffer. One that was read back from the log is walked for it.
-    pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Notes {
-        if let Some(notes) = self.notes.lock().take() {
-            return notes;
+    /// What is noted of a sealed buffer, for the sorter. One that was read back from the log is walked for it.
+    pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Vec<TableNotes> {
+        let mut index = self.index.write();
+        if index.noted {
+            let noted = index.tables.iter_mut().map(|(&table, index)| index.take_notes(table));
+            return noted.filter(|notes| notes.contents.records > 0).collect();
         }
+        drop(index);
         let mut notes = Notes::default();
         self.for_each(0, self.len(), |table, place, record| {
             if let Some(order) = order_of(table) {
                 notes.add(table, order, place, record);
             }
         });
-        notes
+        notes.into_tables().collect()
     }
 
     fn pool(&self) -> Option<Arc<ArenaPool>> {
         self.pool.clone()
-    }
-
-    /// Memory for words, with whatever words are still in it.
-    pub(crate) fn take_words(&self) -> Vec<u64> {
-        self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words())
     }
 
     fn give_back_words(&self, words: Vec<u64>) {
@@ -246,7 +251,7 @@ impl WriteBuffer {
 
     /// Replaces what runs there are by one over all of a sealed buffer.
     fn install(&self, table: u32, run: &Arc<Run>) {
-        self.index.write().insert(table, TableIndex::whole(Arc::clone(run), self.len()));
+        self.index.write().tables.insert(table, TableIndex::whole(Arc::clone(run), self.len()));
     }
 }
 

@@ -28,7 +28,7 @@ impl Default for Contents {
 }
 
 impl Contents {
-    fn add(&mut self, more: &Self) {
+    pub(super) fn add(&mut self, more: &Self) {
         self.records += more.records;
         self.bytes += more.bytes;
         self.shape = self.shape.join(more.shape);
@@ -88,7 +88,7 @@ impl Notes {
     #[inline]
     pub(crate) fn add(&mut self, table: u32, order: Order, place: usize, record: &Record<'_>) {
         if self.tables.get(self.current).is_none_or(|notes| notes.table != table) {
-            self.current = self.find(table, Vec::new);
+            self.current = self.find(table);
         }
         let Some(TableNotes { contents, words, .. }) = self.tables.get_mut(self.current) else { return };
         let (prefix, shape) = (order.prefix(record.key), Shape::of(record));
@@ -104,22 +104,9 @@ impl Notes {
         }
     }
 
-    /// Takes over a batch's notes; its first place is `base` here. `fresh` gives memory for a new table's words, with old ones in it.
-    pub(crate) fn add_all(&mut self, batch: &Self, base: usize, fresh: impl Fn() -> Vec<u64>) {
-        for more in batch.tables() {
-            let at = self.find(more.table, &fresh);
-            let notes = &mut self.tables[at];
-            notes.contents.add(&more.contents);
-            // Places are complemented, and all places fit 32 bits: nothing is borrowed from the pieces.
-            notes.words.extend(more.words.iter().map(|word| word - base as u64));
-        }
-    }
-
-    fn find(&mut self, table: u32, fresh: impl FnOnce() -> Vec<u64>) -> usize {
+    fn find(&mut self, table: u32) -> usize {
         self.tables.iter().position(|notes| notes.table == table).unwrap_or_else(|| {
-            let mut words = fresh();
-            words.clear();
-            self.tables.push(TableNotes { table, words, ..TableNotes::default() });
+            self.tables.push(TableNotes { table, ..TableNotes::default() });
             self.tables.len() - 1
         })
     }
@@ -132,10 +119,5 @@ impl Notes {
             notes.words.clear();
         }
         self.current = 0;
-    }
-
-    /// Memory held, in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.tables.iter().map(|notes| 8 * notes.words.capacity()).sum()
     }
 }

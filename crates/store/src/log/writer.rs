@@ -15,12 +15,12 @@ use super::batch::Payload;
 use super::durability::Durability;
 use super::frame::{HEADER_BYTES, Header, frame_bytes};
 use super::rotation::Rotation;
-use crate::buffer::{Notes, WriteBuffer};
+use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
 /// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
-const RECORD_BYTES_MIN: usize = 16;
+const RECORD_BYTES_MIN: usize = 18;
 
 /// Where a batch stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,6 @@ struct Inner {
     written_sequence: u64,
     /// Records in the active segment.
     records: usize,
-    notes: Notes,
     last_sequence: u64,
     durable_sequence: u64,
     /// Earlier segments that are written and not synced.
@@ -71,7 +70,6 @@ impl Log {
             written: 0,
             written_sequence: last_sequence,
             records: 0,
-            notes: Notes::default(),
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
@@ -122,9 +120,8 @@ impl Log {
                 return Err(Error::invalid("the write buffer is smaller than it says"));
             }
         }
-        inner.appender.publish();
-        let Inner { buffer, notes, .. } = &mut *inner;
-        notes.add_all(payload.notes(), offset + HEADER_BYTES, || buffer.take_words());
+        let Inner { buffer, appender, .. } = &mut *inner;
+        buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
         inner.records = records;
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
@@ -254,8 +251,6 @@ impl Log {
         inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
         self.metrics.log_bytes.add((end - start) as u64);
         inner.written_sequence = inner.last_sequence;
-        let notes = std::mem::take(&mut inner.notes);
-        inner.buffer.set_notes(notes);
         publish(&next.buffer);
         let sealed = std::mem::replace(&mut inner.file, next.file);
         inner.unsynced.push(sealed);

@@ -7,6 +7,8 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::args::BenchArgs;
 use crate::host::cache::CacheDrop;
 use crate::host::cgroup::Cgroup;
@@ -26,7 +28,7 @@ pub(crate) fn list(form: Form) -> Result<(), Stop> {
     let mut output = Output::new(form);
     for workload in workloads {
         match form {
-            Form::Json => output.json(&serde_json::to_value(&workload).map_err(Failure::from)?)?,
+            Form::Json => output.json(&workload)?,
             Form::Text => output.line(&format!("{:<16}{}", workload.name, workload.description))?,
         }
     }
@@ -93,8 +95,8 @@ impl Driver<'_> {
                 }
             }
         }
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-        for summary in self.summaries.finish(&names) {
+        let first = kinds.first().map_or("", |kind| kind.name());
+        for summary in std::mem::take(&mut self.summaries).finish(first) {
             self.output.told(&Line::Summary(summary))?;
         }
         if self.failures > 0 { Err(Stop::Told) } else { Ok(()) }
@@ -219,7 +221,7 @@ impl Output {
     /// A line of results.
     pub(crate) fn told(&mut self, line: &Line) -> Result<(), Stop> {
         match self.form {
-            Form::Json => self.json(&serde_json::to_value(line).map_err(Failure::from)?),
+            Form::Json => self.json(line),
             Form::Text => match self.table.text(line) {
                 Some(text) => self.line(&text),
                 None => Ok(()),
@@ -227,8 +229,8 @@ impl Output {
         }
     }
 
-    fn json(&mut self, value: &serde_json::Value) -> Result<(), Stop> {
-        self.line(&value.to_string())
+    fn json(&mut self, object: &impl Serialize) -> Result<(), Stop> {
+        self.line(&serde_json::to_string(object).map_err(Failure::from)?)
     }
 
     fn line(&mut self, text: &str) -> Result<(), Stop> {

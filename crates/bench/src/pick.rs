@@ -123,3 +123,88 @@ fn zeta(items: u64) -> f64 {
 fn zeta_head(items: u64) -> f64 {
     (1..=items).map(|item| libm::pow(item as f64, -THETA)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each of `records` was drawn, the most popular first with its number.
+    fn counts(distribution: Distribution, records: u64, draws: u64) -> Vec<(u64, u64)> {
+        let mut picker = Picker::new(distribution, 11, records);
+        let mut counts: Vec<(u64, u64)> = (0..records).map(|number| (0, number)).collect();
+        (0..draws).for_each(|_| counts[picker.next(records) as usize].0 += 1);
+        counts.sort_by(|a, b| b.cmp(a));
+        counts
+    }
+
+    fn share(counts: &[(u64, u64)], of: &[(u64, u64)]) -> f64 {
+        let sum = |counts: &[(u64, u64)]| counts.iter().map(|(count, _)| count).sum::<u64>() as f64;
+        sum(counts) / sum(of)
+    }
+
+    #[test]
+    fn zipf_has_its_shape() {
+        let all = counts(Distribution::Zipf, 1000, 400_000);
+        // By the definition: the sum of the first i^-0.99 by that of all thousand.
+        for (top, low, high) in [(1, 0.127, 0.132), (2, 0.19, 0.2), (10, 0.36, 0.41), (100, 0.65, 0.70)] {
+            let share = share(&all[..top], &all);
+            assert!((low..high).contains(&share), "the first {top} have {share}");
+        }
+        assert!(all.iter().filter(|(count, _)| *count > 0).count() > 990);
+    }
+
+    #[test]
+    fn popular_records_lie_far_apart() {
+        let all = counts(Distribution::Zipf, 1000, 400_000);
+        let mut tops: Vec<u64> = all[..10].iter().map(|(_, number)| *number).collect();
+        tops.sort();
+        assert!(tops.windows(2).all(|pair| pair[1] - pair[0] > 20), "{tops:?}");
+    }
+
+    #[test]
+    fn uniform_and_latest_have_their_shapes() {
+        let all = counts(Distribution::Uniform, 1000, 400_000);
+        assert!(all[0].0 < 500 && all[999].0 > 310, "{:?} {:?}", all[0], all[999]);
+        let all = counts(Distribution::Latest, 1000, 400_000);
+        let tops: Vec<u64> = all[..3].iter().map(|(_, number)| *number).collect();
+        assert_eq!(tops, [999, 998, 997]);
+    }
+
+    #[test]
+    fn what_was_inserted_is_the_latest() {
+        let mut picker = Picker::new(Distribution::Latest, 1, 10);
+        let mut seen = [0; 2000];
+        for records in 10..2000 {
+            (0..10).for_each(|_| {
+                let number = picker.next(records);
+                assert!(number < records);
+                seen[number as usize] += u64::from(number == records - 1);
+            });
+        }
+        assert!(seen.iter().sum::<u64>() > 2000, "about one in eight is the last one");
+    }
+
+    #[test]
+    fn few_records_are_enough() {
+        for distribution in [Distribution::Uniform, Distribution::Zipf, Distribution::Latest] {
+            for records in 1..5 {
+                let all = counts(distribution, records, 2000);
+                assert!(all.iter().all(|(count, _)| *count > 0), "{distribution:?} of {records}: {all:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sum_is_the_same_with_an_integral() {
+        for items in [1001, 5000, 200_000] {
+            assert!((zeta(items) / zeta_head(items) - 1.0).abs() < 1e-12, "{items}");
+        }
+    }
+
+    #[test]
+    fn the_draws_of_a_seed_never_change() {
+        let mut picker = Picker::new(Distribution::Zipf, 5, 1_000_000);
+        let draws: Vec<u64> = (0..6).map(|_| picker.next(1_000_000)).collect();
+        assert_eq!(draws, [121_994, 547_361, 270_555, 236_074, 944_296, 851_439]);
+    }
+}

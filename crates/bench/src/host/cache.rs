@@ -20,15 +20,24 @@ pub(crate) enum CacheDrop {
 
 /// Writes back what is dirty and empties the page cache of the directory's files. Says how: where the
 /// kernel's switch was asked for and is out of reach, it is advice.
-#[expect(clippy::disallowed_methods, reason = "a switch of the kernel, and files that no engine has open")]
+#[expect(clippy::disallowed_methods, reason = "a switch of the kernel")]
 pub(crate) fn empty(dir: &Path, asked: CacheDrop) -> CacheDrop {
-    rustix::fs::sync();
-    if asked == CacheDrop::Machine && std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
-        return CacheDrop::Machine;
+    if asked == CacheDrop::Machine {
+        rustix::fs::sync();
+        if std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
+            return CacheDrop::Machine;
+        }
     }
-    for file in disk::files(dir).iter().filter_map(|path| File::open(path).ok()) {
-        // It is advice: nothing is wrong where it is not taken.
+    disk::files(dir).iter().for_each(|path| advise(path));
+    CacheDrop::Files
+}
+
+/// Nothing is wrong where the advice is not taken, or the file is gone.
+#[expect(clippy::disallowed_methods, reason = "a file that no engine has open")]
+fn advise(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        // The pages of what was not written back yet stay.
+        let _ = file.sync_data();
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
     }
-    CacheDrop::Files
 }

@@ -84,7 +84,7 @@ fn cold(
     close(engine)?;
     world.cache_dropped = Some(cache::empty(&world.plan.dir, world.plan.cache_drop));
     meter.start();
-    *engine = Some(meter.call(1, || world.open())?);
+    *engine = Some(meter.call(0, || world.open())?);
     meter.stop();
     Ok(())
 }

@@ -131,11 +131,15 @@ pub(crate) struct Summary {
     pub(crate) phase: String,
     pub(crate) engine: String,
     pub(crate) repetitions: usize,
-    pub(crate) operations_per_second: Spread,
-    /// The first engine's median by this one's.
-    pub(crate) first_engine_by_this: Option<f64>,
+    /// `null` for a phase without operations, such as `drain`.
+    pub(crate) operations_per_second: Option<Spread>,
+    pub(crate) seconds: Spread,
+    /// How many times as fast as this engine the first one is, by medians: of rates, and where there are none
+    /// of seconds.
+    pub(crate) first_engine_speedup: Option<f64>,
 }
 
+/// Over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -151,4 +155,63 @@ pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
 /// `count` a second.
 pub(crate) fn rate(count: u64, elapsed: Duration) -> Option<f64> {
     if count == 0 { None } else { ratio(count as f64, elapsed.as_secs_f64()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A phase that took a second, with the rest made up.
+    pub(super) fn phase(engine: &str, phase: &str, repetition: u32, rate: Option<f64>) -> Phase {
+        let zero = Latency { p50: 1.0, p99: 2.0, p99_9: 3.0, p99_99: 4.0, max: 5.0 };
+        Phase {
+            engine: engine.into(),
+            version: "1".into(),
+            workload: "w".into(),
+            phase: phase.into(),
+            repetition,
+            operations: 1,
+            records: 1,
+            seconds: 1.0,
+            operations_per_second: rate,
+            cpu_seconds_per_million: None,
+            generator_cpu_seconds: 0.0,
+            latency_us: zero,
+            longest_gap_ms: 0.0,
+            throughput_cv: None,
+            user_bytes: 0,
+            write_bytes: None,
+            read_bytes: None,
+            device_write_bytes: None,
+            device_read_bytes: None,
+            write_amplification: None,
+            write_amplification_total: None,
+            disk_bytes: 0,
+            space_amplification: None,
+            device_reads_per_get: None,
+            kernel_reads_per_get: None,
+            block_reads_per_get: None,
+            index_memory_bytes_per_key: None,
+            peak_memory_bytes: None,
+            cgroup_peak_bytes: None,
+            page_cache_dropped: None,
+            wrong_answers: 0,
+        }
+    }
+
+    #[test]
+    fn a_line_survives_the_way_to_the_driver() {
+        let line = Line::Phase(Box::new(phase("a", "load", 1, Some(2.5))));
+        let text = serde_json::to_string(&line).unwrap();
+        assert!(text.starts_with(r#"{"type":"phase","engine":"a""#), "{text}");
+        let Line::Phase(read) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+        assert_eq!((read.operations_per_second, read.wrong_answers), (Some(2.5), 0));
+    }
+
+    #[test]
+    fn rows_are_as_wide_as_their_head() {
+        let mut table = Table::default();
+        let row = table.text(&Line::Phase(Box::new(phase("a", "load", 1, Some(2.5))))).unwrap();
+        assert_eq!(row.len(), table::head().len());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Line, Phase, Setup, Summary};
+use super::{Line, Phase, Setup, Spread, Summary};
 use crate::plan::CgroupState;
 use crate::sizes;
 
@@ -89,7 +89,8 @@ fn about(setup: &Setup) -> String {
     )
 }
 
-fn head() -> String {
+/// The names of the columns.
+pub(super) fn head() -> String {
     row(|(name, _, _)| (*name).to_string())
 }
 
@@ -109,16 +110,20 @@ fn short(number: f64) -> String {
 
 fn summary_head() -> String {
     format!(
-        "\n{:<16}{:<18}{:<20}{:>5}{:>12}{:>12}{:>12}{:>8}",
-        "workload", "phase", "engine", "reps", "median/s", "min/s", "max/s", "ratio"
+        "\n{:<16}{:<18}{:<20}{:>5}{:>12}{:>12}{:>12}{:>10}{:>9}",
+        "workload", "phase", "engine", "reps", "median/s", "min/s", "max/s", "median s", "speedup"
     )
 }
 
 fn summary_row(summary: &Summary) -> String {
-    let Summary { workload, phase, engine, repetitions, operations_per_second: rates, .. } = summary;
-    let ratio = summary.first_engine_by_this.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
+    let Summary { workload, phase, engine, repetitions, operations_per_second: rates, seconds, .. } = summary;
+    let rate = |of: fn(&Spread) -> f64| {
+        rates.as_ref().map_or_else(|| "-".into(), |rates| format!("{:.0}", of(rates)))
+    };
+    let (median, min, max) = (rate(|rates| rates.median), rate(|rates| rates.min), rate(|rates| rates.max));
+    let speedup = summary.first_engine_speedup.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
     format!(
-        "{workload:<16}{phase:<18}{engine:<20}{repetitions:>5}{:>12.0}{:>12.0}{:>12.0}{ratio:>8}",
-        rates.median, rates.min, rates.max
+        "{workload:<16}{phase:<18}{engine:<20}{repetitions:>5}{median:>12}{min:>12}{max:>12}{:>10.2}{speedup:>9}",
+        seconds.median
     )
 }

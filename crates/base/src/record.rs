@@ -69,8 +69,13 @@ impl<'a> Record<'a> {
             bytes[10..].copy_from_slice(&value);
             return out.extend_from_slice(&bytes);
         }
-        put_varint(out, (self.key.len() as u64) << 2 | self.kind as u64);
-        put_varint(out, self.value.len() as u64);
+        let (tag, value_bytes) = ((self.key.len() as u64) << 2 | self.kind as u64, self.value.len() as u64);
+        if tag < 0x80 && value_bytes < 0x80 {
+            out.extend_from_slice(&[tag as u8, value_bytes as u8]);
+        } else {
+            put_varint(out, tag);
+            put_varint(out, value_bytes);
+        }
         put_raw(out, self.key);
         put_raw(out, self.value);
     }

@@ -10,6 +10,8 @@ use super::{Run, WriteBuffer};
 /// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
 /// side, rather than waiting for each.
 const TOUCH_AHEAD: usize = 64;
+/// The hardware fetches what follows by itself.
+const TOUCH_BYTES_MAX: usize = 320;
 
 /// A walk over a run. Forward it yields every version of a key, newest first; backward only the newest,
 /// because the run has them in that order.
@@ -149,17 +151,15 @@ impl Cursor for BufferCursor {
             return fill_by_record(self, block);
         }
         // Records of one shape have heads of one length. The record here is in front of what is left.
-        let (key_at, head_bytes, tail_bytes) =
-            (self.key.start, self.key.start - self.place, block.record_bytes().max(1) - 1);
+        let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
+        let touch_bytes = block.record_bytes().min(TOUCH_BYTES_MAX);
         block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
         let some = self.left.start..self.left.end.min(self.left.start + block.room());
         self.left.start = some.end;
         let (buffer, run, last) = (&self.buffer, &self.run, self.left.end);
         let keys = some.map(|index| {
             if index + TOUCH_AHEAD < last {
-                let ahead = run.place(index + TOUCH_AHEAD) + head_bytes;
-                buffer.prefetch(ahead);
-                buffer.prefetch(ahead + tail_bytes);
+                buffer.prefetch(run.place(index + TOUCH_AHEAD) + head_bytes, touch_bytes);
             }
             run.place(index) + head_bytes
         });

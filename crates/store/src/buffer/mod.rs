@@ -31,6 +31,8 @@ use crate::log::batch::Records;
 use crate::log::frame;
 use index::TableIndex;
 
+const CACHE_LINE_BYTES: usize = 64;
+
 /// What a buffer knows of its records, by table.
 #[derive(Debug, Default)]
 struct Index {
@@ -77,9 +79,10 @@ impl WriteBuffer {
     }
 
     #[inline]
-    pub(crate) fn prefetch(&self, place: usize) {
+    fn prefetch(&self, place: usize, bytes: usize) {
         if let Some(arena) = &self.arena {
-            arena.prefetch(place);
+            (place..place + bytes).step_by(CACHE_LINE_BYTES).for_each(|line| arena.prefetch(line));
+            arena.prefetch((place + bytes).saturating_sub(1));
         }
     }
 

@@ -1,0 +1,1 @@
+//! Parsing, medians, and a page from a small kept sample.

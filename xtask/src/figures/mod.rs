@@ -18,7 +18,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use part::Part;
 
@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn measure<'a>(folder: &PathBuf, parts: impl Iterator<Item = &'a Part>, scale: f64) -> Result<(), String> {
+fn measure<'a>(folder: &Path, parts: impl Iterator<Item = &'a Part>, scale: f64) -> Result<(), String> {
     let bench = bench::Bench::find()?;
     for part in parts {
         bench.measure(part, scale, folder)?;

@@ -79,7 +79,7 @@ fn grouped(figure: i64) -> String {
     let digits = figure.unsigned_abs().to_string();
     let mut text = String::from(if figure < 0 { "-" } else { "" });
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -16,6 +16,9 @@ const OWN: Pace = |engine| match engine {
     _ => Phase("figures-own-rate", "open-loop-0.8"),
 };
 const COMMON: Pace = |_| Phase("figures-common-rate", "open-loop-60000");
+/// Of that workload.
+const COMMON_RATE: f64 = 60_000.0;
+
 /// The phase of an engine.
 type Pace = fn(&str) -> Phase<'static>;
 
@@ -23,14 +26,13 @@ const RIVALS: &[&str] = &[LEVELED, UNIVERSAL, LEVELDB];
 const SLOT_SECONDS: f64 = 0.1;
 
 fn runs() -> Vec<Run> {
-    let own = Run::new(include_str!("../workloads/figures-own-rate.toml"), 2_000_000).rounds(1);
-    // Forebay needs more records for as many seconds.
-    let mut long = own.clone().shaped("long", &[]).engines(&[FOREBAY]);
-    let (from, to) =
-        ("\"poisson\", operations_per_record = 1.0", "\"poisson\", operations_per_record = 16.0");
-    long.workload = long.workload.replace(from, to);
-    let common = Run::new(include_str!("../workloads/figures-common-rate.toml"), 1_500_000).rounds(1);
-    vec![long, own.engines(RIVALS), common]
+    let run = |workload, records| Run::new(workload, records).rounds(1);
+    vec![
+        // Forebay needs more records for as many seconds.
+        run(include_str!("../workloads/figures-own-rate-long.toml"), 2_000_000).engines(&[FOREBAY]),
+        run(include_str!("../workloads/figures-own-rate.toml"), 2_000_000).engines(RIVALS),
+        run(include_str!("../workloads/figures-common-rate.toml"), 1_500_000),
+    ]
 }
 
 fn show(results: &Results) -> Result<Shown, String> {
@@ -56,9 +58,10 @@ fn targets(results: &Results) -> Vec<Target> {
         targets.push(Target::at_most(format!("{rate}: max"), 50.0, " ms", max.map(|us| us / 1e3)));
     }
     for (pointer, what) in [("/latency_us/p99_9", "p99.9"), ("/latency_us/max", "max")] {
-        let best = [LEVELED, UNIVERSAL].iter().filter_map(|engine| of(engine, COMMON, pointer));
+        let held = |engine: &&&str| results.rate(engine, COMMON(engine)) >= Some(COMMON_RATE * 0.98);
+        let best = [LEVELED, UNIVERSAL].iter().filter(held).filter_map(|engine| of(engine, COMMON, pointer));
         let ratio = best.min_by(f64::total_cmp).zip(of(FOREBAY, COMMON, pointer));
-        let what = format!("at the common rate: {what} below RocksDB's better");
+        let what = format!("at the common rate: {what} below the better RocksDB's that held it");
         targets.push(Target::at_least(what, 10.0, "x", ratio.map(|(theirs, own)| theirs / own)));
     }
     targets
@@ -111,7 +114,7 @@ fn table(pace: Pace, results: &Results) -> String {
             cell(of("/latency_us/p99_9")),
             cell(of("/latency_us/max").map(|us| us / 1e3)),
             cell(of("/longest_gap_ms")),
-            of("/throughput_cv").map_or_else(|| "-".into(), |cv| short(cv)),
+            of("/throughput_cv").map_or_else(|| "-".into(), short),
         ]);
     }
     table.finish()

@@ -9,7 +9,7 @@ use super::results::Results;
 use super::table::short;
 use super::target::{self, Outcome};
 
-const HEAD: &str = include_str!("parts/head.md");
+const HEAD: &str = include_str!("parts/head.txt");
 /// More commands of one part than these are not written out.
 const COMMANDS_MAX: usize = 8;
 

@@ -9,7 +9,7 @@ use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
 
 pub(super) const PART: Part =
-    Part { name: "bursts", title: "Evenness of writes", text: include_str!("bursts.md"), runs, show };
+    Part { name: "bursts", title: "Evenness of writes", text: include_str!("bursts.txt"), runs, show };
 
 const OWN: Pace = |engine| match engine {
     FOREBAY => Phase("figures-own-rate-long", "open-loop-0.8"),

@@ -8,7 +8,7 @@ use crate::figures::table::{Table, cell, short};
 pub(super) const PART: Part = Part {
     name: "contributions",
     title: "What the tree's ideas contribute",
-    text: include_str!("contributions.md"),
+    text: include_str!("contributions.txt"),
     runs,
     show,
 };

@@ -11,7 +11,7 @@ use crate::figures::target::Target;
 pub(super) const PART: Part = Part {
     name: "engines",
     title: "Writing, beside other engines",
-    text: include_str!("engines.md"),
+    text: include_str!("engines.txt"),
     runs,
     show,
 };

@@ -7,7 +7,7 @@ use crate::figures::table::{Table, bytes, cell, short};
 use crate::figures::target::Target;
 
 pub(super) const PART: Part =
-    Part { name: "growth", title: "Growth", text: include_str!("growth.md"), runs, show };
+    Part { name: "growth", title: "Growth", text: include_str!("growth.txt"), runs, show };
 
 const RECORDS: u64 = 6_000_000;
 const MEMORY_BYTES: u64 = 24 << 20;

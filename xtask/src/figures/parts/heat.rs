@@ -6,7 +6,7 @@ use crate::figures::results::{Phase, Results};
 use crate::figures::table::bytes;
 
 pub(super) const PART: Part =
-    Part { name: "heat", title: "Node size and fan-out", text: include_str!("heat.md"), runs, show };
+    Part { name: "heat", title: "Node size and fan-out", text: include_str!("heat.txt"), runs, show };
 
 const NODE_BYTES: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
 const FAN_OUTS: [u64; 5] = [4, 10, 32, 100, 256];

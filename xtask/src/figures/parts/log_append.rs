@@ -9,7 +9,7 @@ use super::LOG;
 pub(super) const PART: Part = Part {
     name: LOG,
     title: "Appending to the log",
-    text: include_str!("log_append.md"),
+    text: include_str!("log_append.txt"),
     runs: Vec::new,
     show,
 };

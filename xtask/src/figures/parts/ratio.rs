@@ -6,7 +6,7 @@ use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell};
 
 pub(super) const PART: Part =
-    Part { name: "ratio", title: "Fast splits to a slow one", text: include_str!("ratio.md"), runs, show };
+    Part { name: "ratio", title: "Fast splits to a slow one", text: include_str!("ratio.txt"), runs, show };
 
 const RATIOS: [u64; 6] = [0, 1, 2, 4, 8, 16];
 

@@ -7,7 +7,7 @@ use crate::figures::table::{Table, cell};
 use crate::figures::target::Target;
 
 pub(super) const PART: Part =
-    Part { name: "reads", title: "Lookups", text: include_str!("reads.md"), runs, show };
+    Part { name: "reads", title: "Lookups", text: include_str!("reads.txt"), runs, show };
 
 const WARM: &str = "figures-get-warm";
 const COLD: &str = "figures-get-cold";

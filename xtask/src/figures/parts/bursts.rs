@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::figures::part::{FOREBAY, LEVELDB, LEVELED, MAIN, Part, Run, Shown, UNIVERSAL};
-use crate::figures::plot::{self, Axis, Line};
+use crate::figures::plot::{self, Line};
 use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
@@ -43,8 +43,7 @@ fn show(results: &Results) -> Result<Shown, String> {
     for (name, phase) in [("bursts-own", OWN), ("bursts-common", COMMON)] {
         let lines: Vec<Line> =
             MAIN.iter().filter_map(|engine| line(results, engine, phase(engine))).collect();
-        let axes = [Axis::linear("seconds"), Axis::log("records a second, by 100 ms")];
-        shown.plot(name, plot::lines(axes, &lines)?);
+        shown.plot(name, plot::panels("seconds", &lines)?);
     }
     Ok(shown)
 }
@@ -120,10 +119,10 @@ fn table(pace: Pace, results: &Results) -> String {
     table.finish()
 }
 
-/// Throughput over time in the last run. What is less than a batch a slot is drawn as one record.
+/// Throughput over time in the last run.
 fn line(results: &Results, engine: &str, phase: Phase<'_>) -> Option<Line> {
     let slots = results.last(engine, phase)?["operations_per_100_ms"].as_array()?;
-    let rate = |slot: &Value| slot.as_f64().unwrap_or(0.0).max(1.0) / SLOT_SECONDS;
+    let rate = |slot: &Value| slot.as_f64().unwrap_or(0.0) / SLOT_SECONDS;
     // The last slot is not a full one.
     let full = slots.split_last()?.1;
     let points = full.iter().enumerate().map(|(at, slot)| (at as f64 * SLOT_SECONDS, rate(slot))).collect();

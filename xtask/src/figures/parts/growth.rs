@@ -88,6 +88,6 @@ fn show(results: &Results) -> Result<Shown, String> {
         line("write amplification", "drain", "/write_amplification_total"),
         line("lists on a path", "drain", "/lists_per_path"),
     ];
-    shown.plot("growth-cost", plot::lines([Axis::log("times the data"), Axis::linear("")], &costs)?);
+    shown.plot("growth-cost", plot::panels("times the data", &costs)?);
     Ok(shown)
 }

@@ -5,7 +5,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, COLOURS, INK, SIZE, decades, draw, ink, legend, told};
+use super::{Area, COLOURS, INK, LEGEND, SIZE, decades, draw, ink, legend, told};
 use crate::figures::table::metric;
 
 /// Groups of bars, from the top a group each; on a logarithmic axis where they span more than a decade.
@@ -47,6 +47,7 @@ where
     let slots = drawn.len() as f64 + 1.0;
     let mut chart = ChartBuilder::on(area)
         .margin(8)
+        .margin_top(LEGEND)
         .margin_right(70)
         .x_label_area_size(44)
         .y_label_area_size(190)
@@ -65,7 +66,7 @@ where
         .draw()
         .map_err(told)?;
     let beside = ink().pos(Pos::new(HPos::Left, VPos::Center));
-    for (index, (name, values)) in drawn.iter().enumerate() {
+    for (index, (_, values)) in drawn.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
         let place =
             |group: usize, part: f64| (groups.len() - group) as f64 - (index as f64 + 0.5 + part) / slots;
@@ -73,11 +74,7 @@ where
         let bar = |(group, value): (usize, f64)| {
             Rectangle::new([(floor, place(group, 0.06)), (value, place(group, 0.94))], colour.filled())
         };
-        let series = chart.draw_series(measured().map(bar)).map_err(told)?;
-        if drawn.len() > 1 {
-            let patch = move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled());
-            series.label(name).legend(patch);
-        }
+        chart.draw_series(measured().map(bar)).map_err(told)?;
         let number = |(group, value)| {
             EmptyElement::at((value, place(group, 0.5))) + Text::new(metric(value), (4, 0), beside.clone())
         };
@@ -89,5 +86,5 @@ where
         EmptyElement::at((floor, middle)) + Text::new(name.to_string(), (-8, 0), before.clone())
     };
     chart.draw_series(groups.iter().enumerate().map(name)).map_err(told)?;
-    legend(&mut chart, drawn.len())
+    legend(area, drawn.iter().map(|(name, _)| name.as_str()))
 }

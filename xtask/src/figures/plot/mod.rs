@@ -6,15 +6,20 @@ mod lines;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 pub(super) use bars::bars;
 pub(super) use heat::{Heat, heat};
-pub(super) use lines::{Axis, Line, lines};
+pub(super) use lines::{Axis, Line, lines, panels};
 
 const SIZE: (u32, u32) = (860, 420);
 /// Words and axes.
 const INK: RGBColor = RGBColor(128, 128, 128);
 const FONT: (&str, u32) = ("sans-serif", 14);
+/// About the width of one.
+const LETTER: i32 = 8;
+/// What a legend takes.
+const LEGEND: u32 = 34;
 /// Forebay's first; each is told from its neighbours by brightness too.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(232, 89, 12),
@@ -58,23 +63,17 @@ fn decades(figures: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     10f64.powf(low)..10f64.powf(high.max(low + 1.0))
 }
 
-/// Names of colours; none where there is one.
-fn legend<'a, X, Y>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    entries: usize,
-) -> Result<(), String>
-where
-    X: Ranged<ValueType = f64> + 'a,
-    Y: Ranged<ValueType = f64> + 'a,
-{
-    if entries < 2 {
+/// Names of colours along the top, above `LEGEND` pixels; none where there is one.
+fn legend<'n>(area: &Area<'_>, names: impl ExactSizeIterator<Item = &'n str>) -> Result<(), String> {
+    if names.len() < 2 {
         return Ok(());
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .label_font(ink())
-        .border_style(INK.mix(0.35))
-        .draw()
-        .map_err(told)
+    let beside = ink().pos(Pos::new(HPos::Left, VPos::Center));
+    let mut x = 16;
+    for (colour, name) in COLOURS.iter().cycle().zip(names) {
+        area.draw(&Rectangle::new([(x, 9), (x + 12, 21)], colour.filled())).map_err(told)?;
+        area.draw(&Text::new(name.to_string(), (x + 18, 15), beside.clone())).map_err(told)?;
+        x += 44 + name.chars().count() as i32 * LETTER;
+    }
+    Ok(())
 }

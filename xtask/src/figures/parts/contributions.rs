@@ -64,7 +64,7 @@ fn show(results: &Results) -> Result<Shown, String> {
     let mut table = Table::new(&[
         "tree",
         "records/s",
-        "of the first step",
+        "of the tree's first",
         "write amplification",
         "drain, s",
         "CPU s/million",
@@ -85,14 +85,14 @@ fn show(results: &Results) -> Result<Shown, String> {
     shown.place("table", table.finish());
     shown.place(
         "found",
-        format!(
-            "Spills and splits with small nodes take {} the rate of LevelDB; large nodes and fan-out then {}; fast \
-             splits {} with small nodes and {} with large ones.",
-            times(rates[0], rates[1]),
-            times(rates[1], rates[3]),
-            times(rates[1], rates[2]),
-            times(rates[3], rates[4]),
-        ),
+        [
+            ("spills and splits with small nodes, beside LevelDB", times(rates[0], rates[1])),
+            ("then large nodes and a large fan-out", times(rates[1], rates[3])),
+            ("fast splits with small nodes", times(rates[1], rates[2])),
+            ("fast splits with large nodes", times(rates[3], rates[4])),
+        ]
+        .map(|(what, ratio)| format!("- {what}: {ratio}"))
+        .join("\n"),
     );
     let groups = ["LevelDB", "small, slow", "small, fast", "large, slow", "large, fast"];
     let series = [("records a second".to_string(), rates)];
@@ -101,5 +101,5 @@ fn show(results: &Results) -> Result<Shown, String> {
 }
 
 fn times(from: Option<f64>, to: Option<f64>) -> String {
-    from.zip(to).map_or_else(|| "-".into(), |(from, to)| format!("{}x", short(to / from)))
+    from.zip(to).map_or_else(|| "not measured".into(), |(from, to)| format!("{}x", short(to / from)))
 }

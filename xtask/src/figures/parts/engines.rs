@@ -81,8 +81,8 @@ fn runs() -> Vec<Run> {
         runs.push(run.clone().engines(&[FJALL]).rounds(1));
         runs.push(run.engines(SLOW).records(records / 10).rounds(1));
     }
-    runs.push(Run::new(include_str!("../workloads/figures-load-16-single.toml"), 3_000_000));
-    runs.push(Run::new(include_str!("../workloads/figures-overwrite-zipf-64.toml"), 1_500_000));
+    runs.push(Run::new(include_str!("../workloads/figures-load-16-single.toml"), 2_000_000));
+    runs.push(Run::new(include_str!("../workloads/figures-overwrite-zipf-64.toml"), 1_000_000));
     runs
 }
 

@@ -9,8 +9,8 @@ use crate::figures::target::Target;
 pub(super) const PART: Part =
     Part { name: "growth", title: "Growth", text: include_str!("growth.txt"), runs, show };
 
-const RECORDS: u64 = 6_000_000;
-const MEMORY_BYTES: u64 = 24 << 20;
+const RECORDS: u64 = 8_000_000;
+const MEMORY_BYTES: u64 = 32 << 20;
 const STEPS: [(u64, &str); 3] =
     [(1, "figures-load-16-1x"), (3, "figures-load-16-3x"), (10, "figures-load-16-10x")];
 

@@ -23,7 +23,7 @@ const RIVALS: [&str; 3] = [LEVELED, UNIVERSAL, LEVELDB];
 fn runs() -> Vec<Run> {
     vec![
         Run::new(include_str!("../workloads/figures-get-warm.toml"), 1_000_000),
-        Run::new(include_str!("../workloads/figures-get-cold.toml"), 6_000_000).rounds(1),
+        Run::new(include_str!("../workloads/figures-get-cold.toml"), 5_000_000).rounds(1),
     ]
 }
 

@@ -23,8 +23,6 @@ use crate::metrics::Cause;
 
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
-/// And a page never more records than its count can tell.
-const RECORDS_MAX: u16 = u16::MAX;
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
@@ -107,7 +105,7 @@ impl ListWriter {
         debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));
         let bytes = if is_fixed { record.key.len() + record.value.len() } else { record.encoded_bytes() };
         if self.raw_records > 0
-            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == RECORDS_MAX)
+            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == page::RECORDS_MAX)
         {
             self.seal_page()?;
         }

@@ -29,6 +29,11 @@ impl Counted {
         Self { id, coverage: coverage as f32, absence_ln: (-coverage).ln_1p() as f32 }
     }
 
+    /// Its name.
+    pub fn number(&self) -> u32 {
+        self.id
+    }
+
     /// The share of all keys in its range that it holds.
     pub fn coverage(&self) -> f64 {
         self.coverage.into()

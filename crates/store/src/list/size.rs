@@ -44,7 +44,7 @@ impl ListSize {
     /// in a page.
     pub fn walk_bytes(record_bytes: u64, records: u64) -> u64 {
         let (per_page, page_bytes) = page_of(record_bytes);
-        (records / per_page + 1) * page_bytes
+        (records * page_bytes).div_ceil(per_page) + page_bytes
     }
 }
 

@@ -116,8 +116,8 @@ impl Simulation {
     pub(super) fn point(&self, tree: &SimulatedTree, state: &Progress, records: u64) -> Point {
         let (traffic, holdings) = (tree.inventory().traffic(), tree.inventory().holdings());
         let record_bytes = tree.inventory().model().record_bytes;
-        let batches = |records: u64| records.div_ceil(super::BATCH_RECORDS) * state.batch_bytes;
-        let (log_bytes, log_on_disk) = (batches(records), batches(records - state.records));
+        let log_bytes = self.buffer.log_bytes(records);
+        let log_on_disk = self.buffer.log_bytes(records - state.records);
         let written: u64 = traffic.bytes_written.iter().sum();
         let read: u64 = traffic.bytes_read.iter().sum();
         let absorbed = traffic.records_read[0];

@@ -6,6 +6,8 @@
 mod forecast;
 mod rates;
 
+use forebay_base::codec::Codec;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Record, Result};
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
@@ -19,8 +21,11 @@ use crate::Options;
 pub use forecast::{Bursts, Forecast, Point};
 pub use rates::{Bound, Rates, Times};
 
-/// Records of a batch.
-const BATCH_RECORDS: u64 = 1000;
+/// A batch has so many records, or fewer once it is as long as this.
+const BATCH_RECORDS: u32 = 1000;
+const BATCH_BYTES: usize = 4 << 20;
+/// More write buffers than this take minutes to count, and several gigabytes.
+const WRITE_BUFFERS_MAX: u64 = 2_000_000;
 
 /// What is to be loaded: puts of one size, with keys spread evenly.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +47,46 @@ pub struct Simulation {
     table: TableOptions,
     load: Load,
     rates: Rates,
+    buffer: Filling,
+}
+
+/// How a write buffer is filled.
+#[derive(Clone, Copy, Debug)]
+struct Filling {
+    records: u64,
+    batch_records: u64,
+    batch_bytes: u64,
+}
+
+impl Filling {
+    /// What so many records take in the log.
+    fn log_bytes(&self, records: u64) -> u64 {
+        records.div_ceil(self.batch_records) * self.batch_bytes
+    }
+}
+
+impl Load {
+    fn validate(&self) -> Result<()> {
+        let Self { key_bytes, value_bytes, records, distinct_keys } = *self;
+        if key_bytes > KEY_BYTES_MAX as u64 || value_bytes > VALUE_BYTES_MAX as u64 {
+            return Err(Error::invalid(format!(
+                "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
+            )));
+        }
+        if key_bytes + value_bytes == 0 || records == 0 || distinct_keys == Some(0) {
+            return Err(Error::invalid("a load has at least one record of one byte, and one key"));
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> Payload {
+        let (key, value) = (vec![0; self.key_bytes as usize], vec![0; self.value_bytes as usize]);
+        let mut batch = Payload::default();
+        while batch.records() < BATCH_RECORDS && batch.bytes().len() < BATCH_BYTES {
+            batch.push(1, &Record::put(&key, &value));
+        }
+        batch
+    }
 }
 
 impl Simulation {
@@ -51,10 +96,23 @@ impl Simulation {
         options.validate()?;
         table.validate()?;
         rates.validate()?;
-        if load.key_bytes + load.value_bytes == 0 || load.records == 0 || load.distinct_keys == Some(0) {
-            return Err(Error::invalid("a load has at least one record of one byte, and one key"));
+        load.validate()?;
+        if table.codec != Codec::None {
+            return Err(Error::invalid("how well values compress is not known: simulate without a codec"));
         }
-        Ok(Self { options, table, load, rates })
+        let batch = load.batch();
+        let batch_records = u64::from(batch.records());
+        let (batches, batch_bytes) = batches_of(options.buffer_bytes(), &batch);
+        let buffer = Filling { records: batches * batch_records, batch_records, batch_bytes };
+        if load.records / buffer.records > WRITE_BUFFERS_MAX {
+            return Err(Error::invalid(format!(
+                "{} records fill more than {WRITE_BUFFERS_MAX} write buffers of {} bytes, too many to count; \
+                 raise the memory limit or the write buffer",
+                load.records,
+                options.buffer_bytes()
+            )));
+        }
+        Ok(Self { options, table, load, rates, buffer })
     }
 
     /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
@@ -71,17 +129,14 @@ impl Simulation {
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
         let mut tree = SimulatedTree::new(self.table.tree, lists, distinct_keys)?;
-        let (batches, batch_bytes) = batches_of(self.options.buffer_bytes(), &self.batch());
-        let buffer_records = batches * BATCH_RECORDS;
-        let mut state = Progress { batch_bytes, ..Progress::default() };
+        let mut state = Progress::default();
         let mut growth = Vec::new();
-        for point in (0..points.clamp(1, u64::BITS)).rev() {
-            let until = records >> point;
+        let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);
+        for until in sizes.filter(|&until| until > 0) {
             // A full buffer is sealed when the next batch does not fit.
-            while state.records + buffer_records < until {
-                let rewritten = tree.absorb(buffer_records)?;
-                state.bursts.push(rewritten);
-                state.records += buffer_records;
+            while state.records + self.buffer.records < until {
+                state.bursts.push(tree.absorb(self.buffer.records)?);
+                state.records += self.buffer.records;
                 progress(state.records);
             }
             growth.push(self.point(&tree, &state, until));
@@ -89,19 +144,12 @@ impl Simulation {
         let end = growth.pop().unwrap_or_default();
         Ok(Forecast::new(&self.options, &self.table, &self.load, &self.rates, end, growth))
     }
-
-    fn batch(&self) -> Payload {
-        let (key, value) = (vec![0; self.load.key_bytes as usize], vec![0; self.load.value_bytes as usize]);
-        let mut batch = Payload::default();
-        (0..BATCH_RECORDS).for_each(|_| batch.push(1, &Record::put(&key, &value)));
-        batch
-    }
 }
 
 /// How far a load is.
 #[derive(Default)]
 struct Progress {
-    batch_bytes: u64,
+    /// Records that left the write buffer.
     records: u64,
     /// What each write buffer called for, in bytes.
     bursts: Vec<u64>,

@@ -1,6 +1,7 @@
 //! Counts, as a person writes them: `5000`, `200M`, `6.25e12`. The units are powers of 1000.
 
 const WRONG: &str = "a count is a whole number, such as 5000, 200M or 6.25e12";
+const TOO_MANY: &str = "more than can be counted";
 
 /// The number that `text` stands for.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -21,14 +22,13 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     if whole.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(WRONG.into());
     }
-    let zeros = exponent.saturating_add(unit).checked_sub(fraction.len() as u32).ok_or(WRONG)?;
-    let digits: u64 = digits.parse().map_err(|_| "more than can be counted")?;
-    let power = 10u64.checked_pow(zeros).filter(|_| digits > 0).unwrap_or(u64::from(digits == 0));
-    match (digits, power) {
-        (0, _) => Ok(0),
-        (_, 0) => Err("more than can be counted".into()),
-        (digits, power) => digits.checked_mul(power).ok_or_else(|| "more than can be counted".into()),
+    let digits: u64 = digits.parse().map_err(|_| TOO_MANY)?;
+    if digits == 0 {
+        return Ok(0);
     }
+    let zeros = exponent.saturating_add(unit).checked_sub(fraction.len() as u32).ok_or(WRONG)?;
+    let number = 10u64.checked_pow(zeros).and_then(|power| digits.checked_mul(power));
+    number.ok_or_else(|| TOO_MANY.into())
 }
 
 #[cfg(test)]

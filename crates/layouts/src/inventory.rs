@@ -4,6 +4,29 @@
 use forebay_store::Cause;
 use forebay_store::list::{Filter, ListOptions, ListSize};
 
+/// Which keys the records of a load have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// None comes twice.
+    Unique,
+    /// Each is drawn evenly from so many.
+    DrawnFrom(u64),
+}
+
+impl Keys {
+    /// How many of so many records are left when each key's newest is, and their share of all keys: 0.0 where
+    /// there is no end of keys.
+    pub fn collapse(self, records: u64) -> (u64, f64) {
+        match self {
+            Self::Unique => (records, 0.0),
+            Self::DrawnFrom(keys) => {
+                let share = -(records as f64 * (-1.0 / keys as f64).ln_1p()).exp_m1();
+                ((share * keys as f64).round() as u64, share)
+            }
+        }
+    }
+}
+
 /// What the lists are like, and what they may take.
 #[derive(Clone, Copy, Debug)]
 pub struct ListModel {

@@ -8,7 +8,7 @@ use forebay_store::metrics::CAUSES;
 use serde::Serialize;
 
 use super::rates::Work;
-use super::{Load, Progress, Rates, Simulation, Times};
+use super::{Keys, Load, Progress, Rates, Simulation, Times};
 use crate::Options;
 
 /// What a load comes to. Units are in the names.
@@ -18,6 +18,7 @@ pub struct Forecast {
     pub layout: String,
     pub key_bytes: u64,
     pub value_bytes: u64,
+    /// `None` where no key comes twice.
     pub distinct_keys: Option<u64>,
     pub memory_limit_bytes: u64,
     pub write_buffer_bytes: u64,
@@ -181,7 +182,10 @@ impl Forecast {
             layout: table.layout.to_string(),
             key_bytes: load.key_bytes,
             value_bytes: load.value_bytes,
-            distinct_keys: load.distinct_keys,
+            distinct_keys: match load.keys {
+                Keys::Unique => None,
+                Keys::DrawnFrom(keys) => Some(keys),
+            },
             memory_limit_bytes: options.memory_limit_bytes,
             write_buffer_bytes: options.buffer_bytes(),
             node_bytes: tree.node_bytes,

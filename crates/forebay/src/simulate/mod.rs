@@ -18,6 +18,7 @@ use forebay_store::log::batches_of;
 
 use crate::Options;
 
+pub use forebay_layouts::inventory::Keys;
 pub use forecast::{Bursts, Forecast, Point};
 pub use rates::{Bound, Rates, Times};
 
@@ -36,8 +37,8 @@ pub struct Load {
     pub value_bytes: u64,
     /// How many records.
     pub records: u64,
-    /// Keys are drawn evenly from so many; `None` where no key comes twice.
-    pub distinct_keys: Option<u64>,
+    /// Which keys they have.
+    pub keys: Keys,
 }
 
 /// A load that is only counted.
@@ -67,13 +68,13 @@ impl Filling {
 
 impl Load {
     fn validate(&self) -> Result<()> {
-        let Self { key_bytes, value_bytes, records, distinct_keys } = *self;
+        let Self { key_bytes, value_bytes, records, keys } = *self;
         if key_bytes > KEY_BYTES_MAX as u64 || value_bytes > VALUE_BYTES_MAX as u64 {
             return Err(Error::invalid(format!(
                 "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
             )));
         }
-        if key_bytes + value_bytes == 0 || records == 0 || distinct_keys == Some(0) {
+        if key_bytes + value_bytes == 0 || records == 0 || keys == Keys::DrawnFrom(0) {
             return Err(Error::invalid("a load has at least one record of one byte, and one key"));
         }
         Ok(())
@@ -118,7 +119,7 @@ impl Simulation {
     /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
     /// twice the one before. `progress` is told the records so far.
     pub fn run(&self, points: u32, progress: &mut dyn FnMut(u64)) -> Result<Forecast> {
-        let Load { key_bytes, value_bytes, records, distinct_keys } = self.load;
+        let Load { key_bytes, value_bytes, records, keys } = self.load;
         let lists = ListModel {
             options: ListOptions {
                 order: self.table.layout.order(0),
@@ -128,7 +129,7 @@ impl Simulation {
             record_bytes: key_bytes + value_bytes,
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
-        let mut tree = SimulatedTree::new(self.table.tree, lists, distinct_keys)?;
+        let mut tree = SimulatedTree::new(self.table.tree, lists, keys)?;
         let mut state = Progress::default();
         let mut growth = Vec::new();
         let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);

@@ -22,10 +22,10 @@ impl Rates {
     /// so many bytes.
     pub fn measured(layout: Layout, record_bytes: u64) -> Self {
         // In key order merges compare keys.
-        let record_nanoseconds = if layout.is_ordered() { 150.0 } else { 95.0 };
+        let record_nanoseconds = if layout.is_ordered() { 165.0 } else { 100.0 };
         Self {
             device_bytes_per_second: 1e9,
-            record_pass_nanoseconds: record_nanoseconds + 0.7 * record_bytes as f64,
+            record_pass_nanoseconds: record_nanoseconds + 0.8 * record_bytes as f64,
             cores: 2.0,
         }
     }
@@ -34,7 +34,9 @@ impl Rates {
         let Self { device_bytes_per_second, record_pass_nanoseconds, cores } = *self;
         match [device_bytes_per_second, record_pass_nanoseconds, cores].iter().all(|rate| *rate > 0.0) {
             true => Ok(()),
-            false => Err(Error::invalid("a device, a core and their number are more than nothing")),
+            false => Err(Error::invalid(
+                "the device's bandwidth, the time of a record pass and the cores must be above 0",
+            )),
         }
     }
 }
@@ -74,6 +76,7 @@ pub struct Times {
 }
 
 /// What a load moves.
+#[derive(Clone, Copy)]
 pub(super) struct Work {
     pub(super) records: u64,
     /// Bytes written and read, the log's among them.
@@ -109,5 +112,26 @@ impl Times {
             records_per_second,
             bound_by,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_resource_decides() {
+        let rates = Rates { device_bytes_per_second: 1e9, record_pass_nanoseconds: 100.0, cores: 2.0 };
+        let work = Work { records: 10_000_000, device_bytes: 500_000_000, absorbed: 10_000_000, merged: 0 };
+        let bound = |work: Work| {
+            let times = Times::of(&work, &rates);
+            (times.bound_by, times.seconds)
+        };
+        assert_eq!(bound(Work { device_bytes: 3_000_000_000, ..work }), (Bound::Device, 3.0));
+        assert_eq!(bound(Work { merged: 5_000_000, ..work }), (Bound::Cores, 1.25));
+        assert_eq!(bound(Work { merged: 40_000_000, ..work }), (Bound::Merger, 4.0));
+        let many = Rates { cores: 8.0, ..rates };
+        assert_eq!(Times::of(&work, &many).bound_by, Bound::Absorber);
+        assert_eq!(Times::of(&work, &rates).records_per_second, 1e7);
     }
 }

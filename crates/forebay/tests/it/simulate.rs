@@ -2,7 +2,7 @@
 //! 15 %, where background work keeps pace.
 
 use forebay::env::Env;
-use forebay::simulate::{Forecast, Load, Point, Rates, Simulation};
+use forebay::simulate::{Forecast, Keys, Load, Point, Rates, Simulation};
 use forebay::{Batch, Database, Durability, Layout, Options, Stats, Table, TableOptions};
 
 /// How far a prediction may be off.
@@ -19,7 +19,7 @@ struct Case {
     memory_bytes: u64,
     value_bytes: u64,
     records: u64,
-    distinct_keys: Option<u64>,
+    keys: Keys,
     fan_out: usize,
     fast_per_slow: u32,
     lists_max: usize,
@@ -32,7 +32,7 @@ impl Case {
             memory_bytes: 32 << 20,
             value_bytes: 8,
             records: 3_000_000,
-            distinct_keys: None,
+            keys: Keys::Unique,
             fan_out: 16,
             fast_per_slow: 8,
             lists_max: 32,
@@ -52,8 +52,8 @@ impl Case {
     }
 
     fn predict(&self, records: u64) -> Forecast {
-        let Self { value_bytes, distinct_keys, .. } = *self;
-        let load = Load { key_bytes: 8, value_bytes, records, distinct_keys };
+        let Self { value_bytes, keys, .. } = *self;
+        let load = Load { key_bytes: 8, value_bytes, records, keys };
         let rates = Rates::measured(self.layout, 8 + value_bytes);
         let simulation = Simulation::new(self.options(), self.table(), load, rates).unwrap();
         simulation.run(1, &mut |_| {}).unwrap()
@@ -61,9 +61,9 @@ impl Case {
 
     /// The key of a number: a bijection, so that no key repeats unless it is to.
     fn key(&self, number: u64) -> [u8; 8] {
-        let number = match self.distinct_keys {
-            None => number,
-            Some(keys) => (number.wrapping_mul(0xd134_2543_de82_ef95) >> 20) % keys,
+        let number = match self.keys {
+            Keys::Unique => number,
+            Keys::DrawnFrom(keys) => (number.wrapping_mul(0xd134_2543_de82_ef95) >> 20) % keys,
         };
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
     }
@@ -120,7 +120,7 @@ fn lists_per_path(db: &Database) -> f64 {
     let low = |index: usize| u64::from_str_radix(&nodes[index].low, 16).unwrap() as f64;
     let leaves: Vec<usize> = (0..nodes.len()).filter(|&index| nodes[index].children == 0).collect();
     let ends = leaves.iter().skip(1).map(|&next| low(next)).chain([2f64.powi(64)]);
-    let mut above = vec![0; 8];
+    let mut above = [0; 8];
     let (mut at, mut sum) = (0, 0.0);
     for (&leaf, end) in leaves.iter().zip(ends) {
         nodes[at..=leaf].iter().for_each(|node| above[node.level] = node.files.len());
@@ -155,7 +155,7 @@ fn compare(case: Case) -> (Stats, Point) {
         memory.add(stats.memory_bytes_per_record, told.memory_bytes_per_record);
         kept.add(stats.list_records as f64, told.list_records as f64);
         disk.add(stats.disk_bytes as f64, told.disk_bytes as f64);
-        if case.distinct_keys.is_none() {
+        if case.keys == Keys::Unique {
             let listed = (0..GETS).map(|number| number * 237_861 % stats.list_records);
             present.add(pages_per_get(db, table, &case, listed), told.device_reads_per_get_present);
             let never = (0..GETS).map(|number| records + number);
@@ -170,7 +170,7 @@ fn compare(case: Case) -> (Stats, Point) {
     one(sum(&stats.list_bytes_written), sum(&told.list_bytes_written)).check("list bytes", &case);
     one(sum(&stats.list_bytes_read), sum(&told.list_bytes_read)).check("bytes read by jobs", &case);
     kept.check("records in lists", &case);
-    if case.distinct_keys.is_none() {
+    if case.keys == Keys::Unique {
         lists.check("lists on a path", &case);
         space.check("space amplification", &case);
         memory.check("memory a record", &case);
@@ -178,7 +178,10 @@ fn compare(case: Case) -> (Stats, Point) {
         present.check("pages for a present key", &case);
         // Few lookups of absent keys need a page at all, so that chance has its share.
         let off = (absent.predicted - absent.measured).abs() / MOMENTS as f64;
-        assert!(off <= 0.01 + TOLERANCE * absent.measured / MOMENTS as f64, "pages for an absent key are {off} off, {case:?}");
+        assert!(
+            off <= 0.01 + TOLERANCE * absent.measured / MOMENTS as f64,
+            "pages for an absent key are {off} off, {case:?}"
+        );
     }
     (stats, told)
 }
@@ -222,5 +225,5 @@ fn key_order_costs_what_is_predicted() {
 
 #[test]
 fn updates_cost_what_is_predicted() {
-    compare(Case { distinct_keys: Some(500_000), ..Case::usual() });
+    compare(Case { keys: Keys::DrawnFrom(500_000), ..Case::usual() });
 }

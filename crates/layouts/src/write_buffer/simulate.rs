@@ -10,13 +10,13 @@ use forebay_buffer_tree::{Counted, List, Node, Outcome, Portion, Tree, TreeOptio
 use forebay_store::{Cause, ListFile};
 
 use super::{Fragment, LevelDescription, cause_of, describe};
-use crate::inventory::{Inventory, ListModel};
+use crate::inventory::{Inventory, Keys, ListModel};
 
 /// A WB tree of one table that nobody fills.
 pub struct SimulatedTree {
     tree: Tree<Counted>,
     inventory: Inventory,
-    distinct_keys: Option<u64>,
+    keys: Keys,
     free_edits: u64,
 }
 
@@ -36,11 +36,11 @@ pub struct Paths {
 }
 
 impl SimulatedTree {
-    /// An empty tree. Keys are drawn evenly from so many, or none ever comes twice.
-    pub fn new(options: TreeOptions, lists: ListModel, distinct_keys: Option<u64>) -> Result<Self> {
+    /// An empty tree.
+    pub fn new(options: TreeOptions, lists: ListModel, keys: Keys) -> Result<Self> {
         options.validate()?;
         let (tree, inventory) = (Tree::new(options), Inventory::new(lists));
-        Ok(Self { tree, inventory, distinct_keys, free_edits: 0 })
+        Ok(Self { tree, inventory, keys, free_edits: 0 })
     }
 
     /// What it wrote, read and keeps.
@@ -66,13 +66,7 @@ impl SimulatedTree {
     /// Takes in a write buffer of so many records, and does all that it calls for. Returns the bytes that this
     /// wrote, the buffer's own list not counted.
     pub fn absorb(&mut self, records: u64) -> Result<u64> {
-        let (written, coverage) = match self.distinct_keys {
-            None => (records, 0.0),
-            Some(keys) => {
-                let coverage = -(records as f64 * (-1.0 / keys as f64).ln_1p()).exp_m1();
-                ((coverage * keys as f64).round() as u64, coverage)
-            }
-        };
+        let (written, coverage) = self.keys.collapse(records);
         let fragment = Counted::new(self.inventory.next_id(), coverage);
         self.inventory.write(Cause::RootSpill, records, written);
         let outcome = Outcome::counted_root_spill(&self.tree, fragment, self.portion(written));
@@ -149,7 +143,7 @@ impl SimulatedTree {
         }
         node.children().iter().for_each(|child| self.walk(child, path, sums));
         if node.is_leaf() {
-            sums.add(&path, share, self.distinct_keys);
+            sums.add(&path, share, self.keys);
         }
     }
 }
@@ -197,13 +191,17 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, path: &Path, share: f64, distinct_keys: Option<u64>) {
+    fn add(&mut self, path: &Path, share: f64, keys: Keys) {
         self.lists += path.lists as f64 * share;
         self.lists_max = self.lists_max.max(path.lists);
         self.in_vain += path.in_vain * share;
         self.reads += path.reads * share;
         self.found += path.found * share;
-        self.keys += share * distinct_keys.map_or(path.found, |keys| keys as f64 * (1.0 - path.absence));
+        self.keys += share
+            * match keys {
+                Keys::Unique => path.found,
+                Keys::DrawnFrom(keys) => keys as f64 * (1.0 - path.absence),
+            };
     }
 }
 
@@ -238,7 +236,7 @@ mod tests {
 
     #[test]
     fn files_live_as_long_as_lists_refer_to_them() {
-        for (lists_max, keys) in [(16, None), (2, None), (16, Some(300_000))] {
+        for (lists_max, keys) in [(16, Keys::Unique), (2, Keys::Unique), (16, Keys::DrawnFrom(300_000))] {
             let mut tree = SimulatedTree::new(options(lists_max), lists(u64::MAX), keys).unwrap();
             for _ in 0..100 {
                 tree.absorb(50_000).unwrap();
@@ -258,7 +256,8 @@ mod tests {
     #[test]
     fn lookups_cost_a_page_for_each_list_without_a_filter() {
         let with = |filter_memory_bytes_max| {
-            let mut tree = SimulatedTree::new(options(64), lists(filter_memory_bytes_max), None).unwrap();
+            let mut tree =
+                SimulatedTree::new(options(64), lists(filter_memory_bytes_max), Keys::Unique).unwrap();
             (0..30).for_each(|_| assert!(tree.absorb(40_000).is_ok()));
             tree.paths()
         };
@@ -274,7 +273,7 @@ mod tests {
 
     #[test]
     fn keys_that_repeat_are_counted_once() {
-        let mut tree = SimulatedTree::new(options(64), lists(u64::MAX), Some(100_000)).unwrap();
+        let mut tree = SimulatedTree::new(options(64), lists(u64::MAX), Keys::DrawnFrom(100_000)).unwrap();
         (0..40).for_each(|_| assert!(tree.absorb(50_000).is_ok()));
         let records: u64 = tree.levels().iter().map(|level| level.records).sum();
         let keys = tree.paths().keys;

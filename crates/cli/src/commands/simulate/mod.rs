@@ -5,7 +5,7 @@ mod table;
 use std::io::IsTerminal;
 
 use clap::Args;
-use forebay::simulate::{Load, Rates, Simulation};
+use forebay::simulate::{Keys, Load, Rates, Simulation};
 use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -92,7 +92,12 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
     let Some(value_bytes) = args.record.checked_sub(args.key) else {
         return Err(Failure::Usage(format!("a record of {} bytes has no key of {}", args.record, args.key)));
     };
-    let load = Load { key_bytes: args.key, value_bytes, records: args.records, distinct_keys: args.distinct };
+    let load = Load {
+        key_bytes: args.key,
+        value_bytes,
+        records: args.records,
+        keys: args.distinct.map_or(Keys::Unique, Keys::DrawnFrom),
+    };
     let options = options(args, common);
     let table = table(args, &options);
     let usage = |error: Error| Failure::Usage(error.to_string());

@@ -22,6 +22,13 @@ use crate::metrics::Metrics;
 /// order takes eight bytes more, and that memory is bounded by this.
 const RECORD_BYTES_MIN: usize = 18;
 
+/// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
+pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
+    let bytes = frame_bytes(batch.bytes().len()) as u64;
+    let records_max = buffer_bytes / RECORD_BYTES_MIN as u64;
+    ((buffer_bytes / bytes).min(records_max / u64::from(batch.records().max(1))).max(1), bytes)
+}
+
 /// Where a batch stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {

@@ -2,14 +2,17 @@
 
 CARGO ?= cargo
 INPUT ?=
-RECORDS ?= 50000000
+SCALE ?= 1
+ONLY ?=
+DRAW ?=
 
 .PHONY: help demo test figures format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
-	@echo 'make figures           measure this machine into docs/figures.md (about ten minutes; RECORDS= for less)'
+	@echo 'make figures           measure this machine into docs/figures.md (about 40 minutes; SCALE=0.1 for less)'
+	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 demo:
@@ -18,7 +21,7 @@ demo:
 
 figures:
 	$(CARGO) build --release --package forebay-cli --package xtask
-	@$(CARGO) run --quiet --release --package xtask -- figures $(RECORDS)
+	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
 
 test: format lint
 	$(CARGO) test --workspace

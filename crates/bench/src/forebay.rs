@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay::{Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
 
-use crate::{Batch, Durability, Engine, Failure, Kind, Setup};
+use crate::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
 
 const TABLE: &str = "bench";
 /// Background work rests when its counters stand still over so many looks, so far apart.
@@ -26,14 +26,26 @@ impl Kind for Forebay {
     }
 
     fn options(&self, setup: &Setup) -> String {
-        let bits = setup.filter_bits_per_key.map_or_else(|| "its own".into(), |bits| bits.to_string());
-        format!(
-            "layout {}, memory_limit {}, sync_interval {:?}, filter_bits_per_key {bits}, durability {:?}",
+        let mut options = format!(
+            "layout {}, memory_limit {}, sync_interval {:?}, durability {:?}",
             layout(setup),
             setup.memory_bytes,
             setup.sync_interval,
             durability(setup),
-        )
+        );
+        let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
+        let told = [
+            ("node_bytes", node_bytes),
+            ("fan_out", fan_out.map(|value| value as u64)),
+            ("fast_per_slow", fast_per_slow.map(u64::from)),
+            ("lists_max", lists_max.map(|value| value as u64)),
+            ("filter_bits_per_key", filter_bits(setup).map(u64::from)),
+        ];
+        for (name, value) in told {
+            let value = value.map_or_else(|| "its own".into(), |value| value.to_string());
+            options.push_str(&format!(", {name} {value}"));
+        }
+        options
     }
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
@@ -42,14 +54,34 @@ impl Kind for Forebay {
             .sync_interval(setup.sync_interval)
             .durability(durability(setup));
         let db = Database::open(dir, options)?;
-        let named = db.table(TABLE).layout(layout(setup));
-        let named = match setup.filter_bits_per_key {
-            Some(bits) => named.filter_bits_per_key(bits),
-            None => named,
-        };
-        let tables = Tables::open(named, setup)?;
+        let tables = Tables::open(shaped(db.table(TABLE).layout(layout(setup)), setup), setup)?;
         Ok(Box::new(Open { db, tables, durability: durability(setup), batch: forebay::Batch::new() }))
     }
+}
+
+fn filter_bits(setup: &Setup) -> Option<u32> {
+    setup.forebay.filter_bits_per_key.or(setup.filter_bits_per_key)
+}
+
+/// The table with the shape that is asked for.
+fn shaped(mut table: TableBuilder, setup: &Setup) -> TableBuilder {
+    let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
+    if let Some(bytes) = node_bytes {
+        table = table.node_bytes(bytes);
+    }
+    if let Some(children) = fan_out {
+        table = table.fan_out(children);
+    }
+    if let Some(ratio) = fast_per_slow {
+        table = table.fast_per_slow(ratio);
+    }
+    if let Some(lists) = lists_max {
+        table = table.lists_max(lists);
+    }
+    if let Some(bits) = filter_bits(setup) {
+        table = table.filter_bits_per_key(bits);
+    }
+    table
 }
 
 fn layout(setup: &Setup) -> Layout {
@@ -169,6 +201,12 @@ impl Engine for Open {
     fn index_memory_bytes(&self) -> Option<u64> {
         let memory = self.db.stats().memory;
         Some(memory.filters + memory.page_search)
+    }
+
+    fn lists_per_path(&self) -> Option<f64> {
+        let stats = self.db.stats();
+        let levels = stats.tables.iter().flat_map(|table| &table.levels).filter(|level| level.nodes > 0);
+        Some(levels.map(|level| level.lists as f64 / level.nodes as f64).sum())
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {

@@ -33,7 +33,7 @@ use clap::Parser;
 
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
-pub use engine::{Batch, Durability, Engine, Failure, Kind, Setup};
+pub use engine::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
 pub use launch::Program;
 pub use stop::Stop;
 

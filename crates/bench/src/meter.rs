@@ -29,8 +29,6 @@ pub(crate) struct Meter<'a> {
     /// When the last call, or the generator behind it, ended.
     mark: Duration,
     last_completion: Duration,
-    /// Operations completed in each slot since the start.
-    slots: Vec<u64>,
     taken: Taken,
 }
 
@@ -50,6 +48,8 @@ pub(crate) struct Taken {
     pub(crate) latency: Histogram<u64>,
     pub(crate) counters: Counters,
     pub(crate) throughput_cv: Option<f64>,
+    /// Operations completed in each slot of 100 ms.
+    pub(crate) slots: Vec<u64>,
 }
 
 impl<'a> Meter<'a> {
@@ -65,6 +65,7 @@ impl<'a> Meter<'a> {
             latency: Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?,
             counters: Counters::default(),
             throughput_cv: None,
+            slots: Vec::new(),
         };
         let now = clock.now();
         Ok(Self {
@@ -74,7 +75,6 @@ impl<'a> Meter<'a> {
             at_start: Counters::default(),
             mark: now,
             last_completion: now,
-            slots: Vec::new(),
             taken,
         })
     }
@@ -82,7 +82,7 @@ impl<'a> Meter<'a> {
     /// Begins, or goes on behind a stop.
     pub(crate) fn start(&mut self) {
         self.at_start = Counters::now(self.device);
-        self.slots.clear();
+        self.taken.slots.clear();
         self.started = self.clock.now();
         self.mark = self.started;
         self.last_completion = self.started;
@@ -93,7 +93,7 @@ impl<'a> Meter<'a> {
         self.taken.elapsed += self.clock.now() - self.started;
         let counters = Counters::now(self.device).since(&self.at_start);
         self.taken.counters = self.taken.counters.plus(&counters);
-        self.taken.throughput_cv = coefficient_of_variation(&self.slots);
+        self.taken.throughput_cv = coefficient_of_variation(&self.taken.slots);
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -124,10 +124,10 @@ impl<'a> Meter<'a> {
         self.taken.latency.saturating_record(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
         self.taken.longest_gap = self.taken.longest_gap.max(now - self.last_completion);
         let slot = ((now - self.started).as_nanos() / SLOT.as_nanos()) as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, 0);
+        if slot >= self.taken.slots.len() {
+            self.taken.slots.resize(slot + 1, 0);
         }
-        self.slots[slot] += operations;
+        self.taken.slots[slot] += operations;
         self.taken.operations += operations;
         self.last_completion = now;
         self.mark = now;

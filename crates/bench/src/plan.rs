@@ -71,6 +71,7 @@ impl Plan {
             background_threads: self.tuning.background_threads,
             filter_bits_per_key: self.tuning.filter_bits_per_key,
             direct_io: self.tuning.direct_io,
+            forebay: workload.forebay.clone(),
         }
     }
 

@@ -66,11 +66,13 @@ pub(crate) struct Phase {
     pub(crate) records: u64,
     pub(crate) seconds: f64,
     pub(crate) operations_per_second: Option<f64>,
+    pub(crate) cpu_seconds: f64,
     pub(crate) cpu_seconds_per_million: Option<f64>,
     pub(crate) generator_cpu_seconds: f64,
     pub(crate) latency_us: Latency,
     pub(crate) longest_gap_ms: f64,
     pub(crate) throughput_cv: Option<f64>,
+    pub(crate) operations_per_100_ms: Vec<u64>,
     pub(crate) user_bytes: u64,
     pub(crate) write_bytes: Option<u64>,
     pub(crate) read_bytes: Option<u64>,
@@ -84,6 +86,7 @@ pub(crate) struct Phase {
     pub(crate) kernel_reads_per_get: Option<f64>,
     pub(crate) block_reads_per_get: Option<f64>,
     pub(crate) index_memory_bytes_per_key: Option<f64>,
+    pub(crate) lists_per_path: Option<f64>,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) cgroup_peak_bytes: Option<u64>,
     pub(crate) page_cache_dropped: Option<CacheDrop>,
@@ -95,6 +98,7 @@ pub(crate) struct Phase {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Latency {
     pub(crate) p50: f64,
+    pub(crate) p95: f64,
     pub(crate) p99: f64,
     pub(crate) p99_9: f64,
     pub(crate) p99_99: f64,
@@ -107,6 +111,7 @@ impl Latency {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
         Self {
             p50: at(0.5),
+            p95: at(0.95),
             p99: at(0.99),
             p99_9: at(0.999),
             p99_99: at(0.9999),
@@ -165,7 +170,7 @@ mod tests {
 
     /// A phase that took a second, with the rest made up.
     pub(super) fn phase(engine: &str, phase: &str, repetition: u32, rate: Option<f64>) -> Phase {
-        let zero = Latency { p50: 1.0, p99: 2.0, p99_9: 3.0, p99_99: 4.0, max: 5.0 };
+        let zero = Latency { p50: 1.0, p95: 1.5, p99: 2.0, p99_9: 3.0, p99_99: 4.0, max: 5.0 };
         Phase {
             engine: engine.into(),
             version: "1".into(),
@@ -176,11 +181,13 @@ mod tests {
             records: 1,
             seconds: 1.0,
             operations_per_second: rate,
+            cpu_seconds: 0.0,
             cpu_seconds_per_million: None,
             generator_cpu_seconds: 0.0,
             latency_us: zero,
             longest_gap_ms: 0.0,
             throughput_cv: None,
+            operations_per_100_ms: Vec::new(),
             user_bytes: 0,
             write_bytes: None,
             read_bytes: None,
@@ -194,6 +201,7 @@ mod tests {
             kernel_reads_per_get: None,
             block_reads_per_get: None,
             index_memory_bytes_per_key: None,
+            lists_per_path: None,
             peak_memory_bytes: None,
             cgroup_peak_bytes: None,
             page_cache_dropped: None,

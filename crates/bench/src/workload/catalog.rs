@@ -147,6 +147,8 @@ phases = ['load', { get = { present = 1.0, operations_per_record = 1.0 } }]
             ("get = { present = 1.0", "mixed = { read = 0.5", &["come to 1"]),
             ("get = { present = 1.0", "open_loop = { arrivals = 'fixed'", &["records_per_second"]),
             ("get = { present = 1.0", "overwrite = { distribution = 'odd'", &["odd"]),
+            ("records = 10", "forebay = { fanout = 8 }\nrecords = 10", &["line 5", "fanout", "fan_out"]),
+            ("records = 10", "forebay = { fan_out = -8 }\nrecords = 10", &["line 5", "-8"]),
         ] {
             let text = GOOD.replace(from, to);
             assert_ne!(text, GOOD);

@@ -6,9 +6,9 @@ mod names;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Durability;
 use crate::data::KeyOrder;
 use crate::pick::Distribution;
+use crate::{Durability, TableOptions};
 
 pub(crate) use catalog::{WorkloadError, embedded, find};
 
@@ -44,6 +44,9 @@ pub(crate) struct Workload {
     /// The order in which keys are loaded.
     #[serde(default)]
     pub(crate) keys: KeyOrder,
+    /// The shape of Forebay's table; other engines take no notice.
+    #[serde(default)]
+    pub(crate) forebay: TableOptions,
     pub(crate) phases: Vec<Phase>,
 }
 

@@ -155,8 +155,8 @@ impl<'a> Meter<'a> {
     }
 
     /// Operations a second so far.
-    pub(crate) fn rate(&self) -> f64 {
-        self.taken.operations as f64 / self.taken.elapsed.as_secs_f64().max(1e-9)
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.taken.elapsed
     }
 
     pub(crate) fn finish(self) -> Taken {

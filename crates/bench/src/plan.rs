@@ -11,7 +11,7 @@ use crate::host::cache::CacheDrop;
 use crate::workload::Workload;
 
 /// With durability `os`: how old an unsynced write may get. What benchmarks of databases usually take.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One workload on one engine, once.
 #[derive(Clone, Debug, Serialize, Deserialize)]

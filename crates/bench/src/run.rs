@@ -39,7 +39,7 @@ pub(crate) fn run(
         records: plan.records(),
         oracle: Oracle::default(),
         phase_seed: plan.seed,
-        write_rate: None,
+        written: None,
         cache_dropped: None,
     };
     let mut engine = None;

@@ -6,6 +6,7 @@
 mod args;
 mod clock;
 mod commands;
+mod counts;
 mod failure;
 mod input;
 mod keys;

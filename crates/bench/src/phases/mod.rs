@@ -11,6 +11,8 @@ mod write;
 
 pub(crate) use reopen::load_until_killed;
 
+use std::time::Duration;
+
 use forebay::env::Clock;
 
 use crate::data::Records;
@@ -33,8 +35,9 @@ pub(crate) struct World<'a> {
     pub(crate) oracle: Oracle,
     /// For what the current phase draws.
     pub(crate) phase_seed: u64,
-    /// Records a second of the last load or overwrite.
-    pub(crate) write_rate: Option<f64>,
+    /// Records of the last load or overwrite, and how long they took with the debt they left, if that was
+    /// drained.
+    pub(crate) written: Option<(u64, Duration)>,
     /// How the page cache was last emptied.
     pub(crate) cache_dropped: Option<CacheDrop>,
 }
@@ -64,15 +67,16 @@ pub(crate) fn run(
         Phase::Queue(spec) => queue::run(spec, open, world, meter),
         Phase::OpenLoop(spec) => open_loop::run(spec, open, world, meter),
         Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
-        Phase::Drain => drain(open, meter),
+        Phase::Drain => drain(open, world, meter),
         Phase::Cold => cold(engine, world, meter),
     }
 }
 
-fn drain(engine: &mut dyn Engine, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     meter.start();
     meter.call(0, || engine.drain())?;
     meter.stop();
+    world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
     Ok(())
 }
 

@@ -20,13 +20,15 @@ pub(super) fn run(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let workload = &world.plan.workload;
-    let share_of = |share: f64| world.write_rate.map(|rate| rate * share);
+    let sustained = world.written.map(|(records, elapsed)| records as f64 / elapsed.as_secs_f64().max(1e-9));
+    let share_of = |share: f64| sustained.map(|rate| rate * share);
     let rate = spec.records_per_second.or_else(|| spec.rate_share.and_then(share_of));
     let rate = rate.ok_or("there is no rate to take a share of")?;
     let mut schedule = Schedule::new(spec.arrivals, workload.batch as f64 / rate, world.phase_seed);
     let live = world.oracle.live();
     let mut picker = Picker::new(Distribution::Uniform, world.phase_seed, live);
     let mut chunk = Chunk::new(&world.records, workload.batch);
+    let mut fresh = world.oracle.numbers().end;
     let mut left = workload.operations(spec.operations_per_record);
     meter.start();
     let began = meter.now();
@@ -35,6 +37,10 @@ pub(super) fn run(
         let meant = began + schedule.next();
         meter.generate(|| {
             chunk.fill(now, || {
+                if spec.inserts {
+                    fresh += 1;
+                    return (fresh - 1, 0);
+                }
                 let number = world.oracle.numbers().start + picker.next(live);
                 (number, world.oracle.overwrite(number))
             });
@@ -50,6 +56,7 @@ pub(super) fn run(
         left -= now;
     }
     meter.stop();
+    world.oracle.written_to(fresh);
     Ok(())
 }
 

@@ -59,6 +59,6 @@ fn put_all(
         left -= now;
     }
     meter.stop();
-    world.write_rate = Some(meter.rate());
+    world.written = Some((count, meter.elapsed()));
     Ok(())
 }

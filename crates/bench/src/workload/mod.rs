@@ -136,7 +136,8 @@ pub(crate) struct Reopen {
     pub(crate) checked: u64,
 }
 
-/// The rate is `records_per_second`, or a share of what the last load or overwrite reached.
+/// The rate is `records_per_second`, or a share of what the last load or overwrite reached, with the drain
+/// behind it, if there was one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OpenLoop {
@@ -146,6 +147,9 @@ pub(crate) struct OpenLoop {
     pub(crate) rate_share: Option<f64>,
     pub(crate) arrivals: Arrivals,
     pub(crate) operations_per_record: f64,
+    /// New records, rather than new versions of old ones.
+    #[serde(default)]
+    pub(crate) inserts: bool,
 }
 
 /// When batches arrive.

@@ -11,6 +11,7 @@ mod key_list;
 pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod verify;
 
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Checkpoint(args) => checkpoint::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
         Command::Bench(args) => bench::run(args, common),
+        Command::Simulate(args) => simulate::run(args, common),
     }
 }
 

@@ -11,4 +11,5 @@ mod killed;
 mod load;
 mod records;
 mod refusals;
+mod simulate;
 mod tool;

@@ -1,5 +1,5 @@
-//! Housekeeping: the background sync that bounds what a power loss can take, removal of retired files, and
-//! the manifest's rewriting.
+//! Housekeeping: the next log segment, the background sync that bounds what a power loss can take, removal of
+//! retired files, and the manifest's rewriting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,9 @@ impl Machine for Keeper {
     fn step(&mut self) -> Step {
         if self.engine.is_closing() || self.engine.fatal().is_some() {
             return Step::Finished;
+        }
+        if let Err(error) = self.engine.prepare_segment() {
+            return self.engine.failed(super::KEEP, error);
         }
         let now = self.engine.env.clock.now();
         if now < self.next {

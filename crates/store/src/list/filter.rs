@@ -41,6 +41,11 @@ impl Span {
     }
 }
 
+/// How many blocks so many keys get.
+fn blocks_for(keys: u64, bits_per_key: u32) -> u64 {
+    (keys.max(1) * u64::from(bits_per_key)).div_ceil(BLOCK_BITS)
+}
+
 /// A set of hashes that may also answer yes for others, seldom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -51,7 +56,7 @@ pub struct Filter {
 impl Filter {
     /// An empty filter for up to `keys` hashes between `low` and `high`, both included.
     pub fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
-        let wanted = (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS);
+        let wanted = blocks_for(keys, bits_per_key);
         let width = high.saturating_sub(low);
         let shift = width.leading_zeros().min(63);
         // The span fills between half and all of the shifted space; scale so that it gets `wanted` blocks.
@@ -88,7 +93,7 @@ impl Filter {
 
     /// Halves the filter as often as `keys` hashes still have their bits.
     pub fn fold_for(&mut self, keys: u64, bits_per_key: u32) {
-        let wanted = (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS);
+        let wanted = blocks_for(keys, bits_per_key);
         while self.blocks.len() as u64 >= 2 * wanted && self.blocks.len() > 1 {
             let half = self.blocks.len().div_ceil(2);
             for index in 0..half {
@@ -107,6 +112,31 @@ impl Filter {
     /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * BLOCK_BYTES
+    }
+
+    /// Memory that a filter for up to `keys_max` hashes will hold once it is folded for `keys`, in bytes.
+    pub fn memory_bytes_of(keys_max: u64, keys: u64, bits_per_key: u32) -> u64 {
+        let (mut blocks, wanted) = (blocks_for(keys_max, bits_per_key), blocks_for(keys, bits_per_key));
+        while blocks >= 2 * wanted && blocks > 1 {
+            blocks = blocks.div_ceil(2);
+        }
+        blocks * BLOCK_BYTES as u64
+    }
+
+    /// The share of absent hashes to which a filter of so many bits a key says yes. Blocks get more or fewer
+    /// keys by chance, and one of `keys` has set its bit of each word but for `(31/32)^keys`.
+    pub fn false_positive_rate(bits_per_key: u32) -> f64 {
+        if bits_per_key == 0 {
+            return 1.0;
+        }
+        let mean = BLOCK_BITS as f64 / f64::from(bits_per_key);
+        let mut chance = (-mean).exp();
+        let mut rate = 0.0;
+        for keys in 1..(4.0 * mean) as i32 + 20 {
+            chance *= mean / f64::from(keys);
+            rate += chance * (1.0 - (31.0f64 / 32.0).powi(keys)).powi(8);
+        }
+        rate
     }
 
     /// Appends the filter's bytes.
@@ -152,6 +182,8 @@ mod tests {
         filter.fold_for(keys, 12);
         assert!((0..keys).all(|i| filter.may_contain(inside(i))), "no key is ever denied");
         let wrong = (keys..keys + 200_000).filter(|&i| filter.may_contain(inside(i))).count();
+        let told = Filter::memory_bytes_of(bound, keys, 12) as usize;
+        assert!(told.abs_diff(filter.memory_bytes()) <= 64, "{told} bytes told for {keys} of {bound}");
         let mut bytes = Vec::new();
         filter.encode(&mut bytes);
         assert_eq!(Filter::decode(&mut Reader::new(&bytes)).as_ref(), Some(&filter));
@@ -167,6 +199,9 @@ mod tests {
                 assert!((11.9..24.5).contains(&bits), "{bits} bits a key at {low}..{high} for {bound}");
             }
         }
+        let (wrong, _) = check(50_000, 50_000, 0, u64::MAX);
+        let told = Filter::false_positive_rate(12);
+        assert!((0.8..1.25).contains(&(wrong / told)), "{wrong} measured, {told} told");
         let (_, bits) = check(1, 1, 0, u64::MAX);
         assert_eq!(bits, 256.0);
     }

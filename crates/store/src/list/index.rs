@@ -124,6 +124,11 @@ impl PageIndex {
             + self.tie_keys.capacity()
     }
 
+    /// Memory that the search of so many pages of this length will hold, in bytes.
+    pub(crate) fn memory_bytes_of(pages: u64, page_bytes: u64, regular_page_bytes: u64) -> u64 {
+        if page_bytes == regular_page_bytes { 8 * pages } else { 12 * pages + 4 }
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.regular_page_bytes);
         out.extend_from_slice(&self.last_prefix.to_le_bytes());

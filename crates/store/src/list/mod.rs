@@ -3,7 +3,8 @@
 //! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
 //! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
 //! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
-//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that.
+//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that. size.rs tells how large
+//! a list will be that nobody writes.
 
 mod chunks;
 mod cursor;
@@ -13,6 +14,7 @@ mod footer;
 mod index;
 mod measure;
 mod page;
+mod size;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ pub use cursor::ListCursor;
 pub use file::{Found, ListFile, Lookup};
 pub use filter::Filter;
 pub(crate) use page::Page;
+pub use size::ListSize;
 pub use store::{FileMeta, ListOptions, ListStore, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

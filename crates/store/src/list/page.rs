@@ -17,6 +17,9 @@ use forebay_base::{Order, Record};
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 16;
 
+/// The most records of a page: more than its count cannot tell.
+pub(crate) const RECORDS_MAX: u16 = u16::MAX;
+
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
 

@@ -23,8 +23,6 @@ use crate::metrics::Cause;
 
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
-/// And a page never more records than its count can tell.
-const RECORDS_MAX: u16 = u16::MAX;
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
@@ -107,7 +105,7 @@ impl ListWriter {
         debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));
         let bytes = if is_fixed { record.key.len() + record.value.len() } else { record.encoded_bytes() };
         if self.raw_records > 0
-            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == RECORDS_MAX)
+            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == page::RECORDS_MAX)
         {
             self.seal_page()?;
         }
@@ -138,7 +136,7 @@ impl ListWriter {
     pub fn push_block(&mut self, block: &Block) -> Result<()> {
         debug_assert!(matches!(self.shape, Shape::Fixed { .. }));
         let record_bytes = block.record_bytes();
-        let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, RECORDS_MAX as usize);
+        let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, page::RECORDS_MAX as usize);
         let mut at = 0;
         while at < block.len() {
             if self.raw_records as usize == page_records {

@@ -1,134 +1,33 @@
 //! RocksDB's C interface, as far as it is needed, and a safe face for it. Every pointer that is handed in lives
 //! until the call returns; every object and text that is handed out is given back once.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr::null_mut;
 
 use forebay_bench::Failure;
+use librocksdb_sys as c;
 
 use crate::sync::SyncWhen;
 use crate::native::kernel::{Owned, checked, shown, taken_text};
 use crate::native::path_text;
 
-macro_rules! opaque {
-    ($($name:ident)*) => { $(#[repr(C)] struct $name { _private: [u8; 0] })* };
+/// RocksDB submits the reads of one lookup of many keys at once where the program says that it may.
+#[unsafe(no_mangle)]
+extern "C" fn RocksDbIOUringEnable() -> bool {
+    true
 }
-opaque!(CDb CColumn CBatch CFlushOptions CIterator COptions CPerf CPinned CReadOptions CWriteOptions);
-
-type Text = *mut *mut c_char;
-
-// SAFETY: as <rocksdb/c.h> of 7.8 declares them.
-unsafe extern "C" {
-    fn rocksdb_options_create() -> *mut COptions;
-    fn rocksdb_options_destroy(options: *mut COptions);
-    fn rocksdb_get_options_from_string(
-        base: *const COptions,
-        text: *const c_char,
-        options: *mut COptions,
-        error: Text,
-    );
-    fn rocksdb_open_column_families(
-        options: *const COptions,
-        path: *const c_char,
-        count: c_int,
-        names: *const *const c_char,
-        column_options: *const *const COptions,
-        columns: *mut *mut CColumn,
-        error: Text,
-    ) -> *mut CDb;
-    fn rocksdb_column_family_handle_destroy(column: *mut CColumn);
-    fn rocksdb_close(db: *mut CDb);
-    fn rocksdb_free(at: *mut c_void);
-
-    fn rocksdb_writeoptions_create() -> *mut CWriteOptions;
-    fn rocksdb_writeoptions_destroy(options: *mut CWriteOptions);
-    fn rocksdb_writeoptions_set_sync(options: *mut CWriteOptions, sync: c_uchar);
-    fn rocksdb_writeoptions_disable_WAL(options: *mut CWriteOptions, disable: c_int);
-    fn rocksdb_put(
-        db: *mut CDb,
-        options: *const CWriteOptions,
-        key: *const c_char,
-        key_bytes: usize,
-        value: *const c_char,
-        value_bytes: usize,
-        error: Text,
-    );
-    fn rocksdb_delete(
-        db: *mut CDb,
-        options: *const CWriteOptions,
-        key: *const c_char,
-        key_bytes: usize,
-        error: Text,
-    );
-    fn rocksdb_write(db: *mut CDb, options: *const CWriteOptions, batch: *mut CBatch, error: Text);
-    fn rocksdb_writebatch_create() -> *mut CBatch;
-    fn rocksdb_writebatch_destroy(batch: *mut CBatch);
-    fn rocksdb_writebatch_clear(batch: *mut CBatch);
-    fn rocksdb_writebatch_put(
-        batch: *mut CBatch,
-        key: *const c_char,
-        key_bytes: usize,
-        value: *const c_char,
-        value_bytes: usize,
-    );
-    fn rocksdb_writebatch_delete(batch: *mut CBatch, key: *const c_char, key_bytes: usize);
-
-    fn rocksdb_readoptions_create() -> *mut CReadOptions;
-    fn rocksdb_readoptions_destroy(options: *mut CReadOptions);
-    fn rocksdb_get_pinned(
-        db: *mut CDb,
-        options: *const CReadOptions,
-        key: *const c_char,
-        key_bytes: usize,
-        error: Text,
-    ) -> *mut CPinned;
-    fn rocksdb_batched_multi_get_cf(
-        db: *mut CDb,
-        options: *const CReadOptions,
-        column: *mut CColumn,
-        count: usize,
-        keys: *const *const c_char,
-        key_bytes: *const usize,
-        values: *mut *mut CPinned,
-        errors: *mut *mut c_char,
-        sorted: bool,
-    );
-    fn rocksdb_pinnableslice_value(value: *const CPinned, bytes: *mut usize) -> *const c_char;
-    fn rocksdb_pinnableslice_destroy(value: *mut CPinned);
-    fn rocksdb_create_iterator(db: *mut CDb, options: *const CReadOptions) -> *mut CIterator;
-    fn rocksdb_iter_destroy(iterator: *mut CIterator);
-    fn rocksdb_iter_seek(iterator: *mut CIterator, key: *const c_char, key_bytes: usize);
-    fn rocksdb_iter_valid(iterator: *const CIterator) -> c_uchar;
-    fn rocksdb_iter_next(iterator: *mut CIterator);
-    fn rocksdb_iter_key(iterator: *const CIterator, bytes: *mut usize) -> *const c_char;
-    fn rocksdb_iter_value(iterator: *const CIterator, bytes: *mut usize) -> *const c_char;
-    fn rocksdb_iter_get_error(iterator: *const CIterator, error: Text);
-
-    fn rocksdb_flushoptions_create() -> *mut CFlushOptions;
-    fn rocksdb_flushoptions_destroy(options: *mut CFlushOptions);
-    fn rocksdb_flush(db: *mut CDb, options: *const CFlushOptions, error: Text);
-    fn rocksdb_property_int(db: *mut CDb, name: *const c_char, value: *mut u64) -> c_int;
-    fn rocksdb_property_value(db: *mut CDb, name: *const c_char) -> *mut c_char;
-    fn rocksdb_set_perf_level(level: c_int);
-    fn rocksdb_perfcontext_create() -> *mut CPerf;
-    fn rocksdb_perfcontext_destroy(perf: *mut CPerf);
-    fn rocksdb_perfcontext_metric(perf: *mut CPerf, metric: c_int) -> u64;
-}
-
-const PERF_LEVEL_COUNTS: c_int = 2;
-const PERF_BLOCK_READS: c_int = 2;
 
 /// An open database with one column family. Used by the thread that opened it: what it counts is that thread's.
 pub(super) struct Db {
     // Fields are dropped in this order, and RocksDB wants the column given back before the database.
-    column: Owned<CColumn>,
-    db: Owned<CDb>,
-    batch: Owned<CBatch>,
-    write: Owned<CWriteOptions>,
-    write_synced: Owned<CWriteOptions>,
-    read: Owned<CReadOptions>,
-    perf: Owned<CPerf>,
+    column: Owned<c::rocksdb_column_family_handle_t>,
+    db: Owned<c::rocksdb_t>,
+    batch: Owned<c::rocksdb_writebatch_t>,
+    write: Owned<c::rocksdb_writeoptions_t>,
+    write_synced: Owned<c::rocksdb_writeoptions_t>,
+    read: Owned<c::rocksdb_readoptions_t>,
+    perf: Owned<c::rocksdb_perfcontext_t>,
 }
 
 impl Db {
@@ -140,34 +39,34 @@ impl Db {
         let mut column = null_mut();
         // SAFETY: every constructor is matched with its destructor, and gives a fresh object.
         unsafe {
-            let base = Owned::new(rocksdb_options_create(), rocksdb_options_destroy)?;
-            let options = Owned::new(rocksdb_options_create(), rocksdb_options_destroy)?;
+            let base = Owned::new(c::rocksdb_options_create(), c::rocksdb_options_destroy)?;
+            let options = Owned::new(c::rocksdb_options_create(), c::rocksdb_options_destroy)?;
             let (from, to) = (base.as_ptr(), options.as_ptr());
-            checked(rocksdb_free, |error| rocksdb_get_options_from_string(from, text.as_ptr(), to, error))?;
+            checked(c::rocksdb_free, |error| c::rocksdb_get_options_from_string(from, text.as_ptr(), to, error))?;
             let (to, columns) = (to.cast_const(), &raw mut column);
-            let opened = checked(rocksdb_free, |error| {
-                rocksdb_open_column_families(to, path.as_ptr(), 1, &name, &to, columns, error)
+            let opened = checked(c::rocksdb_free, |error| {
+                c::rocksdb_open_column_families(to, path.as_ptr(), 1, &name, &to, columns, error)
             })?;
-            let db = Owned::new(opened, rocksdb_close)?;
-            let column = Owned::new(column, rocksdb_column_family_handle_destroy)?;
-            let write = Owned::new(rocksdb_writeoptions_create(), rocksdb_writeoptions_destroy)?;
-            rocksdb_writeoptions_disable_WAL(write.as_ptr(), c_int::from(log == Log::Off));
-            let write_synced = Owned::new(rocksdb_writeoptions_create(), rocksdb_writeoptions_destroy)?;
-            rocksdb_writeoptions_set_sync(write_synced.as_ptr(), 1);
-            rocksdb_set_perf_level(PERF_LEVEL_COUNTS);
+            let db = Owned::new(opened, c::rocksdb_close)?;
+            let column = Owned::new(column, c::rocksdb_column_family_handle_destroy)?;
+            let write = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
+            c::rocksdb_writeoptions_disable_WAL(write.as_ptr(), c_int::from(log == Log::Off));
+            let write_synced = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
+            c::rocksdb_writeoptions_set_sync(write_synced.as_ptr(), 1);
+            c::rocksdb_set_perf_level(c::rocksdb_enable_count as c_int);
             Ok(Self {
                 column,
                 db,
-                batch: Owned::new(rocksdb_writebatch_create(), rocksdb_writebatch_destroy)?,
+                batch: Owned::new(c::rocksdb_writebatch_create(), c::rocksdb_writebatch_destroy)?,
                 write,
                 write_synced,
-                read: Owned::new(rocksdb_readoptions_create(), rocksdb_readoptions_destroy)?,
-                perf: Owned::new(rocksdb_perfcontext_create(), rocksdb_perfcontext_destroy)?,
+                read: Owned::new(c::rocksdb_readoptions_create(), c::rocksdb_readoptions_destroy)?,
+                perf: Owned::new(c::rocksdb_perfcontext_create(), c::rocksdb_perfcontext_destroy)?,
             })
         }
     }
 
-    fn write_options(&self, sync: SyncWhen) -> *const CWriteOptions {
+    fn write_options(&self, sync: SyncWhen) -> *const c::rocksdb_writeoptions_t {
         match sync {
             SyncWhen::Later => self.write.as_ptr(),
             SyncWhen::Now => self.write_synced.as_ptr(),
@@ -179,8 +78,8 @@ impl Db {
         let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: the slices outlive the call, which copies them.
         unsafe {
-            checked(rocksdb_free, |error| {
-                rocksdb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
+            checked(c::rocksdb_free, |error| {
+                c::rocksdb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
             })
         }
     }
@@ -189,8 +88,8 @@ impl Db {
         let (db, options) = (self.db.as_ptr(), self.write_options(sync));
         // SAFETY: the slice outlives the call, which copies it.
         unsafe {
-            checked(rocksdb_free, |error| {
-                rocksdb_delete(db, options, key.as_ptr().cast(), key.len(), error);
+            checked(c::rocksdb_free, |error| {
+                c::rocksdb_delete(db, options, key.as_ptr().cast(), key.len(), error);
             })
         }
     }
@@ -200,23 +99,23 @@ impl Db {
         let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: the slices outlive the call, which copies them.
         unsafe {
-            rocksdb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
+            c::rocksdb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
         }
     }
 
     /// Adds a delete to the batch that [`Self::write_batch`] writes.
     pub(super) fn batch_delete(&mut self, key: &[u8]) {
         // SAFETY: the slice outlives the call, which copies it.
-        unsafe { rocksdb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
+        unsafe { c::rocksdb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
     }
 
     /// Writes the batch, and empties it.
     pub(super) fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
         let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
         // SAFETY: all three objects are ours and alive.
-        let written = unsafe { checked(rocksdb_free, |error| rocksdb_write(db, options, batch, error)) };
+        let written = unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };
         // SAFETY: as above.
-        unsafe { rocksdb_writebatch_clear(batch) };
+        unsafe { c::rocksdb_writebatch_clear(batch) };
         written
     }
 
@@ -224,13 +123,13 @@ impl Db {
         let (db, options) = (self.db.as_ptr(), self.read.as_ptr());
         // SAFETY: the slice outlives the call; the pinned value is ours until it is dropped.
         unsafe {
-            let found = checked(rocksdb_free, |error| {
-                rocksdb_get_pinned(db, options, key.as_ptr().cast(), key.len(), error)
+            let found = checked(c::rocksdb_free, |error| {
+                c::rocksdb_get_pinned(db, options, key.as_ptr().cast(), key.len(), error)
             })?;
             if found.is_null() {
                 return Ok(false);
             }
-            let found = Owned::new(found, rocksdb_pinnableslice_destroy)?;
+            let found = Owned::new(found, c::rocksdb_pinnableslice_destroy)?;
             value.extend_from_slice(pinned_bytes(&found));
         }
         Ok(true)
@@ -248,7 +147,7 @@ impl Db {
         let mut errors = vec![null_mut(); starts.len()];
         // SAFETY: all five arrays have as many entries as is said, and the keys live.
         unsafe {
-            rocksdb_batched_multi_get_cf(
+            c::rocksdb_batched_multi_get_cf(
                 self.db.as_ptr(),
                 self.read.as_ptr(),
                 self.column.as_ptr(),
@@ -264,12 +163,12 @@ impl Db {
         let mut failure = None;
         for text in errors {
             // SAFETY: RocksDB sets each to null or to a text that is ours.
-            failure = failure.or(unsafe { taken_text(rocksdb_free, text) });
+            failure = failure.or(unsafe { taken_text(c::rocksdb_free, text) });
         }
-        let found: Vec<Option<Owned<CPinned>>> = values
+        let found: Vec<Option<Owned<c::rocksdb_pinnableslice_t>>> = values
             .into_iter()
             // SAFETY: RocksDB sets each to null or to a pinned value that is ours.
-            .map(|value| unsafe { Owned::new(value, rocksdb_pinnableslice_destroy) }.ok())
+            .map(|value| unsafe { Owned::new(value, c::rocksdb_pinnableslice_destroy) }.ok())
             .collect();
         if let Some(reason) = failure {
             return Err(reason.into());
@@ -288,20 +187,20 @@ impl Db {
     ) -> Result<(), Failure> {
         // SAFETY: a fresh iterator; what it shows does not change before it moves on.
         unsafe {
-            let opened = rocksdb_create_iterator(self.db.as_ptr(), self.read.as_ptr());
-            let iterator = Owned::new(opened, rocksdb_iter_destroy)?;
+            let opened = c::rocksdb_create_iterator(self.db.as_ptr(), self.read.as_ptr());
+            let iterator = Owned::new(opened, c::rocksdb_iter_destroy)?;
             let at = iterator.as_ptr();
-            rocksdb_iter_seek(at, from.as_ptr().cast(), from.len());
+            c::rocksdb_iter_seek(at, from.as_ptr().cast(), from.len());
             let mut shown_count = 0;
-            while shown_count < limit && rocksdb_iter_valid(at) != 0 {
+            while shown_count < limit && c::rocksdb_iter_valid(at) != 0 {
                 let (mut key_bytes, mut value_bytes) = (0, 0);
-                let key = rocksdb_iter_key(at, &raw mut key_bytes);
-                let value = rocksdb_iter_value(at, &raw mut value_bytes);
+                let key = c::rocksdb_iter_key(at, &raw mut key_bytes);
+                let value = c::rocksdb_iter_value(at, &raw mut value_bytes);
                 each(shown(key, key_bytes), shown(value, value_bytes));
-                rocksdb_iter_next(at);
+                c::rocksdb_iter_next(at);
                 shown_count += 1;
             }
-            checked(rocksdb_free, |error| rocksdb_iter_get_error(at, error))
+            checked(c::rocksdb_free, |error| c::rocksdb_iter_get_error(at, error))
         }
     }
 
@@ -309,16 +208,16 @@ impl Db {
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         // SAFETY: fresh options, whose default is to wait.
         unsafe {
-            let options = Owned::new(rocksdb_flushoptions_create(), rocksdb_flushoptions_destroy)?;
+            let options = Owned::new(c::rocksdb_flushoptions_create(), c::rocksdb_flushoptions_destroy)?;
             let (db, options) = (self.db.as_ptr(), options.as_ptr());
-            checked(rocksdb_free, |error| rocksdb_flush(db, options, error))
+            checked(c::rocksdb_free, |error| c::rocksdb_flush(db, options, error))
         }
     }
 
     pub(super) fn property(&self, name: &CStr) -> Result<u64, Failure> {
         let mut value = 0;
         // SAFETY: both pointers live.
-        match unsafe { rocksdb_property_int(self.db.as_ptr(), name.as_ptr(), &raw mut value) } {
+        match unsafe { c::rocksdb_property_int(self.db.as_ptr(), name.as_ptr(), &raw mut value) } {
             0 => Ok(value),
             _ => Err(format!("RocksDB has no property {}", name.to_string_lossy()).into()),
         }
@@ -326,13 +225,13 @@ impl Db {
 
     pub(super) fn property_text(&self, name: &CStr) -> Option<String> {
         // SAFETY: both pointers live; the text is ours.
-        unsafe { taken_text(rocksdb_free, rocksdb_property_value(self.db.as_ptr(), name.as_ptr())) }
+        unsafe { taken_text(c::rocksdb_free, c::rocksdb_property_value(self.db.as_ptr(), name.as_ptr())) }
     }
 
     /// Blocks that this thread's lookups and scans read from files.
     pub(super) fn block_reads(&self) -> u64 {
         // SAFETY: the context is alive.
-        unsafe { rocksdb_perfcontext_metric(self.perf.as_ptr(), PERF_BLOCK_READS) }
+        unsafe { c::rocksdb_perfcontext_metric(self.perf.as_ptr(), c::rocksdb_block_read_count as c_int) }
     }
 }
 
@@ -343,11 +242,11 @@ pub(super) enum Log {
     Off,
 }
 
-fn pinned_bytes(value: &Owned<CPinned>) -> &[u8] {
+fn pinned_bytes(value: &Owned<c::rocksdb_pinnableslice_t>) -> &[u8] {
     let mut bytes = 0;
     // SAFETY: the value is pinned for as long as the owner lives.
     unsafe {
-        let at = rocksdb_pinnableslice_value(value.as_ptr(), &raw mut bytes);
+        let at = c::rocksdb_pinnableslice_value(value.as_ptr(), &raw mut bytes);
         shown(at, bytes)
     }
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{checkpoint, compact, delete, describe, destroy, get, load, put, scan, stats, verify};
+use crate::commands::{
+    bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, stats, verify,
+};
 use crate::output::Form;
-use crate::sizes;
+use forebay_bench::sizes;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Destroy(destroy::DestroyArgs),
+    Bench(Box<bench::BenchArgs>),
 }
 
 /// The database, and one of its tables.

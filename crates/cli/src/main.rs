@@ -10,7 +10,6 @@ mod failure;
 mod input;
 mod keys;
 mod output;
-mod sizes;
 
 use std::process::ExitCode;
 

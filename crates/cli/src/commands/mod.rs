@@ -1,5 +1,6 @@
 //! One file a command, and what several of them need: a database opened the right way, and keys.
 
+pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod delete;
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args, common),
         Command::Checkpoint(args) => checkpoint::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
+        Command::Bench(args) => bench::run(args, common),
     }
 }
 

@@ -175,7 +175,10 @@ impl Driver<'_> {
         match failure {
             Some(reason) => Err(RunError::Failed(reason)),
             None if status.success() => Ok(()),
-            None => Err(RunError::Failed(format!("the process ended early: {status}"))),
+            None => {
+                let why = if group.is_some() { "; its cgroup may be too small" } else { "" };
+                Err(RunError::Failed(format!("the process ended early: {status}{why}")))
+            }
         }
     }
 

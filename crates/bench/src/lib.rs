@@ -90,11 +90,11 @@ pub fn main(kinds: &[&dyn Kind], args: impl IntoIterator<Item = OsString>) -> Ex
         Ok(()) | Err(Stop::OutputClosed) => ExitCode::SUCCESS,
         Err(Stop::Told) => ExitCode::FAILURE,
         Err(stop @ Stop::Work(_)) => {
-            eprintln!("{stop}");
+            eprintln!("forebay: {stop}");
             ExitCode::FAILURE
         }
         Err(stop @ Stop::Usage(_)) => {
-            eprintln!("{stop}");
+            eprintln!("forebay: {stop}");
             ExitCode::from(2)
         }
     }

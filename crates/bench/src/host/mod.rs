@@ -1,7 +1,7 @@
 //! The machine: what it is, what this process has used of it, and the few things it is told to do.
 //!
-//! This folder and `launch.rs` are where the bench touches files, processes and clocks of its own; what an
-//! engine does goes through the engine.
+//! This folder and `launch.rs` are where the bench touches files and processes of its own. Its clock is env's;
+//! what an engine does goes through the engine.
 
 pub(crate) mod cache;
 pub(crate) mod cgroup;

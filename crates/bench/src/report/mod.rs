@@ -131,6 +131,8 @@ pub(crate) struct Summary {
     pub(crate) phase: String,
     pub(crate) engine: String,
     pub(crate) repetitions: usize,
+    /// Of all engines together.
+    pub(crate) runs: usize,
     /// `null` for a phase without operations, such as `drain`.
     pub(crate) operations_per_second: Option<Spread>,
     pub(crate) seconds: Spread,

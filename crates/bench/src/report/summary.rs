@@ -48,9 +48,10 @@ impl Summaries {
     }
 
     fn summary(&self, group: &Group, first: &str) -> Option<Summary> {
-        let first = self.0.iter().find(|other| {
-            (&other.workload, &other.phase) == (&group.workload, &group.phase) && other.engine == first
-        });
+        let is_same_phase =
+            |other: &&Group| (&other.workload, &other.phase) == (&group.workload, &group.phase);
+        let same_phase = || self.0.iter().filter(is_same_phase);
+        let first = same_phase().find(|other| other.engine == first);
         let (rates, seconds) = (spread(&group.rates), spread(&group.seconds)?);
         let speedup = first.and_then(|first| match (spread(&first.rates), rates) {
             (Some(first), Some(rates)) => ratio(first.median, rates.median),
@@ -61,6 +62,7 @@ impl Summaries {
             phase: group.phase.clone(),
             engine: group.engine.clone(),
             repetitions: group.seconds.len(),
+            runs: same_phase().map(|other| other.seconds.len()).sum(),
             operations_per_second: rates,
             seconds,
             first_engine_speedup: speedup,
@@ -95,7 +97,7 @@ mod tests {
         let told: Vec<(String, String, Option<f64>)> = summaries
             .finish("a")
             .into_iter()
-            .inspect(|summary| assert_eq!(summary.repetitions, 3))
+            .inspect(|summary| assert_eq!((summary.repetitions, summary.runs), (3, 6)))
             .map(|summary| {
                 let median = summary.operations_per_second.map(|rates| rates.median);
                 (summary.phase + &summary.engine, format!("{median:?}"), summary.first_engine_speedup)

@@ -16,11 +16,11 @@ const COLUMNS: &[Column] = &[
     ("seconds", 9, |row| Some(format!("{:.2}", row.seconds))),
     ("ops/s", 10, |row| row.operations_per_second.map(|rate| format!("{rate:.0}"))),
     ("cpu us/op", 10, |row| row.cpu_seconds_per_million.map(|cpu| format!("{cpu:.3}"))),
-    ("p50 us", 9, |row| Some(short(row.latency_us.p50))),
-    ("p99 us", 9, |row| Some(short(row.latency_us.p99))),
-    ("p99.9 us", 9, |row| Some(short(row.latency_us.p99_9))),
-    ("max us", 9, |row| Some(short(row.latency_us.max))),
-    ("gap ms", 8, |row| Some(short(row.longest_gap_ms))),
+    ("p50 us", 9, |row| latency(row, row.latency_us.p50)),
+    ("p99 us", 9, |row| latency(row, row.latency_us.p99)),
+    ("p99.9 us", 9, |row| latency(row, row.latency_us.p99_9)),
+    ("max us", 9, |row| latency(row, row.latency_us.max)),
+    ("gap ms", 8, |row| latency(row, row.longest_gap_ms)),
     ("cv", 6, |row| row.throughput_cv.map(|cv| format!("{cv:.2}"))),
     ("w-amp", 7, |row| {
         row.write_amplification_total.or(row.write_amplification).map(|amp| format!("{amp:.2}"))
@@ -52,12 +52,13 @@ impl Table {
                 is_new.then(|| format!("{}\n{}", about(setup), head()))
             }
             Line::Phase(phase) => Some(row(|(_, _, text)| text(phase).unwrap_or_else(|| "-".into()))),
-            Line::Failure(failed) => {
-                Some(format!("{} {}: {}", failed.engine, failed.workload, failed.reason))
-            }
+            // A person reads it on standard error.
+            Line::Failure(_) => None,
             Line::Skipped(skipped) => {
-                Some(format!("{} {}: skipped: {}", skipped.engine, skipped.workload, skipped.reason))
+                Some(format!("\n{} on {}: skipped, as {}", skipped.workload, skipped.engine, skipped.reason))
             }
+            // Of a single run it would say nothing new.
+            Line::Summary(summary) if summary.runs == 1 => None,
             Line::Summary(summary) => {
                 let heading = if self.summarised { String::new() } else { format!("{}\n", summary_head()) };
                 self.summarised = true;
@@ -102,6 +103,11 @@ fn row(text: impl Fn(&Column) -> String) -> String {
         let _ = if index == 0 { write!(line, "{text:<width$}") } else { write!(line, "{text:>width$}") };
     }
     line
+}
+
+/// A phase without operations is one long call.
+fn latency(row: &Phase, figure: f64) -> Option<String> {
+    (row.operations > 0).then(|| short(figure))
 }
 
 fn short(number: f64) -> String {

@@ -4,7 +4,9 @@ mod arrivals;
 mod lies;
 mod map;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use ::forebay::env::{Clock, RealClock};
 
@@ -13,7 +15,7 @@ use crate::host::disk;
 use crate::plan::{CgroupState, Plan, Role, Tuning};
 use crate::report::{Line, Phase};
 use crate::workload::{self, Workload};
-use crate::{Failure, Forebay, Kind, Program, run};
+use crate::{Failure, Forebay, Kind, Program, main, run};
 
 /// Runs a workload from beginning to end, and gives its phases.
 fn run_all(kind: &dyn Kind, workload: Workload, clock: &dyn Clock) -> Result<Vec<Phase>, Failure> {
@@ -121,5 +123,18 @@ fn every_workload_runs_on_a_map() {
     for workload in small_workloads() {
         let phases = run_all(&map::Map::new(map::Lie::None), workload.clone(), &RealClock::new()).unwrap();
         assert_sound(&workload, &phases);
+    }
+}
+
+#[test]
+fn a_command_line_of_its_own_has_the_same_exit_codes() {
+    let code = |words: &str| format!("{:?}", main(&[&Forebay], words.split(' ').map(OsString::from)));
+    let expected = |code: u8| format!("{:?}", ExitCode::from(code));
+    assert_eq!(code("rivals --list --json"), expected(0));
+    assert_eq!(code("rivals --help"), expected(0));
+    assert_eq!(code("rivals no/such.toml"), expected(1));
+    for usage in ["rivals nonsense", "rivals", "rivals load-16 --records 0", "rivals load-16 --engines other"]
+    {
+        assert_eq!(code(usage), expected(2), "{usage}");
     }
 }

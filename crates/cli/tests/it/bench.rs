@@ -55,7 +55,7 @@ fn a_killed_load_is_opened_and_complete() {
 #[test]
 fn a_table_is_for_people() {
     let folder = Folder::new("bench-table");
-    let out = folder.ok("bench queue overwrite-16 --records 5000 --keep --dir here");
+    let out = folder.ok("bench queue overwrite-16 --records 5000 --repeat 2 --keep --dir here");
     for words in
         ["queue on forebay", "overwrite-16 on forebay", "ops/s", "overwrite-zipf", "drain", "speedup"]
     {

@@ -89,7 +89,10 @@ impl Kind for Fjall {
             ("filter_policy", filter),
             ("manual_journal_persist", (options.journal == Journal::Buffered).to_string()),
             ("max_memtable_size", options.memtable_bytes.to_string()),
-            ("note.journal_flush", "syncs the journal at every flush of a memtable; it cannot be told".to_string()),
+            (
+                "note.journal_flush",
+                "syncs the journal at every flush of a memtable; it cannot be told".to_string(),
+            ),
             ("table_target_size", options.table_bytes.to_string()),
             ("worker_threads", options.worker_threads.to_string()),
         ];

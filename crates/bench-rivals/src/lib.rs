@@ -6,12 +6,14 @@ mod kyoto;
 mod leveldb;
 mod lmdb;
 mod native;
+mod read_ahead;
 mod rocksdb;
 mod sync;
 mod text;
 mod wait;
 
 use forebay_bench::Kind;
+pub use read_ahead::ReadAhead;
 
 /// Every engine, in the order of results.
 pub const KINDS: [&dyn Kind; 6] = [

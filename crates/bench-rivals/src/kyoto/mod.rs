@@ -47,7 +47,10 @@ impl Kind for KyotoHash {
     fn options(&self, setup: &Setup) -> String {
         let notes = [
             ("note.atomicity", "records of a batch are written one by one"),
-            ("note.crash", "a database that was not closed is repaired at the next open, with what is readable"),
+            (
+                "note.crash",
+                "a database that was not closed is repaired at the next open, with what is readable",
+            ),
             ("note.memory", "beyond msiz the page cache, whose size only the system limits"),
             ("note.read_ahead", "mapped space is read ahead as the device does; it cannot be told"),
         ];

@@ -18,7 +18,10 @@ opaque!(CDb CBatch CCache CFilter CIterator COptions CReadOptions CWriteOptions)
 
 type Text = *mut *mut c_char;
 
-// SAFETY: as <leveldb/c.h> of 1.23 declares them.
+// Links the library. Its own declarations are older than it, and lack some.
+use leveldb_sys as _;
+
+// SAFETY: as <leveldb/c.h> of 1.22 declares them.
 unsafe extern "C" {
     fn leveldb_major_version() -> c_int;
     fn leveldb_minor_version() -> c_int;

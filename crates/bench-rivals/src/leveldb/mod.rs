@@ -1,4 +1,4 @@
-//! LevelDB, as Debian builds it.
+//! LevelDB.
 
 mod kernel;
 
@@ -122,7 +122,8 @@ impl Engine for Open {
         let mut before = String::new();
         let mut same_polls = 0;
         wait::until(|| {
-            let tables = self.db.property_text(c"leveldb.sstables").ok_or("LevelDB does not tell its tables")?;
+            let tables =
+                self.db.property_text(c"leveldb.sstables").ok_or("LevelDB does not tell its tables")?;
             same_polls = if tables == before { same_polls + 1 } else { 0 };
             if same_polls > STUCK_POLLS {
                 return Err("LevelDB leaves a compaction undone".into());

@@ -44,7 +44,10 @@ impl Kind for Lmdb {
             ("note.batch", "sorted, in one write transaction".to_string()),
             ("note.filters", "none, and needs none".to_string()),
             ("note.memory", "the page cache, whose size only the system limits".to_string()),
-            ("note.power_loss", "between syncs it may damage the whole file, but with durability disk".to_string()),
+            (
+                "note.power_loss",
+                "between syncs it may damage the whole file, but with durability disk".to_string(),
+            ),
         ];
         text::lines(options.map(|(name, value)| (name.to_string(), value)))
     }

@@ -8,9 +8,9 @@ use std::ptr::null_mut;
 use forebay_bench::Failure;
 use librocksdb_sys as c;
 
-use crate::sync::SyncWhen;
 use crate::native::kernel::{Owned, checked, shown, taken_text};
 use crate::native::path_text;
+use crate::sync::SyncWhen;
 
 /// RocksDB submits the reads of one lookup of many keys at once where the program says that it may.
 #[unsafe(no_mangle)]
@@ -42,7 +42,9 @@ impl Db {
             let base = Owned::new(c::rocksdb_options_create(), c::rocksdb_options_destroy)?;
             let options = Owned::new(c::rocksdb_options_create(), c::rocksdb_options_destroy)?;
             let (from, to) = (base.as_ptr(), options.as_ptr());
-            checked(c::rocksdb_free, |error| c::rocksdb_get_options_from_string(from, text.as_ptr(), to, error))?;
+            checked(c::rocksdb_free, |error| {
+                c::rocksdb_get_options_from_string(from, text.as_ptr(), to, error)
+            })?;
             let (to, columns) = (to.cast_const(), &raw mut column);
             let opened = checked(c::rocksdb_free, |error| {
                 c::rocksdb_open_column_families(to, path.as_ptr(), 1, &name, &to, columns, error)
@@ -113,7 +115,8 @@ impl Db {
     pub(super) fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
         let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
         // SAFETY: all three objects are ours and alive.
-        let written = unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };
+        let written =
+            unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };
         // SAFETY: as above.
         unsafe { c::rocksdb_writebatch_clear(batch) };
         written
@@ -141,7 +144,8 @@ impl Db {
         key_bytes: usize,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Failure> {
-        let starts: Vec<*const c_char> = keys.chunks_exact(key_bytes).map(|key| key.as_ptr().cast()).collect();
+        let starts: Vec<*const c_char> =
+            keys.chunks_exact(key_bytes).map(|key| key.as_ptr().cast()).collect();
         let lengths = vec![key_bytes; starts.len()];
         let mut values = vec![null_mut(); starts.len()];
         let mut errors = vec![null_mut(); starts.len()];
@@ -204,22 +208,15 @@ impl Db {
         }
     }
 
-    /// Writes all memtables to tables, and waits for it.
-    pub(super) fn flush(&mut self) -> Result<(), Failure> {
-        // SAFETY: fresh options, whose default is to wait.
+    /// Writes all memtables to tables, and waits until neither that nor any compaction is left to be done.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        // SAFETY: fresh options, which outlive the call.
         unsafe {
-            let options = Owned::new(c::rocksdb_flushoptions_create(), c::rocksdb_flushoptions_destroy)?;
+            let options = c::rocksdb_wait_for_compact_options_create();
+            let options = Owned::new(options, c::rocksdb_wait_for_compact_options_destroy)?;
+            c::rocksdb_wait_for_compact_options_set_flush(options.as_ptr(), 1);
             let (db, options) = (self.db.as_ptr(), options.as_ptr());
-            checked(c::rocksdb_free, |error| c::rocksdb_flush(db, options, error))
-        }
-    }
-
-    pub(super) fn property(&self, name: &CStr) -> Result<u64, Failure> {
-        let mut value = 0;
-        // SAFETY: both pointers live.
-        match unsafe { c::rocksdb_property_int(self.db.as_ptr(), name.as_ptr(), &raw mut value) } {
-            0 => Ok(value),
-            _ => Err(format!("RocksDB has no property {}", name.to_string_lossy()).into()),
+            checked(c::rocksdb_free, |error| c::rocksdb_wait_for_compact(db, options, error))
         }
     }
 

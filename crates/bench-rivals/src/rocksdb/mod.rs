@@ -1,4 +1,4 @@
-//! RocksDB with leveled and with universal compaction, as Debian builds it.
+//! RocksDB with leveled and with universal compaction.
 
 mod kernel;
 mod options;
@@ -8,7 +8,6 @@ use std::path::Path;
 use forebay_bench::{Batch, Durability, Engine, Failure, Kind, Setup};
 
 use crate::sync::Pace;
-use crate::wait;
 use kernel::{Db, Log};
 use options::Options;
 
@@ -43,14 +42,16 @@ impl Kind for RocksDb {
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         let log = if setup.durability == Durability::Memory { Log::Off } else { Log::On };
-        let db = Db::open(dir, &Options::new(setup, self.0).for_rocksdb(), log)?;
-        Ok(Box::new(Open { db, pace: Pace::new(setup) }))
+        let options = Options::new(setup, self.0);
+        let db = Db::open(dir, &options.for_rocksdb(), log)?;
+        Ok(Box::new(Open { db, pace: Pace::new(setup), cache_bytes: options.cache_bytes }))
     }
 }
 
 struct Open {
     db: Db,
     pace: Pace,
+    cache_bytes: u64,
 }
 
 impl Engine for Open {
@@ -94,27 +95,42 @@ impl Engine for Open {
     }
 
     fn drain(&mut self) -> Result<(), Failure> {
-        self.db.flush()?;
-        let mut quiet_polls = 0;
-        wait::until(|| {
-            if self.db.property(c"rocksdb.background-errors")? > 0 {
-                return Err("RocksDB met an error in the background".into());
-            }
-            let is_running = self.db.property(c"rocksdb.num-running-compactions")? > 0
-                || self.db.property(c"rocksdb.num-running-flushes")? > 0
-                || self.db.property(c"rocksdb.mem-table-flush-pending")? > 0;
-            quiet_polls = if is_running { 0 } else { quiet_polls + 1 };
-            // With exactly as many runs as its trigger, universal compaction stays pending and never runs.
-            let is_pending = self.db.property(c"rocksdb.compaction-pending")? > 0;
-            Ok(!is_running && (!is_pending || quiet_polls > wait::POLLS_PER_SECOND))
-        })
+        self.db.settle()
     }
 
     fn device_reads(&self) -> Option<u64> {
         Some(self.db.block_reads())
     }
 
+    fn index_memory_bytes(&self) -> Option<u64> {
+        let stats = self.db.property_text(c"rocksdb.block-cache-entry-stats")?;
+        let roles = ["FilterBlock", "FilterMetaBlock", "IndexBlock"];
+        let percent: f64 = roles.iter().map(|role| percent_of_cache(&stats, role)).sum();
+        Some((percent / 100.0 * self.cache_bytes as f64) as u64)
+    }
+
     fn close(self: Box<Self>) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+/// A role's part in ` Role(COUNT,SIZE,PERCENT%)`; 0 where the cache holds nothing of it. The size is rounded for
+/// people, the percentage is not.
+fn percent_of_cache(stats: &str, role: &str) -> f64 {
+    let told = stats.split_once(&format!(" {role}(")).and_then(|(_, told)| told.split(['%']).next());
+    told.and_then(|told| told.rsplit(',').next()?.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent_of_cache;
+
+    #[test]
+    fn parts_of_the_cache_are_read() {
+        let stats = "Block cache entry stats(count,size,portion): DataBlock(7,31.00 KB,0.0946045%) \
+                     FilterBlock(12,1.24 MB,3.8714%) FilterMetaBlock(1,2.00 KB,0.5%) Misc(1,0.00 KB,0%)\n";
+        assert_eq!(percent_of_cache(stats, "FilterBlock"), 3.8714);
+        assert_eq!(percent_of_cache(stats, "FilterMetaBlock"), 0.5);
+        assert_eq!(percent_of_cache(stats, "IndexBlock"), 0.0);
     }
 }

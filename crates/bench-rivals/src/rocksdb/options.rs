@@ -20,6 +20,7 @@ pub(super) struct Options {
     parts: Vec<(&'static str, Entries)>,
     table: Entries,
     cache: Entries,
+    pub(super) cache_bytes: u64,
 }
 
 impl Options {
@@ -35,7 +36,7 @@ impl Options {
             Style::Leveled => Vec::new(),
             Style::Universal => vec![("compaction_options_universal", universal())],
         };
-        Self { plain, parts, table: table(setup, cache_bytes), cache: cache(cache_bytes) }
+        Self { plain, parts, table: table(setup, cache_bytes), cache: cache(cache_bytes), cache_bytes }
     }
 
     /// As RocksDB parses them.
@@ -83,9 +84,12 @@ fn plain(setup: &Setup) -> Entries {
     // Lookups skip memtables that do not hold their key; 2 % of a memtable are 8 bits or more for a record.
     set("memtable_prefix_bloom_size_ratio", &0.02);
     set("memtable_whole_key_filtering", &true);
-    // A get wants its block alone. Compactions read ahead by themselves, and leave the kernel's advice as it is.
+    // A lookup of many keys searches a memtable from where the key before was.
+    set("memtable_batch_lookup_optimization", &true);
+    // Blocks of files that compaction has replaced leave the cache, as is to become the default.
+    set("uncache_aggressiveness", &300);
+    // A get wants its block alone. Compactions read ahead by themselves.
     set("advise_random_on_open", &true);
-    set("access_hint_on_compaction_start", &"NONE");
     set("compaction_readahead_size", &(2 * MIB));
     set("use_direct_reads", &setup.direct_io);
     set("use_direct_io_for_flush_and_compaction", &setup.direct_io);
@@ -146,13 +150,17 @@ fn table(setup: &Setup, cache_bytes: u64) -> Entries {
     let bits = setup.filter_bits_per_key.unwrap_or(FILTER_BITS_PER_KEY);
     let mut table = Entries::new();
     let mut set = |name, value: &dyn ToString| table.push((name, value.to_string()));
-    set("format_version", &5);
     set("block_size", &BLOCK_BYTES);
     set("filter_policy", &format!("bloomfilter:{bits}:false"));
+    // Its filters are those of format 5, in the format that this version recommends.
+    set("format_version", &7);
     set("whole_key_filtering", &true);
     set("cache_index_and_filter_blocks", &true);
     set("cache_index_and_filter_blocks_with_high_priority", &true);
     set("pin_l0_filter_and_index_blocks_in_cache", &true);
+    // Searches indexes by interpolation where their keys are uniform, as is to become the default.
+    set("index_block_search_type", &"kAuto");
+    set("uniform_cv_threshold", &0.2);
     set("data_block_index_type", &"kDataBlockBinaryAndHash");
     set("data_block_hash_table_util_ratio", &0.75);
     // A block inside one page costs one page to read. Padding costs half a record a block.

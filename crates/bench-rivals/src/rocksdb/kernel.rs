@@ -12,12 +12,6 @@ use crate::native::kernel::{Owned, checked, shown, taken_text};
 use crate::native::path_text;
 use crate::sync::SyncWhen;
 
-/// RocksDB submits the reads of one lookup of many keys at once where the program says that it may.
-#[unsafe(no_mangle)]
-extern "C" fn RocksDbIOUringEnable() -> bool {
-    true
-}
-
 /// An open database with one column family. Used by the thread that opened it: what it counts is that thread's.
 pub(super) struct Db {
     // Fields are dropped in this order, and RocksDB wants the column given back before the database.
@@ -208,13 +202,14 @@ impl Db {
         }
     }
 
-    /// Writes all memtables to tables, and waits until neither that nor any compaction is left to be done.
+    /// Writes all memtables to tables, and waits until no compaction and no removal of a file is left to be done.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         // SAFETY: fresh options, which outlive the call.
         unsafe {
             let options = c::rocksdb_wait_for_compact_options_create();
             let options = Owned::new(options, c::rocksdb_wait_for_compact_options_destroy)?;
             c::rocksdb_wait_for_compact_options_set_flush(options.as_ptr(), 1);
+            c::rocksdb_wait_for_compact_options_set_wait_for_purge(options.as_ptr(), 1);
             let (db, options) = (self.db.as_ptr(), options.as_ptr());
             checked(c::rocksdb_free, |error| c::rocksdb_wait_for_compact(db, options, error))
         }

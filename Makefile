@@ -21,8 +21,11 @@ demo:
 	$(CARGO) build --release --package forebay-cli --package xtask
 	@$(CARGO) run --quiet --release --package xtask -- demo $(if $(INPUT),'$(abspath $(INPUT))')
 
+# Where the program of other engines was built before, it is brought up to date.
 figures:
 	$(CARGO) build --release --package forebay-cli --package xtask
+	@if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/forebay-bench-rivals ]; then \
+	    cd crates/bench-rivals && $(CARGO) build --release; fi
 	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
 
 # Debian's packages, where one is missing; then, from sources that Cargo brings, the engines themselves.

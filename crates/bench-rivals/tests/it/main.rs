@@ -12,7 +12,7 @@ use std::fs::read_dir;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_bench::{Batch, Durability, Engine, Kind, Setup};
+use forebay_bench::{Batch, Durability, Engine, Kind, Setup, TableOptions};
 use forebay_bench_rivals::KINDS;
 use script::{KEY_BYTES, Script, VALUE_BYTES, put};
 
@@ -30,6 +30,7 @@ fn setup(durability: Durability) -> Setup {
         background_threads: 2,
         filter_bits_per_key: None,
         direct_io: false,
+        forebay: TableOptions::default(),
     }
 }
 

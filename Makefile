@@ -2,23 +2,42 @@
 
 CARGO ?= cargo
 INPUT ?=
-RECORDS ?= 50000000
+SCALE ?= 1
+ONLY ?=
+DRAW ?=
+RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev pkg-config cmake g++ make
 
-.PHONY: help demo test figures format lint
+.PHONY: help demo test figures rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
-	@echo 'make figures           measure this machine into docs/figures.md (about ten minutes; RECORDS= for less)'
+	@echo 'make figures           measure this machine into docs/figures.md (about 40 minutes; SCALE=0.1 for less)'
+	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
+	@echo 'make rivals            build the benchmarks of other engines; installs what they need (about half an hour)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask
 	@$(CARGO) run --quiet --release --package xtask -- demo $(if $(INPUT),'$(abspath $(INPUT))')
 
+# Where the program of other engines was built before, it is brought up to date.
 figures:
 	$(CARGO) build --release --package forebay-cli --package xtask
-	@$(CARGO) run --quiet --release --package xtask -- figures $(RECORDS)
+	@if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/forebay-bench-rivals ]; then \
+	    cd crates/bench-rivals && $(CARGO) build --release; fi
+	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
+
+# Debian's packages, where one is missing; then, from sources that Cargo brings, the engines themselves.
+rivals:
+	@missing=$$(for package in $(RIVALS_PACKAGES); do \
+	    dpkg-query --show --showformat='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; \
+	done); \
+	if [ -n "$$missing" ]; then \
+	    sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	    $$sudo apt-get update && $$sudo apt-get install --yes --no-install-recommends $$missing; \
+	fi
+	cd crates/bench-rivals && $(CARGO) build --release
 
 test: format lint
 	$(CARGO) test --workspace

@@ -8,7 +8,8 @@ usage: cargo run -p xtask -- CHORE
 
   tidy                 check the house rules that a machine can check (see STYLE.md)
   demo [FILE]          load real text, read it back, report; needs `cargo build --release`
-  figures [RECORDS]    measure, and write docs/figures.md; needs `cargo build --release`
+  figures [WORD...]    measure, and write docs/figures.md; needs `cargo build --release`. Words are
+                       scale=NUMBER, only=PART,PART and draw, which draws what was measured before
   demo-input           print the demonstration's input: every line of the sources Cargo fetched
 ";
 
@@ -19,11 +20,9 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(),
         ["demo"] => report(xtask::demo::run(None)),
         ["demo", file] => report(xtask::demo::run(Some(&PathBuf::from(file)))),
-        ["figures"] => report(xtask::figures::run(xtask::figures::RECORDS)),
-        ["figures", records] => match records.parse() {
-            Ok(records) => report(xtask::figures::run(records)),
-            Err(_) => report(Err(format!("{records} is not a number of records"))),
-        },
+        ["figures", words @ ..] => {
+            report(xtask::figures::Options::parse(words).and_then(|options| xtask::figures::run(&options)))
+        }
         ["demo-input"] => report(xtask::demo::input::print()),
         _ => {
             eprint!("{USAGE}");

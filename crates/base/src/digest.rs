@@ -20,6 +20,11 @@ pub struct Digest {
     samples: Vec<(u64, u64)>,
 }
 
+/// How many samples a list of so many records should have.
+fn samples_of(records: u64) -> u64 {
+    SAMPLES_MIN.max(records / RECORDS_PER_SAMPLE)
+}
+
 /// The second hash of a key whose filter hash is `hash`.
 #[inline]
 fn second_hash(hash: u64) -> u64 {
@@ -29,7 +34,7 @@ fn second_hash(hash: u64) -> u64 {
 impl Digest {
     /// An empty digest for a list of about so many records.
     pub fn new(records: u64) -> Self {
-        let samples = SAMPLES_MIN.max(records / RECORDS_PER_SAMPLE);
+        let samples = samples_of(records);
         let threshold =
             if records <= samples { u64::MAX } else { (u64::MAX / records).saturating_mul(samples) };
         Self { threshold, samples: Vec::new() }
@@ -47,6 +52,12 @@ impl Digest {
     /// Gives back memory that was taken for more samples than there are.
     pub fn shrink(&mut self) {
         self.samples.shrink_to_fit();
+    }
+
+    /// About how much memory a digest of `records` will hold that was made for up to `records_max`, in bytes.
+    pub fn memory_bytes_of(records_max: u64, records: u64) -> u64 {
+        let share = (samples_of(records_max) as f64 / records_max.max(1) as f64).min(1.0);
+        (records as f64 * share) as u64 * size_of::<(u64, u64)>() as u64
     }
 
     /// Memory held, in bytes.

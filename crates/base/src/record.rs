@@ -62,8 +62,20 @@ impl<'a> Record<'a> {
     /// Appends the record's bytes.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, (self.key.len() as u64) << 2 | self.kind as u64);
-        put_varint(out, self.value.len() as u64);
+        // The commonest record is one store of a known length.
+        if let (Ok(key), Ok(value)) = (<[u8; 8]>::try_from(self.key), <[u8; 8]>::try_from(self.value)) {
+            let mut bytes = [8 << 2 | self.kind as u8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            bytes[2..10].copy_from_slice(&key);
+            bytes[10..].copy_from_slice(&value);
+            return out.extend_from_slice(&bytes);
+        }
+        let (tag, value_bytes) = ((self.key.len() as u64) << 2 | self.kind as u64, self.value.len() as u64);
+        if tag < 0x80 && value_bytes < 0x80 {
+            out.extend_from_slice(&[tag as u8, value_bytes as u8]);
+        } else {
+            put_varint(out, tag);
+            put_varint(out, value_bytes);
+        }
         put_raw(out, self.key);
         put_raw(out, self.value);
     }

@@ -4,13 +4,18 @@
 //!
 //! 1. While a range of words is long, deal it into 256 buckets in place by its highest differing byte
 //!    (American flag sort: count, then swap each word to its bucket).
-//! 2. A range that fits the first cache is sorted by comparison, which is faster there.
+//! 2. A range that fits the second cache is spread over as many slots as it has words, or half of that;
+//!    what is still out of order in a slot is sorted by comparison.
 //! 3. Each run of equal pieces is sorted by the caller's comparison, stably.
 
 use std::cmp::Ordering;
 
-/// Below this many words a comparison sort in cache wins.
-const SMALL_RUN: usize = 512;
+/// Up to this many words a comparison sort wins.
+const SMALL_RUN: usize = 64;
+/// So many words are sorted with a copy of them in the second cache.
+const CACHED_RUN: usize = 1 << 15;
+/// So many words are sorted by insertion.
+const INSERTION_RUN: u32 = 16;
 
 /// Packs a 32-bit piece of a prefix and a place.
 #[inline]
@@ -39,6 +44,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
+    /// For all prefixes.
+    pub const WHOLE: Self = Self { low: 0, span: u64::MAX, shift: 0 };
+
     /// For prefixes from `low` to `high`, both included.
     pub fn new(low: u64, high: u64) -> Self {
         Self { low, span: high - low, shift: (high - low).leading_zeros() }
@@ -53,39 +61,126 @@ impl Pieces {
 
 /// Sorts words by piece, then place, then sorts runs of equal pieces by `compare` over their places.
 pub fn sort_words(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
-    deal(words);
+    deal(words, &mut Scratch::default());
     settle_ties(words, compare);
 }
 
-/// Deals words once, by the highest byte in which their pieces differ, and returns where each bucket ends:
-/// buckets can then be given to [`sort_words`] one by one, so that a long sort goes in short steps.
-pub fn deal_once(words: &mut [u64]) -> Vec<usize> {
-    match differing_shift(words) {
-        // Words of equal pieces must stay together for the ties to be settled.
-        Some(shift) if shift + 8 > 32 => deal_by(words, shift.max(32)).to_vec(),
-        _ => vec![words.len()],
+/// Deals words into 256 buckets by the highest byte of their pieces, in steps, so that a long sort is many
+/// short ones: each bucket is then given to [`sort_words`].
+pub struct Deal {
+    /// Where the next word of each bucket goes.
+    next: Box<[usize; 256]>,
+    dealt: usize,
+}
+
+const TOP_SHIFT: u32 = 56;
+
+impl Deal {
+    /// Counts the words of each bucket.
+    pub fn new(words: &[u64]) -> Self {
+        let mut next = Box::new([0; 256]);
+        words.iter().for_each(|word| next[(word >> TOP_SHIFT) as usize] += 1);
+        let mut start = 0;
+        for count in next.iter_mut() {
+            start += std::mem::replace(count, start);
+        }
+        Self { next, dealt: 0 }
+    }
+
+    /// Copies some more words to their buckets in `into`, which is as long as `words`.
+    pub fn step(&mut self, words: &[u64], into: &mut [u64], count: usize) {
+        let end = (self.dealt + count).min(words.len());
+        for &word in &words[self.dealt..end] {
+            let place = &mut self.next[(word >> TOP_SHIFT) as usize];
+            into[*place] = word;
+            *place += 1;
+        }
+        self.dealt = end;
+    }
+
+    /// How many words are dealt.
+    pub fn dealt(&self) -> usize {
+        self.dealt
+    }
+
+    /// Where each bucket ends, once all words are dealt.
+    pub fn ends(&self) -> &[usize; 256] {
+        &self.next
     }
 }
 
-/// How far to shift the highest byte in which words differ down to the bottom.
-fn differing_shift(words: &[u64]) -> Option<u32> {
+/// How many low bits there are up to the highest one in which words differ.
+fn differing_bits(words: &[u64]) -> u32 {
     let (any, all) = words.iter().fold((0, u64::MAX), |(any, all), word| (any | word, all & word));
-    let differing = any ^ all;
-    (differing != 0 && !words.is_empty()).then(|| (64 - differing.leading_zeros()).saturating_sub(8))
+    64 - (any & !all).leading_zeros()
 }
 
-fn deal(words: &mut [u64]) {
+fn deal(words: &mut [u64], scratch: &mut Scratch) {
     if words.len() <= SMALL_RUN {
-        words.sort_unstable();
+        return words.sort_unstable();
+    } else if words.len() <= CACHED_RUN {
+        return sort_in_cache(words, scratch);
+    }
+    let bits = differing_bits(words);
+    if bits == 0 {
         return;
     }
-    let Some(shift) = differing_shift(words) else { return };
     let mut start = 0;
-    for end in deal_by(words, shift) {
-        if end - start > 1 {
-            deal(&mut words[start..end]);
-        }
+    for end in deal_by(words, bits.saturating_sub(8)) {
+        deal(&mut words[start..end], scratch);
         start = end;
+    }
+}
+
+/// Memory for [`sort_in_cache`].
+#[derive(Default)]
+struct Scratch {
+    words: Vec<u64>,
+    ends: Vec<u32>,
+}
+
+/// Spreads words that fit the cache over about half as many slots as there are words, by the highest bits
+/// in which they differ, then sorts what is left to sort: of evenly spread words next to nothing.
+fn sort_in_cache(words: &mut [u64], scratch: &mut Scratch) {
+    let slot_bits = words.len().ilog2() - 1;
+    let shift = differing_bits(words).saturating_sub(slot_bits);
+    let slot_of = |word: u64| (word >> shift) as usize & ((1 << slot_bits) - 1);
+    let Scratch { words: spread, ends } = scratch;
+    ends.clear();
+    ends.resize(1 << slot_bits, 0);
+    words.iter().for_each(|&word| ends[slot_of(word)] += 1);
+    let (mut start, mut most) = (0, 0);
+    for end in ends.iter_mut() {
+        most = most.max(*end);
+        start += std::mem::replace(end, start);
+    }
+    spread.resize(words.len().max(spread.len()), 0);
+    for &word in words.iter() {
+        let place = &mut ends[slot_of(word)];
+        spread[*place as usize] = word;
+        *place += 1;
+    }
+    words.copy_from_slice(&spread[..words.len()]);
+    if most <= INSERTION_RUN {
+        return insert(words);
+    }
+    let mut start = 0;
+    for &end in ends.iter() {
+        words[start..end as usize].sort_unstable();
+        start = end as usize;
+    }
+}
+
+/// Insertion sort, for words that are nearly where they belong.
+fn insert(words: &mut [u64]) {
+    for at in 1..words.len() {
+        let word = words[at];
+        let mut free = at;
+        while free > 0 && words[free - 1] > word {
+            words[free] = words[free - 1];
+            free -= 1;
+        }
+        words[free] = word;
     }
 }
 
@@ -158,15 +253,33 @@ mod tests {
     }
 
     #[test]
-    fn dealing_once_then_sorting_buckets_equals_sorting() {
-        for (count, mask) in [(0, 0), (1, 1), (5_000u64, u64::MAX), (5_000, 0x1_ffff_ffff), (5_000, 0xffff)] {
-            let mut words: Vec<u64> = (0..count).map(|i| mix(i) & mask).collect();
-            let (mut expected, mut start) = (words.clone(), 0);
+    fn dealing_then_sorting_buckets_equals_sorting() {
+        for (count, mask) in [(0, 0), (1, 1), (50_000u64, u64::MAX), (5_000, 0x1_ffff_ffff), (5_000, 0xffff)]
+        {
+            let words: Vec<u64> = (0..count).map(|i| mix(i) & mask).collect();
+            let (mut expected, mut dealt) = (words.clone(), vec![0; words.len()]);
             expected.sort_unstable();
-            for end in deal_once(&mut words) {
-                sort_words(&mut words[start..end], &mut |left, right| left.cmp(&right));
+            let mut deal = Deal::new(&words);
+            while deal.dealt() < words.len() {
+                deal.step(&words, &mut dealt, 999);
+            }
+            let mut start = 0;
+            for &end in deal.ends() {
+                sort_words(&mut dealt[start..end], &mut |left, right| left.cmp(&right));
                 start = end;
             }
+            assert_eq!(dealt, expected);
+        }
+    }
+
+    #[test]
+    fn skewed_words_are_sorted_too() {
+        for count in [65u64, 1_000, 40_000] {
+            // Half of the words share all but their lowest bits.
+            let mut words: Vec<u64> = (0..count).map(|i| mix(i) >> if i % 2 == 0 { 0 } else { 50 }).collect();
+            let mut expected = words.clone();
+            expected.sort_unstable();
+            sort_words(&mut words, &mut |left, right| left.cmp(&right));
             assert_eq!(words, expected);
         }
     }

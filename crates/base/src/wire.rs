@@ -11,12 +11,15 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends bytes. Eight of them, the commonest key and value, are one store rather than a call.
+/// Appends bytes. Eight or sixteen of them, the commonest keys and values, are a store rather than a call.
 #[inline]
 pub fn put_raw(out: &mut Vec<u8>, bytes: &[u8]) {
-    match <[u8; 8]>::try_from(bytes) {
-        Ok(word) => out.extend_from_slice(&word),
-        Err(_) => out.extend_from_slice(bytes),
+    if let Ok(word) = <[u8; 8]>::try_from(bytes) {
+        out.extend_from_slice(&word);
+    } else if let Ok(words) = <[u8; 16]>::try_from(bytes) {
+        out.extend_from_slice(&words);
+    } else {
+        out.extend_from_slice(bytes);
     }
 }
 

@@ -41,6 +41,24 @@ pub struct Setup {
     pub filter_bits_per_key: Option<u32>,
     /// Reads and writes that go around the kernel's page cache, where the engine has them.
     pub direct_io: bool,
+    /// What only Forebay is told.
+    pub forebay: TableOptions,
+}
+
+/// The shape of Forebay's table, where a workload asks for one; what is left out is Forebay's own choice.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableOptions {
+    /// Capacity of a node.
+    pub node_bytes: Option<u64>,
+    /// The most children of a node.
+    pub fan_out: Option<usize>,
+    /// Fast splits of a leaf for each slow one.
+    pub fast_per_slow: Option<u32>,
+    /// The most lists of a leaf before they are merged.
+    pub lists_max: Option<usize>,
+    /// Filter bits a key, before what the command line gives every engine.
+    pub filter_bits_per_key: Option<u32>,
 }
 
 /// Puts of one length each, back to back: key, value, key, value.
@@ -136,6 +154,11 @@ pub trait Engine {
 
     /// Bytes of memory that the engine says it takes for filters and for finding pages, if it says so.
     fn index_memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Sorted lists, runs or tables that a lookup may meet on its way down, on average, if the engine says so.
+    fn lists_per_path(&self) -> Option<f64> {
         None
     }
 

@@ -1,4 +1,5 @@
-//! Applying an edit: one new path from the root, all else shared.
+//! Applying an edit: one new path from the root, all else shared. A tree that shares nothing is changed where
+//! it is.
 //!
 //! **Contract:** an edit that does not fit the tree is an error and never a panic, because recovery feeds
 //! this whatever a log with good checksums holds.
@@ -16,31 +17,42 @@ impl<F: Clone> Tree<F> {
     /// The tree after the edit, and the changes of its fragments' reference counts, one for each fragment
     /// that the edit touched.
     pub fn apply(&self, edit: &Edit<F>) -> Result<(Self, Vec<(F, i32)>)> {
+        let mut tree = self.clone();
+        let changes = tree.apply_in_place(edit)?;
+        Ok((tree, changes))
+    }
+
+    /// As [`apply`](Self::apply), to this very tree: nodes that no other tree shares are not copied. After an
+    /// error the tree can only be dropped.
+    pub fn apply_in_place(&mut self, edit: &Edit<F>) -> Result<Vec<(F, i32)>> {
         let mut changes = Vec::new();
-        let next_node_id = self.next_id_after(edit)?;
-        let root = match edit {
-            Edit::Grow { nodes } => Arc::new(grow(&self.root, nodes)?),
+        self.next_node_id = self.next_id_after(edit)?;
+        match edit {
+            Edit::Grow { nodes } => self.root = Arc::new(grow(&self.root, nodes)?),
             Edit::Spill { node, lists, fragment, children } => {
                 let spilled = (*lists, fragment.as_ref(), &children[..]);
-                self.change(node, |node| Ok(vec![spill(node, spilled, &mut changes)?]))?
+                self.change(node, |node| spill(node, spilled, &mut changes).map(|()| None))?;
             }
             Edit::FastSplit { node, split } => self.change(node, |node| {
                 check_leaf(node)?;
-                Ok(split_leaf(node, node.lists.clone(), split, &mut changes)?.into())
+                let lists = node.replace_lists(Vec::new());
+                split_leaf(node, lists, split, &mut changes).map(Some)
             })?,
             Edit::Rewrite { node, lists, fragment, portion, split, unsplittable_bytes } => {
                 let written = fragment.as_ref().map(|fragment| List::new(fragment.clone(), *portion, true));
                 self.change(node, |node| {
-                    let mut nodes = rewrite(node, *lists, written, split.as_ref(), &mut changes)?;
-                    nodes.iter_mut().for_each(|node| node.unsplittable_bytes = *unsplittable_bytes);
-                    Ok(nodes)
-                })?
+                    let mut right = rewrite(node, *lists, written, split.as_ref(), &mut changes)?;
+                    for half in std::iter::once(node).chain(&mut right) {
+                        (half.fast_splits, half.unsplittable_bytes) = (0, *unsplittable_bytes);
+                    }
+                    Ok(right)
+                })?;
             }
             Edit::SplitInner { node, right, at } => {
-                self.change(node, |node| split_inner(node, *right, at))?
+                self.change(node, |node| split_inner(node, *right, at).map(Some))?;
             }
-        };
-        Ok((Self { options: self.options, root, next_node_id }, changes))
+        }
+        Ok(changes)
     }
 
     fn next_id_after(&self, edit: &Edit<F>) -> Result<u64> {
@@ -50,87 +62,86 @@ impl<F: Clone> Tree<F> {
         })
     }
 
-    /// Puts what `change` makes of one node in its place.
+    /// Changes one node. What `change` returns is put behind it.
     fn change(
-        &self,
+        &mut self,
         at: &NodeRef,
-        change: impl FnOnce(&Node<F>) -> Result<Vec<Node<F>>>,
-    ) -> Result<Arc<Node<F>>> {
-        let mut nodes = replace(&self.root, at, change)?;
-        match (nodes.pop(), nodes.is_empty()) {
-            (Some(root), true) => Ok(Arc::new(root)),
-            _ => Err(Error::invalid("the edit splits the root, which can only grow")),
+        change: impl FnOnce(&mut Node<F>) -> Result<Option<Node<F>>>,
+    ) -> Result<()> {
+        match change_below(&mut self.root, at, change)? {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid("the edit splits the root, which can only grow")),
         }
     }
 }
 
-fn replace<F: Clone>(
-    node: &Node<F>,
+fn change_below<F: Clone>(
+    node: &mut Arc<Node<F>>,
     at: &NodeRef,
-    change: impl FnOnce(&Node<F>) -> Result<Vec<Node<F>>>,
-) -> Result<Vec<Node<F>>> {
+    change: impl FnOnce(&mut Node<F>) -> Result<Option<Node<F>>>,
+) -> Result<Option<Node<F>>> {
     if node.id == at.id && node.range.low == at.low {
-        return change(node);
+        return change(Arc::make_mut(node));
     }
     let Some(index) = node.child_at(at.low.prefix, &at.low.key) else {
         return Err(Error::invalid(format!("there is no node {} at its bound", at.id.0)));
     };
-    let changed = replace(&node.children[index], at, change)?;
-    let mut children = node.children.clone();
-    children.splice(index..=index, changed.into_iter().map(Arc::new));
-    Ok(vec![node.with_children(children)])
+    let node = Arc::make_mut(node);
+    if let Some(right) = change_below(&mut node.children_mut()[index], at, change)? {
+        node.insert_child(index + 1, right);
+    }
+    Ok(None)
 }
 
 fn check_leaf<F>(node: &Node<F>) -> Result<()> {
     if node.is_leaf() { Ok(()) } else { Err(Error::invalid(format!("node {} is no leaf", node.id.0))) }
 }
 
-/// The lists that stay when the oldest `count` go.
-fn take_oldest<F: Clone>(node: &Node<F>, count: usize, changes: &mut Changes<F>) -> Result<Vec<List<F>>> {
-    let Some((oldest, newer)) = node.lists.split_at_checked(count) else {
-        return Err(Error::invalid(format!(
-            "node {} has {} lists, not {count}",
-            node.id.0,
-            node.lists.len()
-        )));
-    };
-    changes.extend(oldest.iter().map(|list| (list.fragment.clone(), -1)));
-    Ok(newer.to_vec())
+/// Takes the oldest `count` lists; those that stay are returned, for the caller to give back.
+fn take_oldest<F>(node: &mut Node<F>, count: usize, changes: &mut Changes<F>) -> Result<Vec<List<F>>> {
+    let mut oldest = node.replace_lists(Vec::new());
+    if oldest.len() < count {
+        return Err(Error::invalid(format!("node {} has {} lists, not {count}", node.id.0, oldest.len())));
+    }
+    let newer = oldest.split_off(count);
+    changes.extend(oldest.into_iter().map(|list| (list.fragment, -1)));
+    Ok(newer)
 }
 
 fn spill<F: Clone>(
-    node: &Node<F>,
+    node: &mut Node<F>,
     (lists, fragment, parts): (usize, Option<&F>, &[(NodeId, Portion)]),
     changes: &mut Changes<F>,
-) -> Result<Node<F>> {
+) -> Result<()> {
+    let id = node.id.0;
     if node.is_leaf() {
-        return Err(Error::invalid(format!("leaf {} cannot spill", node.id.0)));
+        return Err(Error::invalid(format!("leaf {id} cannot spill")));
     }
-    let mut spilled = node.with_lists(take_oldest(node, lists, changes)?);
+    let newer = take_oldest(node, lists, changes)?;
+    node.replace_lists(newer);
     let mut left = parts.iter().peekable();
-    for child in &mut spilled.children {
+    for child in node.children_mut() {
         let Some((_, portion)) = left.next_if(|(id, _)| *id == child.id) else { continue };
         let Some(fragment) = fragment else {
-            return Err(Error::invalid(format!("node {} spills parts of nothing", node.id.0)));
+            return Err(Error::invalid(format!("node {id} spills parts of nothing")));
         };
-        let mut lists = child.lists.clone();
-        lists.push(List::new(fragment.clone(), *portion, false));
-        *child = Arc::new(child.with_lists(lists));
+        Arc::make_mut(child).push_list(List::new(fragment.clone(), *portion, false));
     }
-    if let Some((id, _)) = left.next() {
-        return Err(Error::invalid(format!("node {} has no child {}, or not there", node.id.0, id.0)));
+    if let Some((child, _)) = left.next() {
+        return Err(Error::invalid(format!("node {id} has no child {}, or not there", child.0)));
     }
     changes.extend(fragment.map(|fragment| (fragment.clone(), parts.len() as i32)));
-    Ok(spilled)
+    Ok(())
 }
 
-/// Two leaves of one. Each list falls apart as the split says, and the sum must be what there was.
+/// Makes a leaf its own lower half and returns the upper one. Each list falls apart as the split says, and
+/// the sum must be what there was.
 fn split_leaf<F: Clone>(
-    node: &Node<F>,
+    node: &mut Node<F>,
     lists: Vec<List<F>>,
     split: &Split,
     changes: &mut Changes<F>,
-) -> Result<[Node<F>; 2]> {
+) -> Result<Node<F>> {
     if !node.range.can_split_at(&split.at) || lists.len() != split.lists.len() {
         return Err(Error::invalid(format!("the split does not fit leaf {}", node.id.0)));
     }
@@ -150,19 +161,20 @@ fn split_leaf<F: Clone>(
     }
     let lower = Range { low: node.range.low.clone(), high: Some(split.at.clone()) };
     let upper = Range { low: split.at.clone(), high: node.range.high.clone() };
-    let mut halves =
-        [Node::new(node.id, lower, left, Vec::new()), Node::new(split.right, upper, right, Vec::new())];
-    halves.iter_mut().for_each(|half| half.fast_splits = node.fast_splits.saturating_add(1));
-    Ok(halves)
+    let fast_splits = node.fast_splits.saturating_add(1);
+    *node = Node::new(node.id, lower, left, Vec::new());
+    let mut above = Node::new(split.right, upper, right, Vec::new());
+    (node.fast_splits, above.fast_splits) = (fast_splits, fast_splits);
+    Ok(above)
 }
 
 fn rewrite<F: Clone>(
-    node: &Node<F>,
+    node: &mut Node<F>,
     lists: usize,
     written: Option<List<F>>,
     split: Option<&Split>,
     changes: &mut Changes<F>,
-) -> Result<Vec<Node<F>>> {
+) -> Result<Option<Node<F>>> {
     check_leaf(node)?;
     let newer = take_oldest(node, lists, changes)?;
     if newer.iter().any(|list| list.settled) {
@@ -173,17 +185,14 @@ fn rewrite<F: Clone>(
     }
     changes.extend(written.iter().map(|list| (list.fragment.clone(), 1)));
     let kept: Vec<_> = written.into_iter().chain(newer).collect();
-    let mut nodes = match split {
-        None => vec![node.with_lists(kept)],
-        Some(split) => {
-            let mut divided = Vec::new();
-            let halves = split_leaf(node, kept, split, &mut divided)?;
-            merge_changes(changes, divided, lists);
-            halves.into()
-        }
+    let Some(split) = split else {
+        node.replace_lists(kept);
+        return Ok(None);
     };
-    nodes.iter_mut().for_each(|node| node.fast_splits = 0);
-    Ok(nodes)
+    let mut divided = Vec::new();
+    let right = split_leaf(node, kept, split, &mut divided)?;
+    merge_changes(changes, divided, lists);
+    Ok(Some(right))
 }
 
 /// Adds what dividing did. The first change behind those of the merged lists is the new fragment's, if there
@@ -196,8 +205,9 @@ fn merge_changes<F>(changes: &mut Changes<F>, divided: Changes<F>, merged: usize
     changes.extend(divided);
 }
 
-/// Splitting a node that still buffers records would leave them in one half: only an empty one may split.
-fn split_inner<F: Clone>(node: &Node<F>, right: NodeId, at: &Bound) -> Result<Vec<Node<F>>> {
+/// Makes an inner node its own lower half and returns the upper one. Splitting a node that still buffers
+/// records would leave them in one half: only an empty one may split.
+fn split_inner<F: Clone>(node: &mut Node<F>, right: NodeId, at: &Bound) -> Result<Node<F>> {
     let index = node.children.partition_point(|child| child.range.low < *at);
     if !node.lists.is_empty()
         || index == 0
@@ -208,10 +218,9 @@ fn split_inner<F: Clone>(node: &Node<F>, right: NodeId, at: &Bound) -> Result<Ve
     let (left, above) = node.children.split_at(index);
     let lower = Range { low: node.range.low.clone(), high: Some(at.clone()) };
     let upper = Range { low: at.clone(), high: node.range.high.clone() };
-    Ok(vec![
-        Node::new(node.id, lower, Vec::new(), left.to_vec()),
-        Node::new(right, upper, Vec::new(), above.to_vec()),
-    ])
+    let above = Node::new(right, upper, Vec::new(), above.to_vec());
+    *node = Node::new(node.id, lower, Vec::new(), left.to_vec());
+    Ok(above)
 }
 
 fn grow<F: Clone>(root: &Node<F>, nodes: &[NodeRef]) -> Result<Node<F>> {
@@ -231,5 +240,5 @@ fn grow<F: Clone>(root: &Node<F>, nodes: &[NodeRef]) -> Result<Node<F>> {
         let high = root.children.get(group[1]).map(|child| child.range.low.clone());
         Arc::new(Node::new(node.id, Range { low: node.low.clone(), high }, Vec::new(), children))
     });
-    Ok(root.with_children(groups.collect()))
+    Ok(Node::new(root.id, root.range.clone(), Vec::new(), groups.collect()))
 }

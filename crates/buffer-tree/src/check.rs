@@ -42,7 +42,7 @@ impl<F> Tree<F> {
             format!("leaf {id} has a settled list above another")
         })?;
         let mut low = Some(&node.range.low);
-        for child in &node.children {
+        for child in node.children.iter() {
             ensure(low == Some(&child.range.low), || {
                 format!("there is a gap or an overlap before node {}", child.id.0)
             })?;

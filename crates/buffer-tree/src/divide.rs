@@ -1,7 +1,7 @@
 //! Dividing at bounds: by a fragment's own estimate of its shares, and by exact counts while a fragment is
 //! being written.
 
-use forebay_base::{Bound, Order, Range};
+use forebay_base::{Block, Bound, Order, Range};
 
 use crate::{Division, Fragment, Portion};
 
@@ -43,6 +43,31 @@ impl Tally {
             self.close(bytes);
         }
         self.records += 1;
+    }
+
+    /// Counts the records of a block.
+    pub(crate) fn count_block(&mut self, block: &Block, bytes: u64) {
+        let (mut at, len, record_bytes) = (0, block.len(), block.record_bytes() as u64);
+        while at < len {
+            let is_behind =
+                |end: &Bound, index: usize| end.place(block.prefixes()[index], block.key(index)).is_ge();
+            let here = match self.ends.get(self.done.len()) {
+                Some(end) if is_behind(end, len - 1) => {
+                    let (mut low, mut high) = (at, len - 1);
+                    while low < high {
+                        let middle = low + (high - low) / 2;
+                        if is_behind(end, middle) { high = middle } else { low = middle + 1 }
+                    }
+                    low
+                }
+                _ => len,
+            };
+            self.records += (here - at) as u64;
+            at = here;
+            if at < len {
+                self.close(bytes + at as u64 * record_bytes);
+            }
+        }
     }
 
     fn close(&mut self, bytes: u64) {
@@ -124,6 +149,9 @@ impl Halving {
 
 #[cfg(test)]
 mod tests {
+    use forebay_base::Record;
+    use forebay_base::record::Shape;
+
     use super::*;
 
     #[test]
@@ -134,6 +162,26 @@ mod tests {
         }
         let portion = |records| Portion { bytes: records * 8, records };
         assert_eq!(tally.finish(40), [2, 0, 0, 3].map(portion));
+    }
+
+    #[test]
+    fn a_tally_of_blocks_equals_one_of_records() {
+        let Some(mut block) = Block::new(Shape::Fixed { key_bytes: 1, value_bytes: 1 }) else {
+            unreachable!()
+        };
+        let ends = || [10, 20, 30, 90].map(Bound::at_prefix).to_vec();
+        let (mut by_block, mut by_record) = (Tally::new(ends()), Tally::new(ends()));
+        for (number, prefixes) in
+            [&[3, 9, 10, 10, 11][..], &[12], &[30, 31], &[90, 99]].into_iter().enumerate()
+        {
+            block.clear();
+            for (index, &prefix) in prefixes.iter().enumerate() {
+                block.push(prefix, &Record::put(b"k", b"v"));
+                by_record.count(prefix, b"k", number as u64 * 100 + index as u64 * 2);
+            }
+            by_block.count_block(&block, number as u64 * 100);
+        }
+        assert_eq!(by_block.finish(1000), by_record.finish(1000));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! value that borrows nothing of its store, so that a job can read and write one store, and so that
 //! *write, seal, publish* is the crash-safe order by itself.
 
-use forebay_base::digest::Digest;
 use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Range, Record, Result};
@@ -20,8 +19,11 @@ pub trait Fragment: Clone {
     /// The share (0 to 1) of its records inside `range` that lie below `at`. Exactly 0.0 or 1.0 only when it
     /// is certain that nothing lies on that side; otherwise it may be an estimate.
     fn share_below(&self, range: &Range, at: &Bound) -> f64;
-    /// The sample of its keys.
-    fn digest(&self) -> &Digest;
+    /// How many records these hold for each distinct key between two prefixes, both included; 1.0 means that
+    /// no key repeats. It may be an estimate.
+    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64
+    where
+        Self: 'a;
     /// The sizes that its records have in common.
     fn shape(&self) -> Shape;
 }

@@ -96,13 +96,11 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         let uniform = order.is_uniform().then_some((node.range.low.prefix, high));
         let extent = Extent { bytes: expected.bytes, records: expected.records, uniform };
         let merge = Merge::new(cursors.collect::<Result<_>>()?, extent)?;
-        let threshold = tree.options().threshold_bytes(node.id);
-        let leaf = |split_bytes| Target::Leaf { halving: Halving::new(order, expected.bytes), split_bytes };
+        let halving = || Halving::new(order, expected.bytes);
         // A leaf's oldest lists have nothing older beneath them.
-        let (target, depth) = match plan.kind {
-            JobKind::Spill => (Target::children(node), Depth::Partial),
-            JobKind::SlowSplit => (leaf(threshold / 2), Depth::Bottom),
-            JobKind::Merge => (leaf(threshold), Depth::Bottom),
+        let (target, depth) = match plan.kind.split_bytes(tree.options().threshold_bytes(node.id)) {
+            None => (Target::children(node), Depth::Partial),
+            Some(split_bytes) => (Target::Leaf { halving: halving(), split_bytes }, Depth::Bottom),
         };
         let work = Some((store.writer(&expected)?, target));
         let collapse = Collapse::new(merge, rule, depth);
@@ -186,9 +184,12 @@ impl Target {
 
     /// Counts the records of a block.
     fn count(&mut self, block: &Block, bytes: u64) {
-        let record_bytes = block.record_bytes() as u64;
-        for (index, &prefix) in block.prefixes().iter().enumerate() {
-            self.count_one(prefix, block.key(index), bytes + index as u64 * record_bytes);
+        match self {
+            Self::Children { tally, .. } => tally.count_block(block, bytes),
+            Self::Leaf { halving, .. } => {
+                let ends = (bytes..).step_by(block.record_bytes().max(1));
+                (0..block.len()).zip(ends).for_each(|(index, bytes)| halving.count(block.key(index), bytes));
+            }
         }
     }
 
@@ -202,11 +203,18 @@ impl Target {
             }
             Self::Leaf { halving, split_bytes } => {
                 let (portion, half) = halving.finish(bytes);
-                let full = portion.bytes >= split_bytes;
-                let unsplittable_bytes = if full && half.is_none() { portion.bytes } else { 0 };
-                Written::Leaf { portion, split: half.filter(|_| full), unsplittable_bytes }
+                Written::leaf(portion, half, split_bytes)
             }
         }
+    }
+}
+
+impl Written {
+    /// A leaf, to be split at `half` if it is this large.
+    pub(crate) fn leaf(portion: Portion, half: Option<Candidate>, split_bytes: u64) -> Self {
+        let full = portion.bytes >= split_bytes;
+        let unsplittable_bytes = if full && half.is_none() { portion.bytes } else { 0 };
+        Self::Leaf { portion, split: half.filter(|_| full), unsplittable_bytes }
     }
 }
 

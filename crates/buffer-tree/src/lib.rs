@@ -16,6 +16,7 @@
 
 mod apply;
 mod check;
+mod count;
 mod divide;
 mod edit;
 mod fragment;
@@ -28,6 +29,7 @@ mod tree;
 mod wire;
 
 pub use check::Counts;
+pub use count::Counted;
 pub use edit::{Division, Edit, Split};
 pub use fragment::{Expected, Fragment, FragmentStore, FragmentWriter};
 pub use job::{Job, JobStep, Outcome};

@@ -1,11 +1,10 @@
 //! A node: a range of records, the lists that hold them, oldest first, and the children below.
 //!
-//! **Invariant:** a node is immutable. Edits make new nodes along one path and share all others; what a node
-//! caches depends on its own contents, and on those below it, only.
+//! **Invariant:** a node that trees share is immutable: an edit makes new ones along one path and shares all
+//! others. What a node caches depends on its own contents, and on those below it, only.
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_base::digest;
 use forebay_base::{Bound, Range};
 
 use crate::{Fragment, TreeOptions};
@@ -38,6 +37,11 @@ impl Portion {
         let bytes = self.bytes.checked_add(other.bytes)?;
         Some(Self { bytes, records: self.records.checked_add(other.records)? })
     }
+
+    fn saturating_add(self, other: Self) -> Self {
+        let bytes = self.bytes.saturating_add(other.bytes);
+        Self { bytes, records: self.records.saturating_add(other.records) }
+    }
 }
 
 /// A node's part of a fragment.
@@ -65,20 +69,32 @@ impl<F> List<F> {
 }
 
 /// One node of the tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node<F> {
     pub(crate) id: NodeId,
     pub(crate) range: Range,
     pub(crate) lists: Vec<List<F>>,
-    pub(crate) children: Vec<Arc<Node<F>>>,
+    /// How much all of them hold.
+    held: Portion,
+    /// Shared with what this node was, so that a node gets lists without its children being touched.
+    pub(crate) children: Arc<[Arc<Node<F>>]>,
     /// The children's low prefixes, side by side: a search touches a child only where prefixes tie.
-    child_prefixes: Box<[u64]>,
+    child_prefixes: Arc<[u64]>,
     pub(crate) fast_splits: u32,
     pub(crate) unsplittable_bytes: u64,
     repeats: OnceLock<f64>,
-    debt_bytes: OnceLock<u64>,
-    /// Whether planning finds anything here or below.
+    /// Whether planning finds anything to do here.
     pub(crate) wants_work: OnceLock<bool>,
+    pub(crate) below: Below,
+}
+
+/// What a node remembers of all that lies below it. New lists of its own change nothing of that, so a spill
+/// from above makes nobody look below again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Below {
+    /// Whether planning finds anything to do.
+    pub(crate) wants_work: OnceLock<bool>,
+    debt_bytes: OnceLock<u64>,
 }
 
 /// Of fewer records no estimate of repeats is made: they are not worth a job.
@@ -89,14 +105,15 @@ impl<F> Node<F> {
         Self {
             id,
             range,
+            held: sum(&lists),
             lists,
             child_prefixes: children.iter().map(|child| child.range.low.prefix).collect(),
-            children,
+            children: children.into(),
             fast_splits: 0,
             unsplittable_bytes: 0,
             repeats: OnceLock::new(),
-            debt_bytes: OnceLock::new(),
             wants_work: OnceLock::new(),
+            below: Below::default(),
         }
     }
 
@@ -148,12 +165,12 @@ impl<F> Node<F> {
 
     /// Bytes in its lists.
     pub fn bytes(&self) -> u64 {
-        self.lists.iter().fold(0, |sum, list| sum.saturating_add(list.bytes))
+        self.held.bytes
     }
 
     /// Records in its lists.
     pub fn records(&self) -> u64 {
-        self.lists.iter().fold(0, |sum, list| sum.saturating_add(list.records))
+        self.held.records
     }
 
     /// The size at which it is full. What cannot be split is not full until it has grown by half.
@@ -176,30 +193,48 @@ impl<F> Node<F> {
 
     /// Bytes above the limits, here and below.
     pub(crate) fn debt_bytes(&self, options: &TreeOptions) -> u64 {
-        *self.debt_bytes.get_or_init(|| {
-            let own = self.bytes().saturating_sub(self.limit_bytes(options));
-            self.children.iter().fold(own, |sum, child| sum.saturating_add(child.debt_bytes(options)))
-        })
+        let below = self.below.debt_bytes.get_or_init(|| {
+            self.children.iter().fold(0, |sum, child| sum.saturating_add(child.debt_bytes(options)))
+        });
+        below.saturating_add(self.bytes().saturating_sub(self.limit_bytes(options)))
     }
 }
 
-impl<F: Clone> Node<F> {
-    /// This node over other children. What is known of its lists stays known.
-    pub(crate) fn with_children(&self, children: Vec<Arc<Self>>) -> Self {
-        let mut node = Self::new(self.id, self.range.clone(), self.lists.clone(), children);
-        node.fast_splits = self.fast_splits;
-        node.unsplittable_bytes = self.unsplittable_bytes;
-        node.repeats = self.repeats.clone();
-        node
+/// Changes of a node that no tree shares.
+impl<F> Node<F> {
+    /// Gives it other lists, and returns those that it had.
+    pub(crate) fn replace_lists(&mut self, lists: Vec<List<F>>) -> Vec<List<F>> {
+        self.held = sum(&lists);
+        (self.repeats, self.wants_work) = Default::default();
+        std::mem::replace(&mut self.lists, lists)
     }
 
-    /// This node with other lists.
-    pub(crate) fn with_lists(&self, lists: Vec<List<F>>) -> Self {
-        let mut node = Self::new(self.id, self.range.clone(), lists, self.children.clone());
-        node.fast_splits = self.fast_splits;
-        node.unsplittable_bytes = self.unsplittable_bytes;
-        node
+    /// Gives it one more list, its newest.
+    pub(crate) fn push_list(&mut self, list: List<F>) {
+        self.held = self.held.saturating_add(list.portion());
+        (self.repeats, self.wants_work) = Default::default();
+        self.lists.push(list);
     }
+
+    /// Its children, to be changed but for their low bounds.
+    pub(crate) fn children_mut(&mut self) -> &mut [Arc<Self>] {
+        self.below = Below::default();
+        Arc::make_mut(&mut self.children)
+    }
+
+    /// Adds a child.
+    pub(crate) fn insert_child(&mut self, index: usize, child: Self) {
+        let (mut children, mut prefixes) = (self.children.to_vec(), self.child_prefixes.to_vec());
+        prefixes.insert(index, child.range.low.prefix);
+        children.insert(index, Arc::new(child));
+        (self.children, self.child_prefixes) = (children.into(), prefixes.into());
+        // How many there are decides whether it splits.
+        (self.wants_work, self.below) = Default::default();
+    }
+}
+
+fn sum<F>(lists: &[List<F>]) -> Portion {
+    lists.iter().fold(Portion::default(), |sum, list| sum.saturating_add(list.portion()))
 }
 
 impl<F: Fragment> Node<F> {
@@ -209,9 +244,10 @@ impl<F: Fragment> Node<F> {
             if self.lists.len() < 2 || self.records() < REPEATS_RECORDS_MIN {
                 return 1.0;
             }
-            let digests: Vec<_> = self.lists.iter().map(|list| list.fragment.digest()).collect();
             let high = self.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
-            digest::repeats(&digests, self.range.low.prefix, high)
+            // The newest is the likeliest to be at hand.
+            let fragments = self.lists.iter().rev().map(|list| &list.fragment);
+            F::repeats(fragments, self.range.low.prefix, high)
         })
     }
 }

@@ -21,6 +21,18 @@ pub enum JobKind {
     Merge,
 }
 
+impl JobKind {
+    /// The size from which what a leaf's job writes falls in two, by the leaf's threshold; `None` for a spill,
+    /// which is not a leaf's.
+    pub(crate) fn split_bytes(self, threshold_bytes: u64) -> Option<u64> {
+        match self {
+            Self::Spill => None,
+            Self::SlowSplit => Some(threshold_bytes / 2),
+            Self::Merge => Some(threshold_bytes),
+        }
+    }
+}
+
 /// A job to run. The engine keeps its node among the busy ones until the edit is applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobPlan {
@@ -105,11 +117,10 @@ impl<F: Fragment> Tree<F> {
     /// Whether planning finds anything in this subtree. It is remembered, so a plan looks only at what
     /// changed since the last one, and at what waits.
     fn wants_work(&self, node: &Node<F>) -> bool {
-        *node.wants_work.get_or_init(|| {
-            // Not `any`: each child should remember its own answer while it is at hand.
-            let below = node.children.iter().fold(false, |below, child| below | self.wants_work(child));
-            below || self.want(node).is_some()
-        })
+        let own = *node.wants_work.get_or_init(|| self.want(node).is_some());
+        // Not `any`: each child should remember its own answer while it is at hand.
+        let below = || node.children.iter().fold(false, |below, child| below | self.wants_work(child));
+        *node.below.wants_work.get_or_init(below) || own
     }
 
     fn want(&self, node: &Node<F>) -> Option<Want> {

@@ -131,7 +131,7 @@ fn map_node<F, G>(node: &Node<F>, change: &mut impl FnMut(&F) -> Result<G>) -> R
         lists.push(List::new(change(&list.fragment)?, list.portion(), list.settled));
     }
     let mut children = Vec::with_capacity(node.children.len());
-    for child in &node.children {
+    for child in node.children.iter() {
         children.push(Arc::new(map_node(child, change)?));
     }
     let mut mapped = Node::new(node.id, node.range.clone(), lists, children);

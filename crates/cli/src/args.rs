@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{checkpoint, compact, delete, describe, destroy, get, load, put, scan, stats, verify};
+use crate::commands::{
+    bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats, verify,
+};
 use crate::output::Form;
-use crate::sizes;
+use forebay_bench::sizes;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,7 @@ Examples:
   forebay get users.db users 1042 --json
   forebay scan users.db users --prefix 10 --limit 20
   forebay stats users.db
+  forebay simulate --record 16 --records 1e12 --memory 8G
 
 Exit codes: 0 success, 1 the work failed, 2 bad usage.";
 
@@ -59,6 +62,8 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Destroy(destroy::DestroyArgs),
+    Bench(Box<bench::BenchArgs>),
+    Simulate(simulate::SimulateArgs),
 }
 
 /// The database, and one of its tables.

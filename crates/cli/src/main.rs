@@ -6,11 +6,11 @@
 mod args;
 mod clock;
 mod commands;
+mod counts;
 mod failure;
 mod input;
 mod keys;
 mod output;
-mod sizes;
 
 use std::process::ExitCode;
 

@@ -206,6 +206,20 @@ impl Arena {
     }
 }
 
+impl Arena {
+    /// Asks memory for the published bytes around `place`, and goes on without waiting for them.
+    #[inline]
+    pub fn prefetch(&self, place: usize) {
+        debug_assert!(place < self.published());
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads and writes nothing, faults on no address, and `wrapping_add` makes any.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.pages.start.as_ptr().wrapping_add(place).cast());
+        }
+    }
+}
+
 impl Appender {
     /// How many bytes were appended, published or not.
     pub fn len(&self) -> usize {

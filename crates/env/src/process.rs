@@ -19,3 +19,12 @@ pub fn peak_memory_bytes() -> Option<u64> {
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
+
+/// Lets other threads have a core before this one, where both want it: background work yields to writers
+/// and readers, who wait for it by themselves where it falls behind. An error changes nothing but latencies.
+pub(crate) fn yield_to_others() {
+    let _ = rustix::process::nice(NICE);
+}
+
+/// A third of the share of a core that a thread of normal priority gets.
+const NICE: i32 = 5;

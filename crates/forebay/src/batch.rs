@@ -8,6 +8,8 @@ use crate::Table;
 
 /// The longest batch, in bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
+/// What a record takes at most besides its key and value.
+const RECORD_HEAD_BYTES_MAX: usize = 16;
 
 /// Puts and deletes to be written together. Later ones of a key win over earlier ones.
 #[derive(Clone, Debug, Default)]
@@ -37,21 +39,26 @@ impl Batch {
 
     #[inline]
     fn push(&mut self, table: &Table, record: Record<'_>) {
-        if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
-            return self.fail(too_long(&record));
+        let is_long = record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX;
+        let is_foreign = self.database.is_some_and(|database| database != table.database_id());
+        let bytes =
+            self.payload.bytes().len() + record.key.len() + record.value.len() + RECORD_HEAD_BYTES_MAX;
+        if is_long || is_foreign || bytes > BATCH_BYTES_MAX {
+            return self.refuse(&record, is_long, is_foreign);
         }
-        if *self.database.get_or_insert(table.database_id()) != table.database_id() {
-            return self.fail(Error::invalid("a batch cannot span two databases; commit one batch to each"));
-        }
-        if self.payload.bytes().len() + record.encoded_bytes() > BATCH_BYTES_MAX {
-            return self.fail(Error::invalid(format!(
-                "a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"
-            )));
-        }
-        self.payload.push(table.id(), &record);
+        self.database = Some(table.database_id());
+        self.payload.push(table.id(), table.order(), &record);
     }
 
-    fn fail(&mut self, fault: Error) {
+    #[cold]
+    fn refuse(&mut self, record: &Record<'_>, is_long: bool, is_foreign: bool) {
+        let fault = match (is_long, is_foreign) {
+            (true, _) => too_long(record),
+            (_, true) => Error::invalid("a batch cannot span two databases; commit one batch to each"),
+            _ => {
+                Error::invalid(format!("a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"))
+            }
+        };
         self.fault.get_or_insert(fault);
     }
 

@@ -160,17 +160,18 @@ impl TableBuilder {
     }
 
     fn options(&self) -> TableOptions {
-        let usual = TreeOptions::default();
+        let layout = self.layout.unwrap_or_else(Layout::write_buffer);
+        let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
         TableOptions {
-            layout: self.layout.unwrap_or_else(Layout::write_buffer),
-            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(12),
-            codec: self.codec.unwrap_or_default(),
+            layout,
+            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
+            codec: self.codec.unwrap_or(usual.codec),
             tree: TreeOptions {
-                node_bytes: self.node_bytes.unwrap_or_else(|| self.engine.options.buffer_bytes()),
-                fan_out: self.fan_out.unwrap_or(usual.fan_out),
-                fast_per_slow: self.fast_per_slow.unwrap_or(usual.fast_per_slow),
-                lists_max: self.lists_max.unwrap_or(usual.lists_max),
-                repeats_max: self.repeats_max.unwrap_or(usual.repeats_max),
+                node_bytes: self.node_bytes.unwrap_or(usual.tree.node_bytes),
+                fan_out: self.fan_out.unwrap_or(usual.tree.fan_out),
+                fast_per_slow: self.fast_per_slow.unwrap_or(usual.tree.fast_per_slow),
+                lists_max: self.lists_max.unwrap_or(usual.tree.lists_max),
+                repeats_max: self.repeats_max.unwrap_or(usual.tree.repeats_max),
             },
         }
     }

@@ -168,8 +168,8 @@ impl Database {
         Current { manifest: manifest.id(), closed }.write(&*self.engine.env.fs, &self.engine.dir)
     }
 
-    /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, and the
-    /// segment kept for recycling.
+    /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the
+    /// segment that was ready, and the one kept for recycling.
     fn trim_segments(&self) -> Result<()> {
         let Engine { env, dir, .. } = &*self.engine;
         for buffer in &self.engine.state().sealed {
@@ -179,9 +179,10 @@ impl Database {
                 file.sync()?;
             }
         }
-        if let Some(spare) = self.engine.spare_segment.lock().take() {
+        let next = self.engine.next_segment.lock().take().map(|next| next.buffer().segment());
+        for unused in next.into_iter().chain(self.engine.spare_segment.lock().take()) {
             // What cannot be removed now is removed at the next open.
-            let _ = env.fs.remove(&names::log(dir, spare));
+            let _ = env.fs.remove(&names::log(dir, unused));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use forebay_env::{Env, FileLock};
 use forebay_layouts::{Catalog, TableOptions};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::list::ListStore;
-use forebay_store::log::Log;
+use forebay_store::log::{Log, Rotation};
 use forebay_store::manifest::Superblock;
 use forebay_store::{Metrics, WriteBuffer};
 
@@ -79,6 +79,8 @@ pub(crate) struct Engine {
     pub(crate) absorbed_share: AtomicU64,
     /// Bytes that nodes hold above their limits.
     pub(crate) debt_bytes: AtomicU64,
+    /// The segment that will be active next, if the keeper has got it ready.
+    pub(crate) next_segment: Mutex<Option<Rotation>>,
     /// A retired log segment that can be renamed rather than a new one allocated.
     pub(crate) spare_segment: Mutex<Option<u64>>,
     /// Why background work does not get on, by machine, until it does.

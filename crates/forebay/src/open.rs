@@ -75,6 +75,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
         debt_bytes: AtomicU64::new(debt),
+        next_segment: Mutex::default(),
         spare_segment: Mutex::default(),
         troubles: Mutex::default(),
         rotating: Mutex::default(),

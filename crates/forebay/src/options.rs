@@ -137,15 +137,15 @@ impl Options {
         Ok(())
     }
 
-    /// Size of one write buffer, in whole blocks.
-    pub(crate) fn buffer_bytes(&self) -> u64 {
+    /// The size of one write buffer that these options come to, in whole blocks.
+    pub fn buffer_bytes(&self) -> u64 {
         let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
         self.write_buffer_bytes.unwrap_or(eighth).next_multiple_of(4096)
     }
 
-    /// Memory for cached pages: an eighth.
+    /// Memory for cached pages: a twelfth.
     pub(crate) fn cache_bytes(&self) -> u64 {
-        self.memory_limit_bytes / 8
+        self.memory_limit_bytes / 12
     }
 
     /// Memory for resident filters: a quarter.

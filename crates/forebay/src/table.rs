@@ -42,6 +42,11 @@ impl Table {
         self.id
     }
 
+    #[inline]
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
     /// Which open database this is a table of.
     #[inline]
     pub(crate) fn database_id(&self) -> u64 {

@@ -32,9 +32,10 @@ impl Engine {
             return Err(Error::invalid("the database is closed"));
         }
         let state = self.state();
-        if let Some(gone) = payload.tables().iter().find(|table| !state.tables.contains_key(table)) {
+        if let Some(gone) = payload.notes().tables().find(|notes| !state.tables.contains_key(&notes.table)) {
             return Err(Error::NotFound(format!(
-                "table {gone} was dropped; nothing of the batch is written"
+                "table {} was dropped; nothing of the batch is written",
+                gone.table
             )));
         }
         if payload.records() == 0 {
@@ -65,10 +66,15 @@ impl Engine {
             return Ok(());
         }
         self.make_room()?;
-        let id = self.lists.new_id();
-        let spare = self.spare_segment.lock().take();
-        let fs = &*self.env.fs;
-        let next = Rotation::prepare(fs, &self.dir, id, &self.pool, bytes_min, spare)?;
+        let next = match self.next_segment.lock().take() {
+            Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
+            Some(short) => {
+                self.retire_segment(short.buffer().segment());
+                self.new_segment(bytes_min)?
+            }
+            None => self.new_segment(bytes_min)?,
+        };
+        let id = next.buffer().segment();
         log.rotate(segment, next, |fresh| {
             self.update_state(|state| {
                 let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
@@ -80,14 +86,34 @@ impl Engine {
         Ok(())
     }
 
+    fn new_segment(&self, bytes_min: usize) -> Result<Rotation> {
+        let (id, spare) = (self.lists.new_id(), self.spare_segment.lock().take());
+        Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare)
+    }
+
+    fn has_room(&self) -> bool {
+        self.state().sealed.len() + 1 < self.options.write_buffers
+    }
+
+    /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
+    /// for a file and for its name to be durable.
+    pub(crate) fn prepare_segment(&self) -> Result<()> {
+        // Whoever holds the lock may wait for background work, which must not wait for them.
+        let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
+        if self.has_room() && self.next_segment.lock().is_none() {
+            let ready = self.new_segment(0)?;
+            *self.next_segment.lock() = Some(ready);
+        }
+        Ok(())
+    }
+
     /// Waits until a buffer is free, or until it is known why none will be.
     fn make_room(&self) -> Result<()> {
-        let has_room = || self.state().sealed.len() + 1 < self.options.write_buffers;
-        if has_room() {
+        if self.has_room() {
             return Ok(());
         }
         let started = self.env.clock.now();
-        let waited = self.wait_for(|| self.trouble_of(ABSORB), has_room);
+        let waited = self.wait_for(|| self.trouble_of(ABSORB), || self.has_room());
         self.stalled_since(started);
         waited
     }

@@ -4,6 +4,7 @@
 //! is given, takes no lock and opens no file behind the engine's back.
 
 mod catalog;
+pub mod inventory;
 pub mod options;
 pub mod write_buffer;
 

@@ -74,6 +74,12 @@ pub struct TableOptions {
 }
 
 impl TableOptions {
+    /// What a table has that is told nothing but its layout, over write buffers of this size.
+    pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
+        let tree = TreeOptions { node_bytes: write_buffer_bytes, ..TreeOptions::default() };
+        Self { layout, filter_bits_per_key: 14, codec: Codec::default(), tree }
+    }
+
     /// Says which option is out of its bounds.
     pub fn validate(&self) -> Result<()> {
         if self.filter_bits_per_key > 64 {

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
 
+use serde_json::{Value, json};
+
 /// A batch of 1,000 records of 16 bytes, in whole blocks.
 const BATCH_BYTES: usize = 20 << 10;
 const BATCHES: usize = 4_000;
@@ -14,21 +16,15 @@ const BLOCK_BYTES: usize = 4096;
 /// `O_DIRECT` on Linux.
 const DIRECT: i32 = 0o40000;
 
-/// Microseconds of one append.
-pub(super) struct Appends {
-    pub(super) p50: f64,
-    pub(super) p99: f64,
-}
-
-/// Appends through the cache, and directly; `None` where the file system has no direct I/O.
-pub(super) fn measure(folder: &Path) -> Result<(Appends, Option<Appends>), String> {
+/// Appends through the cache, and directly where the file system can: a line of results, in microseconds.
+pub(super) fn measure(folder: &Path) -> Result<Value, String> {
     let path = folder.join("log");
     let told = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     preallocate(&path).map_err(told)?;
     let buffered = appends(&path, 0).map_err(told)?;
     let direct = appends(&path, DIRECT).ok();
     std::fs::remove_file(&path).map_err(told)?;
-    Ok((buffered, direct))
+    Ok(json!({ "type": "log", "buffered": buffered, "direct": direct }))
 }
 
 /// A recycled segment: its blocks are allocated and written.
@@ -41,7 +37,7 @@ fn preallocate(path: &Path) -> std::io::Result<()> {
     file.sync_all()
 }
 
-fn appends(path: &Path, flags: i32) -> std::io::Result<Appends> {
+fn appends(path: &Path, flags: i32) -> std::io::Result<Value> {
     let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
     let memory = vec![7u8; BATCH_BYTES + BLOCK_BYTES];
     let start = memory.as_ptr().align_offset(BLOCK_BYTES);
@@ -53,5 +49,5 @@ fn appends(path: &Path, flags: i32) -> std::io::Result<Appends> {
         times.push(started.elapsed().as_nanos() as f64 / 1e3);
     }
     times.sort_by(f64::total_cmp);
-    Ok(Appends { p50: times[BATCHES / 2], p99: times[BATCHES * 99 / 100] })
+    Ok(json!({ "p50": times[BATCHES / 2], "p99": times[BATCHES * 99 / 100] }))
 }

@@ -1,118 +1,80 @@
-//! The measured figures, `make figures`: loads, lookups and the log, on this machine, into
-//! `docs/figures.md`.
+//! The measured figures, `make figures`: a campaign of `forebay bench` runs on this machine, and
+//! `docs/figures.md` drawn from what they told.
+//!
+//! 1. Each part is a list of runs and a way to show them. Its results are kept as JSON lines in
+//!    `docs/figures/PART.jsonl`.
+//! 2. The page is drawn from the kept results of all parts, whenever they were measured. Drawing measures
+//!    nothing.
 
+mod bench;
+mod draw;
 mod log;
-mod page;
+mod part;
+mod parts;
+mod plot;
+mod results;
+mod table;
+mod target;
+#[cfg(test)]
+mod tests;
 
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use serde_json::Value;
+use part::Part;
 
-use crate::tool::Tool;
-
-/// How many 16-byte records are loaded unless told otherwise.
-pub const RECORDS: u64 = 50_000_000;
-/// The memory limit of every command.
-const MEMORY: &str = "512M";
-/// Each load is made so often, and the median told.
-const ROUNDS: usize = 3;
-/// How many keys are looked up, present and absent.
-const LOOKUPS: u64 = 20_000;
-/// What lookups draw from: the part of the input that is in lists by the end of the load.
-const LISTED_SHARE: f64 = 0.75;
-
-/// One kind of load.
-struct Shape {
-    key_bytes: u64,
-    value_bytes: u64,
-    layout: &'static str,
-    /// Records, as a part of what was asked for.
-    share: u64,
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Records, as a multiple of those that a part has.
+    pub scale: f64,
+    /// Names of parts; all where there are none.
+    pub only: Vec<String>,
+    /// Whether only the page is drawn.
+    pub draw: bool,
 }
 
-const SHAPES: [Shape; 4] = [
-    Shape { key_bytes: 8, value_bytes: 8, layout: "write-buffer", share: 1 },
-    Shape { key_bytes: 8, value_bytes: 8, layout: "write-buffer:ordered", share: 1 },
-    Shape { key_bytes: 8, value_bytes: 56, layout: "write-buffer", share: 4 },
-    Shape { key_bytes: 8, value_bytes: 248, layout: "write-buffer", share: 16 },
-];
-
-/// A load and the lookups behind it.
-struct Measured {
-    name: String,
-    records: u64,
-    loads: Vec<Value>,
-    present: Value,
-    absent: Value,
-    stats: Value,
-}
-
-/// Measures everything with so many records and writes the page.
-pub fn run(records: u64) -> Result<(), String> {
-    let tool = Tool::beside_this_program("figures", MEMORY)?;
-    let log = log::measure(&tool.folder)?;
-    let mut measured = Vec::new();
-    for shape in &SHAPES {
-        measured.push(measure(&tool, shape, (records / shape.share).max(1))?);
+impl Options {
+    /// From words like `scale=0.1`, `only=engines,reads` and `draw`.
+    pub fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self { scale: 1.0, only: Vec::new(), draw: false };
+        for word in words {
+            match word.split_once('=') {
+                Some(("scale", scale)) => match scale.parse() {
+                    Ok(scale) if scale > 0.0 && f64::is_finite(scale) => options.scale = scale,
+                    _ => return Err(format!("scale={scale} is not a number above 0")),
+                },
+                Some(("only", names)) => options.only = names.split(',').map(String::from).collect(),
+                None if *word == "draw" => options.draw = true,
+                _ => return Err(format!("{word} is not scale=NUMBER, only=NAMES or draw")),
+            }
+        }
+        Ok(options)
     }
-    let page = page::Page { records, measured: &measured, log };
-    let path = crate::workspace_root().join("docs/figures.md");
-    std::fs::write(&path, page.to_string())
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+}
+
+/// Measures what the options name, and draws the page.
+pub fn run(options: &Options) -> Result<(), String> {
+    let folder = crate::workspace_root().join("docs/figures");
+    let known: Vec<&str> = parts::ALL.iter().map(|part| part.name).collect();
+    if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("there is no part `{name}`; there are {}", known.join(", ")));
+    }
+    if !options.draw {
+        let wanted =
+            |part: &&&Part| options.only.is_empty() || options.only.iter().any(|name| name == part.name);
+        measure(&folder, parts::ALL.iter().filter(wanted).copied(), options.scale)?;
+    }
+    let page = draw::page(&folder)?;
+    let path = folder.with_extension("md");
+    std::fs::write(&path, page).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
 }
 
-fn measure(tool: &Tool, shape: &Shape, records: u64) -> Result<Measured, String> {
-    let (width, input) = (shape.key_bytes + shape.value_bytes, tool.folder.join("records"));
-    let cannot = |error: std::io::Error| format!("cannot write {}: {error}", input.display());
-    random_records(&input, records * width).map_err(cannot)?;
-    let format = format!("fixed:{},{}", shape.key_bytes, shape.value_bytes);
-    let file = input.display().to_string();
-    let mut loads = Vec::new();
-    for _ in 0..ROUNDS {
-        if tool.database().exists() {
-            tool.json_quietly(&["destroy", "DB"])?;
-        }
-        loads.push(tool.json(&["load", "DB", "t", &file, "--format", &format, "--layout", shape.layout])?);
+fn measure<'a>(folder: &Path, parts: impl Iterator<Item = &'a Part>, scale: f64) -> Result<(), String> {
+    let bench = bench::Bench::find()?;
+    for part in parts {
+        bench.measure(part, scale, folder)?;
     }
-    let ask = |keys: String| {
-        tool.reported(&["get", "DB", "t", "-", "--hex", "--json", "--report"], keys.into_bytes())
-    };
-    let present = ask(keys_of(&input, records, width).map_err(cannot)?)?;
-    let absent = ask((0..LOOKUPS).map(|i| format!("{:016x}\n", mix(u64::MAX - i))).collect())?;
-    let stats = tool.json_quietly(&["stats", "DB"])?;
-    let name = format!("{width} B, {}", shape.layout);
-    Ok(Measured { name, records, loads, present, absent, stats })
-}
-
-/// Spreads a number over 64 bits (SplitMix64's finaliser): the same input on every machine.
-fn mix(mut word: u64) -> u64 {
-    word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
-fn random_records(path: &Path, bytes: u64) -> std::io::Result<()> {
-    let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
-    for word in 0..bytes / 8 {
-        file.write_all(&mix(word).to_le_bytes())?;
-    }
-    file.flush()
-}
-
-/// Keys from all over the part of the input that is in lists, one a line in hexadecimal.
-fn keys_of(path: &Path, records: u64, width: u64) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
-    let listed = ((records as f64 * LISTED_SHARE) as u64).max(1);
-    let mut keys = String::new();
-    for i in 0..LOOKUPS {
-        file.seek(SeekFrom::Start(mix(i) % listed * width))?;
-        let mut key = [0; 8];
-        file.read_exact(&mut key)?;
-        keys.push_str(&format!("{:016x}\n", u64::from_be_bytes(key)));
-    }
-    Ok(keys)
+    Ok(())
 }

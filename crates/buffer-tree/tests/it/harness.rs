@@ -45,6 +45,8 @@ pub(crate) struct Harness<R> {
     pub(crate) store: MemoryStore,
     pub(crate) tree: Tree<Handle>,
     twin: Tree<u64>,
+    /// As the twin, but shares nothing with any other tree.
+    alone: Tree<u64>,
     references: BTreeMap<u64, i64>,
     pub(crate) written: Vec<Entry>,
     spills: VecDeque<RootSpill<R>>,
@@ -69,6 +71,7 @@ impl<R: Combine + Copy> Harness<R> {
             store: MemoryStore::new(order),
             tree: Tree::new(options),
             twin: Tree::new(options),
+            alone: Tree::new(options),
             references: BTreeMap::new(),
             written: Vec::new(),
             spills: VecDeque::new(),
@@ -199,6 +202,7 @@ impl<R: Combine + Copy> Harness<R> {
         let mut reader = Reader::new(&bytes);
         let read = Edit::decode(&mut reader).expect("an edit reads back");
         assert_eq!((&read, reader.remaining()), (&edit, 0));
+        self.alone.apply_in_place(&read).unwrap();
         let after = self.twin.apply(&read).unwrap().0;
         self.history.push((std::mem::replace(&mut self.twin, after), read));
         if !self.looks_at_all() {
@@ -207,6 +211,9 @@ impl<R: Combine + Copy> Harness<R> {
         let (live, mut twin) = (ids(live), Vec::new());
         self.twin.encode(&mut twin);
         assert!(live == twin, "recovery differs from live work after {edit:?}");
+        twin.clear();
+        self.alone.encode(&mut twin);
+        assert!(live == twin, "an edit in place differs from one that copies after {edit:?}");
         let again = Tree::decode(&mut Reader::new(&live)).expect("a tree reads back");
         twin.clear();
         again.encode(&mut twin);

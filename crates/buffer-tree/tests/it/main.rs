@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod amplification;
 #[cfg(test)]
+mod counted;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod harness;

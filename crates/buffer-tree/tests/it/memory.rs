@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use forebay_base::digest::Digest;
+use forebay_base::digest::{self, Digest};
 use forebay_base::hash::key_hash;
 use forebay_base::merge::Cursor;
 use forebay_base::record::{Kind, Shape};
@@ -62,8 +62,8 @@ impl Fragment for Handle {
         below.len() as f64 / self.slice(range).len().max(1) as f64
     }
 
-    fn digest(&self) -> &Digest {
-        &self.0.digest
+    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
+        digest::repeats(&fragments.map(|fragment| &fragment.0.digest).collect::<Vec<_>>(), low, high)
     }
 
     fn shape(&self) -> Shape {

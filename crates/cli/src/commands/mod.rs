@@ -1,5 +1,6 @@
 //! One file a command, and what several of them need: a database opened the right way, and keys.
 
+pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod delete;
@@ -10,6 +11,7 @@ mod key_list;
 pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod verify;
 
@@ -35,6 +37,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args, common),
         Command::Checkpoint(args) => checkpoint::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
+        Command::Bench(args) => bench::run(args, common),
+        Command::Simulate(args) => simulate::run(args, common),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Access, open};
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted};
-use crate::sizes;
+use forebay_bench::sizes;
 
 /// Read every byte and check it; tell every problem with its file and offset
 #[derive(Debug, Args)]

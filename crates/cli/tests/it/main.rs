@@ -5,9 +5,11 @@
     reason = "a test makes and damages files from outside, kills processes, and fails where it stands"
 )]
 
+mod bench;
 mod care;
 mod killed;
 mod load;
 mod records;
 mod refusals;
+mod simulate;
 mod tool;

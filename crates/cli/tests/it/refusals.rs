@@ -54,6 +54,7 @@ fn help_has_examples() {
         "compact",
         "checkpoint",
         "destroy",
+        "bench",
     ] {
         let help = folder.ok(&format!("{command} --help"));
         assert!(

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::{Machine, Step};
 use crate::clock::Clock;
+use crate::process::yield_to_others;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::thread::{Builder, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex};
@@ -52,6 +53,7 @@ impl Threads {
 
     /// The life of one thread.
     fn drive(&self, name: &str, mut machine: Box<dyn Machine>) {
+        yield_to_others();
         loop {
             // Read before the step, so that a wake during it is not slept through.
             let seen = self.epoch.load(Ordering::SeqCst);

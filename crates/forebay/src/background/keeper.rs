@@ -1,5 +1,5 @@
-//! Housekeeping: the background sync that bounds what a power loss can take, removal of retired files, and
-//! the manifest's rewriting, and filters' share of memory.
+//! Housekeeping: the next log segment, the background sync that bounds what a power loss can take, removal of
+//! retired files, the manifest's rewriting, and filters' share of memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,9 @@ impl Machine for Keeper {
     fn step(&mut self) -> Step {
         if self.engine.is_closing() || self.engine.fatal().is_some() {
             return Step::Finished;
+        }
+        if let Err(error) = self.engine.prepare_segment() {
+            return self.engine.failed(super::KEEP, error);
         }
         let now = self.engine.env.clock.now();
         if now < self.next {

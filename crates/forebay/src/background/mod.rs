@@ -3,7 +3,8 @@
 //! - the [sorter](sorter) puts sealed buffers in order, oldest first;
 //! - the [absorber](absorber) writes sorted buffers to lists, oldest first;
 //! - the [merger](merger) spills full inner nodes and splits full leaves;
-//! - the [keeper](keeper) syncs the log, removes retired files, rewrites the manifest, thins filters.
+//! - the [keeper](keeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
+//!   manifest, thins filters.
 //!
 //! A step that fails changes nothing; the machine says why in `Engine::troubles`, waits, and tries again, so
 //! that work goes on when there is room on the disk again.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_store::WriteBuffer;
-use forebay_store::buffer::{Contents, SortedTable, Sorting};
+use forebay_store::buffer::{SortedTable, Sorting, TableNotes};
 
 use crate::engine::Engine;
 
@@ -22,8 +22,8 @@ pub(super) struct Sorter {
 /// One buffer on its way.
 struct Work {
     buffer: Arc<WriteBuffer>,
-    waiting: VecDeque<(u32, Contents)>,
-    running: Option<(u32, Contents, Sorting)>,
+    waiting: VecDeque<TableNotes>,
+    running: Option<Sorting>,
     done: Vec<SortedTable>,
 }
 
@@ -36,7 +36,7 @@ impl Sorter {
     fn begin(&self) -> Option<Work> {
         let state = self.engine.state();
         let buffer = Arc::clone(state.sealed.iter().rev().find(|buffer| buffer.sorted().is_none())?);
-        let waiting = buffer.contents(|table| state.order_of(table)).into_iter().collect();
+        let waiting = buffer.take_notes(|table| state.order_of(table)).into();
         Some(Work { buffer, waiting, running: None, done: Vec::new() })
     }
 
@@ -46,19 +46,19 @@ impl Sorter {
             self.work = self.begin();
         }
         let Some(work) = &mut self.work else { return false };
-        if let Some((table, contents, sorting)) = &mut work.running {
+        if let Some(sorting) = &mut work.running {
             if let Some(run) = sorting.step() {
-                work.done.push(SortedTable { table: *table, contents: *contents, run });
+                let (table, contents) = sorting.of();
+                work.done.push(SortedTable { table, contents, run });
                 work.running = None;
             } else {
                 self.engine.absorbed(&work.buffer, SORTED_SHARE * sorting.progress());
             }
             self.engine.progressed(STEP_BYTES as u64);
-        } else if let Some((table, contents)) = work.waiting.pop_front() {
+        } else if let Some(notes) = work.waiting.pop_front() {
             // A table that was dropped takes its records with it.
-            let order = self.engine.state().order_of(table);
-            work.running =
-                order.map(|order| (table, contents, Sorting::new(&work.buffer, table, order, &contents)));
+            let order = self.engine.state().order_of(notes.table);
+            work.running = order.map(|order| Sorting::new(&work.buffer, notes, order));
         } else if let Some(Work { buffer, done, .. }) = self.work.take() {
             buffer.set_sorted(done);
             self.engine.env.jobs.wake();

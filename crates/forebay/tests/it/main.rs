@@ -8,6 +8,7 @@ mod memory;
 mod order;
 mod reads;
 mod recovery;
+mod simulate;
 mod smoke;
 mod suite;
 mod threads;

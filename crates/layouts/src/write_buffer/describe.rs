@@ -53,7 +53,7 @@ pub struct Description {
 }
 
 pub(super) fn describe(tree: &Tree<Fragment>) -> Description {
-    let mut description = Description::default();
+    let mut description = Description { levels: levels(tree), nodes: Vec::new() };
     tree.for_each_node(&mut |level, node| {
         if level > 0 {
             description.add(level, node);
@@ -62,18 +62,26 @@ pub(super) fn describe(tree: &Tree<Fragment>) -> Description {
     description
 }
 
+/// A tree's levels, top first.
+pub(super) fn levels<F>(tree: &Tree<F>) -> Vec<LevelDescription> {
+    let mut levels: Vec<LevelDescription> = Vec::new();
+    tree.for_each_node(&mut |level, node| {
+        if levels.len() < level {
+            levels.push(LevelDescription { level, ..LevelDescription::default() });
+        }
+        if let Some(sum) = level.checked_sub(1).and_then(|index| levels.get_mut(index)) {
+            sum.nodes += 1;
+            sum.lists += node.lists().len();
+            sum.lists_max = sum.lists_max.max(node.lists().len());
+            sum.bytes += node.bytes();
+            sum.records += node.records();
+        }
+    });
+    levels
+}
+
 impl Description {
     fn add(&mut self, level: usize, node: &Node<Fragment>) {
-        if self.levels.len() < level {
-            self.levels.resize(level, LevelDescription::default());
-        }
-        let sum = &mut self.levels[level - 1];
-        sum.level = level;
-        sum.nodes += 1;
-        sum.lists += node.lists().len();
-        sum.lists_max = sum.lists_max.max(node.lists().len());
-        sum.bytes += node.bytes();
-        sum.records += node.records();
         self.nodes.push(NodeDescription {
             id: node.id().0,
             level,

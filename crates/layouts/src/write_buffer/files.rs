@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_base::digest::Digest;
+use forebay_base::digest;
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Range, Result};
@@ -42,8 +42,8 @@ impl tree::Fragment for Fragment {
         self.0.share_below(range, at)
     }
 
-    fn digest(&self) -> &Digest {
-        self.0.digest()
+    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
+        digest::repeats(&fragments.map(|fragment| fragment.0.digest()).collect::<Vec<_>>(), low, high)
     }
 
     fn shape(&self) -> Shape {

@@ -4,6 +4,7 @@
 
 mod describe;
 mod files;
+mod simulate;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::{Outcome, TableOptions};
 pub use describe::{Description, LevelDescription, NodeDescription};
 use files::Files;
 pub use files::Fragment;
+pub use simulate::{Paths, SimulatedTree};
 
 /// A WB tree of one table.
 pub struct WriteBufferTree {
@@ -151,11 +153,7 @@ impl Catalog for WriteBufferTree {
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
-        let cause = match plan.job.kind {
-            JobKind::Spill => Cause::Spill,
-            JobKind::SlowSplit => Cause::SlowSplit,
-            JobKind::Merge => Cause::Merge,
-        };
+        let cause = cause_of(plan.job.kind);
         let files = self.files(cause);
         let job: tree::Job<Merge<ListCursor>, _, _> =
             tree::Job::start(&self.tree, &plan.job, self.store.options.order, LastWriterWins, &files)?;
@@ -204,6 +202,14 @@ impl Catalog for WriteBufferTree {
 
     fn describe(&self) -> Description {
         describe::describe(&self.tree)
+    }
+}
+
+fn cause_of(kind: JobKind) -> Cause {
+    match kind {
+        JobKind::Spill => Cause::Spill,
+        JobKind::SlowSplit => Cause::SlowSplit,
+        JobKind::Merge => Cause::Merge,
     }
 }
 

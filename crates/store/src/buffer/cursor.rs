@@ -10,6 +10,8 @@ use super::{Run, WriteBuffer};
 /// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
 /// side, rather than waiting for each.
 const TOUCH_AHEAD: usize = 64;
+/// The hardware fetches what follows by itself.
+const TOUCH_BYTES_MAX: usize = 320;
 
 /// A walk over a run. Forward it yields every version of a key, newest first; backward only the newest,
 /// because the run has them in that order.
@@ -150,14 +152,18 @@ impl Cursor for BufferCursor {
         }
         // Records of one shape have heads of one length. The record here is in front of what is left.
         let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
+        let touch_bytes = block.record_bytes().min(TOUCH_BYTES_MAX);
         block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
-        while block.room() > 0 && !self.left.is_empty() {
-            let some = self.left.start..self.left.end.min(self.left.start + block.room().min(TOUCH_AHEAD));
-            self.left.start = some.end;
-            self.run.touch(&self.buffer, some.clone());
-            let keys = some.map(|index| self.run.place(index) + head_bytes);
-            block.gather(self.order, self.buffer.bytes(), keys);
-        }
+        let some = self.left.start..self.left.end.min(self.left.start + block.room());
+        self.left.start = some.end;
+        let (buffer, run, last) = (&self.buffer, &self.run, self.left.end);
+        let keys = some.map(|index| {
+            if index + TOUCH_AHEAD < last {
+                buffer.prefetch(run.place(index + TOUCH_AHEAD) + head_bytes, touch_bytes);
+            }
+            run.place(index) + head_bytes
+        });
+        block.gather(self.order, buffer.bytes(), keys);
         self.step();
         Ok(())
     }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::Order;
-use forebay_base::sort::{Pieces, deal_once, pack, piece_of, place_of, sort_words};
+use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 
-use super::WriteBuffer;
+use super::notes::{Contents, TableNotes, word_of};
+use super::{ArenaPool, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
 #[derive(Debug)]
@@ -15,20 +16,24 @@ pub struct Run {
     words: Vec<u64>,
     pieces: Pieces,
     order: Order,
+    pool: Option<Arc<ArenaPool>>,
 }
 
-/// A table's runs, oldest stretch first, and how far they reach.
+/// What a buffer knows of one table's records: how much there is; words in order of arrival; and, where
+/// somebody looked, sorted runs of older words, the oldest stretch first.
 #[derive(Debug, Default)]
 pub(super) struct TableIndex {
-    covers: usize,
+    contents: Contents,
+    /// Words that are in no run. `None` where there are none to be had, because they were not noted or the
+    /// sorter has them: then the buffer is walked.
+    tail: Option<Vec<u64>>,
     runs: Vec<Arc<Run>>,
+    /// How much of the buffer the runs cover.
+    covers: usize,
 }
 
-/// Places are kept complemented, so that of equal prefixes the newest sorts first.
-#[inline]
-fn word_of(piece: u32, place: usize) -> u64 {
-    pack(piece, !(place as u32))
-}
+/// Notes grow by one part in so many of what is there.
+const GROWTH: usize = 16;
 
 #[inline]
 fn place_in(word: u64) -> usize {
@@ -36,15 +41,25 @@ fn place_in(word: u64) -> usize {
 }
 
 impl Run {
-    /// An empty run.
-    pub(super) fn new(order: Order, pieces: Pieces, expected: usize) -> Self {
-        Self { words: Vec::with_capacity(expected), pieces, order }
+    /// Room for a run over all of a table's records, whose words are still to be dealt.
+    pub(super) fn unsorted(order: Order, notes: &TableNotes, pool: Option<Arc<ArenaPool>>) -> Self {
+        let mut words = pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words());
+        let records = notes.contents.records as usize;
+        words.reserve_exact(records.saturating_sub(words.len()));
+        words.resize(records, 0);
+        Self { words, pieces: notes.contents.pieces(order), order, pool }
     }
 
-    /// Adds the table's records of a stretch of the buffer, unsorted. Returns where the stretch ends.
-    pub(super) fn collect(&mut self, buffer: &WriteBuffer, table: u32, from: usize, to: usize) -> usize {
+    /// Appends a word for each of the table's records in a stretch of the buffer. Returns where it ends.
+    pub(super) fn collect(
+        &self,
+        buffer: &WriteBuffer,
+        table: u32,
+        from: usize,
+        to: usize,
+        words: &mut Vec<u64>,
+    ) -> usize {
         let (order, pieces) = (self.order, self.pieces);
-        let words = &mut self.words;
         buffer.for_each(from, to, |owner, place, record| {
             if owner == table {
                 words.push(word_of(pieces.of(order.prefix(record.key)), place));
@@ -52,9 +67,9 @@ impl Run {
         })
     }
 
-    /// Deals all words into buckets that can be sorted one by one. Returns where each ends.
-    pub(super) fn deal(&mut self) -> Vec<usize> {
-        deal_once(&mut self.words)
+    /// Goes on dealing words into buckets that can be sorted one by one.
+    pub(super) fn deal(&mut self, deal: &mut Deal, words: &[u64], count: usize) {
+        deal.step(words, &mut self.words, count);
     }
 
     /// Sorts part of the words.
@@ -71,8 +86,10 @@ impl Run {
         });
     }
 
-    pub(super) fn order(&self) -> Order {
-        self.order
+    /// The run itself, leaving an empty one.
+    pub(super) fn take(&mut self) -> Self {
+        let pool = self.pool.take();
+        Self { words: std::mem::take(&mut self.words), pieces: self.pieces, order: self.order, pool }
     }
 
     /// How many records, every version counted.
@@ -115,9 +132,47 @@ impl Run {
     }
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.put_back_words(std::mem::take(&mut self.words));
+        }
+    }
+}
+
 impl TableIndex {
     pub(super) fn whole(run: Arc<Run>, covers: usize) -> Self {
-        Self { covers, runs: vec![run] }
+        Self { runs: vec![run], covers, ..Self::default() }
+    }
+
+    /// Takes over what a batch noted, whose first place is `base` here. `fresh` gives memory for words, with
+    /// old ones in it.
+    pub(super) fn note(&mut self, batch: &TableNotes, base: usize, fresh: impl FnOnce() -> Vec<u64>) {
+        self.contents.add(&batch.contents);
+        if batch.words.is_empty() {
+            return;
+        }
+        let tail = self.tail.get_or_insert_with(|| {
+            let mut words = fresh();
+            words.clear();
+            words
+        });
+        if tail.capacity() - tail.len() < batch.words.len() {
+            tail.reserve_exact(batch.words.len().max(tail.len() / GROWTH));
+        }
+        // Places are complemented, and all places fit 32 bits: nothing is borrowed from the pieces.
+        tail.extend(batch.words.iter().map(|word| word - base as u64));
+    }
+
+    /// What the sorter needs, which from now on has the words that are in no run.
+    pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
+        let mut words = Vec::new();
+        if let Some(tail) = self.tail.take() {
+            words = tail;
+            words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
+            self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
+        }
+        TableNotes { table, contents: self.contents, words }
     }
 
     pub(super) fn covers(&self) -> usize {
@@ -129,7 +184,8 @@ impl TableIndex {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.runs.iter().map(|run| 8 * run.words.capacity()).sum()
+        let runs = self.runs.iter().map(|run| run.words.capacity());
+        8 * (runs.sum::<usize>() + self.tail.as_ref().map_or(0, Vec::capacity))
     }
 
     /// Takes in what was appended since, as a new run, and merges runs until each is at least twice as long
@@ -138,9 +194,15 @@ impl TableIndex {
         if to <= self.covers {
             return;
         }
-        let pieces = Pieces::new(0, u64::MAX);
-        let mut newest = Run::new(order, pieces, 0);
-        newest.collect(buffer, table, self.covers, to);
+        let mut newest = Run { words: Vec::new(), pieces: Pieces::WHOLE, order, pool: None };
+        match &mut self.tail {
+            Some(tail) => newest.words = std::mem::take(tail),
+            None => {
+                let mut words = Vec::new();
+                newest.collect(buffer, table, self.covers, to, &mut words);
+                newest.words = words;
+            }
+        }
         self.covers = to;
         if newest.is_empty() {
             return;

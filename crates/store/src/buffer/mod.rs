@@ -2,11 +2,12 @@
 //!
 //! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
 //! lazily into a few runs of packed words ([`index`]), extended when somebody looks and merged as they
-//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, by the spill, and then
-//! has one run a table.
+//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it
+//! as it was filled ([`notes`]), and then has one run a table.
 
 mod cursor;
 mod index;
+mod notes;
 mod pool;
 mod sorting;
 #[cfg(test)]
@@ -16,13 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::Direction;
-use forebay_base::record::Shape;
 use forebay_base::{Order, Range, Record};
 use forebay_env::Arena;
 use forebay_env::sync::RwLock;
 
 pub use cursor::BufferCursor;
 pub use index::Run;
+pub use notes::{Contents, Notes, TableNotes};
 pub use pool::ArenaPool;
 pub use sorting::Sorting;
 
@@ -30,19 +31,14 @@ use crate::log::batch::Records;
 use crate::log::frame;
 use index::TableIndex;
 
-/// What a sealed buffer holds of one table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
-    /// Records, every version counted.
-    pub records: u64,
-    /// Bytes of keys and values.
-    pub bytes: u64,
-    /// The sizes they have in common.
-    pub shape: Shape,
-    /// Lowest prefix.
-    pub low: u64,
-    /// Highest prefix.
-    pub high: u64,
+const CACHE_LINE_BYTES: usize = 64;
+
+/// What a buffer knows of its records, by table.
+#[derive(Debug, Default)]
+struct Index {
+    /// Whether every batch was noted: then a table without an entry has no records.
+    noted: bool,
+    tables: BTreeMap<u32, TableIndex>,
 }
 
 /// One write buffer.
@@ -50,7 +46,7 @@ pub struct WriteBuffer {
     segment: u64,
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
-    index: RwLock<BTreeMap<u32, TableIndex>>,
+    index: RwLock<Index>,
     sorted: OnceLock<Vec<SortedTable>>,
 }
 
@@ -68,13 +64,7 @@ pub struct SortedTable {
 impl WriteBuffer {
     /// The buffer that mirrors a log segment.
     pub fn new(segment: u64, arena: Arc<Arena>, pool: Option<Arc<ArenaPool>>) -> Self {
-        Self {
-            segment,
-            arena: Some(arena),
-            pool,
-            index: RwLock::new(BTreeMap::new()),
-            sorted: OnceLock::new(),
-        }
+        Self { segment, arena: Some(arena), pool, index: RwLock::default(), sorted: OnceLock::new() }
     }
 
     /// The log segment's id.
@@ -86,6 +76,14 @@ impl WriteBuffer {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.arena.as_ref().map_or(&[], |arena| arena.bytes())
+    }
+
+    #[inline]
+    fn prefetch(&self, place: usize, bytes: usize) {
+        if let Some(arena) = &self.arena {
+            (place..place + bytes).step_by(CACHE_LINE_BYTES).for_each(|line| arena.prefetch(line));
+            arena.prefetch((place + bytes).saturating_sub(1));
+        }
     }
 
     /// How many bytes that is: the buffer's state at a moment, to look at it later as it is now.
@@ -103,9 +101,9 @@ impl WriteBuffer {
         self.arena.as_ref().map_or(0, |arena| arena.capacity())
     }
 
-    /// Memory held by the lazily built runs, in bytes.
+    /// Memory held by notes and runs, in bytes.
     pub fn index_bytes(&self) -> usize {
-        self.index.read().values().map(TableIndex::memory_bytes).sum()
+        self.index.read().tables.values().map(TableIndex::memory_bytes).sum()
     }
 
     /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
@@ -193,41 +191,55 @@ impl WriteBuffer {
         look: impl FnOnce(&TableIndex) -> T,
     ) -> T {
         {
-            let tables = self.index.read();
-            if let Some(index) = tables.get(&table).filter(|index| index.covers() >= limit) {
-                return look(index);
+            let index = self.index.read();
+            match index.tables.get(&table) {
+                Some(index) if index.covers() >= limit => return look(index),
+                None if index.noted => return look(&TableIndex::default()),
+                _ => {}
             }
         }
-        let mut tables = self.index.write();
-        let index = tables.entry(table).or_default();
+        let mut index = self.index.write();
+        let index = index.tables.entry(table).or_default();
         index.extend(self, table, order, self.len());
         look(index)
     }
 
-    /// What a sealed buffer holds, by table.
-    pub fn contents(&self, order_of: impl Fn(u32) -> Option<Order>) -> BTreeMap<u32, Contents> {
-        let mut tables: BTreeMap<u32, Contents> = BTreeMap::new();
-        let mut current: Option<(u32, Option<Order>)> = None;
-        self.for_each(0, self.len(), |table, _, record| {
-            let order = match current {
-                Some((last, order)) if last == table => order,
-                _ => current.insert((table, order_of(table))).1,
-            };
-            let Some(order) = order else { return };
-            let contents = tables.entry(table).or_insert(Contents { low: u64::MAX, ..Contents::default() });
-            contents.records += 1;
-            contents.bytes += (record.key.len() + record.value.len()) as u64;
-            contents.shape = contents.shape.join(Shape::of(record));
-            if !order.is_uniform() {
-                let prefix = order.prefix(record.key);
-                contents.low = contents.low.min(prefix);
-                contents.high = contents.high.max(prefix);
+    /// Notes a batch whose payload begins at `base`, and publishes it: no lookup sees one without the other.
+    pub(crate) fn note(&self, batch: &Notes, base: usize, publish: impl FnOnce()) {
+        let mut index = self.index.write();
+        index.noted = true;
+        for notes in batch.tables() {
+            let table = index.tables.entry(notes.table).or_default();
+            table.note(notes, base, || self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words()));
+        }
+        publish();
+    }
+
+    /// What is noted of a sealed buffer, for the sorter. One that was read back from the log is walked for it.
+    pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Vec<TableNotes> {
+        let mut index = self.index.write();
+        if index.noted {
+            let noted = index.tables.iter_mut().map(|(&table, index)| index.take_notes(table));
+            return noted.filter(|notes| notes.contents.records > 0).collect();
+        }
+        drop(index);
+        let mut notes = Notes::default();
+        self.for_each(0, self.len(), |table, place, record| {
+            if let Some(order) = order_of(table) {
+                notes.add(table, order, place, record);
             }
         });
-        for contents in tables.values_mut().filter(|contents| contents.low > contents.high) {
-            (contents.low, contents.high) = (0, u64::MAX);
+        notes.into_tables().collect()
+    }
+
+    fn pool(&self) -> Option<Arc<ArenaPool>> {
+        self.pool.clone()
+    }
+
+    fn give_back_words(&self, words: Vec<u64>) {
+        if let Some(pool) = &self.pool {
+            pool.put_back_words(words);
         }
-        tables
     }
 
     /// The sealed buffer's tables in order, once that has been found.
@@ -242,7 +254,7 @@ impl WriteBuffer {
 
     /// Replaces what runs there are by one over all of a sealed buffer.
     fn install(&self, table: u32, run: &Arc<Run>) {
-        self.index.write().insert(table, TableIndex::whole(Arc::clone(run), self.len()));
+        self.index.write().tables.insert(table, TableIndex::whole(Arc::clone(run), self.len()));
     }
 }
 

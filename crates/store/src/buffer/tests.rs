@@ -7,16 +7,23 @@ use forebay_base::{Order, Range, Record};
 use forebay_env::{Appender, Arena};
 use proptest::prelude::*;
 
-use super::{BufferCursor, Sorting, WriteBuffer};
+use super::{ArenaPool, BufferCursor, Sorting, WriteBuffer};
 use crate::log::batch::Payload;
 use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
 
-fn append(appender: &mut Appender, table: u32, records: &[(Vec<u8>, u8)]) {
+fn append(
+    appender: &mut Appender,
+    noting: Option<&WriteBuffer>,
+    order: Order,
+    table: u32,
+    records: &[(Vec<u8>, u8)],
+) {
     let mut payload = Payload::default();
     for (key, value) in records {
-        payload.push(9, &Record::put(b"of another table", b""));
-        payload.push(table, &Record::put(key, std::slice::from_ref(value)));
+        payload.push(9, order, &Record::put(b"of another table", b""));
+        payload.push(table, order, &Record::put(key, std::slice::from_ref(value)));
     }
+    let base = appender.len() + HEADER_BYTES;
     let header = Header {
         payload_sum: payload.sum(),
         payload_bytes: payload.bytes().len() as u32,
@@ -28,7 +35,10 @@ fn append(appender: &mut Appender, table: u32, records: &[(Vec<u8>, u8)]) {
     for piece in [&header.encode(1, appender.len())[..], payload.bytes(), &[0; 8][..padded]] {
         appender.append(piece).unwrap();
     }
-    appender.publish();
+    match noting {
+        Some(buffer) => buffer.note(payload.notes(), base, || appender.publish()),
+        None => appender.publish(),
+    }
 }
 
 fn walk(mut cursor: BufferCursor) -> Vec<(Vec<u8>, u8)> {
@@ -49,13 +59,16 @@ proptest! {
         low in prop::collection::vec(0..3u8, 0..10),
         high in prop::collection::vec(0..3u8, 0..10),
         sealed: bool,
+        noted: bool,
     ) {
         let (arena, mut appender) = Arena::new(1 << 16);
-        let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+        let pool = ArenaPool::new(1 << 16, 2);
+        pool.put_back_words(vec![7; 3]);
+        let buffer = Arc::new(WriteBuffer::new(1, arena, Some(pool)));
         let mut marks = Vec::new();
         let mut written: Vec<(Vec<u8>, u8)> = Vec::new();
         for (batch, look) in batches.iter().zip(&looks) {
-            append(&mut appender, 4, batch);
+            append(&mut appender, noted.then_some(&*buffer), order, 4, batch);
             written.extend(batch.iter().cloned());
             marks.push((buffer.len(), written.len()));
             if *look {
@@ -63,10 +76,9 @@ proptest! {
             }
         }
         if sealed {
-            let contents = buffer.contents(|_| Some(order));
-            prop_assert_eq!(contents.get(&4).map_or(0, |contents| contents.records), written.len() as u64);
-            if let Some(contents) = contents.get(&4) {
-                let mut sorting = Sorting::new(&buffer, 4, order, contents);
+            for notes in buffer.take_notes(|_| Some(order)) {
+                prop_assert_eq!(notes.contents.records, written.len() as u64);
+                let mut sorting = Sorting::new(&buffer, notes, order);
                 while sorting.step().is_none() {}
             }
         }

@@ -193,6 +193,17 @@ impl PageIndex {
         starts + 4 * self.offsets.capacity()
     }
 
+    /// Memory that the search of so many pages of this length and of as many records each will hold, in bytes.
+    pub(crate) fn memory_bytes_of(
+        by_rank: bool,
+        pages: u64,
+        page_bytes: u64,
+        regular_page_bytes: u64,
+    ) -> u64 {
+        let starts = if by_rank { 0 } else { 8 * pages };
+        starts + if page_bytes == regular_page_bytes { 0 } else { 4 * pages + 4 }
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         if matches!(self.starts, Starts::Prefixes(_)) {
             put_varint(out, self.regular_page_bytes);

@@ -3,7 +3,8 @@
 //! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
 //! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
 //! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
-//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that.
+//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that. size.rs tells how large
+//! a list will be that nobody writes.
 
 mod chunks;
 mod cursor;
@@ -14,6 +15,7 @@ mod index;
 mod measure;
 mod page;
 mod search;
+mod size;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ pub use cursor::ListCursor;
 pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;
+pub use size::ListSize;
 pub use store::{FileMeta, ListOptions, ListStore, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -18,6 +18,9 @@ use forebay_base::{Order, Record};
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 16;
 
+/// The most records of a page: more than its count cannot tell.
+pub(crate) const RECORDS_MAX: u16 = u16::MAX;
+
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
 
@@ -39,9 +42,26 @@ pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
     let used = place.codec.compress(raw, out);
     let stored_bytes = out.len() - start - HEADER_BYTES;
     out.resize(start + (HEADER_BYTES + stored_bytes).next_multiple_of(place.align_bytes), 0);
-    let page = &mut out[start..];
+    finish(&mut out[start..], place, used, stored_bytes, raw.len(), records);
+}
+
+/// Wraps an uncompressed payload of so many records in the page that it is given, which is as long as
+/// [`plain_bytes`] says.
+pub(crate) fn seal_plain(page: &mut [u8], place: Place, raw: &[u8], records: u16) {
+    let end = HEADER_BYTES + raw.len();
+    page[HEADER_BYTES..end].copy_from_slice(raw);
+    page[end..].fill(0);
+    finish(page, place, Codec::None, raw.len(), raw.len(), records);
+}
+
+/// How long a page of an uncompressed payload is.
+pub(crate) fn plain_bytes(place: Place, raw: &[u8]) -> usize {
+    (HEADER_BYTES + raw.len()).next_multiple_of(place.align_bytes)
+}
+
+fn finish(page: &mut [u8], place: Place, used: Codec, stored_bytes: usize, raw_bytes: usize, records: u16) {
     page[4..8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
-    page[8..12].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+    page[8..12].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
     page[12..14].copy_from_slice(&records.to_le_bytes());
     page[14] = if matches!(place.shape, Shape::Fixed { .. }) { KIND_FIXED } else { KIND_VARIABLE };
     page[15] = used as u8;

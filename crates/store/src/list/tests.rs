@@ -11,7 +11,9 @@ use forebay_base::{Kind, Order, Range, Record};
 use forebay_env::fs::MemoryFs;
 use proptest::prelude::*;
 
-use super::{FileMeta, ListCursor, ListFile, ListOptions, ListStore, ListWriter, Lookup, Reading, Search};
+use super::{
+    FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Reading, Search,
+};
 use crate::cache::PageCache;
 use crate::metrics::Cause;
 
@@ -179,4 +181,29 @@ fn every_flipped_byte_is_noticed_and_named() {
     }
     fs.replace_file(&path, intact[..intact.len() - 4096].to_vec());
     assert!(ListFile::named(&store, meta).verify().is_err(), "a shortened file");
+}
+
+#[test]
+fn the_size_of_a_list_is_known_before_it_is_written() {
+    for value_bytes in [0, 8, 56, 5000] {
+        for count in [1u64, 100, 5_000, 40_000u64.min(20_000_000 / (value_bytes as u64 + 8))] {
+            let fs = MemoryFs::new();
+            fs_dir(&fs);
+            let order = Order::Hashed { seed: 1 };
+            let store = store(Arc::clone(&fs), order, Codec::None);
+            let keys = (0..count).map(|key| key.to_le_bytes().to_vec());
+            let model: Model =
+                keys.map(|key| ((order.prefix(&key), key), (Kind::Put, vec![7; value_bytes]))).collect();
+            let list = write(&store, &model).unwrap();
+            let told = ListSize::of(&store.options, value_bytes as u64 + 8, count + 7, count);
+            let near = |told: u64, is: u64, slack: u64| told.abs_diff(is) <= slack + is / 25;
+            let metrics = &store.metrics;
+            let (filter, search) = (metrics.filter_memory_bytes.get(), metrics.index_memory_bytes.get());
+            assert!(near(told.file_bytes, list.meta().bytes, 4096), "{told:?}, {:?}", list.meta());
+            assert!(near(told.filter_bytes, filter, 64), "{told:?}, {filter}");
+            // Chance decides how many samples the digest has, and it grows by doubling.
+            let pages = search.min(told.search_bytes) / 2;
+            assert!(near(told.search_bytes, search, 64 + pages), "{told:?}, {search}");
+        }
+    }
 }

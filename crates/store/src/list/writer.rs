@@ -23,8 +23,6 @@ use crate::metrics::Cause;
 
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
-/// And a page never more records than its count can tell.
-const RECORDS_MAX: u16 = u16::MAX;
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
@@ -75,7 +73,7 @@ impl ListWriter {
             }
             Shape::Fixed { key_bytes, value_bytes } => {
                 let record_bytes = (key_bytes as usize + value_bytes as usize).max(1);
-                Starts::Even((raw_bytes_max / record_bytes).clamp(1, RECORDS_MAX as usize) as u32)
+                Starts::Even((raw_bytes_max / record_bytes).clamp(1, page::RECORDS_MAX as usize) as u32)
             }
             _ => Starts::Ranks(Vec::new()),
         };
@@ -115,7 +113,7 @@ impl ListWriter {
         debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));
         let bytes = if is_fixed { record.key.len() + record.value.len() } else { record.encoded_bytes() };
         if self.raw_records > 0
-            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == RECORDS_MAX)
+            && (self.raw.len() + bytes > self.raw_bytes_max || self.raw_records == page::RECORDS_MAX)
         {
             self.seal_page()?;
         }
@@ -146,7 +144,7 @@ impl ListWriter {
     pub fn push_block(&mut self, block: &Block) -> Result<()> {
         debug_assert!(matches!(self.shape, Shape::Fixed { .. }));
         let record_bytes = block.record_bytes();
-        let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, RECORDS_MAX as usize);
+        let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, page::RECORDS_MAX as usize);
         let mut at = 0;
         while at < block.len() {
             if self.raw_records as usize == page_records {
@@ -202,17 +200,33 @@ impl ListWriter {
         let codec = self.store.options.codec;
         let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
         let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
-        self.sealed.clear();
-        page::seal(&mut self.sealed, place, &self.raw, self.raw_records);
-        self.pages_sum = append(self.pages_sum, &page::checksum_of(&self.sealed).to_le_bytes());
-        self.index.push(&self.raw_first, self.sealed_records, offset, self.sealed.len() as u64);
-        self.sealed_records += self.raw_records as u64;
-        self.raw.clear();
-        self.raw_records = 0;
-        let sealed = std::mem::take(&mut self.sealed);
+        let bytes = page::plain_bytes(place, &self.raw);
+        if codec == Codec::None && bytes <= self.chunk.len() - self.chunk_bytes {
+            let page = &mut self.chunk[self.chunk_bytes..self.chunk_bytes + bytes];
+            page::seal_plain(page, place, &self.raw, self.raw_records);
+            let sum = page::checksum_of(page);
+            self.note_page(offset, bytes, sum);
+            self.chunk_bytes += bytes;
+            if self.chunk_bytes == self.chunk.len() {
+                self.flush()?;
+            }
+            return Ok(());
+        }
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.clear();
+        page::seal(&mut sealed, place, &self.raw, self.raw_records);
+        self.note_page(offset, sealed.len(), page::checksum_of(&sealed));
         self.emit(&sealed)?;
         self.sealed = sealed;
         Ok(())
+    }
+
+    fn note_page(&mut self, offset: u64, bytes: usize, sum: u32) {
+        self.pages_sum = append(self.pages_sum, &sum.to_le_bytes());
+        self.index.push(&self.raw_first, self.sealed_records, offset, bytes as u64);
+        self.sealed_records += self.raw_records as u64;
+        self.raw.clear();
+        self.raw_records = 0;
     }
 
     /// Appends bytes to the file through the chunk, so that writes are long and aligned.

@@ -2,7 +2,9 @@
 //! stands for "the records that follow are of table *n*".
 
 use forebay_base::wire::{get_varint, put_varint};
-use forebay_base::{Record, checksum};
+use forebay_base::{Order, Record, checksum};
+
+use crate::buffer::Notes;
 
 const SWITCH: u64 = 3;
 
@@ -10,38 +12,34 @@ const SWITCH: u64 = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Payload {
     bytes: Vec<u8>,
+    notes: Notes,
     table: Option<u32>,
-    tables: Vec<u32>,
     records: u32,
-    user_bytes: u64,
 }
 
 impl Payload {
-    /// Adds a record of a table.
+    /// Adds a record of a table of this order.
     #[inline]
-    pub fn push(&mut self, table: u32, record: &Record<'_>) {
+    pub fn push(&mut self, table: u32, order: Order, record: &Record<'_>) {
         if self.table != Some(table) {
             put_varint(&mut self.bytes, (table as u64) << 2 | SWITCH);
             self.table = Some(table);
-            if !self.tables.contains(&table) {
-                self.tables.push(table);
-            }
         }
+        self.notes.add(table, order, self.bytes.len(), record);
         record.encode(&mut self.bytes);
         self.records += 1;
-        self.user_bytes += (record.key.len() + record.value.len()) as u64;
     }
 
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.tables.clear();
-        (self.table, self.records, self.user_bytes) = (None, 0, 0);
+        self.notes.clear();
+        (self.table, self.records) = (None, 0);
     }
 
-    /// The tables of its records.
-    pub fn tables(&self) -> &[u32] {
-        &self.tables
+    /// What is noted of its records.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// How many records.
@@ -51,7 +49,7 @@ impl Payload {
 
     /// Bytes of keys and values.
     pub fn user_bytes(&self) -> u64 {
-        self.user_bytes
+        self.notes.tables().map(|notes| notes.contents.bytes).sum()
     }
 
     /// The payload's bytes.
@@ -115,7 +113,7 @@ mod tests {
     fn records_come_back_with_their_tables_and_a_cut_is_noticed() {
         let mut payload = Payload::default();
         let records = [(1, Record::put(b"a", b"1")), (1, Record::delete(b"b")), (900, Record::put(b"", b""))];
-        records.iter().for_each(|(table, record)| payload.push(*table, record));
+        records.iter().for_each(|(table, record)| payload.push(*table, Order::Lexical, record));
         let mut walk = Records::new(payload.bytes());
         let seen: Vec<_> = walk.by_ref().map(|(table, _, record)| (table, record)).collect();
         assert_eq!(seen, records);

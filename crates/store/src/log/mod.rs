@@ -13,4 +13,4 @@ mod writer;
 
 pub use durability::Durability;
 pub use rotation::Rotation;
-pub use writer::{Log, Position};
+pub use writer::{Log, Position, batches_of};

@@ -20,7 +20,14 @@ use crate::metrics::Metrics;
 
 /// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
-const RECORD_BYTES_MIN: usize = 16;
+const RECORD_BYTES_MIN: usize = 18;
+
+/// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
+pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
+    let bytes = frame_bytes(batch.bytes().len()) as u64;
+    let records_max = buffer_bytes / RECORD_BYTES_MIN as u64;
+    ((buffer_bytes / bytes).min(records_max / u64::from(batch.records().max(1))).max(1), bytes)
+}
 
 /// Where a batch stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +51,11 @@ struct Inner {
     durable_sequence: u64,
     /// Earlier segments that are written and not synced.
     unsynced: Vec<Arc<dyn File>>,
-    /// Somebody writes or syncs without holding the lock.
-    busy: bool,
-    /// How many wait for that.
+    /// Somebody writes without holding the lock.
+    writing: bool,
+    /// Somebody syncs without holding the lock. Others write meanwhile.
+    syncing: bool,
+    /// How many wait for either.
     waiting: usize,
     /// Nothing more is appended.
     closed: bool,
@@ -73,7 +82,8 @@ impl Log {
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
-            busy: false,
+            writing: false,
+            syncing: false,
             waiting: 0,
             closed: false,
             poison: None,
@@ -120,7 +130,8 @@ impl Log {
                 return Err(Error::invalid("the write buffer is smaller than it says"));
             }
         }
-        inner.appender.publish();
+        let Inner { buffer, appender, .. } = &mut *inner;
+        buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
         inner.records = records;
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
@@ -143,14 +154,14 @@ impl Log {
             if inner.buffer.segment() != position.segment || inner.written >= position.end {
                 return Ok(inner);
             }
-            inner = match inner.busy {
+            inner = match inner.writing {
                 true => self.wait(inner),
                 false => self.write(inner)?,
             };
         }
     }
 
-    /// Waits until nobody writes or syncs.
+    /// Waits until somebody has written or synced.
     fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         inner.waiting += 1;
         let mut inner = self.idle.wait(inner);
@@ -158,10 +169,10 @@ impl Log {
         inner
     }
 
-    /// Takes the lock again after writing or syncing without it.
-    fn finish_busy(&self) -> MutexGuard<'_, Inner> {
+    /// Takes the lock again after work without it, of which `done` notes that it is over.
+    fn relock(&self, done: impl FnOnce(&mut Inner)) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock();
-        inner.busy = false;
+        done(&mut inner);
         // To wake nobody costs a system call too.
         if inner.waiting > 0 {
             self.idle.notify_all();
@@ -176,10 +187,10 @@ impl Log {
         if start == end {
             return Ok(inner);
         }
-        inner.busy = true;
+        inner.writing = true;
         drop(inner);
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
-        let mut inner = self.finish_busy();
+        let mut inner = self.relock(|inner| inner.writing = false);
         outcome?;
         self.metrics.log_bytes.add((end - start) as u64);
         inner.written = end;
@@ -197,25 +208,26 @@ impl Log {
             if inner.durable_sequence >= sequence {
                 return Ok(());
             }
-            inner = match inner.busy {
-                true => self.wait(inner),
-                false => self.sync(inner)?,
+            let written = inner.written_sequence >= sequence;
+            inner = if inner.syncing || !written && inner.writing {
+                self.wait(inner)
+            } else if written {
+                self.sync(inner)?
+            } else {
+                self.write(inner)?
             };
         }
     }
 
-    fn sync<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let mut inner = self.write(inner)?;
-        if inner.busy {
-            return Ok(inner);
-        }
+    /// Syncs all that is written. Writers go on: a background sync must not stop them.
+    fn sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
         let mut files = inner.unsynced.clone();
         files.push(Arc::clone(&inner.file));
         let (sequence, older) = (inner.written_sequence, inner.unsynced.len());
-        inner.busy = true;
+        inner.syncing = true;
         drop(inner);
         let outcome = files.iter().try_for_each(|file| file.sync());
-        let mut inner = self.finish_busy();
+        let mut inner = self.relock(|inner| inner.syncing = false);
         self.metrics.log_syncs.add(files.len() as u64);
         match outcome {
             Ok(()) => {
@@ -239,7 +251,7 @@ impl Log {
         publish: impl FnOnce(&Arc<WriteBuffer>),
     ) -> Result<()> {
         let mut inner = self.inner.lock();
-        while inner.busy {
+        while inner.writing {
             inner = self.wait(inner);
         }
         inner.check()?;
@@ -275,7 +287,7 @@ impl Log {
         }
         self.sync_to(u64::MAX)?;
         let mut inner = self.inner.lock();
-        while inner.busy {
+        while inner.writing || inner.syncing {
             inner = self.wait(inner);
         }
         inner.file.set_len(inner.written as u64)?;

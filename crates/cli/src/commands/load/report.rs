@@ -6,7 +6,7 @@ use serde_json::json;
 use super::pump::Tally;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
-use crate::sizes;
+use forebay_bench::sizes;
 
 /// How far a load came that failed.
 pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {

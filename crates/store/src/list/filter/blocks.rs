@@ -21,8 +21,8 @@ use super::span::Span;
 
 const BLOCK_BITS: u64 = 256;
 const BLOCK_WORDS: usize = 4;
-/// Thinning leaves so many bits for each key.
-const BITS_MIN: u64 = 4;
+/// Thinning leaves so many bits for each key: fewer deny none.
+const BITS_MIN: u64 = 2;
 /// Of `state`: blocks are being folded.
 const REWRITING: u32 = 1 << 31;
 
@@ -165,6 +165,27 @@ impl Blocks {
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         8 * BLOCK_WORDS * self.blocks()
+    }
+
+    /// Memory that a filter for up to about `keys_max` hashes will hold once it is finished with `keys`, in bytes.
+    pub(crate) fn memory_bytes_of(keys_max: u64, keys: u64, bits_per_key: u32) -> u64 {
+        let mut blocks = wanted(keys_max, bits_per_key);
+        while blocks >= 2 * wanted(keys, bits_per_key) && blocks > 1 {
+            blocks = blocks.div_ceil(2);
+        }
+        8 * BLOCK_WORDS as u64 * blocks
+    }
+
+    /// The share of absent hashes to which a filter of so many bits a key says yes. Blocks get more or fewer
+    /// keys by chance, and one of `keys` has set its bit of each eighth but for `(31/32)^keys`.
+    pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
+        let mean = BLOCK_BITS as f64 / bits_per_key;
+        let (mut chance, mut rate) = ((-mean).exp(), 0.0);
+        for keys in 1..(4.0 * mean) as i32 + 20 {
+            chance *= mean / keys as f64;
+            rate += chance * (1.0 - (31.0f64 / 32.0).powi(keys)).powi(8);
+        }
+        rate
     }
 
     /// Appends the filter's bytes.

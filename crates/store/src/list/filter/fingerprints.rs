@@ -22,15 +22,15 @@ use forebay_base::wire::{Reader, put_varint, u32_at, u64_at};
 use forebay_env::Words;
 use forebay_env::sync::atomic::{AtomicU64, Ordering, fence};
 
-use super::forms::{CROWDED, LINE_WORDS};
+use super::forms::{CROWDED, LINE_WORDS, form};
 use super::kernel::Level;
 use super::line::Line;
 use super::span::Span;
 
 /// Of so many lines, the rank of one is kept whole.
 pub(super) const SHARING: u32 = 32;
-/// Thinning leaves so many bits a key: of absent ones a fourth seem present then.
-const BITS_MIN: u64 = 4;
+/// Fewer bits for each key would not even tell how many are in a line.
+const BITS_MIN: u64 = 3;
 
 /// What a filter is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,28 @@ impl State {
 }
 
 impl Shape {
+    /// That of a filter with about so many bits for each of its keys, which are between `low` and `high`, both
+    /// included.
+    pub(super) fn of(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
+        // A quarter of a bit of each key is for what else a list keeps of it.
+        let bits = keys * (4 * BITS_MIN.max(bits_per_key as u64) - 1) / 4;
+        let span = Span::new(low, high, bits.div_ceil(64 * LINE_WORDS as u64).max(1));
+        Self { span, lines: span.part(high).0 as u32 + 1, keys: keys as u32, sharing: SHARING }
+    }
+
+    /// Memory with so many words a line, in bytes.
+    pub(super) fn bytes(&self, words: usize) -> u64 {
+        8 * (self.head_words() + words * self.lines as usize) as u64
+    }
+
+    /// How many words a line may have so that a key takes no more than so many bits, and one at least: of the
+    /// shortest line only ranks are left.
+    fn words_within(&self, bits_per_key: u64) -> usize {
+        let for_lines =
+            bits_per_key.saturating_mul(self.keys as u64).saturating_sub(64 * self.head_words() as u64);
+        (for_lines / (64 * self.lines as u64)).clamp(1, LINE_WORDS as u64) as usize
+    }
+
     /// How many ranks are kept whole; that behind the last line is one of them.
     fn ranks(&self) -> usize {
         self.lines.div_ceil(self.sharing) as usize + 1
@@ -244,10 +266,7 @@ impl Fingerprints {
     pub(crate) fn thin(&self, bits_per_key: u32) -> usize {
         let word = self.state.load(Relaxed);
         let State { old, new, .. } = State::from_word(word);
-        let (keys, lines) = (self.shape.keys as u64, self.shape.lines as u64);
-        let for_lines = (bits_per_key as u64 * keys).saturating_sub(64 * self.lines_at as u64);
-        let least = (BITS_MIN * keys).div_ceil(64 * lines).max(1);
-        let words = (for_lines / (64 * lines)).max(least).min(LINE_WORDS as u64) as usize;
+        let words = self.shape.words_within(bits_per_key as u64);
         let begin = State { moved: 0, old, new: words };
         let begins = old == new
             && words < old
@@ -272,7 +291,7 @@ impl Fingerprints {
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let words = State::from_word(self.state.load(Relaxed)).new;
-        8 * (self.lines_at + words * self.shape.lines as usize)
+        self.shape.bytes(words) as usize
     }
 
     /// Appends the filter's bytes. It must not have been thinned.
@@ -319,4 +338,19 @@ impl Fingerprints {
         }
         rank == self.shape.keys && self.whole_rank(self.shape.ranks() - 1) == rank
     }
+}
+
+/// The share of absent hashes that are found by a filter that was made with so many bits a key, and then thinned
+/// until it has no more than so many: a line gets more or fewer keys by chance.
+pub(super) fn false_positive_rate(bits_per_key: u32, thinned: u64) -> f64 {
+    let many = 1 << 24;
+    let shape = Shape::of(many, bits_per_key, 0, u64::MAX);
+    let words = shape.words_within(thinned);
+    let mean = many as f64 / shape.lines as f64;
+    let (mut chance, mut rate) = ((-mean).exp(), 0.0);
+    for keys in 1..CROWDED {
+        chance *= mean / keys as f64;
+        rate += chance * form(words, keys).false_positive_rate(keys);
+    }
+    rate
 }

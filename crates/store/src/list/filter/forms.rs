@@ -25,6 +25,14 @@ pub(super) struct Form {
     pub(super) slots: u16,
 }
 
+impl Form {
+    /// The share of absent hashes that are in the cell of one of so many keys.
+    pub(super) fn false_positive_rate(&self, keys: usize) -> f64 {
+        let kept = ((self.cells - 1) >> self.dropped_bits.min(63)) as f64 + 1.0;
+        if self.slots == 0 { 1.0 } else { 1.0 - (1.0 - 1.0 / kept).powi(keys as i32) }
+    }
+}
+
 static FORMS: [[Form; CROWDED + 1]; LINE_WORDS + 1] = forms();
 
 /// The form of a line of so many words and keys.

@@ -4,15 +4,12 @@
 //! there are. So the first ones are kept aside; as hashes are uniform, how far they reach tells how many there
 //! will be, to less than a hundredth.
 
-use super::fingerprints::{Fingerprints, SHARING, Shape};
+use super::fingerprints::{Fingerprints, Shape};
 use super::forms::LINE_WORDS;
 use super::line::line_of;
-use super::span::Span;
 
 /// So many are kept aside.
 const EARLY: usize = 1 << 16;
-/// Fewer bits for each key would not even tell how many are in a line.
-const BITS_MIN: u32 = 3;
 /// More keys are not numbered.
 const KEYS_MAX: u64 = 1 << 31;
 
@@ -42,7 +39,6 @@ impl Gathering {
     /// numbered.
     pub(crate) fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Option<Self> {
         let early = Vec::with_capacity(EARLY.min(keys as usize));
-        let bits_per_key = bits_per_key.max(BITS_MIN);
         (keys <= KEYS_MAX).then_some(Self { low, high, bits_per_key, early, lines: None })
     }
 
@@ -82,13 +78,9 @@ impl Gathering {
 
 impl Lines {
     fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
-        // A quarter of a bit of each key is for what else a list keeps of it.
-        let bits = keys * (4 * bits_per_key as u64 - 1) / 4;
-        let span = Span::new(low, high, bits.div_ceil(64 * LINE_WORDS as u64).max(1));
-        let lines = span.part(high).0 as u32 + 1;
-        let shape = Shape { span, lines, keys: 0, sharing: SHARING };
-        let words = Vec::with_capacity(LINE_WORDS * lines as usize);
-        let ranks = Vec::with_capacity(lines as usize + 1);
+        let shape = Shape { keys: 0, ..Shape::of(keys, bits_per_key, low, high) };
+        let words = Vec::with_capacity(LINE_WORDS * shape.lines as usize);
+        let ranks = Vec::with_capacity(shape.lines as usize + 1);
         Self { shape, words, ranks, fractions: Vec::new() }
     }
 

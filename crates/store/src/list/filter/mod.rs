@@ -15,7 +15,9 @@ use forebay_base::wire::Reader;
 use forebay_base::{Order, Range as KeyRange};
 
 pub(crate) use blocks::Blocks;
+use fingerprints::Shape;
 pub(crate) use fingerprints::{Fingerprints, Place};
+use forms::LINE_WORDS;
 use gather::Gathering;
 
 /// A filter on its way.
@@ -105,6 +107,25 @@ impl Filter {
         match self {
             Self::Blocks(blocks) => blocks.memory_bytes(),
             Self::Fingerprints(fingerprints) => fingerprints.memory_bytes(),
+        }
+    }
+
+    /// Memory that the filter of `keys` keys will hold that was begun for up to `keys_max`, in bytes.
+    pub(crate) fn memory_bytes_of(order: Order, keys_max: u64, keys: u64, bits_per_key: u32) -> u64 {
+        match bits_per_key {
+            0 => 0,
+            bits if order.is_uniform() => Shape::of(keys, bits, 0, u64::MAX).bytes(LINE_WORDS),
+            bits => Blocks::memory_bytes_of(keys_max, keys, bits),
+        }
+    }
+
+    /// The share of absent keys to which a filter says yes that was made with so many bits a key, and then
+    /// thinned until it has no more than so many.
+    pub(crate) fn false_positive_rate(order: Order, bits_per_key: u32, thinned: u64) -> f64 {
+        match bits_per_key {
+            0 => 1.0,
+            bits if order.is_uniform() => fingerprints::false_positive_rate(bits, thinned),
+            bits => Blocks::false_positive_rate((bits as f64).min(thinned as f64)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sizes in bytes, as a person writes them: `4096`, `64K`, `600M`, `2G`. The units are powers of 1024.
 
 /// The number of bytes that `text` stands for.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
+pub fn parse(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim_start().to_ascii_uppercase().as_str() {
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// `bytes` in the unit that leaves one to four digits before the point.
-pub(crate) fn human(bytes: u64) -> String {
+pub fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

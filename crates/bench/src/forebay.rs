@@ -1,0 +1,235 @@
+//! Forebay itself, through its public face.
+
+use std::path::Path;
+use std::time::Duration;
+
+use forebay::{Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
+
+use crate::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
+
+const TABLE: &str = "bench";
+/// Background work rests when its counters stand still over so many looks, so far apart.
+const LOOKS: usize = 4;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// The write-buffer tree, in hash order, or in key order where a workload scans.
+#[derive(Debug)]
+pub struct Forebay;
+
+impl Kind for Forebay {
+    fn name(&self) -> &'static str {
+        "forebay"
+    }
+
+    fn version(&self) -> String {
+        env!("CARGO_PKG_VERSION").into()
+    }
+
+    fn options(&self, setup: &Setup) -> String {
+        let mut options = format!(
+            "layout {}, memory_limit {}, sync_interval {:?}, durability {:?}",
+            layout(setup),
+            setup.memory_bytes,
+            setup.sync_interval,
+            durability(setup),
+        );
+        let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
+        let told = [
+            ("node_bytes", node_bytes),
+            ("fan_out", fan_out.map(|value| value as u64)),
+            ("fast_per_slow", fast_per_slow.map(u64::from)),
+            ("lists_max", lists_max.map(|value| value as u64)),
+            ("filter_bits_per_key", filter_bits(setup).map(u64::from)),
+        ];
+        for (name, value) in told {
+            let value = value.map_or_else(|| "its own".into(), |value| value.to_string());
+            options.push_str(&format!(", {name} {value}"));
+        }
+        options
+    }
+
+    fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
+        let options = Options::default()
+            .memory_limit(setup.memory_bytes)
+            .sync_interval(setup.sync_interval)
+            .durability(durability(setup));
+        let db = Database::open(dir, options)?;
+        let tables = Tables::open(shaped(db.table(TABLE).layout(layout(setup)), setup), setup)?;
+        Ok(Box::new(Open { db, tables, durability: durability(setup), batch: forebay::Batch::new() }))
+    }
+}
+
+fn filter_bits(setup: &Setup) -> Option<u32> {
+    setup.forebay.filter_bits_per_key.or(setup.filter_bits_per_key)
+}
+
+/// The table with the shape that is asked for.
+fn shaped(mut table: TableBuilder, setup: &Setup) -> TableBuilder {
+    let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
+    if let Some(bytes) = node_bytes {
+        table = table.node_bytes(bytes);
+    }
+    if let Some(children) = fan_out {
+        table = table.fan_out(children);
+    }
+    if let Some(ratio) = fast_per_slow {
+        table = table.fast_per_slow(ratio);
+    }
+    if let Some(lists) = lists_max {
+        table = table.lists_max(lists);
+    }
+    if let Some(bits) = filter_bits(setup) {
+        table = table.filter_bits_per_key(bits);
+    }
+    table
+}
+
+fn layout(setup: &Setup) -> Layout {
+    if setup.ordered { Layout::write_buffer_ordered() } else { Layout::write_buffer() }
+}
+
+fn durability(setup: &Setup) -> forebay::Durability {
+    match setup.durability {
+        Durability::Memory => forebay::Durability::Memory,
+        Durability::Os => forebay::Durability::Os,
+        Durability::Disk => forebay::Durability::Disk,
+    }
+}
+
+enum Tables {
+    Hashed(Table),
+    Ordered(OrderedTable),
+}
+
+impl Tables {
+    fn open(named: TableBuilder, setup: &Setup) -> Result<Self, Failure> {
+        Ok(match setup.ordered {
+            true => Self::Ordered(named.open_ordered()?),
+            false => Self::Hashed(named.open()?),
+        })
+    }
+
+    fn table(&self) -> &Table {
+        match self {
+            Self::Hashed(table) => table,
+            Self::Ordered(table) => table,
+        }
+    }
+}
+
+struct Open {
+    db: Database,
+    tables: Tables,
+    durability: forebay::Durability,
+    /// Kept for its memory; empty between calls.
+    batch: forebay::Batch,
+}
+
+impl Engine for Open {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        let table = self.tables.table();
+        if batch.len() == 1 {
+            for (key, value) in batch.iter() {
+                table.put(key, value)?;
+            }
+            return Ok(());
+        }
+        for (key, value) in batch.iter() {
+            self.batch.put(table, key, value);
+        }
+        self.db.write(&mut self.batch, self.durability)?;
+        Ok(())
+    }
+
+    fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
+        for key in keys.chunks_exact(key_bytes) {
+            self.batch.delete(self.tables.table(), key);
+        }
+        self.db.write(&mut self.batch, self.durability)?;
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.tables.table().get(key)?;
+        value.extend_from_slice(found.as_deref().unwrap_or_default());
+        Ok(found.is_some())
+    }
+
+    fn multi_get(
+        &mut self,
+        keys: &[u8],
+        key_bytes: usize,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Failure> {
+        let keys: Vec<&[u8]> = keys.chunks_exact(key_bytes).collect();
+        for (number, value) in self.tables.table().multi_get(&keys)?.iter().enumerate() {
+            each(number, value.as_deref());
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let Tables::Ordered(table) = &self.tables else {
+            return Err("a table in hash order cannot be scanned".into());
+        };
+        for entry in table.range(from..)?.take(limit) {
+            let (key, value) = entry?;
+            each(&key, &value);
+        }
+        Ok(())
+    }
+
+    /// The debt is what lies above the limits of nodes. A merge that bounds repeats has none, so counters
+    /// have to stand still as well.
+    #[expect(clippy::disallowed_methods, reason = "background work is waited for from outside the engine")]
+    fn drain(&mut self) -> Result<(), Failure> {
+        self.db.flush()?;
+        let (mut before, mut still) = (Work::default(), 0);
+        while still < LOOKS {
+            let now = Work::of(&self.db.stats());
+            still = if now == before && now.debt_bytes == 0 { still + 1 } else { 0 };
+            before = now;
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn device_reads(&self) -> Option<u64> {
+        Some(self.db.stats().device_reads)
+    }
+
+    fn index_memory_bytes(&self) -> Option<u64> {
+        let memory = self.db.stats().memory;
+        Some(memory.filters + memory.page_search)
+    }
+
+    fn lists_per_path(&self) -> Option<f64> {
+        let stats = self.db.stats();
+        let levels = stats.tables.iter().flat_map(|table| &table.levels).filter(|level| level.nodes > 0);
+        Some(levels.map(|level| level.lists as f64 / level.nodes as f64).sum())
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        drop(self.tables);
+        Ok(self.db.close()?)
+    }
+}
+
+/// What grows while background work goes on.
+#[derive(Default, PartialEq, Eq)]
+struct Work {
+    debt_bytes: u64,
+    bytes_moved: u64,
+    jobs_done: u64,
+}
+
+impl Work {
+    fn of(stats: &Stats) -> Self {
+        let moved = stats.list_bytes_written.values().chain(stats.list_bytes_read.values());
+        Self {
+            debt_bytes: stats.debt_bytes,
+            bytes_moved: moved.sum(),
+            jobs_done: stats.jobs_done.values().sum::<u64>() + stats.free_edits,
+        }
+    }
+}

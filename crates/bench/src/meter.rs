@@ -1,0 +1,227 @@
+//! The clocks and counters of one phase.
+//!
+//! 1. Between [`Meter::start`] and [`Meter::stop`] time, processor time and bytes count.
+//! 2. A call to the engine is timed by itself: from the end of what came before it, or from when it was meant
+//!    to start.
+//! 3. The generator's work - keys, values, comparing answers - is between calls. It counts into the phase's
+//!    time, and is told apart by its processor time.
+//!
+//! **Invariant:** what is measured comes from the clock that is given; a test brings its own.
+
+use std::time::Duration;
+
+use forebay::env::Clock;
+use hdrhistogram::Histogram;
+
+use crate::Failure;
+use crate::host::counters::{Counters, Device};
+use crate::host::thread_cpu;
+
+/// Throughput is looked at in slots of this length.
+const SLOT: Duration = Duration::from_millis(100);
+
+/// See the module.
+pub(crate) struct Meter<'a> {
+    clock: &'a dyn Clock,
+    device: &'a Device,
+    started: Duration,
+    at_start: Counters,
+    /// When the last call, or the generator behind it, ended.
+    mark: Duration,
+    last_completion: Duration,
+    taken: Taken,
+}
+
+/// What a phase came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    /// Records written, read or removed.
+    pub(crate) operations: u64,
+    /// Of those, keys looked up.
+    pub(crate) lookups: u64,
+    /// Bytes of keys and values given to the engine to be written.
+    pub(crate) user_bytes: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) generator: Duration,
+    pub(crate) longest_gap: Duration,
+    /// Of calls, in nanoseconds.
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) counters: Counters,
+    pub(crate) throughput_cv: Option<f64>,
+    /// Operations completed in each slot of 100 ms.
+    pub(crate) slots: Vec<u64>,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, device: &'a Device) -> Result<Self, Failure> {
+        let taken = Taken {
+            operations: 0,
+            lookups: 0,
+            user_bytes: 0,
+            elapsed: Duration::ZERO,
+            generator: Duration::ZERO,
+            longest_gap: Duration::ZERO,
+            // One nanosecond to one hour.
+            latency: Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?,
+            counters: Counters::default(),
+            throughput_cv: None,
+            slots: Vec::new(),
+        };
+        let now = clock.now();
+        Ok(Self {
+            clock,
+            device,
+            started: now,
+            at_start: Counters::default(),
+            mark: now,
+            last_completion: now,
+            taken,
+        })
+    }
+
+    /// Begins, or goes on behind a stop.
+    pub(crate) fn start(&mut self) {
+        self.at_start = Counters::now(self.device);
+        self.taken.slots.clear();
+        self.started = self.clock.now();
+        self.mark = self.started;
+        self.last_completion = self.started;
+    }
+
+    /// Stops.
+    pub(crate) fn stop(&mut self) {
+        self.taken.elapsed += self.clock.now() - self.started;
+        let counters = Counters::now(self.device).since(&self.at_start);
+        self.taken.counters = self.taken.counters.plus(&counters);
+        self.taken.throughput_cv = coefficient_of_variation(&self.taken.slots);
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// A call of the engine that begins where the last thing ended.
+    #[inline]
+    pub(crate) fn call<T>(
+        &mut self,
+        operations: u64,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.call_meant_for(self.mark, operations, work)
+    }
+
+    /// A call of the engine that was meant to begin at that time.
+    #[inline]
+    pub(crate) fn call_meant_for<T>(
+        &mut self,
+        meant: Duration,
+        operations: u64,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let answer = work()?;
+        let now = self.clock.now();
+        let nanoseconds = now.saturating_sub(meant).as_nanos();
+        self.taken.latency.saturating_record(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+        self.taken.longest_gap = self.taken.longest_gap.max(now - self.last_completion);
+        let slot = ((now - self.started).as_nanos() / SLOT.as_nanos()) as usize;
+        if slot >= self.taken.slots.len() {
+            self.taken.slots.resize(slot + 1, 0);
+        }
+        self.taken.slots[slot] += operations;
+        self.taken.operations += operations;
+        self.last_completion = now;
+        self.mark = now;
+        Ok(answer)
+    }
+
+    /// So many bytes of keys and values were written.
+    pub(crate) fn wrote(&mut self, user_bytes: u64) {
+        self.taken.user_bytes += user_bytes;
+    }
+
+    /// So many keys were looked up.
+    pub(crate) fn looked_up(&mut self, keys: u64) {
+        self.taken.lookups += keys;
+    }
+
+    /// Work of the generator, waiting for an arrival included.
+    #[inline]
+    pub(crate) fn generate<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = thread_cpu();
+        let made = work();
+        self.taken.generator += thread_cpu().saturating_sub(before);
+        self.mark = self.clock.now();
+        made
+    }
+
+    /// Operations a second so far.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.taken.elapsed
+    }
+
+    pub(crate) fn finish(self) -> Taken {
+        self.taken
+    }
+}
+
+/// Standard deviation by mean of the full slots, which are all but the last; `None` for fewer than two.
+fn coefficient_of_variation(slots: &[u64]) -> Option<f64> {
+    let full = slots.split_last().map_or(&[][..], |(_, full)| full);
+    let mean = full.iter().sum::<u64>() as f64 / full.len() as f64;
+    if full.len() < 2 || mean == 0.0 {
+        return None;
+    }
+    let squares: f64 = full.iter().map(|count| (*count as f64 - mean).powi(2)).sum();
+    Some((squares / full.len() as f64).sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use forebay::env::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn calls_gaps_and_slots_are_counted_on_the_given_clock() {
+        let clock = ManualClock::new();
+        let device = Device::of(Path::new("no/such/place"));
+        let mut meter = Meter::new(&clock, &device).unwrap();
+        clock.advance(Duration::from_secs(5));
+        meter.start();
+        for (microseconds, operations) in [(50_000, 10), (60_000, 10), (250_000, 4), (1_000, 1)] {
+            let work = || {
+                clock.advance(Duration::from_micros(microseconds));
+                Ok(())
+            };
+            meter.call(operations, work).unwrap();
+            // Time between calls is no call's.
+            meter.generate(|| clock.advance(Duration::from_micros(1)));
+        }
+        meter.stop();
+        let taken = meter.finish();
+        assert_eq!(taken.elapsed, Duration::from_micros(361_004));
+        assert_eq!((taken.operations, taken.latency.len()), (25, 4));
+        assert_eq!(taken.longest_gap, Duration::from_micros(250_001));
+        // To three digits.
+        assert!(taken.latency.max().abs_diff(250_000_000) < 250_000, "{}", taken.latency.max());
+        assert!(taken.latency.min().abs_diff(1_000_000) < 1_000, "{}", taken.latency.min());
+        // Slots 10, 10, 0 and an unfinished one of 5.
+        assert!((taken.throughput_cv.unwrap() - 0.5f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_stop_leaves_out_what_lies_behind_it() {
+        let clock = ManualClock::new();
+        let device = Device::of(Path::new("no/such/place"));
+        let mut meter = Meter::new(&clock, &device).unwrap();
+        for _ in 0..3 {
+            meter.start();
+            clock.advance(Duration::from_millis(2));
+            meter.stop();
+            clock.advance(Duration::from_secs(1));
+        }
+        assert_eq!(meter.finish().elapsed, Duration::from_millis(6));
+    }
+}

@@ -1,0 +1,98 @@
+//! What workloads do, one file a kind of work. A phase draws keys from the seed, calls the engine under the
+//! meter, and compares what it answers.
+
+mod get;
+mod mixed;
+mod open_loop;
+mod queue;
+mod reopen;
+mod scan_index;
+mod write;
+
+pub(crate) use reopen::load_until_killed;
+
+use std::time::Duration;
+
+use forebay::env::Clock;
+
+use crate::data::Records;
+use crate::host::cache::{self, CacheDrop};
+use crate::launch::Program;
+use crate::meter::Meter;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::workload::Phase;
+use crate::{Engine, Failure, Kind, Setup};
+
+/// What phases share.
+pub(crate) struct World<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) program: &'a Program<'a>,
+    pub(crate) kind: &'a dyn Kind,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) setup: Setup,
+    pub(crate) records: Records,
+    pub(crate) oracle: Oracle,
+    /// For what the current phase draws.
+    pub(crate) phase_seed: u64,
+    /// Records of the last load or overwrite, and how long they took with the debt they left, if that was
+    /// drained.
+    pub(crate) written: Option<(u64, Duration)>,
+    /// How the page cache was last emptied.
+    pub(crate) cache_dropped: Option<CacheDrop>,
+}
+
+impl World<'_> {
+    fn open(&self) -> Result<Box<dyn Engine>, Failure> {
+        self.kind.open(&self.plan.dir, &self.setup)
+    }
+}
+
+/// Does the phase. `engine` is open before and behind it.
+pub(crate) fn run(
+    phase: &Phase,
+    engine: &mut Option<Box<dyn Engine>>,
+    world: &mut World<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    if engine.is_none() {
+        *engine = Some(world.open()?);
+    }
+    let Some(open) = engine.as_deref_mut() else { return Ok(()) };
+    match phase {
+        Phase::Load => write::load(open, world, meter),
+        Phase::Overwrite(spec) => write::overwrite(spec, open, world, meter),
+        Phase::Mixed(spec) => mixed::run(spec, open, world, meter),
+        Phase::Get(spec) => get::run(spec, open, world, meter),
+        Phase::Queue(spec) => queue::run(spec, open, world, meter),
+        Phase::OpenLoop(spec) => open_loop::run(spec, open, world, meter),
+        Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
+        Phase::Drain => drain(open, world, meter),
+        Phase::Cold => cold(engine, world, meter),
+    }
+}
+
+fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    meter.start();
+    meter.call(0, || engine.drain())?;
+    meter.stop();
+    world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
+    Ok(())
+}
+
+fn cold(
+    engine: &mut Option<Box<dyn Engine>>,
+    world: &mut World<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    close(engine)?;
+    world.cache_dropped = Some(cache::empty(&world.plan.dir, world.plan.cache_drop));
+    meter.start();
+    *engine = Some(meter.call(0, || world.open())?);
+    meter.stop();
+    Ok(())
+}
+
+pub(crate) fn close(engine: &mut Option<Box<dyn Engine>>) -> Result<(), Failure> {
+    engine.take().map_or(Ok(()), |engine| engine.close())
+}

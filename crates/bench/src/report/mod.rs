@@ -1,0 +1,227 @@
+//! What is told: one object a line, or a table.
+
+mod summary;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::host::Machine;
+use crate::host::cache::CacheDrop;
+use crate::plan::CgroupState;
+
+pub(crate) use summary::Summaries;
+pub(crate) use table::Table;
+
+/// One line of results.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// Opens each run.
+    Setup(Setup),
+    /// What a phase came to.
+    Phase(Box<Phase>),
+    /// A run that counts for nothing.
+    Failure(Failed),
+    /// An engine that cannot do a workload.
+    Skipped(Failed),
+    /// One engine's phase over all repetitions.
+    Summary(Summary),
+}
+
+/// What a run's figures are to be read against.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) engine: String,
+    pub(crate) version: String,
+    pub(crate) workload: String,
+    pub(crate) repetition: u32,
+    pub(crate) bench_version: String,
+    pub(crate) seed: u64,
+    pub(crate) dir: PathBuf,
+    pub(crate) records: u64,
+    pub(crate) batch: u64,
+    pub(crate) machine: Machine,
+    pub(crate) cgroup: CgroupState,
+    /// The engine's options in its own words.
+    pub(crate) options: String,
+    /// What every engine was given.
+    pub(crate) setup: serde_json::Value,
+}
+
+/// Measures of a phase; `null` where there was nothing to measure or the system does not tell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Phase {
+    pub(crate) engine: String,
+    pub(crate) version: String,
+    pub(crate) workload: String,
+    pub(crate) phase: String,
+    pub(crate) repetition: u32,
+    /// Records written, read or removed in the phase.
+    pub(crate) operations: u64,
+    /// Records that are there at its end.
+    pub(crate) records: u64,
+    pub(crate) seconds: f64,
+    pub(crate) operations_per_second: Option<f64>,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) cpu_seconds_per_million: Option<f64>,
+    pub(crate) generator_cpu_seconds: f64,
+    pub(crate) latency_us: Latency,
+    pub(crate) longest_gap_ms: f64,
+    pub(crate) throughput_cv: Option<f64>,
+    pub(crate) operations_per_100_ms: Vec<u64>,
+    pub(crate) user_bytes: u64,
+    pub(crate) write_bytes: Option<u64>,
+    pub(crate) read_bytes: Option<u64>,
+    pub(crate) device_write_bytes: Option<u64>,
+    pub(crate) device_read_bytes: Option<u64>,
+    pub(crate) write_amplification: Option<f64>,
+    pub(crate) write_amplification_total: Option<f64>,
+    pub(crate) disk_bytes: u64,
+    pub(crate) space_amplification: Option<f64>,
+    pub(crate) device_reads_per_get: Option<f64>,
+    pub(crate) kernel_reads_per_get: Option<f64>,
+    pub(crate) block_reads_per_get: Option<f64>,
+    pub(crate) index_memory_bytes_per_key: Option<f64>,
+    pub(crate) lists_per_path: Option<f64>,
+    pub(crate) peak_memory_bytes: Option<u64>,
+    pub(crate) cgroup_peak_bytes: Option<u64>,
+    pub(crate) page_cache_dropped: Option<CacheDrop>,
+    /// Always none: a wrong answer ends the run.
+    pub(crate) wrong_answers: u64,
+}
+
+/// Of calls, in microseconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50: f64,
+    pub(crate) p95: f64,
+    pub(crate) p99: f64,
+    pub(crate) p99_9: f64,
+    pub(crate) p99_99: f64,
+    pub(crate) max: f64,
+}
+
+impl Latency {
+    /// From nanoseconds.
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        Self {
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: histogram.max() as f64 / 1e3,
+        }
+    }
+}
+
+/// A run without result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    pub(crate) engine: String,
+    pub(crate) workload: String,
+    pub(crate) repetition: u32,
+    pub(crate) reason: String,
+}
+
+/// Over repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) workload: String,
+    pub(crate) phase: String,
+    pub(crate) engine: String,
+    pub(crate) repetitions: usize,
+    /// Of all engines together.
+    pub(crate) runs: usize,
+    /// `null` for a phase without operations, such as `drain`.
+    pub(crate) operations_per_second: Option<Spread>,
+    pub(crate) seconds: Spread,
+    /// How many times as fast as this engine the first one is, by medians: of rates, and where there are none
+    /// of seconds.
+    pub(crate) first_engine_speedup: Option<f64>,
+}
+
+/// Over repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// `part / whole`, where there is a whole.
+pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// `count` a second.
+pub(crate) fn rate(count: u64, elapsed: Duration) -> Option<f64> {
+    if count == 0 { None } else { ratio(count as f64, elapsed.as_secs_f64()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A phase that took a second, with the rest made up.
+    pub(super) fn phase(engine: &str, phase: &str, repetition: u32, rate: Option<f64>) -> Phase {
+        let zero = Latency { p50: 1.0, p95: 1.5, p99: 2.0, p99_9: 3.0, p99_99: 4.0, max: 5.0 };
+        Phase {
+            engine: engine.into(),
+            version: "1".into(),
+            workload: "w".into(),
+            phase: phase.into(),
+            repetition,
+            operations: 1,
+            records: 1,
+            seconds: 1.0,
+            operations_per_second: rate,
+            cpu_seconds: 0.0,
+            cpu_seconds_per_million: None,
+            generator_cpu_seconds: 0.0,
+            latency_us: zero,
+            longest_gap_ms: 0.0,
+            throughput_cv: None,
+            operations_per_100_ms: Vec::new(),
+            user_bytes: 0,
+            write_bytes: None,
+            read_bytes: None,
+            device_write_bytes: None,
+            device_read_bytes: None,
+            write_amplification: None,
+            write_amplification_total: None,
+            disk_bytes: 0,
+            space_amplification: None,
+            device_reads_per_get: None,
+            kernel_reads_per_get: None,
+            block_reads_per_get: None,
+            index_memory_bytes_per_key: None,
+            lists_per_path: None,
+            peak_memory_bytes: None,
+            cgroup_peak_bytes: None,
+            page_cache_dropped: None,
+            wrong_answers: 0,
+        }
+    }
+
+    #[test]
+    fn a_line_survives_the_way_to_the_driver() {
+        let line = Line::Phase(Box::new(phase("a", "load", 1, Some(2.5))));
+        let text = serde_json::to_string(&line).unwrap();
+        assert!(text.starts_with(r#"{"type":"phase","engine":"a""#), "{text}");
+        let Line::Phase(read) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+        assert_eq!((read.operations_per_second, read.wrong_answers), (Some(2.5), 0));
+    }
+
+    #[test]
+    fn rows_are_as_wide_as_their_head() {
+        let mut table = Table::default();
+        let row = table.text(&Line::Phase(Box::new(phase("a", "load", 1, Some(2.5))))).unwrap();
+        assert_eq!(row.len(), table::head().len());
+    }
+}

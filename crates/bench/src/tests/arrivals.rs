@@ -1,0 +1,129 @@
+//! In an open loop latencies count from when a batch was meant to start.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ::forebay::env::sync::Arc;
+use ::forebay::env::{Clock, ManualClock};
+
+use super::map::{Lie, Map};
+use super::run_all;
+use crate::workload::Workload;
+use crate::{Batch, Engine, Failure, Kind, Setup};
+
+/// Every look at it takes a microsecond.
+#[derive(Default)]
+struct Ticking(ManualClock);
+
+impl Clock for Ticking {
+    fn now(&self) -> Duration {
+        self.0.advance(Duration::from_micros(1));
+        self.0.now()
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        0
+    }
+}
+
+/// A map whose every put takes this long on the clock.
+struct Slow {
+    map: Map,
+    clock: Arc<Ticking>,
+    put: Duration,
+}
+
+impl Kind for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn version(&self) -> String {
+        "1".into()
+    }
+
+    fn options(&self, _: &Setup) -> String {
+        "none".into()
+    }
+
+    fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
+        let engine = self.map.open(dir, setup)?;
+        Ok(Box::new(SlowOpen { engine, clock: Arc::clone(&self.clock), put: self.put }))
+    }
+}
+
+struct SlowOpen {
+    engine: Box<dyn Engine>,
+    clock: Arc<Ticking>,
+    put: Duration,
+}
+
+impl Engine for SlowOpen {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        self.clock.0.advance(self.put);
+        self.engine.put(batch)
+    }
+
+    fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
+        self.engine.delete(keys, key_bytes)
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        self.engine.get(key, value)
+    }
+
+    fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        self.engine.scan(from, limit, each)
+    }
+
+    fn drain(&mut self) -> Result<(), Failure> {
+        self.engine.drain()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        self.engine.close()
+    }
+}
+
+/// 100 batches of 10 records, one every 5 ms; the load before it runs at its own speed.
+fn arrivals() -> Workload {
+    let text = "\
+name = 'arrivals'
+description = 'd'
+key_bytes = 8
+value_bytes = 8
+records = 1000
+batch = 10
+phases = ['load', { open_loop = { records_per_second = 2000.0, arrivals = 'fixed', operations_per_record = 1.0 } }]
+";
+    toml::from_str(text).unwrap()
+}
+
+/// Latencies of the open loop, in milliseconds, at the median and at most; and how long it took in seconds.
+fn latencies(put: Duration) -> (f64, f64, f64) {
+    let clock = Arc::new(Ticking::default());
+    let kind = Slow { map: Map::new(Lie::None), clock: Arc::clone(&clock), put };
+    let phases = run_all(&kind, arrivals(), &*clock).unwrap();
+    let [load, open_loop] = &phases[..] else { panic!("{phases:?}") };
+    // In a closed loop a call takes what it takes.
+    assert!(load.latency_us.max < put.as_micros() as f64 * 1.01 + 10.0, "{load:?}");
+    let latency = open_loop.latency_us;
+    (latency.p50 / 1e3, latency.max / 1e3, open_loop.seconds)
+}
+
+#[test]
+fn a_batch_that_waits_for_the_one_before_it_waits_in_its_latency() {
+    // Batch k is meant for 5 k ms and ends at 10 (k + 1): after 10 + 5 k.
+    let (p50, max, seconds) = latencies(Duration::from_millis(10));
+    assert!((255.0..263.0).contains(&p50), "{p50}");
+    assert!((504.0..510.0).contains(&max), "{max}");
+    assert!((1.0..1.01).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn an_engine_that_keeps_up_is_waited_for_nobody() {
+    let (p50, max, seconds) = latencies(Duration::from_millis(1));
+    assert!((1.0..1.01).contains(&p50) && (1.0..1.01).contains(&max), "{p50} {max}");
+    // The last of 100 batches starts at 495 ms.
+    assert!((0.496..0.498).contains(&seconds), "{seconds}");
+}

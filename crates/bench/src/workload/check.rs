@@ -1,0 +1,90 @@
+//! What a workload may ask for: checked before anything is started, each complaint naming the key.
+
+use super::{Mixed, OpenLoop, Phase, Workload};
+use crate::Durability;
+use crate::data::{KEY_BYTES_MIN, RECORDS_MAX};
+
+fn is(holds: bool, complaint: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(complaint) }
+}
+
+impl Workload {
+    /// Says what cannot work.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_head()?;
+        let (mut loaded, mut rate_known) = (false, false);
+        for (number, phase) in self.phases.iter().enumerate() {
+            let fills = matches!(phase, Phase::Load | Phase::Queue(_) | Phase::Reopen(_));
+            let works = !fills && !matches!(phase, Phase::Drain | Phase::Cold);
+            let shares_rate = matches!(phase, Phase::OpenLoop(OpenLoop { rate_share: Some(_), .. }));
+            self.check_phase(phase)
+                .and_then(|()| is(!works || loaded, "there is nothing to work on before `load`"))
+                .and_then(|()| is(!fills || !loaded, "records are loaded once"))
+                .and_then(|()| {
+                    is(!shares_rate || rate_known, "`rate_share` is of a load or overwrite before it")
+                })
+                .map_err(|complaint| format!("phase {} of `phases`: {complaint}", number + 1))?;
+            rate_known |= matches!(phase, Phase::Load | Phase::Overwrite(_));
+            loaded |= fills;
+        }
+        Ok(())
+    }
+
+    fn check_head(&self) -> Result<(), &'static str> {
+        let named = !self.name.is_empty() && !self.name.contains(['/', '\0']);
+        is(named, "`name` has to be there, and without a slash")?;
+        is(self.key_bytes >= KEY_BYTES_MIN, "`key_bytes` has to be at least 8")?;
+        is(self.records >= 1, "`records` has to be at least 1")?;
+        is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
+        is(self.batch >= 1, "`batch` has to be at least 1")?;
+        is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
+        is(!self.phases.is_empty(), "`phases` has to name at least one")
+    }
+
+    fn check_phase(&self, phase: &Phase) -> Result<(), &'static str> {
+        let operations = |count: f64| is(count > 0.0, "`operations_per_record` has to be above 0");
+        match phase {
+            Phase::Load | Phase::Drain | Phase::Cold => Ok(()),
+            Phase::Overwrite(overwrite) => operations(overwrite.operations_per_record),
+            Phase::Mixed(mixed) => {
+                operations(mixed.operations_per_record)?;
+                self.check_mix(mixed)
+            }
+            Phase::Get(get) => {
+                operations(get.operations_per_record)?;
+                is((0.0..=1.0).contains(&get.present), "`present` has to be in 0..1")?;
+                is(get.batch >= 1, "`batch` has to be at least 1")
+            }
+            Phase::Queue(queue) => {
+                operations(queue.operations_per_record)?;
+                is(queue.backlog_per_record > 0.0, "`backlog_per_record` has to be above 0")
+            }
+            Phase::Reopen(reopen) => {
+                is(reopen.kills >= 1, "`kills` has to be at least 1")?;
+                is(
+                    self.durability != Durability::Memory,
+                    "`durability` memory promises nothing after a kill: use os or disk",
+                )
+            }
+            Phase::OpenLoop(open_loop) => {
+                operations(open_loop.operations_per_record)?;
+                let rates = [open_loop.records_per_second, open_loop.rate_share];
+                is(rates.iter().flatten().count() == 1, "give one of `records_per_second` and `rate_share`")?;
+                is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")
+            }
+        }
+    }
+
+    fn check_mix(&self, mixed: &Mixed) -> Result<(), &'static str> {
+        let shares = [mixed.read, mixed.update, mixed.insert, mixed.scan, mixed.read_modify_write];
+        is(shares.iter().all(|share| *share >= 0.0), "shares have to be 0 or more")?;
+        is((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "shares have to come to 1")?;
+        is(mixed.scan == 0.0 || self.ordered, "`scan` needs `ordered = true`")?;
+        is(mixed.scan_limit >= 1, "`scan_limit` has to be at least 1")?;
+        // What a scan finds is compared at the end of a group of operations, when later ones are done.
+        is(
+            mixed.scan == 0.0 || mixed.update + mixed.read_modify_write == 0.0,
+            "`scan` can be checked beside `read` and `insert` only",
+        )
+    }
+}

@@ -1,0 +1,211 @@
+//! A workload as data: how large records are, how many, and what is done with them, phase by phase.
+
+mod catalog;
+mod check;
+mod names;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::KeyOrder;
+use crate::pick::Distribution;
+use crate::{Durability, TableOptions};
+
+pub(crate) use catalog::{WorkloadError, embedded, find};
+
+/// The least memory that is shared out: below it no engine works.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+
+/// A workload file. Fields without a default have to be there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Workload {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// Length of every key, at least 8.
+    pub(crate) key_bytes: usize,
+    /// Length of every value.
+    pub(crate) value_bytes: usize,
+    /// How many records `load` writes; operations are told as multiples of it.
+    pub(crate) records: u64,
+    /// Memory for the engine, as a share of the bytes of all records.
+    #[serde(default = "quarter")]
+    pub(crate) memory_share: f64,
+    /// Memory for the engine in bytes, instead of a share.
+    #[serde(default)]
+    pub(crate) memory_bytes: Option<u64>,
+    #[serde(default = "process")]
+    pub(crate) durability: Durability,
+    /// Records a write call of `load`, `overwrite`, `queue`, `reopen` and `open_loop`.
+    #[serde(default = "thousand")]
+    pub(crate) batch: u64,
+    /// Whether the engine has to keep keys in order.
+    #[serde(default)]
+    pub(crate) ordered: bool,
+    /// The order in which keys are loaded.
+    #[serde(default)]
+    pub(crate) keys: KeyOrder,
+    /// The shape of Forebay's table; other engines take no notice.
+    #[serde(default)]
+    pub(crate) forebay: TableOptions,
+    pub(crate) phases: Vec<Phase>,
+}
+
+/// One thing after the other. Numbers of operations are multiples of the number of records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// Puts every record once.
+    Load,
+    /// Puts new versions of loaded records.
+    Overwrite(Overwrite),
+    /// Single operations of several kinds, as YCSB mixes them.
+    Mixed(Mixed),
+    /// Lookups.
+    Get(Get),
+    /// Puts at the head, gets and deletes at the tail.
+    Queue(Queue),
+    /// A process that loads is killed; how long does opening take, and is everything there?
+    Reopen(Reopen),
+    /// Overwrites that arrive when they arrive, whether or not the engine has finished those before.
+    OpenLoop(OpenLoop),
+    /// Background work to its end.
+    Drain,
+    /// Closes, empties the page cache, and opens.
+    Cold,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Overwrite {
+    #[serde(default)]
+    pub(crate) distribution: Distribution,
+    pub(crate) operations_per_record: f64,
+}
+
+/// Shares of operations; together they are 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mixed {
+    #[serde(default)]
+    pub(crate) read: f64,
+    #[serde(default)]
+    pub(crate) update: f64,
+    #[serde(default)]
+    pub(crate) insert: f64,
+    #[serde(default)]
+    pub(crate) scan: f64,
+    #[serde(default)]
+    pub(crate) read_modify_write: f64,
+    /// Scans take 1 to so many records.
+    #[serde(default = "hundred")]
+    pub(crate) scan_limit: u64,
+    #[serde(default)]
+    pub(crate) distribution: Distribution,
+    pub(crate) operations_per_record: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Get {
+    /// The share of keys that are there.
+    pub(crate) present: f64,
+    /// Keys a call: one by one, or by `multi_get`.
+    #[serde(default = "one")]
+    pub(crate) batch: u64,
+    #[serde(default)]
+    pub(crate) distribution: Distribution,
+    pub(crate) operations_per_record: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Queue {
+    /// Records put in all.
+    pub(crate) operations_per_record: f64,
+    /// The most records in the queue.
+    pub(crate) backlog_per_record: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reopen {
+    /// How often the loading process is killed: each time when another part of the records is acknowledged,
+    /// so that buffers are found at different fillings.
+    pub(crate) kills: u64,
+    /// Records looked up after each opening: half of them the last that were acknowledged.
+    pub(crate) checked: u64,
+}
+
+/// The rate is `records_per_second`, or a share of what the last load or overwrite reached, with the drain
+/// behind it, if there was one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OpenLoop {
+    #[serde(default)]
+    pub(crate) records_per_second: Option<f64>,
+    #[serde(default)]
+    pub(crate) rate_share: Option<f64>,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) operations_per_record: f64,
+    /// New records, rather than new versions of old ones.
+    #[serde(default)]
+    pub(crate) inserts: bool,
+}
+
+/// When batches arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Arrivals {
+    /// Evenly.
+    Fixed,
+    /// At random, as independent users do.
+    Poisson,
+}
+
+impl Workload {
+    /// Bytes of keys and values of all records.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.records * (self.key_bytes + self.value_bytes) as u64
+    }
+
+    /// The engine's memory.
+    pub(crate) fn memory(&self) -> u64 {
+        let shared = (self.data_bytes() as f64 * self.memory_share) as u64;
+        self.memory_bytes.unwrap_or(shared.max(MEMORY_BYTES_MIN))
+    }
+
+    /// How many operations that multiple of the records is.
+    pub(crate) fn operations(&self, per_record: f64) -> u64 {
+        ((self.records as f64 * per_record).ceil() as u64).max(1)
+    }
+
+    /// About how many distinct keys there will be.
+    pub(crate) fn records_expected(&self) -> u64 {
+        let beyond_load = |phase: &Phase| match phase {
+            Phase::Mixed(mixed) => self.operations(mixed.operations_per_record * mixed.insert),
+            Phase::Queue(queue) => self.operations(queue.operations_per_record).saturating_sub(self.records),
+            _ => 0,
+        };
+        self.records + self.phases.iter().map(beyond_load).sum::<u64>()
+    }
+}
+
+fn quarter() -> f64 {
+    0.25
+}
+
+fn process() -> Durability {
+    Durability::Os
+}
+
+fn thousand() -> u64 {
+    1000
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+fn one() -> u64 {
+    1
+}

@@ -1,0 +1,23 @@
+//! `bench`: workloads against the engine. All of it is in the crate of that name.
+
+pub(crate) use forebay_bench::BenchArgs;
+
+use forebay_bench::{Forebay, Program, Stop};
+
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::output::Form;
+
+pub(crate) fn run(args: &BenchArgs, common: &Common) -> Result<(), Failure> {
+    let form = match common.form() {
+        Form::Text => forebay_bench::Form::Text,
+        Form::Json => forebay_bench::Form::Json,
+    };
+    let program = Program { kinds: &[&Forebay], words: &["bench"] };
+    forebay_bench::run(&program, args, form, common.memory).map_err(|stop| match stop {
+        Stop::Usage(reason) => Failure::Usage(reason),
+        Stop::Work(reason) => Failure::Work(reason),
+        Stop::Told => Failure::Said,
+        Stop::OutputClosed => Failure::OutputClosed,
+    })
+}

@@ -1,0 +1,156 @@
+//! `simulate`: what a load would cost, without data.
+
+mod table;
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use forebay::simulate::{Keys, Load, Rates, Simulation};
+use forebay::{Error, Layout, Options, TableOptions};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::parse_layout;
+use crate::args::Common;
+use crate::counts;
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+use forebay_bench::sizes;
+
+/// Predict what a load would write, read, keep and take, without data
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  forebay simulate --record 16 --records 6.25e12 --memory 8G\n  \
+                        forebay simulate --record 64 --records 200M --memory 512M --points 8\n  \
+                        forebay simulate --record 16 --records 1e9 --distinct 100M --json")]
+pub(crate) struct SimulateArgs {
+    /// The table's layout: write-buffer or write-buffer:ordered
+    #[arg(long, value_name = "LAYOUT", default_value = "write-buffer", value_parser = parse_layout)]
+    layout: Layout,
+    /// Bytes of key and value of every record
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    record: u64,
+    /// Bytes of the key
+    #[arg(long, value_name = "SIZE", default_value = "8", value_parser = sizes::parse)]
+    key: u64,
+    /// How many records are loaded, such as 200M or 1e12
+    #[arg(long, value_name = "N", value_parser = counts::parse)]
+    records: u64,
+    /// Draw keys from so many; without it no key comes twice
+    #[arg(long, value_name = "N", value_parser = counts::parse)]
+    distinct: Option<u64>,
+    /// Tell how things stand at so many sizes, each twice the one before
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    points: u32,
+    #[command(flatten)]
+    tree: TreeArgs,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Options of a table, and of its write buffers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Table")]
+struct TreeArgs {
+    /// Size of a write buffer
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    write_buffer: Option<u64>,
+    /// Capacity of a node
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    node_bytes: Option<u64>,
+    /// The most children of a node
+    #[arg(long, value_name = "N")]
+    fan_out: Option<usize>,
+    /// Fast splits of a leaf for each slow one
+    #[arg(long, value_name = "N")]
+    fast_per_slow: Option<u32>,
+    /// The most lists of a leaf
+    #[arg(long, value_name = "N")]
+    lists_max: Option<usize>,
+    /// How often a node may hold a key on average
+    #[arg(long, value_name = "X")]
+    repeats_max: Option<f64>,
+    /// Filter memory for each key of each list
+    #[arg(long, value_name = "BITS")]
+    filter_bits: Option<u32>,
+}
+
+/// What times are predicted from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machine")]
+struct MachineArgs {
+    /// Bytes that the device writes or reads in a second [default: 1 GB]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    write_bandwidth: Option<u64>,
+    /// What a core takes to bring a record one place further [default: as measured]
+    #[arg(long, value_name = "NS")]
+    cpu_nanoseconds: Option<f64>,
+    /// Cores [default: 2]
+    #[arg(long, value_name = "N")]
+    cores: Option<f64>,
+}
+
+pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
+    let Some(value_bytes) = args.record.checked_sub(args.key) else {
+        return Err(Failure::Usage(format!("a record of {} bytes has no key of {}", args.record, args.key)));
+    };
+    let load = Load {
+        key_bytes: args.key,
+        value_bytes,
+        records: args.records,
+        keys: args.distinct.map_or(Keys::Unique, Keys::DrawnFrom),
+    };
+    let options = options(args, common);
+    let table = table(args, &options);
+    let usage = |error: Error| Failure::Usage(error.to_string());
+    let simulation = Simulation::new(options, table, load, rates(args)).map_err(usage)?;
+    let form = common.form();
+    let bar = match form == Form::Text && std::io::stderr().is_terminal() {
+        true => ProgressBar::new(args.records).with_style(
+            ProgressStyle::with_template("{bar:32} {percent} %, {eta} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        ),
+        false => ProgressBar::hidden(),
+    };
+    let outcome = simulation.run(args.points, &mut |records| bar.set_position(records));
+    bar.finish_and_clear();
+    let forecast = outcome?;
+    let mut output = Output::new();
+    match form {
+        Form::Json => output.json(&forecast)?,
+        Form::Text => output.line(table::Table(&forecast).to_string().trim_end())?,
+    }
+    output.flush()
+}
+
+fn options(args: &SimulateArgs, common: &Common) -> Options {
+    let mut options = Options::default();
+    if let Some(bytes) = common.memory {
+        options = options.memory_limit(bytes);
+    }
+    if let Some(bytes) = args.tree.write_buffer {
+        options = options.write_buffer(bytes);
+    }
+    options
+}
+
+fn table(args: &SimulateArgs, options: &Options) -> TableOptions {
+    let mut table = TableOptions::new(args.layout, options.buffer_bytes());
+    let TreeArgs { node_bytes, fan_out, fast_per_slow, lists_max, repeats_max, filter_bits, .. } = args.tree;
+    let tree = &mut table.tree;
+    tree.node_bytes = node_bytes.unwrap_or(tree.node_bytes);
+    tree.fan_out = fan_out.unwrap_or(tree.fan_out);
+    tree.fast_per_slow = fast_per_slow.unwrap_or(tree.fast_per_slow);
+    tree.lists_max = lists_max.unwrap_or(tree.lists_max);
+    tree.repeats_max = repeats_max.unwrap_or(tree.repeats_max);
+    table.filter_bits_per_key = filter_bits.unwrap_or(table.filter_bits_per_key);
+    table
+}
+
+fn rates(args: &SimulateArgs) -> Rates {
+    let usual = Rates::measured(args.layout, args.record);
+    let MachineArgs { write_bandwidth, cpu_nanoseconds, cores } = args.machine;
+    Rates {
+        device_bytes_per_second: write_bandwidth.map_or(usual.device_bytes_per_second, |bytes| bytes as f64),
+        record_pass_nanoseconds: cpu_nanoseconds.unwrap_or(usual.record_pass_nanoseconds),
+        cores: cores.unwrap_or(usual.cores),
+    }
+}

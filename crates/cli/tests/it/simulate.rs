@@ -1,0 +1,72 @@
+//! `simulate`: no database, no data, an answer.
+
+use crate::tool::Folder;
+
+#[test]
+fn a_load_is_predicted_without_data() {
+    let folder = Folder::new("simulate");
+    let text = folder.ok("simulate --record 16 --records 50M --memory 64M --points 4");
+    for line in
+        ["write amplification", "lists on a path", "device reads of a get", "merge", "memory: filters"]
+    {
+        assert!(text.contains(line), "{line:?} is not in:\n{text}");
+    }
+    assert!(text.lines().any(|line| line.trim_start().starts_with("6,250,000")), "{text}");
+    let report = folder.object("simulate --record 16 --records 50M --memory 64M --points 4 --json");
+    assert_eq!(
+        (report["records"].as_u64(), report["data_bytes"].as_u64()),
+        (Some(50_000_000), Some(800_000_000))
+    );
+    assert_eq!(report["growth"].as_array().unwrap().len(), 3);
+    assert_eq!(report["write_buffer_bytes"], 8 << 20);
+    let amplification = report["write_amplification"].as_f64().unwrap();
+    assert!((2.0..5.0).contains(&amplification), "{report}");
+    assert!(report["seconds"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(std::fs::read_dir(folder.path("")).unwrap().next().is_none(), "nothing is written");
+}
+
+#[test]
+fn what_is_asked_for_is_what_is_simulated() {
+    let folder = Folder::new("simulate-options");
+    let usual = "simulate --record 64 --key 16 --records 4e6 --memory 32M --json";
+    let options = "--write-buffer 1M --node-bytes 2M --fan-out 16 --fast-per-slow 0 --lists-max 9 \
+                   --repeats-max 1.5 --filter-bits 10 --distinct 1M --layout write-buffer:ordered";
+    let machine = "--write-bandwidth 100 --cpu-nanoseconds 1 --cores 4";
+    let report = folder.object(&format!("{usual} {options} {machine}"));
+    for (name, value) in [
+        ("write_buffer_bytes", 1 << 20),
+        ("node_bytes", 2 << 20),
+        ("fan_out", 16),
+        ("fast_per_slow", 0),
+        ("lists_max", 9),
+        ("filter_bits_per_key", 10),
+        ("distinct_keys", 1_000_000),
+        ("key_bytes", 16),
+        ("value_bytes", 48),
+    ] {
+        assert_eq!(report[name].as_u64(), Some(value), "{name} in {report}");
+    }
+    assert_eq!(report["layout"], "write-buffer:ordered");
+    assert_eq!(report["bound_by"], "device");
+    let slow = report["write_amplification"].as_f64().unwrap();
+    let fast = folder.object(&format!("{usual} --write-buffer 1M"))["write_amplification"].as_f64().unwrap();
+    assert!(slow > fast, "{slow} with slow splits, {fast} without");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_said() {
+    let folder = Folder::new("simulate-refusals");
+    let refused = |words: &str, needle: &str| {
+        let outcome = folder.run(words);
+        assert_eq!(outcome.code, 2, "{words}: {outcome:?}");
+        assert!(outcome.stderr.contains(needle), "{needle:?} is not in {:?}", outcome.stderr);
+    };
+    refused("simulate --layout leveling --record 16 --records 1M", "write-buffer and write-buffer:ordered");
+    refused("simulate --record 16 --records lots", "6.25e12");
+    refused("simulate --record 4 --records 1M", "no key of 8");
+    refused("simulate --record 16 --records 0", "at least one record");
+    refused("simulate --record 16 --records 1e17 --memory 8M", "raise the memory limit");
+    refused("simulate --record 16 --records 1M --memory 10", "memory_limit");
+    refused("simulate --record 16 --records 1M --fan-out 1", "fan_out");
+    refused("simulate --record 16 --records 1M --cores 0", "cores");
+}

@@ -1,0 +1,157 @@
+//! The planner without data: what a load would write, read, keep and take, from the engine's own planning
+//! over counts. Nothing is opened and nothing is written.
+//!
+//! What the model assumes and how far off it is: `docs/simulate.md`.
+
+mod forecast;
+mod rates;
+
+use forebay_base::codec::Codec;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use forebay_base::{Error, Order, Record, Result};
+use forebay_layouts::TableOptions;
+use forebay_layouts::inventory::ListModel;
+use forebay_layouts::write_buffer::SimulatedTree;
+use forebay_store::list::ListOptions;
+use forebay_store::log::batch::Payload;
+use forebay_store::log::batches_of;
+
+use crate::Options;
+
+pub use forebay_layouts::inventory::Keys;
+pub use forecast::{Bursts, Forecast, Point};
+pub use rates::{Bound, Rates, Times};
+
+/// A batch has so many records, or fewer once it is as long as this.
+const BATCH_RECORDS: u32 = 1000;
+const BATCH_BYTES: usize = 4 << 20;
+/// More write buffers than this take minutes to count, and several gigabytes.
+const WRITE_BUFFERS_MAX: u64 = 2_000_000;
+
+/// What is to be loaded: puts of one size, with keys spread evenly.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes of every key.
+    pub key_bytes: u64,
+    /// Bytes of every value.
+    pub value_bytes: u64,
+    /// How many records.
+    pub records: u64,
+    /// Which keys they have.
+    pub keys: Keys,
+}
+
+/// A load that is only counted.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    options: Options,
+    table: TableOptions,
+    load: Load,
+    rates: Rates,
+    buffer: Filling,
+}
+
+/// How a write buffer is filled.
+#[derive(Clone, Copy, Debug)]
+struct Filling {
+    records: u64,
+    batch_records: u64,
+    batch_bytes: u64,
+}
+
+impl Filling {
+    /// What so many records take in the log.
+    fn log_bytes(&self, records: u64) -> u64 {
+        records.div_ceil(self.batch_records) * self.batch_bytes
+    }
+}
+
+impl Load {
+    fn validate(&self) -> Result<()> {
+        let Self { key_bytes, value_bytes, records, keys } = *self;
+        if key_bytes > KEY_BYTES_MAX as u64 || value_bytes > VALUE_BYTES_MAX as u64 {
+            return Err(Error::invalid(format!(
+                "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
+            )));
+        }
+        if key_bytes + value_bytes == 0 || records == 0 || keys == Keys::DrawnFrom(0) {
+            return Err(Error::invalid("a load has at least one record of one byte, and one key"));
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> Payload {
+        let (key, value) = (vec![0; self.key_bytes as usize], vec![0; self.value_bytes as usize]);
+        let mut batch = Payload::default();
+        while batch.records() < BATCH_RECORDS && batch.bytes().len() < BATCH_BYTES {
+            batch.push(1, Order::Lexical, &Record::put(&key, &value));
+        }
+        batch
+    }
+}
+
+impl Simulation {
+    /// Of a database under these options with one table. [`TableOptions::new`] over
+    /// [`Options::buffer_bytes`] gives a table's usual options.
+    pub fn new(options: Options, table: TableOptions, load: Load, rates: Rates) -> Result<Self> {
+        options.validate()?;
+        table.validate()?;
+        rates.validate()?;
+        load.validate()?;
+        if table.codec != Codec::None {
+            return Err(Error::invalid("how well values compress is not known: simulate without a codec"));
+        }
+        let batch = load.batch();
+        let batch_records = u64::from(batch.records());
+        let (batches, batch_bytes) = batches_of(options.buffer_bytes(), &batch);
+        let buffer = Filling { records: batches * batch_records, batch_records, batch_bytes };
+        if load.records / buffer.records > WRITE_BUFFERS_MAX {
+            return Err(Error::invalid(format!(
+                "{} records fill more than {WRITE_BUFFERS_MAX} write buffers of {} bytes, too many to count; \
+                 raise the memory limit or the write buffer",
+                load.records,
+                options.buffer_bytes()
+            )));
+        }
+        Ok(Self { options, table, load, rates, buffer })
+    }
+
+    /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
+    /// twice the one before. `progress` is told the records so far.
+    pub fn run(&self, points: u32, progress: &mut dyn FnMut(u64)) -> Result<Forecast> {
+        let Load { key_bytes, value_bytes, records, keys } = self.load;
+        let lists = ListModel {
+            options: ListOptions {
+                order: self.table.layout.order(0),
+                filter_bits_per_key: self.table.filter_bits_per_key,
+                codec: self.table.codec,
+            },
+            record_bytes: key_bytes + value_bytes,
+            filter_memory_bytes_max: self.options.filter_bytes(),
+        };
+        let mut tree = SimulatedTree::new(self.table.tree, lists, keys)?;
+        let mut state = Progress::default();
+        let mut growth = Vec::new();
+        let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);
+        for until in sizes.filter(|&until| until > 0) {
+            // A full buffer is sealed when the next batch does not fit.
+            while state.records + self.buffer.records < until {
+                state.bursts.push(tree.absorb(self.buffer.records)?);
+                state.records += self.buffer.records;
+                progress(state.records);
+            }
+            growth.push(self.point(&tree, &state, until));
+        }
+        let end = growth.pop().unwrap_or_default();
+        Ok(Forecast::new(&self.options, &self.table, &self.load, &self.rates, end, growth))
+    }
+}
+
+/// How far a load is.
+#[derive(Default)]
+struct Progress {
+    /// Records that left the write buffer.
+    records: u64,
+    /// What each write buffer called for, in bytes.
+    bursts: Vec<u64>,
+}

@@ -1,0 +1,168 @@
+//! List files without bytes: what a simulated layout has written, read and keeps, for layouts that plan over
+//! counts. Sizes are asked of the store.
+
+use forebay_store::Cause;
+use forebay_store::list::{ListOptions, ListSize};
+
+/// Which keys the records of a load have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// None comes twice.
+    Unique,
+    /// Each is drawn evenly from so many.
+    DrawnFrom(u64),
+}
+
+impl Keys {
+    /// How many of so many records are left when each key's newest is, and their share of all keys: 0.0 where
+    /// there is no end of keys.
+    pub fn collapse(self, records: u64) -> (u64, f64) {
+        match self {
+            Self::Unique => (records, 0.0),
+            Self::DrawnFrom(keys) => {
+                let share = -(records as f64 * (-1.0 / keys as f64).ln_1p()).exp_m1();
+                ((share * keys as f64).round() as u64, share)
+            }
+        }
+    }
+}
+
+/// What the lists are like, and what they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ListModel {
+    /// How lists are made.
+    pub options: ListOptions,
+    /// Bytes of key and value of every record.
+    pub record_bytes: u64,
+    /// Filters are made thinner so that they take no more than this.
+    pub filter_memory_bytes_max: u64,
+}
+
+/// Everything that was written and read so far, by cause, in the order of [`forebay_store::metrics::CAUSES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes written to list files.
+    pub bytes_written: [u64; 4],
+    /// Bytes read from list files.
+    pub bytes_read: [u64; 4],
+    /// Records that jobs took in.
+    pub records_read: [u64; 4],
+    /// Jobs.
+    pub jobs: [u64; 4],
+}
+
+/// What is kept now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// List files.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Keys of their filters.
+    pub filter_keys: u64,
+    /// Memory that their filters would take if none was made thinner.
+    pub filter_bytes: u64,
+    /// Memory of page search and digests.
+    pub search_bytes: u64,
+}
+
+/// A file that lists refer to.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    size: ListSize,
+    keys: u64,
+    references: u32,
+}
+
+/// The list files of one simulated table.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    model: ListModel,
+    files: Vec<Entry>,
+    traffic: Traffic,
+    holdings: Holdings,
+    file_bytes_max: u64,
+}
+
+impl Inventory {
+    /// No files yet.
+    pub fn new(model: ListModel) -> Self {
+        let (traffic, holdings) = (Traffic::default(), Holdings::default());
+        Self { model, files: Vec::new(), traffic, holdings, file_bytes_max: 0 }
+    }
+
+    /// What the lists are like.
+    pub fn model(&self) -> &ListModel {
+        &self.model
+    }
+
+    /// What was written and read.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// What is kept now.
+    pub fn holdings(&self) -> &Holdings {
+        &self.holdings
+    }
+
+    /// The most bytes that all files together had at any time, what jobs read and wrote both counted.
+    pub fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
+    }
+
+    /// The id that the next file will have.
+    pub fn next_id(&self) -> u32 {
+        self.files.len() as u32
+    }
+
+    /// A job reads so many records that lie side by side in one file.
+    pub fn read(&mut self, cause: Cause, records: u64) {
+        self.traffic.bytes_read[cause as usize] += ListSize::walk_bytes(self.model.record_bytes, records);
+    }
+
+    /// A job of `records_read` writes a file of `records`.
+    pub fn write(&mut self, cause: Cause, records_read: u64, records: u64) {
+        let size = ListSize::of(&self.model.options, self.model.record_bytes, records_read, records);
+        self.traffic.records_read[cause as usize] += records_read;
+        self.traffic.bytes_written[cause as usize] += size.file_bytes;
+        self.traffic.jobs[cause as usize] += 1;
+        let holdings = &mut self.holdings;
+        holdings.files += 1;
+        holdings.file_bytes += size.file_bytes;
+        holdings.filter_bytes += size.filter_bytes;
+        holdings.filter_keys += records;
+        holdings.search_bytes += size.search_bytes;
+        self.file_bytes_max = self.file_bytes_max.max(holdings.file_bytes);
+        self.files.push(Entry { size, keys: records, references: 0 });
+    }
+
+    /// So many lists more or fewer refer to a file. One without any is removed.
+    pub fn refer(&mut self, id: u32, by: i32) {
+        let Some(file) = self.files.get_mut(id as usize) else { return };
+        file.references = file.references.saturating_add_signed(by);
+        if file.references == 0 {
+            let (size, holdings) = (std::mem::take(&mut file.size), &mut self.holdings);
+            holdings.files -= 1;
+            holdings.file_bytes -= size.file_bytes;
+            holdings.filter_bytes -= size.filter_bytes;
+            holdings.filter_keys -= file.keys;
+            holdings.search_bytes -= size.search_bytes;
+        }
+    }
+
+    /// How many bits each key may have in filters, so that all of them take no more than they may.
+    fn filter_bits(&self) -> u64 {
+        self.model.filter_memory_bytes_max.saturating_mul(8) / self.holdings.filter_keys.max(1)
+    }
+
+    /// Memory that filters take.
+    pub fn filter_bytes_resident(&self) -> u64 {
+        self.holdings.filter_bytes.min(self.model.filter_memory_bytes_max)
+    }
+
+    /// The device reads that a list costs a lookup of a key that it does not hold.
+    pub fn reads_in_vain(&self) -> f64 {
+        ListSize::false_positive_rate(&self.model.options, self.filter_bits())
+    }
+}

@@ -1,0 +1,61 @@
+//! How large a list will be, without writing it: for plans that only count. Every part is asked of the code
+//! that makes it.
+
+use forebay_base::digest::Digest;
+use forebay_base::limits::BLOCK_BYTES;
+
+use super::ListOptions;
+use super::filter::Filter;
+use super::index::PageIndex;
+use super::page;
+
+/// What a list of records of one size takes, on disk and in memory. Uncompressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListSize {
+    /// The length of its file.
+    pub file_bytes: u64,
+    /// Memory of its filter.
+    pub filter_bytes: u64,
+    /// Memory of its page search and digest.
+    pub search_bytes: u64,
+}
+
+impl ListSize {
+    /// Of a list of `records` that was made for up to `records_max`, each of so many bytes of key and value.
+    pub fn of(options: &ListOptions, record_bytes: u64, records_max: u64, records: u64) -> Self {
+        let block = BLOCK_BYTES as u64;
+        let (per_page, page_bytes) = page_of(record_bytes);
+        let pages = records.div_ceil(per_page);
+        let bits = options.filter_bits_per_key;
+        let by_rank = bits > 0 && options.order.is_uniform();
+        let index = PageIndex::memory_bytes_of(by_rank, pages, page_bytes, block);
+        let digest = Digest::memory_bytes_of(records_max, records);
+        let filter_bytes = Filter::memory_bytes_of(options.order, records_max, records, bits);
+        let meta_bytes = (index + digest + filter_bytes).next_multiple_of(block);
+        Self {
+            file_bytes: pages * page_bytes + meta_bytes + block,
+            filter_bytes,
+            search_bytes: index + digest,
+        }
+    }
+
+    /// The share of absent keys to which a filter says yes that was thinned to so many bits a key.
+    pub fn false_positive_rate(options: &ListOptions, thinned_bits_per_key: u64) -> f64 {
+        Filter::false_positive_rate(options.order, options.filter_bits_per_key, thinned_bits_per_key)
+    }
+
+    /// About what is read of a list's file for a walk over so many of its records: they begin and end anywhere
+    /// in a page.
+    pub fn walk_bytes(record_bytes: u64, records: u64) -> u64 {
+        let (per_page, page_bytes) = page_of(record_bytes);
+        (records * page_bytes).div_ceil(per_page) + page_bytes
+    }
+}
+
+/// How many records a page holds, and its length.
+fn page_of(record_bytes: u64) -> (u64, u64) {
+    let block = BLOCK_BYTES as u64;
+    let header = page::HEADER_BYTES as u64;
+    let per_page = ((block - header) / record_bytes.max(1)).clamp(1, page::RECORDS_MAX.into());
+    (per_page, (header + per_page * record_bytes).next_multiple_of(block))
+}

@@ -1,0 +1,151 @@
+//! Runs the bench: the rivals' program where it is built, else the `forebay` command alone.
+//!
+//! Rounds go over all runs of a part, so that what changes on the machine meets every engine.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::part::{DirectIo, FOREBAY, Part, Run};
+
+const RIVALS: &str = "crates/bench-rivals/target/release/forebay-bench-rivals";
+/// Where databases are made, from the workspace's root.
+const SCRATCH: &str = "target/figures";
+const WORKLOADS: &str = "docs/figures/workloads";
+const RECORDS_MIN: u64 = 1000;
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+
+/// A program that has engines.
+pub(super) struct Bench {
+    root: PathBuf,
+    program: PathBuf,
+    has_rivals: bool,
+}
+
+/// A command, as it is started and as it is told.
+struct Order {
+    arguments: Vec<String>,
+    shown: String,
+}
+
+impl Bench {
+    pub(super) fn find() -> Result<Self, String> {
+        let root = crate::workspace_root();
+        let rivals = root.join(RIVALS);
+        if rivals.is_file() {
+            return Ok(Self { root, program: rivals, has_rivals: true });
+        }
+        println!("{RIVALS} is missing (`make rivals` builds it): Forebay is measured alone");
+        let this = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
+        let program = this.with_file_name(format!("forebay{}", std::env::consts::EXE_SUFFIX));
+        match program.is_file() {
+            true => Ok(Self { root, program, has_rivals: false }),
+            false => Err(format!("{} is missing: run cargo build --release", program.display())),
+        }
+    }
+
+    /// Runs a part and keeps its results in the folder.
+    pub(super) fn measure(&self, part: &Part, scale: f64, folder: &Path) -> Result<(), String> {
+        let cannot = |error: std::io::Error| format!("cannot write below {}: {error}", folder.display());
+        std::fs::create_dir_all(self.root.join(WORKLOADS)).map_err(cannot)?;
+        std::fs::create_dir_all(self.root.join(SCRATCH)).map_err(cannot)?;
+        println!("== {}", part.title);
+        let started = Instant::now();
+        let runs = (part.runs)();
+        let (mut lines, mut commands) = (Vec::new(), Vec::new());
+        for round in 1..=runs.iter().map(|run| run.rounds).max().unwrap_or(0) {
+            for run in runs.iter().filter(|run| round <= run.rounds) {
+                let Some(order) = self.order(run, scale) else { continue };
+                let file = self.root.join(WORKLOADS).join(format!("{}.toml", run.name));
+                std::fs::write(file, &run.workload).map_err(cannot)?;
+                println!("{:6.0} s  {}", started.elapsed().as_secs_f64(), order.shown);
+                self.start(&order, &mut lines)?;
+                commands.push(order.shown);
+            }
+        }
+        if part.name == super::parts::LOG {
+            lines.push(super::log::measure(&self.root.join(SCRATCH))?);
+        }
+        commands.sort();
+        commands.dedup();
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{seconds:6.0} s  {}: done", part.name);
+        let campaign = json!({
+            "type": "campaign", "part": part.name, "scale": scale, "seconds": seconds, "commands": commands,
+        });
+        let mut file = File::create(folder.join(format!("{}.jsonl", part.name))).map_err(cannot)?;
+        [&campaign].into_iter().chain(&lines).try_for_each(|line| writeln!(file, "{line}")).map_err(cannot)
+    }
+
+    /// The command of a run, if this program has any of its engines.
+    fn order(&self, run: &Run, scale: f64) -> Option<Order> {
+        let engines: Vec<&str> =
+            run.engines.iter().copied().filter(|engine| self.has_rivals || *engine == FOREBAY).collect();
+        if engines.is_empty() {
+            return None;
+        }
+        let scaled = |count: u64, least: u64| ((count as f64 * scale) as u64).max(least).to_string();
+        let mut arguments = vec![format!("{WORKLOADS}/{}.toml", run.name)];
+        arguments.extend(["--records".into(), scaled(run.records, RECORDS_MIN)]);
+        arguments.extend(["--cgroup".into(), "auto".into()]);
+        if let Some(bytes) = run.memory_bytes {
+            arguments.extend(["--memory".into(), scaled(bytes, MEMORY_BYTES_MIN)]);
+        }
+        if run.direct_io == DirectIo::On {
+            arguments.push("--direct-io".into());
+        }
+        let program = match self.has_rivals {
+            true => {
+                arguments.extend(["--engines".into(), engines.join(",")]);
+                "forebay-bench-rivals"
+            }
+            false => {
+                arguments.insert(0, "bench".into());
+                "forebay"
+            }
+        };
+        let shown = format!("{program} {}", arguments.join(" "));
+        arguments.extend(["--dir".into(), SCRATCH.into(), "--json".into()]);
+        Some(Order { arguments, shown })
+    }
+
+    /// Starts a command and keeps what it tells.
+    fn start(&self, order: &Order, lines: &mut Vec<Value>) -> Result<(), String> {
+        let cannot = |error: std::io::Error| format!("cannot run {}: {error}", self.program.display());
+        // In the workspace, so that no result holds a path of this machine.
+        let mut child = Command::new(&self.program)
+            .args(&order.arguments)
+            .current_dir(&self.root)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        let before = lines.len();
+        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+            let line = line.map_err(cannot)?;
+            let value = serde_json::from_str(&line)
+                .map_err(|error| format!("{} printed {line:?}: {error}", order.shown))?;
+            lines.extend(kept(value));
+        }
+        let status = child.wait().map_err(cannot)?;
+        match lines.len() > before {
+            // A run that failed is told by a line of its own, and the page shows it.
+            true => Ok(()),
+            false => Err(format!("{} told nothing: {status}", order.shown)),
+        }
+    }
+}
+
+/// The line without what it says of this machine's places; summaries are made anew.
+fn kept(mut line: Value) -> Option<Value> {
+    if line["type"] == "summary" {
+        return None;
+    }
+    if let Some(peak) = line.pointer_mut("/cgroup/limited").and_then(Value::as_object_mut) {
+        peak.remove("peak_file");
+    }
+    Some(line)
+}

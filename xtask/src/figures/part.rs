@@ -1,0 +1,125 @@
+//! A part of the campaign as data: what is run, and how it is shown.
+
+use super::results::Results;
+use super::target::Target;
+
+/// Forebay, and the engines that it is compared with, as the bench calls them.
+pub(super) const FOREBAY: &str = "forebay";
+pub(super) const LEVELED: &str = "rocksdb-leveled";
+pub(super) const UNIVERSAL: &str = "rocksdb-universal";
+pub(super) const LEVELDB: &str = "leveldb";
+pub(super) const FJALL: &str = "fjall";
+pub(super) const LMDB: &str = "lmdb";
+pub(super) const KYOTO: &str = "kyoto-hash";
+/// How results call an engine that goes around the page cache where it could use it.
+pub(super) const DIRECT: &str = ", direct I/O";
+/// Those that targets name.
+pub(super) const MAIN: &[&str] = &[FOREBAY, LEVELED, UNIVERSAL, LEVELDB];
+
+/// See the module.
+pub(super) struct Part {
+    /// What `ONLY=` and the files call it.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// Prose with places for what is measured, such as `{{targets}}`.
+    pub(super) text: &'static str,
+    pub(super) runs: fn() -> Vec<Run>,
+    pub(super) show: fn(&Results) -> Result<Shown, String>,
+}
+
+/// One command of the bench.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// A workload file, without the records.
+    pub(super) workload: String,
+    pub(super) name: String,
+    /// At scale 1.
+    pub(super) records: u64,
+    /// At scale 1; else the workload's share of the data.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) engines: &'static [&'static str],
+    pub(super) rounds: u32,
+    pub(super) direct_io: DirectIo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DirectIo {
+    Off,
+    On,
+}
+
+impl Run {
+    /// Every engine that targets name, three times.
+    pub(super) fn new(workload: &str, records: u64) -> Self {
+        let name = workload.lines().find_map(|line| line.strip_prefix("name = "));
+        Self {
+            workload: workload.into(),
+            name: name.unwrap_or_default().trim_matches('"').into(),
+            records,
+            memory_bytes: None,
+            engines: MAIN,
+            rounds: 3,
+            direct_io: DirectIo::Off,
+        }
+    }
+
+    pub(super) fn engines(mut self, engines: &'static [&'static str]) -> Self {
+        self.engines = engines;
+        self
+    }
+
+    pub(super) fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    pub(super) fn records(mut self, records: u64) -> Self {
+        self.records = records;
+        self
+    }
+
+    pub(super) fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    pub(super) fn direct_io(mut self) -> Self {
+        self.direct_io = DirectIo::On;
+        self
+    }
+
+    /// A workload of another name, with a shape for Forebay's table.
+    pub(super) fn shaped(mut self, suffix: &str, shape: &[(&str, u64)]) -> Self {
+        let name = format!("{}-{suffix}", self.name);
+        let (from, to) = (format!("name = \"{}\"", self.name), format!("name = \"{name}\""));
+        self.workload = self.workload.replacen(&from, &to, 1);
+        if !shape.is_empty() {
+            self.workload.push_str("\n[forebay]\n");
+        }
+        for (option, value) in shape {
+            self.workload.push_str(&format!("{option} = {value}\n"));
+        }
+        self.name = name;
+        self
+    }
+}
+
+/// What a part comes to.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// What takes which place in the text.
+    pub(super) places: Vec<(&'static str, String)>,
+    /// Name and SVG.
+    pub(super) plots: Vec<(&'static str, String)>,
+    pub(super) targets: Vec<Target>,
+}
+
+impl Shown {
+    pub(super) fn place(&mut self, name: &'static str, text: String) {
+        self.places.push((name, text));
+    }
+
+    pub(super) fn plot(&mut self, name: &'static str, svg: String) {
+        self.plots.push((name, svg));
+    }
+}

@@ -1,0 +1,76 @@
+//! Node sizes and fan-outs (figures 9a and 11 of the WB paper).
+
+use crate::figures::part::{FOREBAY, Part, Run, Shown};
+use crate::figures::plot::{self, Heat};
+use crate::figures::results::{Phase, Results};
+use crate::figures::table::bytes;
+
+pub(super) const PART: Part =
+    Part { name: "heat", title: "Node size and fan-out", text: include_str!("heat.txt"), runs, show };
+
+const NODE_BYTES: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+const FAN_OUTS: [u64; 5] = [4, 10, 32, 100, 256];
+
+/// A map: its name, what it shows, phase, place in the line, factor.
+type Map = (&'static str, &'static str, &'static str, &'static str, f64);
+
+const MAPS: [Map; 5] = [
+    ("heat-insert", "inserts, M records/s", "load", "/operations_per_second", 1e-6),
+    ("heat-written", "write amplification with the drain", "drain", "/write_amplification_total", 1.0),
+    ("heat-get", "gets a second", "get", "/operations_per_second", 1.0),
+    ("heat-p95", "get p95, us", "get", "/latency_us/p95", 1.0),
+    ("heat-reads", "device reads a get", "get", "/device_reads_per_get", 1.0),
+];
+
+fn suffix(node_bytes: u64, fan_out: u64) -> String {
+    format!("{}k-{fan_out}", node_bytes >> 10)
+}
+
+fn runs() -> Vec<Run> {
+    let run = Run::new(include_str!("../workloads/figures-shapes-get.toml"), 3_000_000);
+    let run = run.engines(&[FOREBAY]).rounds(1);
+    let cell = |node_bytes, fan_out| {
+        run.clone().shaped(&suffix(node_bytes, fan_out), &[("node_bytes", node_bytes), ("fan_out", fan_out)])
+    };
+    NODE_BYTES.iter().flat_map(|bytes| FAN_OUTS.iter().map(|fan_out| cell(*bytes, *fan_out))).collect()
+}
+
+fn show(results: &Results) -> Result<Shown, String> {
+    let mut shown = Shown::default();
+    for (name, title, phase, pointer, factor) in MAPS {
+        let rows =
+            NODE_BYTES.map(|bytes| FAN_OUTS.map(|fan_out| value(results, bytes, fan_out, phase, pointer)));
+        let values = rows.map(|row| row.map(|value| value.map(|value| value * factor)).to_vec());
+        let heat = Heat {
+            title,
+            rows: ("node", NODE_BYTES.iter().map(|size| bytes(*size)).collect()),
+            columns: ("fan-out", FAN_OUTS.iter().map(ToString::to_string).collect()),
+            values: values.to_vec(),
+        };
+        shown.plot(name, plot::heat(&heat)?);
+    }
+    shown.place("found", found(results));
+    Ok(shown)
+}
+
+fn value(results: &Results, node_bytes: u64, fan_out: u64, phase: &str, pointer: &str) -> Option<f64> {
+    let workload = format!("figures-shapes-get-{}", suffix(node_bytes, fan_out));
+    results.median(FOREBAY, Phase(&workload, phase), pointer)
+}
+
+fn found(results: &Results) -> String {
+    let cells = || NODE_BYTES.iter().flat_map(|bytes| FAN_OUTS.iter().map(|fan_out| (*bytes, *fan_out)));
+    let best = |phase, pointer: &str| {
+        cells()
+            .filter_map(|(bytes, fan_out)| {
+                Some((value(results, bytes, fan_out, phase, pointer)?, bytes, fan_out))
+            })
+            .max_by(|left, right| left.0.total_cmp(&right.0))
+            .map_or_else(|| "-".into(), |(_, size, fan_out)| format!("{} and {fan_out}", bytes(size)))
+    };
+    format!(
+        "Inserts are fastest with nodes and fan-out of {}, gets with {}.",
+        best("load", "/operations_per_second"),
+        best("get", "/operations_per_second")
+    )
+}

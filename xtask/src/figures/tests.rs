@@ -1,0 +1,207 @@
+//! Reading of results, and whole pages from small kept samples.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::part::{DIRECT, FOREBAY, LEVELED};
+use super::results::{Phase, Results, Spread};
+use super::target::{Outcome, Target};
+use super::{Options, draw, parts, table};
+
+const LOAD: Phase<'static> = Phase("figures-load-16", "load");
+
+fn setup(engine: &str, workload: &str, direct_io: bool) -> Value {
+    json!({
+        "type": "setup", "engine": engine, "workload": workload, "version": "1", "options": "cache 7 ",
+        "machine": { "cores": 2, "memory_bytes": 1u64 << 34, "kernel": "6.1" },
+        "setup": { "direct_io": direct_io, "memory_bytes": 1 << 20 },
+    })
+}
+
+fn phase(engine: &str, Phase(workload, phase): Phase<'_>, rate: f64) -> Value {
+    json!({
+        "type": "phase", "engine": engine, "workload": workload, "phase": phase, "operations": 1000,
+        "seconds": 1000.0 / rate, "operations_per_second": rate, "cpu_seconds": 0.5,
+        "latency_us": { "p50": 1.0, "p95": 2.0, "p99": 3.0, "p99_9": 1e6 / rate, "max": 5e6 / rate },
+        "longest_gap_ms": 1.5, "write_amplification_total": null, "device_reads_per_get": 0.5,
+        "index_memory_bytes_per_key": 1.25, "operations_per_100_ms": [10, 0, 20, 5],
+    })
+}
+
+fn lines(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Two engines, one of them with and without direct I/O, and a failure.
+fn sample() -> String {
+    let mut all =
+        vec![json!({ "type": "campaign", "scale": 0.5, "seconds": 12.0, "commands": ["forebay bench x"] })];
+    for (engine, direct_io, rates) in [
+        (FOREBAY, false, [900.0, 1000.0, 1100.0]),
+        (LEVELED, false, [20.0, 10.0, 30.0]),
+        (LEVELED, true, [40.0, 50.0, 60.0]),
+    ] {
+        for rate in rates {
+            all.extend([setup(engine, LOAD.0, direct_io), phase(engine, LOAD, rate)]);
+            all.push(phase(engine, Phase(LOAD.0, "drain"), rate));
+        }
+    }
+    all.push(json!({ "type": "failure", "engine": "lmdb", "workload": LOAD.0, "reason": "no room\nat all" }));
+    lines(&all)
+}
+
+#[test]
+fn rates_are_medians_and_the_better_way_to_the_device_counts() {
+    let results = Results::parse(&sample()).unwrap();
+    assert_eq!(results.rate(FOREBAY, LOAD), Some(1000.0));
+    assert_eq!(results.rate(LEVELED, LOAD), Some(20.0));
+    assert_eq!(results.best_rate(LEVELED, LOAD), Some(50.0));
+    assert_eq!(results.rounds(LEVELED, LOAD), 3);
+    let direct = format!("{LEVELED}{DIRECT}");
+    assert_eq!(results.engines(LOAD.0), [FOREBAY, LEVELED, &direct]);
+    assert_eq!(results.median(FOREBAY, LOAD, "/latency_us/p99"), Some(3.0));
+    assert_eq!(results.median(FOREBAY, LOAD, "/write_amplification_total"), None);
+    assert_eq!(results.memory_bytes(FOREBAY, LOAD.0), Some(1 << 20));
+    assert_eq!(results.failures, ["lmdb on figures-load-16: no room at all"]);
+}
+
+#[test]
+fn a_line_that_is_no_json_is_named() {
+    let complaint = Results::parse("{}\n{\"type\":\n").unwrap_err();
+    assert!(complaint.starts_with("line 2: "), "{complaint}");
+}
+
+#[test]
+fn spreads() {
+    let of = |figures: &[f64]| Spread::of(figures.to_vec());
+    assert_eq!(of(&[3.0, 1.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+    assert_eq!(of(&[5.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 5.0 }));
+    assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn targets_come_out_by_their_bounds() {
+    let outcome = |target: Target| target.outcome();
+    assert_eq!(outcome(Target::at_least("", 2.0, "", Some(2.0))), Outcome::Reached);
+    assert_eq!(outcome(Target::at_least("", 2.0, "", Some(1.99))), Outcome::Missed);
+    assert_eq!(outcome(Target::at_most("", 2.0, "", Some(2.01))), Outcome::Missed);
+    assert_eq!(outcome(Target::at_most("", 2.0, "", None)), Outcome::Unmeasured);
+}
+
+#[test]
+fn numbers_have_three_digits_that_matter() {
+    let shown = [0.0, 0.012_34, 0.5, 1.5, 12.34, 123.4, 1_234_567.8, -4321.0].map(table::short);
+    assert_eq!(shown, ["0", "0.0123", "0.5", "1.5", "12.3", "123", "1,234,568", "-4,321"]);
+    assert_eq!([1_500_000.0, 20_000.0, 7.0].map(table::metric), ["1.5 M", "20 k", "7"]);
+}
+
+#[test]
+fn words_make_options() {
+    let options = Options::parse(&["scale=0.5", "only=engines,heat", "draw"]).unwrap();
+    assert_eq!(options, Options { scale: 0.5, only: vec!["engines".into(), "heat".into()], draw: true });
+    for bad in ["scale=0", "scale=ten", "scale=inf", "redraw", "parts=heat"] {
+        assert!(Options::parse(&[bad]).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_kept_sample_is_drawn_with_its_misses_and_failures() {
+    let folder = folder("sample");
+    std::fs::write(folder.join("engines.jsonl"), sample()).unwrap();
+    let page = draw::page(&folder).unwrap();
+    for words in [
+        "load 16 B, beside rocksdb-leveled | at least 50x | 20x | **not reached**",
+        "beside leveldb | at least 35x | - | not measured",
+        "lmdb on figures-load-16: no room at all",
+        "![engines](figures/engines.svg)",
+        "| rocksdb-leveled, direct I/O | 3 | 1,000 | 50 | 40 - 60 | 20x |",
+        "[rocksdb-leveled-direct-io](figures/options-rocksdb-leveled-direct-io.txt)",
+        "2 cores, 16 GiB of memory",
+        "ONLY=engines SCALE=0.5`, 12 seconds",
+        "`make figures ONLY=reads` measures this part; it has not been.",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(!page.contains("{{") && !page.lines().any(|line| line.ends_with(' ')), "{page}");
+    let options = std::fs::read_to_string(folder.join("options-forebay.txt")).unwrap();
+    assert_eq!(options, "== figures-load-16\ncache 7\nversion 1\n");
+    is_drawn(&std::fs::read_to_string(folder.join("engines.svg")).unwrap(), "<rect");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Every part is drawn with all of its runs done by Forebay alone, and with none.
+#[test]
+fn every_part_is_drawn_with_and_without_results() {
+    let folder = folder("parts");
+    for is_full in [true, false] {
+        for part in parts::ALL {
+            let mut all = vec![json!({ "type": "campaign", "scale": 1.0, "seconds": 1.0, "commands": [] })];
+            for run in (part.runs)().iter().filter(|_| is_full) {
+                all.push(setup(FOREBAY, &run.name, false));
+                for name in [
+                    "load",
+                    "drain",
+                    "get",
+                    "get-2",
+                    "get-3",
+                    "multi-get-32",
+                    "open-loop-0.8",
+                    "open-loop-60000",
+                ] {
+                    all.push(phase(FOREBAY, Phase(&run.name, name), 1000.0));
+                }
+            }
+            std::fs::write(folder.join(format!("{}.jsonl", part.name)), lines(&all)).unwrap();
+        }
+        let page = draw::page(&folder).unwrap();
+        for part in parts::ALL {
+            assert!(page.contains(&format!("\n## {}\n", part.title)), "{page}");
+        }
+        for plot in
+            ["engines", "reads", "bursts-own", "growth-rate", "contributions", "heat-get", "ratio-rate"]
+        {
+            let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
+            let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();
+            is_drawn(&svg, shape);
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn runs_are_called_as_their_workloads() {
+    let runs = || parts::ALL.iter().flat_map(|part| (part.runs)());
+    for run in runs() {
+        assert!(run.workload.starts_with(&format!("name = \"{}\"\n", run.name)), "{}", run.workload);
+        assert!(!run.engines.is_empty() && run.rounds > 0);
+    }
+    // One name is one workload: files and results are found by it.
+    for (one, other) in runs().flat_map(|one| runs().map(move |other| (one.clone(), other))) {
+        assert!(one.name != other.name || one.workload == other.workload, "{}", one.name);
+    }
+}
+
+/// Well-formed as far as its tags go, and with that in it.
+fn is_drawn(svg: &str, shape: &str) {
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert!(svg.contains(shape), "{svg}");
+    let mut open = Vec::new();
+    for tag in svg.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').unwrap();
+        assert!(!text.contains('>'), "{tag}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "{svg}");
+        } else if !tag.ends_with('/') {
+            open.extend(tag.split_whitespace().next());
+        }
+        assert!(!tag.contains("NaN") && !tag.contains("inf"), "{tag}");
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("forebay-figures-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}

@@ -14,9 +14,9 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
 }
 
 impl Engine {
-    /// Keeps filters to their share of memory: decides how thin new ones are to be, and makes older ones as
-    /// thin, until about so many bytes are given back. The rest is for the next call.
-    pub(crate) fn tend_filters(&self, step_bytes: usize) {
+    /// Keeps filters to their share of memory, after lists have come and gone: decides how thin new ones are to
+    /// be, and makes older ones as thin.
+    pub(crate) fn tend_filters(&self) {
         let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
         if level.load(Ordering::Relaxed) == u32::MAX && self.metrics.filter_memory_bytes.get() <= share {
             return;
@@ -26,12 +26,6 @@ impl Engine {
         let keys = files.iter().map(|file| file.filter_keys()).sum();
         let bits = bits_per_key(share, keys);
         level.store(bits, Ordering::Relaxed);
-        let mut freed_bytes = 0;
-        for file in files {
-            freed_bytes += file.thin_filter(bits);
-            if freed_bytes >= step_bytes {
-                break;
-            }
-        }
+        files.iter().for_each(|file| file.thin_filter(bits));
     }
 }

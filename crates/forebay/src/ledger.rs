@@ -66,6 +66,8 @@ impl Engine {
         }
         let kept = &ledger.references;
         files.values().filter(|file| !kept.contains_key(&file.meta().id)).for_each(|file| file.retire());
+        drop(ledger);
+        self.tend_filters();
         done
     }
 

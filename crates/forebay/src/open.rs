@@ -88,7 +88,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
-    engine.tend_filters(usize::MAX);
+    engine.tend_filters();
     Ok(engine)
 }
 

@@ -151,18 +151,20 @@ impl Inventory {
         }
     }
 
-    /// How many bits each key may have in filters, so that all of them take no more than they may.
-    fn filter_bits(&self) -> u64 {
-        self.model.filter_memory_bytes_max.saturating_mul(8) / self.holdings.filter_keys.max(1)
+    /// What is left of filters, so that all of them take no more than they may: the share of their bytes, and
+    /// the share of absent keys to which each says yes.
+    fn thinned(&self) -> (f64, f64) {
+        let bits = self.model.filter_memory_bytes_max.saturating_mul(8) / self.holdings.filter_keys.max(1);
+        ListSize::thinned(&self.model.options, bits)
     }
 
     /// Memory that filters take.
     pub fn filter_bytes_resident(&self) -> u64 {
-        self.holdings.filter_bytes.min(self.model.filter_memory_bytes_max)
+        (self.holdings.filter_bytes as f64 * self.thinned().0) as u64
     }
 
     /// The device reads that a list costs a lookup of a key that it does not hold.
     pub fn reads_in_vain(&self) -> f64 {
-        ListSize::false_positive_rate(&self.model.options, self.filter_bits())
+        self.thinned().1
     }
 }

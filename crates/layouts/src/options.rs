@@ -77,7 +77,9 @@ impl TableOptions {
     /// What a table has that is told nothing but its layout, over write buffers of this size.
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
         let tree = TreeOptions { node_bytes: write_buffer_bytes, ..TreeOptions::default() };
-        Self { layout, filter_bits_per_key: 14, codec: Codec::default(), tree }
+        // A filter in the order of the hashes does more with a bit.
+        let filter_bits_per_key = if layout.is_ordered() { 14 } else { 12 };
+        Self { layout, filter_bits_per_key, codec: Codec::default(), tree }
     }
 
     /// Says which option is out of its bounds.

@@ -1,5 +1,5 @@
 //! Housekeeping: the next log segment, the background sync that bounds what a power loss can take, removal of
-//! retired files, the manifest's rewriting, and filters' share of memory.
+//! retired files, and the manifest's rewriting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,6 @@ use forebay_base::Result;
 use forebay_env::{Machine, Step};
 
 use crate::engine::Engine;
-
-/// How much of filters is given back in one step, in bytes.
-const THINNED_BYTES_MAX: usize = 16 << 20;
 
 pub(super) struct Keeper {
     engine: Arc<Engine>,
@@ -28,7 +25,6 @@ impl Keeper {
         for path in engine.lists.trash.take() {
             engine.lists.trash.remove(&*engine.env.fs, path);
         }
-        engine.tend_filters(THINNED_BYTES_MAX);
         engine.rewrite_manifest()
     }
 }

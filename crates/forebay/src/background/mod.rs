@@ -4,7 +4,7 @@
 //! - the [absorber](absorber) writes sorted buffers to lists, oldest first;
 //! - the [merger](merger) spills full inner nodes and splits full leaves;
 //! - the [keeper](keeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
-//!   manifest, thins filters.
+//!   manifest.
 //!
 //! A step that fails changes nothing; the machine says why in `Engine::troubles`, waits, and tries again, so
 //! that work goes on when there is room on the disk again.

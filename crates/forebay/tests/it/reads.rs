@@ -94,7 +94,7 @@ fn a_cold_get_costs_one_device_read_and_an_absent_key_nearly_none() {
 #[test]
 fn where_filters_do_not_fit_they_are_thinner_and_none_is_given_up() {
     let files = Files::new();
-    let limit = 1 << 20;
+    let limit = 2 << 20;
     let options = || Options::default().memory_limit(limit).write_buffer(128 << 10);
     let db = files.load(options());
     let lists = lists(&db);

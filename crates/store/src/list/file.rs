@@ -198,13 +198,11 @@ impl ListFile {
         self.ready().filter(|body| body.filter.is_some()).map_or(0, |body| body.footer.records)
     }
 
-    /// Gives up precision of the filter until a key takes no more than so many bits. Returns how many bytes
-    /// that gave back.
-    pub fn thin_filter(&self, bits_per_key: u32) -> usize {
+    /// Gives up precision of the filter until a key takes no more than so many bits.
+    pub fn thin_filter(&self, bits_per_key: u32) {
         let filter = self.ready().and_then(|body| Some((body.filter.as_ref()?, body.footer.records)));
         let freed = filter.map_or(0, |(filter, keys)| filter.thin(bits_per_key, keys));
         self.store.metrics.filter_memory_bytes.subtract(freed as u64);
-        freed
     }
 
     /// How many records it has; 0 when it cannot be opened.

@@ -39,9 +39,10 @@ impl ListSize {
         }
     }
 
-    /// The share of absent keys to which a filter says yes that was thinned to so many bits a key.
-    pub fn false_positive_rate(options: &ListOptions, thinned_bits_per_key: u64) -> f64 {
-        Filter::false_positive_rate(options.order, options.filter_bits_per_key, thinned_bits_per_key)
+    /// What is left of filters once they are thinned until a key has no more than so many bits: the share of
+    /// their bytes, and the share of absent keys to which each says yes.
+    pub fn thinned(options: &ListOptions, bits_per_key: u64) -> (f64, f64) {
+        Filter::thinned(options.order, options.filter_bits_per_key, bits_per_key)
     }
 
     /// About what is read of a list's file for a walk over so many of its records: they begin and end anywhere

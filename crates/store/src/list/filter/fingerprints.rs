@@ -101,8 +101,8 @@ impl Shape {
     /// That of a filter with about so many bits for each of its keys, which are between `low` and `high`, both
     /// included.
     pub(super) fn of(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
-        // A quarter of a bit of each key is for what else a list keeps of it.
-        let bits = keys * (4 * BITS_MIN.max(bits_per_key as u64) - 1) / 4;
+        // Three eighths of a bit of each key are for what else a list keeps of it.
+        let bits = keys * (8 * BITS_MIN.max(bits_per_key as u64) - 3) / 8;
         let span = Span::new(low, high, bits.div_ceil(64 * LINE_WORDS as u64).max(1));
         Self { span, lines: span.part(high).0 as u32 + 1, keys: keys as u32, sharing: SHARING }
     }
@@ -340,17 +340,18 @@ impl Fingerprints {
     }
 }
 
-/// The share of absent hashes that are found by a filter that was made with so many bits a key, and then thinned
-/// until it has no more than so many: a line gets more or fewer keys by chance.
-pub(super) fn false_positive_rate(bits_per_key: u32, thinned: u64) -> f64 {
+/// What is left of a filter that was made with so many bits a key, and then thinned until it has no more than so
+/// many: the share of its bytes, and of absent hashes the share that it finds. A line gets more or fewer keys by
+/// chance.
+pub(super) fn thinned(bits_per_key: u32, thinned_bits_per_key: u64) -> (f64, f64) {
     let many = 1 << 24;
     let shape = Shape::of(many, bits_per_key, 0, u64::MAX);
-    let words = shape.words_within(thinned);
+    let words = shape.words_within(thinned_bits_per_key);
     let mean = many as f64 / shape.lines as f64;
     let (mut chance, mut rate) = ((-mean).exp(), 0.0);
     for keys in 1..CROWDED {
         chance *= mean / keys as f64;
         rate += chance * form(words, keys).false_positive_rate(keys);
     }
-    rate
+    (shape.bytes(words) as f64 / shape.bytes(LINE_WORDS) as f64, rate)
 }

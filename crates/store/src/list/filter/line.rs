@@ -186,7 +186,8 @@ impl Line<'_> {
         }
         let (mut cells, mut slot) = ([0; CROWDED], 0);
         for (index, cell) in cells[..keys].iter_mut().enumerate() {
-            while self.window(HEADER_BITS + slot + index) & 1 == 0 {
+            // There is no slot behind the last, whatever a damaged line says.
+            while slot + 1 < old.slots as usize && self.window(HEADER_BITS + slot + index) & 1 == 0 {
                 slot += 1;
             }
             let old_cell = (slot as u64) << old.low_bits | self.low(old, keys, index);

@@ -119,13 +119,13 @@ impl Filter {
         }
     }
 
-    /// The share of absent keys to which a filter says yes that was made with so many bits a key, and then
-    /// thinned until it has no more than so many.
-    pub(crate) fn false_positive_rate(order: Order, bits_per_key: u32, thinned: u64) -> f64 {
+    /// What is left of a filter that was made with so many bits a key, and then thinned until it has no more
+    /// than so many: the share of its bytes, and the share of absent keys to which it says yes.
+    pub(crate) fn thinned(order: Order, bits_per_key: u32, thinned_bits_per_key: u64) -> (f64, f64) {
         match bits_per_key {
-            0 => 1.0,
-            bits if order.is_uniform() => fingerprints::false_positive_rate(bits, thinned),
-            bits => Blocks::false_positive_rate((bits as f64).min(thinned as f64)),
+            0 => (0.0, 1.0),
+            bits if order.is_uniform() => fingerprints::thinned(bits, thinned_bits_per_key),
+            bits => blocks::thinned(bits, thinned_bits_per_key),
         }
     }
 

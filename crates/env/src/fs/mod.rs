@@ -9,6 +9,8 @@ mod crash;
 mod crash_file;
 mod faulty;
 mod inode;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod memory;
 mod pending;
 mod real;
@@ -21,6 +23,7 @@ mod traced;
 mod tests;
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use forebay_base::Result;
@@ -91,6 +94,10 @@ pub trait File: Send + Sync {
     /// Allocates disk blocks so that later writes below `bytes` cannot run out of space. The length
     /// becomes at least `bytes`.
     fn reserve(&self, bytes: u64) -> Result<()>;
+    /// The system's handle to read by, where it has one.
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// Makes data and length durable. Not the file's name: that is [`FileSystem::sync_dir`].
     fn sync(&self) -> Result<()>;
 }
@@ -111,6 +118,11 @@ impl<'a> ReadRequest<'a> {
     /// A read that is still to be done.
     pub fn new(file: &'a dyn File, offset: u64, into: &'a mut [u8]) -> Self {
         Self { file, offset, into, outcome: Ok(0) }
+    }
+
+    /// Does it.
+    fn read(&mut self) {
+        self.outcome = self.file.read_at(self.offset, self.into);
     }
 }
 
@@ -143,9 +155,7 @@ pub trait FileSystem: Send + Sync {
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock>;
     /// Does all of these reads; in which order is not said.
     fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
-        for request in requests {
-            request.outcome = request.file.read_at(request.offset, request.into);
-        }
+        requests.iter_mut().for_each(ReadRequest::read);
     }
     /// How many bytes may still be written to the disk that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;

@@ -6,6 +6,7 @@
 
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -136,6 +137,10 @@ impl File for RealFile {
         Ok(())
     }
 
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.buffered.as_fd())
+    }
+
     fn len(&self) -> Result<u64> {
         self.buffered.metadata().map(|found| found.len()).map_err(|e| self.error("measure", &e))
     }
@@ -164,6 +169,14 @@ impl File for RealFile {
 }
 
 impl FileSystem for RealFs {
+    #[cfg(target_os = "linux")]
+    fn read_many(&self, requests: &mut [super::ReadRequest<'_>]) {
+        // One read is quickest by itself.
+        let done = if requests.len() > 1 { super::kernel::read(requests) } else { vec![false] };
+        let left = requests.iter_mut().zip(done).filter(|(_, done)| !done);
+        left.for_each(|(request, _)| request.read());
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         open(path, access, true, OpenOptions::new().read(true).write(true).create(true).truncate(true))
     }

@@ -6,7 +6,7 @@ use forebay_base::Error;
 
 use super::{TempDir, answer, put, read_all};
 use crate::AlignedBuf;
-use crate::fs::{Access, CrashFs, FaultyFs, FileSystem, LockMode, MemoryFs, RealFs, TracedFs};
+use crate::fs::{Access, CrashFs, FaultyFs, FileSystem, LockMode, MemoryFs, ReadRequest, RealFs, TracedFs};
 
 /// Runs `test` in an empty directory of each file system.
 fn everywhere(test: fn(&dyn FileSystem, &Path)) {
@@ -36,6 +36,31 @@ fn reads_end_where_the_file_ends() {
         assert_eq!(file.read_at(10, &mut into).unwrap(), 0);
         assert_eq!(file.read_at(1 << 40, &mut into).unwrap(), 0);
         assert_eq!(file.read_at(0, &mut []).unwrap(), 0);
+    });
+}
+
+#[test]
+fn many_reads_get_what_each_gets_by_itself() {
+    everywhere(|fs, dir| {
+        let bytes: Vec<u8> = (0..50_000u32).map(|at| (at * 7 % 251) as u8).collect();
+        let files = ["a", "b"].map(|name| put(fs, &dir.join(name), &bytes).unwrap());
+        for count in [0, 1, 2, 63, 300] {
+            let wanted = |i: usize| (i % 2, (i * 977 % 51_000) as u64, [0, 1, 100, 4096][i % 4]);
+            let mut buffers: Vec<Vec<u8>> = (0..count).map(|i| vec![0; wanted(i).2]).collect();
+            let requests = buffers.iter_mut().enumerate().map(|(i, into)| {
+                let (file, offset, _) = wanted(i);
+                ReadRequest::new(&*files[file], offset, into)
+            });
+            let mut requests: Vec<_> = requests.collect();
+            fs.read_many(&mut requests);
+            let outcomes: Vec<_> = requests.into_iter().map(|request| request.outcome.unwrap()).collect();
+            for (i, (outcome, buffer)) in outcomes.iter().zip(&buffers).enumerate() {
+                let (file, offset, len) = wanted(i);
+                let mut alone = vec![0; len];
+                assert_eq!(*outcome, files[file].read_at(offset, &mut alone).unwrap(), "read {i} of {count}");
+                assert_eq!(*buffer, alone, "read {i} of {count}");
+            }
+        }
     });
 }
 

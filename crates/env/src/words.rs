@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::kernel::PagedWords;
 
 /// From this size on words have pages of their own.
-const PAGED_BYTES_MIN: usize = 64 << 10;
+const PAGED_BYTES_MIN: usize = 4 << 10;
 
 /// Words of a fixed number.
 #[derive(Debug)]
@@ -60,7 +60,15 @@ impl Words {
         }
     }
 
-    /// Gives back the memory behind the first `len` words, as far as that is whole pages.
+    /// Memory held while only the first `len` words are of use and the rest was released, in bytes.
+    pub fn memory_bytes(&self, len: usize) -> usize {
+        match &self.0 {
+            Memory::Boxed(words) => size_of_val(&words[..]),
+            Memory::Paged(words) => (len * size_of::<u64>()).min(size_of_val(words.as_slice())),
+        }
+    }
+
+    /// Gives back the memory behind the first `len` words, as far as that is whole pages. Few words stay.
     pub fn release(&self, len: usize) {
         if let Memory::Paged(words) = &self.0 {
             words.release(len);

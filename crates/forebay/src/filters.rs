@@ -1,16 +1,19 @@
 //! The memory of filters. Where all of them together would take more than their share of the limit, each is
-//! made thinner and none is given up: a get never costs a read for every list on its path.
+//! made thinner and none is given up. At their thinnest they only tell which page a key would be in.
 
 use std::sync::Arc;
 
 use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::FILTER_BITS_MAX;
 use forebay_store::ListFile;
 
 use crate::engine::Engine;
 
 /// How many bits a key may have, so that the filters of so many keys take no more than so many bytes.
+/// `u32::MAX` where that is no bound.
 pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
-    (filter_bytes.saturating_mul(8) / keys.max(1)).min(u32::MAX as u64) as u32
+    let bits = filter_bytes.saturating_mul(8) / keys.max(1);
+    if bits > FILTER_BITS_MAX as u64 { u32::MAX } else { bits as u32 }
 }
 
 impl Engine {

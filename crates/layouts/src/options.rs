@@ -60,6 +60,9 @@ impl FromStr for Layout {
     }
 }
 
+/// The most filter bits that a key may have: more buy nothing.
+pub const FILTER_BITS_MAX: u32 = 64;
+
 /// Everything a table keeps of its options.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TableOptions {
@@ -84,9 +87,9 @@ impl TableOptions {
 
     /// Says which option is out of its bounds.
     pub fn validate(&self) -> Result<()> {
-        if self.filter_bits_per_key > 64 {
+        if self.filter_bits_per_key > FILTER_BITS_MAX {
             return Err(Error::invalid(format!(
-                "filter_bits_per_key is {}; more than 64 bits buy nothing",
+                "filter_bits_per_key is {}; more than {FILTER_BITS_MAX} bits buy nothing",
                 self.filter_bits_per_key
             )));
         }

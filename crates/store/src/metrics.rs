@@ -1,5 +1,5 @@
-//! Counters and gauges. They observe and do not steer, but for the gauge of filter memory, by which a list
-//! decides whether its filter still fits.
+//! Counters and gauges. They observe and do not steer, but for the gauge of filter memory, by which the engine
+//! decides whether filters are made thinner.
 
 use std::time::Duration;
 
@@ -131,8 +131,6 @@ pub struct Metrics {
     pub gets_from_buffer: Counter,
     /// Filters asked.
     pub filter_probes: Counter,
-    /// Filters that said perhaps.
-    pub filter_hits: Counter,
     /// Pages that then did not hold the key.
     pub filter_false: Counter,
     /// Pages read from files by lookups.

@@ -145,7 +145,7 @@ impl ListFile {
             let filter = Filter::decode(&mut from)?;
             let keys = filter.as_ref().and_then(Filter::ranks).map(Fingerprints::keys);
             let by_rank = !matches!(index.starts(), Starts::Prefixes(_));
-            let fits = keys.map_or(!by_rank, |keys| keys as u64 == footer.records);
+            let fits = keys.map_or(!by_rank, |keys| by_rank && keys as u64 == footer.records);
             fits.then_some((index, filter, digest))
         };
         let (index, filter, digest) =

@@ -18,7 +18,7 @@ impl Body {
                 let end = end.checked_sub(1).map_or(0, |rank| self.index.page_of(rank).0 + 1);
                 start..end.max(start)
             }
-            // Pages are found by rank only where there are ranks: `Body::new` sees to it.
+            // Pages are found by rank only where there are ranks: the writer and `ListFile::open` see to it.
             _ => 0..self.index.pages(),
         }
     }

@@ -25,7 +25,9 @@ pub struct Search<'a> {
     lookups: &'a [Lookup<'a>],
     probes: SmallVec<[Probe<'a>; PROBES]>,
     candidates: SmallVec<[Candidate<'a>; 4]>,
-    asked: u64,
+    /// One of the lists, where there are any.
+    list: Option<&'a ListFile>,
+    filters_asked: u64,
 }
 
 /// A list that is being asked for a key.
@@ -56,7 +58,7 @@ enum Spot {
 impl<'a> Search<'a> {
     /// Begins a search for some keys.
     pub fn new(lookups: &'a [Lookup<'a>]) -> Self {
-        Self { lookups, probes: SmallVec::new(), candidates: SmallVec::new(), asked: 0 }
+        Self { lookups, probes: SmallVec::new(), candidates: SmallVec::new(), list: None, filters_asked: 0 }
     }
 
     /// Adds the next older list of those that may have a key. All lists of a lookup come before those of the
@@ -65,7 +67,10 @@ impl<'a> Search<'a> {
     pub fn add(&mut self, lookup: usize, list: &'a ListFile) {
         let hash = self.lookups[lookup].hash;
         let body = list.ready();
-        let place = match body.and_then(Body::filter) {
+        let filter = body.and_then(Body::filter);
+        self.list = Some(list);
+        self.filters_asked += filter.is_some() as u64;
+        let place = match filter {
             Some(Filter::Fingerprints(ranks)) => ranks.locate(hash),
             Some(Filter::Blocks(blocks)) => blocks.locate(hash),
             None => Place::default(),
@@ -78,7 +83,6 @@ impl<'a> Search<'a> {
 
     /// Takes all probes to their end.
     fn sift(&mut self) {
-        self.asked += self.probes.len() as u64;
         for probe in &self.probes {
             let lookup = &self.lookups[probe.lookup as usize];
             probe.judge(lookup, &mut |spot| {
@@ -92,13 +96,10 @@ impl<'a> Search<'a> {
     /// has seen enough of that one. Device reads: one for each list that has the key or whose filter errs, and
     /// none for pages in the cache.
     pub fn finish(&mut self, each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()> {
-        let first = self.probes.first().map(|probe| probe.list);
-        let Some(list) = first.or(self.candidates.first().map(|candidate| candidate.list)) else {
-            return Ok(());
-        };
+        let Some(list) = self.list else { return Ok(()) };
         self.sift();
         let metrics = &list.store().metrics;
-        metrics.filter_probes.add(self.asked);
+        metrics.filter_probes.add(self.filters_asked);
         if self.candidates.is_empty() {
             return Ok(());
         }

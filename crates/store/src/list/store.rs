@@ -27,7 +27,7 @@ pub struct FileMeta {
 /// How a table's lists are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListOptions {
-    /// Sorts records and chooses filter blocks.
+    /// Sorts records, and decides which kind of filter there is.
     pub order: Order,
     /// Filter memory; 0 for no filter.
     pub filter_bits_per_key: u32,

@@ -121,9 +121,8 @@ impl Table<'_> {
     fn memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = &self.0.end;
         let (wanted, room) = (human(end.filter_memory_bytes), human(end.filter_memory_bytes_max));
-        let thinned =
-            if end.filter_memory_bytes > end.filter_memory_bytes_max { ", so made thinner" } else { "" };
-        row(f, "memory: filters", format_args!("{wanted}, room for {room}{thinned}"))?;
+        let kept = human(end.filter_memory_bytes_resident);
+        row(f, "memory: filters", format_args!("{wanted}, room for {room}: {kept} once thinned"))?;
         row(f, "memory: page search", human(end.page_search_memory_bytes))?;
         row(f, "memory: nodes and lists", human(end.tree_memory_bytes))?;
         row(f, "filter + page search B/record", format_args!("{:.2}", end.memory_bytes_per_record))

@@ -143,7 +143,7 @@ impl Blocks {
         let state = self.state.load(Relaxed);
         let begins = folds > 0
             && state & REWRITING == 0
-            && self.state.compare_exchange(state, state | REWRITING, Relaxed, Relaxed).is_ok();
+            && self.state.compare_exchange(state, state | REWRITING, Ordering::Acquire, Relaxed).is_ok();
         if !begins {
             return 0;
         }
@@ -159,12 +159,12 @@ impl Blocks {
         }
         self.state.store(state + folds, Ordering::Release);
         self.words.release(BLOCK_WORDS * after);
-        8 * BLOCK_WORDS * (before - after)
+        self.words.memory_bytes(BLOCK_WORDS * before) - self.words.memory_bytes(BLOCK_WORDS * after)
     }
 
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        8 * BLOCK_WORDS * self.blocks()
+        self.words.memory_bytes(BLOCK_WORDS * self.blocks())
     }
 
     /// Memory that a filter for up to about `keys_max` hashes will hold once it is finished with `keys`, in bytes.

@@ -3,7 +3,7 @@
 //!
 //! The list's range of hashes is cut into equal shares, one for each [line](super::line) of 64 bytes. A lookup
 //! reads just one line, and nothing tells it the way there but the hash: where memory is slow that is what counts.
-//! (An Elias-Fano sequence of the whole list would need an eighth less memory, and three lines of it.)
+//! (An Elias-Fano sequence of the whole list would need a twelfth less memory, and three lines of it.)
 //!
 //! *Ranks.* How many keys are before a line is kept for one line in 32. As hashes are uniform, between those it is
 //! nearly a straight line; each line's header has the last eight bits of its own. Where those do not tell it, it is
@@ -49,7 +49,7 @@ pub(crate) struct Fingerprints {
     /// How long lines are, and how far a change of that is: see [`State`].
     state: AtomicU64,
     level: Level,
-    /// Where the lines begin; distances are in front of them.
+    /// Where the lines begin; ranks are in front of them.
     lines_at: usize,
     words: Words,
 }
@@ -155,8 +155,8 @@ impl Fingerprints {
     #[inline]
     pub(crate) fn locate(&self, hash: u64) -> Place {
         let (line, fraction) = self.shape.span.part(hash);
-        // Behind the last line is nothing that was added: where a lookup ends up does not matter.
-        let line = line.min(self.shape.lines as u64 - 1) as u32;
+        let last = self.shape.lines - 1;
+        let (line, fraction) = if line > last as u64 { (last, u64::MAX) } else { (line as u32, fraction) };
         let words = State::from_word(self.state.load(Relaxed)).words_of(line);
         self.words.prefetch(self.lines_at + line as usize * words);
         Place { line, fraction }
@@ -270,7 +270,7 @@ impl Fingerprints {
         let begin = State { moved: 0, old, new: words };
         let begins = old == new
             && words < old
-            && self.state.compare_exchange(word, begin.to_word(), Relaxed, Relaxed).is_ok();
+            && self.state.compare_exchange(word, begin.to_word(), Ordering::Acquire, Relaxed).is_ok();
         if !begins {
             return 0;
         }
@@ -284,14 +284,18 @@ impl Fingerprints {
             (0..words).for_each(|index| self.words.set(to + index, short[index]));
         }
         self.state.store(State::idle(words).to_word(), Ordering::Release);
+        let before = self.memory_of(old);
         self.words.release(self.lines_at + self.shape.lines as usize * words);
-        8 * (old - words) * self.shape.lines as usize
+        before - self.memory_of(words)
     }
 
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let words = State::from_word(self.state.load(Relaxed)).new;
-        self.shape.bytes(words) as usize
+        self.memory_of(State::from_word(self.state.load(Relaxed)).new)
+    }
+
+    fn memory_of(&self, words: usize) -> usize {
+        self.words.memory_bytes(self.lines_at + words * self.shape.lines as usize)
     }
 
     /// Appends the filter's bytes. It must not have been thinned.

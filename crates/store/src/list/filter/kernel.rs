@@ -36,8 +36,8 @@ impl Level {
         {
             use std::arch::is_x86_feature_detected as has;
             if has!("popcnt") && has!("bmi1") && has!("lzcnt") {
-                // Early processors of one make have the instruction but take a hundred cycles for it; they lack
-                // the other feature asked for here.
+                // Early processors of one make have the instruction but take a hundred cycles for it. They lack
+                // the other feature asked for here, as do some that are quick at it: those count.
                 return if has!("bmi2") && has!("vaes") { Self::Depositing } else { Self::Counting };
             }
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::FILTER_BITS_MAX;
 use forebay_store::ListFile;
@@ -18,10 +19,11 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
 
 impl Engine {
     /// Keeps filters to their share of memory, after lists have come and gone: decides how thin new ones are to
-    /// be, and makes older ones as thin.
+    /// be, and makes older ones as thin, oldest first: a step further, and as far as is needed at once.
     pub(crate) fn tend_filters(&self) {
         let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
-        if level.load(Ordering::Relaxed) == u32::MAX && self.metrics.filter_memory_bytes.get() <= share {
+        let held = &self.metrics.filter_memory_bytes;
+        if level.load(Ordering::Relaxed) == u32::MAX && held.get() <= share {
             return;
         }
         let files: Vec<Arc<ListFile>> =
@@ -29,6 +31,8 @@ impl Engine {
         let keys = files.iter().map(|file| file.filter_keys()).sum();
         let bits = bits_per_key(share, keys);
         level.store(bits, Ordering::Relaxed);
-        files.iter().for_each(|file| file.thin_filter(bits));
+        let enough = |before: u64| held.get() <= share && held.get() + STEP_BYTES as u64 <= before;
+        let before = held.get();
+        files.iter().take_while(|_| !enough(before)).for_each(|file| file.thin_filter(bits));
     }
 }

@@ -39,10 +39,13 @@ impl ListSize {
         }
     }
 
-    /// What is left of filters once they are thinned until a key has no more than so many bits: the share of
-    /// their bytes, and the share of absent keys to which each says yes.
+    /// What filters come to that are made thinner until a key takes no more than so many bits: the share of their
+    /// bytes that is left, and the share of absent keys to which one says yes.
     pub fn thinned(options: &ListOptions, bits_per_key: u64) -> (f64, f64) {
-        Filter::thinned(options.order, options.filter_bits_per_key, bits_per_key)
+        let steps = Filter::steps(options.order, options.filter_bits_per_key);
+        let fits = |step: &&(f64, f64)| 8.0 * step.0 <= bits_per_key as f64;
+        let (bytes, rate) = *steps.iter().find(fits).unwrap_or(&steps[steps.len() - 1]);
+        (if bytes > 0.0 { bytes / steps[0].0 } else { 1.0 }, rate)
     }
 
     /// About what is read of a list's file for a walk over so many of its records: they begin and end anywhere

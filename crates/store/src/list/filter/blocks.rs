@@ -22,7 +22,7 @@ use super::span::Span;
 const BLOCK_BITS: u64 = 256;
 const BLOCK_WORDS: usize = 4;
 /// Thinning leaves so many bits for each key: fewer deny none.
-const BITS_MIN: u64 = 2;
+pub(super) const BITS_MIN: u64 = 2;
 /// Of `state`: blocks are being folded.
 const REWRITING: u32 = 1 << 31;
 
@@ -209,19 +209,15 @@ fn wanted(keys: u64, bits_per_key: u32) -> u64 {
     (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS)
 }
 
-/// What is left of a filter that was made with so many bits a key, and then thinned until it has no more than so
-/// many: the share of its bytes, and of absent hashes the share to which it says yes. Blocks get more or fewer
-/// keys by chance, and one of `keys` has set its bit of each eighth but for `(31/32)^keys`.
-pub(super) fn thinned(bits_per_key: u32, thinned_bits_per_key: u64) -> (f64, f64) {
-    let (mut bits, mut left) = (bits_per_key as f64, 1.0);
-    while bits > thinned_bits_per_key as f64 && bits >= 2.0 * BITS_MIN as f64 {
-        (bits, left) = (bits / 2.0, left / 2.0);
-    }
-    let mean = BLOCK_BITS as f64 / bits;
+/// What filters of so many bits a key come to: bytes for each key, and the share of absent hashes to which they say
+/// yes. Blocks get more or fewer keys by chance, and one of `keys` has set its bit of each eighth but for
+/// `(31/32)^keys`.
+pub(super) fn thinned(bits_per_key: f64) -> (f64, f64) {
+    let mean = BLOCK_BITS as f64 / bits_per_key;
     let (mut chance, mut rate) = ((-mean).exp(), 0.0);
     for keys in 1..(4.0 * mean) as i32 + 20 {
         chance *= mean / keys as f64;
         rate += chance * (1.0 - (31.0f64 / 32.0).powi(keys)).powi(8);
     }
-    (left, rate)
+    (bits_per_key / 8.0, rate)
 }

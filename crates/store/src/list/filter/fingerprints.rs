@@ -344,18 +344,16 @@ impl Fingerprints {
     }
 }
 
-/// What is left of a filter that was made with so many bits a key, and then thinned until it has no more than so
-/// many: the share of its bytes, and of absent hashes the share that it finds. A line gets more or fewer keys by
-/// chance.
-pub(super) fn thinned(bits_per_key: u32, thinned_bits_per_key: u64) -> (f64, f64) {
+/// What filters that were made with so many bits a key come to with so many words a line: bytes for each key, and
+/// the share of absent hashes that they find. A line gets more or fewer keys by chance.
+pub(super) fn thinned(bits_per_key: u32, words: usize) -> (f64, f64) {
     let many = 1 << 24;
     let shape = Shape::of(many, bits_per_key, 0, u64::MAX);
-    let words = shape.words_within(thinned_bits_per_key);
     let mean = many as f64 / shape.lines as f64;
     let (mut chance, mut rate) = ((-mean).exp(), 0.0);
     for keys in 1..CROWDED {
         chance *= mean / keys as f64;
         rate += chance * form(words, keys).false_positive_rate(keys);
     }
-    (shape.bytes(words) as f64 / shape.bytes(LINE_WORDS) as f64, rate)
+    (shape.bytes(words) as f64 / many as f64, rate)
 }

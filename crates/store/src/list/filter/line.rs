@@ -184,16 +184,56 @@ impl Line<'_> {
         if new.slots == 0 {
             return with_header(header | (CROWDED as u64) << 8);
         }
-        let (mut cells, mut slot) = ([0; CROWDED], 0);
-        for (index, cell) in cells[..keys].iter_mut().enumerate() {
-            // There is no slot behind the last, whatever a damaged line says.
-            while slot + 1 < old.slots as usize && self.window(HEADER_BITS + slot + index) & 1 == 0 {
-                slot += 1;
-            }
-            let old_cell = (slot as u64) << old.low_bits | self.low(old, keys, index);
-            *cell = old_cell >> (new.dropped_bits - old.dropped_bits);
+        filled(
+            header,
+            new,
+            keys,
+            Cells::of(self, old, keys).map(|cell| cell >> (new.dropped_bits - old.dropped_bits)),
+        )
+    }
+}
+
+/// The cells of a line's keys, in order.
+struct Cells {
+    /// Zeros behind the end.
+    words: [u64; LINE_WORDS + 2],
+    form: &'static Form,
+    keys: usize,
+    /// Ones of the word at `index` that were not come to yet.
+    ones: u64,
+    index: usize,
+    next: usize,
+}
+
+impl Cells {
+    fn of(line: &Line<'_>, form: &'static Form, keys: usize) -> Self {
+        let words = std::array::from_fn(|index| line.word(index));
+        Self { words, form, keys, ones: words[0] & !ones(HEADER_BITS as u32), index: 0, next: 0 }
+    }
+}
+
+impl Iterator for Cells {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let (key, low_bits) = (self.next, self.form.low_bits as usize);
+        if key == self.keys {
+            return None;
         }
-        filled(header, new, keys, cells[..keys].iter().copied())
+        while self.ones == 0 && self.index + 1 < LINE_WORDS {
+            self.index += 1;
+            self.ones = self.words[self.index];
+        }
+        let bit = 64 * self.index + self.ones.trailing_zeros() as usize;
+        self.ones &= self.ones.wrapping_sub(1);
+        self.next += 1;
+        // There is no slot behind the last, whatever a damaged line says.
+        let slots = self.form.slots as usize;
+        let slot = bit.saturating_sub(HEADER_BITS + key).min(slots - 1);
+        let at = HEADER_BITS + slots + self.keys + key * low_bits;
+        let low = self.words[at / 64] >> (at % 64) | self.words[at / 64 + 1] << 1 << (63 - at % 64);
+        Some((slot << low_bits) as u64 | low & ones(low_bits as u32))
     }
 }
 

@@ -119,13 +119,16 @@ impl Filter {
         }
     }
 
-    /// What is left of a filter that was made with so many bits a key, and then thinned until it has no more
-    /// than so many: the share of its bytes, and the share of absent keys to which it says yes.
-    pub(crate) fn thinned(order: Order, bits_per_key: u32, thinned_bits_per_key: u64) -> (f64, f64) {
+    /// What filters of so many bits a key come to as they are made thinner, step by step: bytes for each key, and
+    /// the share of absent keys to which they say yes.
+    pub(crate) fn steps(order: Order, bits_per_key: u32) -> Vec<(f64, f64)> {
+        let halves = |bits: &f64| (*bits >= 2.0 * blocks::BITS_MIN as f64).then_some(bits / 2.0);
         match bits_per_key {
-            0 => (0.0, 1.0),
-            bits if order.is_uniform() => fingerprints::thinned(bits, thinned_bits_per_key),
-            bits => blocks::thinned(bits, thinned_bits_per_key),
+            0 => vec![(0.0, 1.0)],
+            bits if order.is_uniform() => {
+                (1..=LINE_WORDS).rev().map(|words| fingerprints::thinned(bits, words)).collect()
+            }
+            bits => std::iter::successors(Some(bits as f64), halves).map(blocks::thinned).collect(),
         }
     }
 

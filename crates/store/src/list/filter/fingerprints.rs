@@ -29,6 +29,9 @@ use super::span::Span;
 
 /// Of so many lines, the rank of one is kept whole.
 pub(super) const SHARING: u32 = 32;
+/// How many words lines have as they are made shorter: two fewer while that is bearable, as one costs as much. Of
+/// the shortest hardly more than ranks are left.
+pub(super) const STEPS: [usize; 6] = [LINE_WORDS, 6, 4, 3, 2, 1];
 /// Fewer bits for each key would not even tell how many are in a line.
 const BITS_MIN: u64 = 3;
 
@@ -112,12 +115,12 @@ impl Shape {
         8 * (self.head_words() + words * self.lines as usize) as u64
     }
 
-    /// How many words a line may have so that a key takes no more than so many bits, and one at least: of the
-    /// shortest line only ranks are left.
+    /// How many words a line may have so that a key takes no more than so many bits: one of [`STEPS`].
     fn words_within(&self, bits_per_key: u64) -> usize {
         let for_lines =
             bits_per_key.saturating_mul(self.keys as u64).saturating_sub(64 * self.head_words() as u64);
-        (for_lines / (64 * self.lines as u64)).clamp(1, LINE_WORDS as u64) as usize
+        let words = for_lines / (64 * self.lines as u64);
+        STEPS.into_iter().find(|&step| step as u64 <= words).unwrap_or(1)
     }
 
     /// How many ranks are kept whole; that behind the last line is one of them.

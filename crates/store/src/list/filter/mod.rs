@@ -15,8 +15,8 @@ use forebay_base::wire::Reader;
 use forebay_base::{Order, Range as KeyRange};
 
 pub(crate) use blocks::Blocks;
-use fingerprints::Shape;
 pub(crate) use fingerprints::{Fingerprints, Place};
+use fingerprints::{STEPS, Shape};
 use forms::LINE_WORDS;
 use gather::Gathering;
 
@@ -126,7 +126,7 @@ impl Filter {
         match bits_per_key {
             0 => vec![(0.0, 1.0)],
             bits if order.is_uniform() => {
-                (1..=LINE_WORDS).rev().map(|words| fingerprints::thinned(bits, words)).collect()
+                STEPS.into_iter().map(|words| fingerprints::thinned(bits, words)).collect()
             }
             bits => std::iter::successors(Some(bits as f64), halves).map(blocks::thinned).collect(),
         }

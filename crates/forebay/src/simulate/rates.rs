@@ -22,10 +22,10 @@ impl Rates {
     /// so many bytes.
     pub fn measured(layout: Layout, record_bytes: u64) -> Self {
         // In key order merges compare keys.
-        let record_nanoseconds = if layout.is_ordered() { 165.0 } else { 100.0 };
+        let record_nanoseconds = if layout.is_ordered() { 90.0 } else { 70.0 };
         Self {
             device_bytes_per_second: 1e9,
-            record_pass_nanoseconds: record_nanoseconds + 0.8 * record_bytes as f64,
+            record_pass_nanoseconds: record_nanoseconds + 1.25 * record_bytes as f64,
             cores: 2.0,
         }
     }

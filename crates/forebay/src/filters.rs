@@ -18,11 +18,14 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
 }
 
 impl Engine {
-    /// Keeps filters to their share of memory, after lists have come and gone: decides how thin new ones are to
+    /// Keeps filters to their share of memory, after lists have come and gone: leaves the rest to the page cache,
+    /// decides how thin new ones are to
     /// be, and makes older ones as thin, oldest first: a step further, and as far as is needed at once.
     pub(crate) fn tend_filters(&self) {
         let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
         let held = &self.metrics.filter_memory_bytes;
+        let cache_bytes_min = self.options.reading_bytes() - share;
+        self.lists.cache.resize(cache_bytes_min + share.saturating_sub(held.get()));
         if level.load(Ordering::Relaxed) == u32::MAX && held.get() <= share {
             return;
         }

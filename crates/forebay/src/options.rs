@@ -143,14 +143,14 @@ impl Options {
         self.write_buffer_bytes.unwrap_or(eighth).next_multiple_of(4096)
     }
 
-    /// Memory for cached pages: a twelfth.
-    pub(crate) fn cache_bytes(&self) -> u64 {
-        self.memory_limit_bytes / 12
+    /// Memory for filters and cached pages: a third. Filters come first.
+    pub(crate) fn reading_bytes(&self) -> u64 {
+        self.memory_limit_bytes / 3
     }
 
-    /// Memory for resident filters: a quarter.
+    /// The most of that for filters: all but a forty-eighth of the limit.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        self.memory_limit_bytes / 4
+        self.reading_bytes() - self.memory_limit_bytes / 48
     }
 
     /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.

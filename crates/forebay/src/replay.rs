@@ -34,7 +34,7 @@ impl Replay {
             fs: Arc::clone(&env.fs),
             dir: dir.to_path_buf(),
             next_id: Arc::default(),
-            cache: Arc::new(PageCache::new(options.cache_bytes())),
+            cache: Arc::new(PageCache::new(options.reading_bytes())),
             metrics: Arc::clone(metrics),
             trash: Arc::default(),
             // Each table's own options take their place.

@@ -62,6 +62,14 @@ impl PageCache {
         Self { pages }
     }
 
+    /// Grows or shrinks it to about so many bytes.
+    pub fn resize(&self, bytes: u64) {
+        // Each time all its shards are locked.
+        if self.pages.capacity().abs_diff(bytes) > bytes / 16 {
+            self.pages.set_capacity(bytes);
+        }
+    }
+
     pub(crate) fn get(&self, id: PageId) -> Option<Arc<Page>> {
         self.pages.get(&id)
     }

@@ -94,6 +94,8 @@ pub trait File: Send + Sync {
     /// Allocates disk blocks so that later writes below `bytes` cannot run out of space. The length
     /// becomes at least `bytes`.
     fn reserve(&self, bytes: u64) -> Result<()>;
+    /// Says that these bytes will soon be read, so that the system may fetch them meanwhile.
+    fn will_need(&self, _offset: u64, _bytes: usize) {}
     /// The system's handle to read by, where it has one.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None

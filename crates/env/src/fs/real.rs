@@ -6,6 +6,7 @@
 
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -135,6 +136,14 @@ impl File for RealFile {
             }
         }
         Ok(())
+    }
+
+    fn will_need(&self, offset: u64, bytes: usize) {
+        let bytes = NonZeroU64::new(bytes as u64);
+        // Only advice. Without a length it would be about the whole file.
+        if bytes.is_some() {
+            let _ = fadvise(&self.buffered, offset, bytes, Advice::WillNeed);
+        }
     }
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {

@@ -15,7 +15,8 @@ use crate::metrics::Cause;
 /// Who reads, and how much at a time.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading {
-    /// Background work: direct I/O in long reads.
+    /// Background work: direct I/O in long reads. Where memory is too short for those, through the kernel's
+    /// cache, which fetches the next chunk meanwhile.
     Job {
         /// What the bytes are counted as.
         cause: Cause,
@@ -29,6 +30,8 @@ pub enum Reading {
 }
 
 const SCAN_CHUNK_BYTES: usize = 32 << 10;
+/// From this size on the device takes longer to transfer a chunk than to find it.
+const LONG_CHUNK_BYTES: usize = 256 << 10;
 
 /// A window of whole pages over a list file.
 pub(super) struct Chunks {
@@ -53,7 +56,10 @@ impl Chunks {
         let body = list.body()?;
         let direct = || list.store().fs.open_read(list.path(), Access::Direct);
         let (file, chunk_bytes_max) = match reading {
-            Reading::Job { chunk_bytes, .. } => (direct()?, chunk_bytes.max(BLOCK_BYTES)),
+            Reading::Job { chunk_bytes, .. } => {
+                let file = if chunk_bytes < LONG_CHUNK_BYTES { Arc::clone(&body.file) } else { direct()? };
+                (file, chunk_bytes.max(BLOCK_BYTES))
+            }
             Reading::Scan => (Arc::clone(&body.file), SCAN_CHUNK_BYTES),
             Reading::Check => (direct()?, STEP_BYTES),
         };
@@ -106,6 +112,12 @@ impl Chunks {
                 self.chunk_offset + got as u64,
                 "the file ends too early",
             ));
+        }
+        if self.chunk_bytes_max < LONG_CHUNK_BYTES && wanted.contains(&loaded.end) {
+            let next = self.choose(body, loaded.end, wanted, Direction::Forward);
+            let ((start, _), (last, last_bytes)) =
+                (body.index.extent(next.start), body.index.extent(next.end - 1));
+            self.file.will_need(start, (last + last_bytes as u64 - start) as usize);
         }
         self.loaded = loaded;
         let metrics = &list.store().metrics;

@@ -54,7 +54,9 @@ pub(super) fn page(folder: &Path) -> Result<String, String> {
         .replace("{{summary}}", &summary)
         .replace("{{misses}}", &misses)
         .replace("{{options}}", &options.links());
-    Ok(tidied(&format!("{head}\n{}", sections.join("\n"))))
+    // What a person found out about it, by hand.
+    let remarks = std::fs::read_to_string(folder.join("remarks.md")).unwrap_or_default();
+    Ok(tidied(&format!("{head}\n{remarks}\n{}", sections.join("\n"))))
 }
 
 /// A part's text with its places filled.

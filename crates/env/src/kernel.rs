@@ -1,5 +1,5 @@
-//! The only unsafe code of this crate: aligned memory, words in it, the shared bytes of an [`Arena`], and
-//! prefetching.
+//! The unsafe code of this crate, but for reads by io_uring (fs/kernel.rs): aligned memory, words in it, the shared
+//! bytes of an [`Arena`], and prefetching.
 //!
 //! **Invariant:** every byte of a [`Pages`] is initialised from birth (zeroed by the allocator or the
 //! kernel), its address never changes, and it is freed exactly once.

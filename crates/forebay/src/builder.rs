@@ -94,7 +94,8 @@ impl TableBuilder {
         self
     }
 
-    /// Filter memory for each key of each list, in bits; 12 unless given, 14 in key order, 0 for no filters (section 3.4).
+    /// Filter memory for each key of each list, in bits; 12 unless given, 14 in key order, 0 for no filters
+    /// (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.filter_bits_per_key = Some(bits);
         self

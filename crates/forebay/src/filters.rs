@@ -19,8 +19,8 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
 
 impl Engine {
     /// Keeps filters to their share of memory, after lists have come and gone: leaves the rest to the page cache,
-    /// decides how thin new ones are to
-    /// be, and makes older ones as thin, oldest first: a step further, and as far as is needed at once.
+    /// decides how thin new ones are to be, and makes older ones as thin, oldest first. It stops once they fit and
+    /// have given back a step: the rest is for later calls.
     pub(crate) fn tend_filters(&self) {
         let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
         let held = &self.metrics.filter_memory_bytes;
@@ -34,8 +34,7 @@ impl Engine {
         let keys = files.iter().map(|file| file.filter_keys()).sum();
         let bits = bits_per_key(share, keys);
         level.store(bits, Ordering::Relaxed);
-        let enough = |before: u64| held.get() <= share && held.get() + STEP_BYTES as u64 <= before;
-        let before = held.get();
-        files.iter().take_while(|_| !enough(before)).for_each(|file| file.thin_filter(bits));
+        let enough_bytes = share.min(held.get().saturating_sub(STEP_BYTES as u64));
+        files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
     }
 }

@@ -9,6 +9,7 @@ use forebay_bench::Failure;
 use super::Options;
 use crate::native::kernel::{Owned, checked, shown, taken_text};
 use crate::native::path_text;
+use crate::native::writes::Writes;
 use crate::sync::SyncWhen;
 
 macro_rules! opaque {
@@ -160,52 +161,6 @@ impl Db {
         }
     }
 
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
-        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-        // SAFETY: the slices outlive the call, which copies them.
-        unsafe {
-            checked(leveldb_free, |error| {
-                leveldb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
-            })
-        }
-    }
-
-    pub(super) fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
-        // SAFETY: the slice outlives the call, which copies it.
-        unsafe {
-            checked(leveldb_free, |error| {
-                leveldb_delete(db, options, key.as_ptr().cast(), key.len(), error);
-            })
-        }
-    }
-
-    /// Adds a put to the batch that [`Self::write_batch`] writes.
-    pub(super) fn batch_put(&mut self, key: &[u8], value: &[u8]) {
-        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-        // SAFETY: the slices outlive the call, which copies them.
-        unsafe {
-            leveldb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
-        }
-    }
-
-    /// Adds a delete to the batch that [`Self::write_batch`] writes.
-    pub(super) fn batch_delete(&mut self, key: &[u8]) {
-        // SAFETY: the slice outlives the call, which copies it.
-        unsafe { leveldb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
-    }
-
-    /// Writes the batch, and empties it.
-    pub(super) fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
-        // SAFETY: all three objects are ours and alive.
-        let written = unsafe { checked(leveldb_free, |error| leveldb_write(db, options, batch, error)) };
-        // SAFETY: as above.
-        unsafe { leveldb_writebatch_clear(batch) };
-        written
-    }
-
     pub(super) fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
         let (db, options) = (self.db.as_ptr(), self.read.as_ptr());
         let mut value_bytes = 0;
@@ -260,5 +215,50 @@ impl Db {
     pub(super) fn property_text(&self, name: &CStr) -> Option<String> {
         // SAFETY: both pointers live; the text is ours.
         unsafe { taken_text(leveldb_free, leveldb_property_value(self.db.as_ptr(), name.as_ptr())) }
+    }
+}
+
+impl Writes for Db {
+    fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            checked(leveldb_free, |error| {
+                leveldb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
+            })
+        }
+    }
+
+    fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        // SAFETY: the slice outlives the call, which copies it.
+        unsafe {
+            checked(leveldb_free, |error| {
+                leveldb_delete(db, options, key.as_ptr().cast(), key.len(), error);
+            })
+        }
+    }
+
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) {
+        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            leveldb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
+        }
+    }
+
+    fn batch_delete(&mut self, key: &[u8]) {
+        // SAFETY: the slice outlives the call, which copies it.
+        unsafe { leveldb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
+    }
+
+    fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
+        // SAFETY: all three objects are ours and alive.
+        let written = unsafe { checked(leveldb_free, |error| leveldb_write(db, options, batch, error)) };
+        // SAFETY: as above.
+        unsafe { leveldb_writebatch_clear(batch) };
+        written
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use forebay_bench::{Batch, Engine, Failure, Kind, Setup};
 
+use crate::native::writes;
 use crate::sync::Pace;
 use crate::{text, wait};
 use kernel::Db;
@@ -87,25 +88,11 @@ struct Open {
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
-        let sync = self.pace.next();
-        if batch.len() == 1 {
-            return batch.iter().try_for_each(|(key, value)| self.db.put(key, value, sync));
-        }
-        for (key, value) in batch.iter() {
-            self.db.batch_put(key, value);
-        }
-        self.db.write_batch(sync)
+        writes::put(&mut self.db, &mut self.pace, batch)
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
-        let sync = self.pace.next();
-        if keys.len() == key_bytes {
-            return self.db.delete(keys, sync);
-        }
-        for key in keys.chunks_exact(key_bytes) {
-            self.db.batch_delete(key);
-        }
-        self.db.write_batch(sync)
+        writes::delete(&mut self.db, &mut self.pace, keys, key_bytes)
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {

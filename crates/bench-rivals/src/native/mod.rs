@@ -1,6 +1,7 @@
 //! What the adapters of C libraries have in common.
 
 pub(crate) mod kernel;
+pub(crate) mod writes;
 
 use std::ffi::CString;
 use std::path::Path;

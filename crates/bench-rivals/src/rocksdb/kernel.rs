@@ -10,6 +10,7 @@ use librocksdb_sys as c;
 
 use crate::native::kernel::{Owned, checked, shown, taken_text};
 use crate::native::path_text;
+use crate::native::writes::Writes;
 use crate::sync::SyncWhen;
 
 /// An open database with one column family. Used by the thread that opened it: what it counts is that thread's.
@@ -67,53 +68,6 @@ impl Db {
             SyncWhen::Later => self.write.as_ptr(),
             SyncWhen::Now => self.write_synced.as_ptr(),
         }
-    }
-
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
-        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-        // SAFETY: the slices outlive the call, which copies them.
-        unsafe {
-            checked(c::rocksdb_free, |error| {
-                c::rocksdb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
-            })
-        }
-    }
-
-    pub(super) fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
-        // SAFETY: the slice outlives the call, which copies it.
-        unsafe {
-            checked(c::rocksdb_free, |error| {
-                c::rocksdb_delete(db, options, key.as_ptr().cast(), key.len(), error);
-            })
-        }
-    }
-
-    /// Adds a put to the batch that [`Self::write_batch`] writes.
-    pub(super) fn batch_put(&mut self, key: &[u8], value: &[u8]) {
-        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
-        // SAFETY: the slices outlive the call, which copies them.
-        unsafe {
-            c::rocksdb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
-        }
-    }
-
-    /// Adds a delete to the batch that [`Self::write_batch`] writes.
-    pub(super) fn batch_delete(&mut self, key: &[u8]) {
-        // SAFETY: the slice outlives the call, which copies it.
-        unsafe { c::rocksdb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
-    }
-
-    /// Writes the batch, and empties it.
-    pub(super) fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
-        // SAFETY: all three objects are ours and alive.
-        let written =
-            unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };
-        // SAFETY: as above.
-        unsafe { c::rocksdb_writebatch_clear(batch) };
-        written
     }
 
     pub(super) fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
@@ -224,6 +178,52 @@ impl Db {
     pub(super) fn block_reads(&self) -> u64 {
         // SAFETY: the context is alive.
         unsafe { c::rocksdb_perfcontext_metric(self.perf.as_ptr(), c::rocksdb_block_read_count as c_int) }
+    }
+}
+
+impl Writes for Db {
+    fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            checked(c::rocksdb_free, |error| {
+                c::rocksdb_put(db, options, key.cast(), key_bytes, value.cast(), value_bytes, error);
+            })
+        }
+    }
+
+    fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        // SAFETY: the slice outlives the call, which copies it.
+        unsafe {
+            checked(c::rocksdb_free, |error| {
+                c::rocksdb_delete(db, options, key.as_ptr().cast(), key.len(), error);
+            })
+        }
+    }
+
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) {
+        let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            c::rocksdb_writebatch_put(self.batch.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes);
+        }
+    }
+
+    fn batch_delete(&mut self, key: &[u8]) {
+        // SAFETY: the slice outlives the call, which copies it.
+        unsafe { c::rocksdb_writebatch_delete(self.batch.as_ptr(), key.as_ptr().cast(), key.len()) }
+    }
+
+    fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
+        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
+        // SAFETY: all three objects are ours and alive.
+        let written =
+            unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };
+        // SAFETY: as above.
+        unsafe { c::rocksdb_writebatch_clear(batch) };
+        written
     }
 }
 

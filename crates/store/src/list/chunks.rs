@@ -95,12 +95,8 @@ impl Chunks {
         // Whatever happens below, what the chunk held is gone.
         self.loaded = 0..0;
         let loaded = self.choose(body, number, wanted, direction);
-        let (start, _) = body.index.extent(loaded.start);
-        let (last, last_bytes) = body.index.extent(loaded.end - 1);
-        // Direct I/O wants whole blocks; compressed pages do not end on them.
-        let block = BLOCK_BYTES as u64;
-        self.chunk_offset = start / block * block;
-        let bytes = ((last + last_bytes as u64).next_multiple_of(block) - self.chunk_offset) as usize;
+        let bytes;
+        (self.chunk_offset, bytes) = extent_of(body, &loaded);
         if self.chunk.len() < bytes {
             self.chunk =
                 AlignedBuf::zeroed(bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize)));
@@ -113,11 +109,12 @@ impl Chunks {
                 "the file ends too early",
             ));
         }
-        if self.chunk_bytes_max < LONG_CHUNK_BYTES && wanted.contains(&loaded.end) {
+        // A job reads on to the end, forward; a scan may stop anywhere.
+        let reads_on = matches!(self.reading, Reading::Job { .. }) && wanted.contains(&loaded.end);
+        if reads_on && self.chunk_bytes_max < LONG_CHUNK_BYTES {
             let next = self.choose(body, loaded.end, wanted, Direction::Forward);
-            let ((start, _), (last, last_bytes)) =
-                (body.index.extent(next.start), body.index.extent(next.end - 1));
-            self.file.will_need(start, (last + last_bytes as u64 - start) as usize);
+            let (offset, bytes) = extent_of(body, &next);
+            self.file.will_need(offset, bytes);
         }
         self.loaded = loaded;
         let metrics = &list.store().metrics;
@@ -161,4 +158,13 @@ impl Chunks {
             }
         }
     }
+}
+
+/// Where these pages lie in the file, in whole blocks: direct I/O wants those, and compressed pages do not end on
+/// them.
+fn extent_of(body: &Body, pages: &Pages<usize>) -> (u64, usize) {
+    let block = BLOCK_BYTES as u64;
+    let start = body.index.extent(pages.start).0 / block * block;
+    let (last, last_bytes) = body.index.extent(pages.end - 1);
+    (start, ((last + last_bytes as u64).next_multiple_of(block) - start) as usize)
 }

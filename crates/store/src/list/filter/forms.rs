@@ -26,6 +26,12 @@ pub(super) struct Form {
 }
 
 impl Form {
+    /// The number of the cell, as far as it is kept.
+    #[inline(always)]
+    pub(super) fn cell(&self, fraction: u64) -> u64 {
+        ((fraction as u128 * self.cells as u128) >> 64) as u64 >> self.dropped_bits
+    }
+
     /// The share of absent hashes that are in the cell of one of so many keys.
     pub(super) fn false_positive_rate(&self, keys: usize) -> f64 {
         let kept = ((self.cells - 1) >> self.dropped_bits.min(63)) as f64 + 1.0;

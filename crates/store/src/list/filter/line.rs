@@ -179,17 +179,12 @@ impl Line<'_> {
     /// The same keys in a line of so many words.
     pub(super) fn shortened(&self, words: usize) -> LineWords {
         let header = self.word(0) & ones(HEADER_BITS as u32);
-        let Some((old, keys)) = self.form() else { return with_header(header | (CROWDED as u64) << 8) };
-        let new = form(words, keys);
-        if new.slots == 0 {
+        let kept = self.form().map(|(old, keys)| (old, form(words, keys), keys));
+        let Some((old, new, keys)) = kept.filter(|(_, new, _)| new.slots > 0) else {
             return with_header(header | (CROWDED as u64) << 8);
-        }
-        filled(
-            header,
-            new,
-            keys,
-            Cells::of(self, old, keys).map(|cell| cell >> (new.dropped_bits - old.dropped_bits)),
-        )
+        };
+        let dropped_bits = new.dropped_bits - old.dropped_bits;
+        filled(header, new, keys, Cells::of(self, old, keys).map(|cell| cell >> dropped_bits))
     }
 }
 
@@ -234,13 +229,5 @@ impl Iterator for Cells {
         let at = HEADER_BITS + slots + self.keys + key * low_bits;
         let low = self.words[at / 64] >> (at % 64) | self.words[at / 64 + 1] << 1 << (63 - at % 64);
         Some((slot << low_bits) as u64 | low & ones(low_bits as u32))
-    }
-}
-
-impl Form {
-    /// The number of the cell, as far as it is kept.
-    #[inline(always)]
-    pub(super) fn cell(&self, fraction: u64) -> u64 {
-        ((fraction as u128 * self.cells as u128) >> 64) as u64 >> self.dropped_bits
     }
 }

@@ -110,6 +110,45 @@ impl Block {
         }
     }
 
+    /// Adds the records at these places of another block of this shape.
+    pub fn pick(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
+        match self.record_bytes {
+            16 => self.pick_sized::<16>(from, places),
+            32 => self.pick_sized::<32>(from, places),
+            64 => self.pick_sized::<64>(from, places),
+            bytes => places.for_each(|place| {
+                self.prefixes.push(from.prefixes[place]);
+                self.bytes.extend_from_slice(&from.bytes[place * bytes..(place + 1) * bytes]);
+            }),
+        }
+    }
+
+    fn pick_sized<const N: usize>(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
+        let records = from.bytes.as_chunks::<N>().0;
+        self.prefixes.reserve(places.len());
+        self.bytes.reserve(places.len() * N);
+        for place in places {
+            self.prefixes.push(from.prefixes[place]);
+            self.bytes.extend_from_slice(&records[place]);
+        }
+    }
+
+    /// Adds records from the front of `run`, which holds them side by side and in order, while their prefixes are
+    /// at most `high`. Returns how many.
+    pub fn extend_up_to(&mut self, order: Order, run: &[u8], high: u64) -> usize {
+        let first = self.prefixes.len();
+        for record in run.chunks_exact(self.record_bytes.max(1)) {
+            let prefix = order.prefix(&record[..self.key_bytes]);
+            if prefix > high {
+                break;
+            }
+            self.prefixes.push(prefix);
+        }
+        let count = self.prefixes.len() - first;
+        self.bytes.extend_from_slice(&run[..count * self.record_bytes]);
+        count
+    }
+
     fn gather_sized<const N: usize>(
         &mut self,
         order: Order,

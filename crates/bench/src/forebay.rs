@@ -1,16 +1,12 @@
 //! Forebay itself, through its public face.
 
 use std::path::Path;
-use std::time::Duration;
 
-use forebay::{Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
+use forebay::{Database, Layout, Options, OrderedTable, Table, TableBuilder};
 
 use crate::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
 
 const TABLE: &str = "bench";
-/// Background work rests when its counters stand still over so many looks, so far apart.
-const LOOKS: usize = 4;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// The write-buffer tree, in hash order, or in key order where a workload scans.
 #[derive(Debug)]
@@ -45,14 +41,20 @@ impl Kind for Forebay {
             let value = value.map_or_else(|| "its own".into(), |value| value.to_string());
             options.push_str(&format!(", {name} {value}"));
         }
+        if let Some(ratio) = setup.forebay.relief_ratio {
+            options.push_str(&format!(", relief_ratio {ratio}"));
+        }
         options
     }
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
-        let options = Options::default()
+        let mut options = Options::default()
             .memory_limit(setup.memory_bytes)
             .sync_interval(setup.sync_interval)
             .durability(durability(setup));
+        if let Some(ratio) = setup.forebay.relief_ratio {
+            options = options.relief_ratio(ratio);
+        }
         let db = Database::open(dir, options)?;
         let tables = Tables::open(shaped(db.table(TABLE).layout(layout(setup)), setup), setup)?;
         Ok(Box::new(Open { db, tables, durability: durability(setup), batch: forebay::Batch::new() }))
@@ -179,19 +181,8 @@ impl Engine for Open {
         Ok(())
     }
 
-    /// The debt is what lies above the limits of nodes. A merge that bounds repeats has none, so counters
-    /// have to stand still as well.
-    #[expect(clippy::disallowed_methods, reason = "background work is waited for from outside the engine")]
     fn drain(&mut self) -> Result<(), Failure> {
-        self.db.flush()?;
-        let (mut before, mut still) = (Work::default(), 0);
-        while still < LOOKS {
-            let now = Work::of(&self.db.stats());
-            still = if now == before && now.debt_bytes == 0 { still + 1 } else { 0 };
-            before = now;
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Ok(())
+        Ok(self.db.settle()?)
     }
 
     fn device_reads(&self) -> Option<u64> {
@@ -212,24 +203,5 @@ impl Engine for Open {
     fn close(self: Box<Self>) -> Result<(), Failure> {
         drop(self.tables);
         Ok(self.db.close()?)
-    }
-}
-
-/// What grows while background work goes on.
-#[derive(Default, PartialEq, Eq)]
-struct Work {
-    debt_bytes: u64,
-    bytes_moved: u64,
-    jobs_done: u64,
-}
-
-impl Work {
-    fn of(stats: &Stats) -> Self {
-        let moved = stats.list_bytes_written.values().chain(stats.list_bytes_read.values());
-        Self {
-            debt_bytes: stats.debt_bytes,
-            bytes_moved: moved.sum(),
-            jobs_done: stats.jobs_done.values().sum::<u64>() + stats.free_edits,
-        }
     }
 }

@@ -94,7 +94,8 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         let cursors = lists.iter().rev().map(|list| store.cursor(&list.fragment, &node.range, lists.len()));
         let high = node.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
         let uniform = order.is_uniform().then_some((node.range.low.prefix, high));
-        let extent = Extent { bytes: expected.bytes, records: expected.records, uniform };
+        let extent =
+            Extent { bytes: expected.bytes, records: expected.records, uniform, shape: expected.shape };
         let merge = Merge::new(cursors.collect::<Result<_>>()?, extent)?;
         let halving = || Halving::new(order, expected.bytes);
         // A leaf's oldest lists have nothing older beneath them.

@@ -17,7 +17,7 @@ pub struct TreeOptions {
     /// How many times a leaf's lineage splits fast before it splits slowly. At 0 all splits are slow,
     /// but for those of a leaf whose one list a merge has already settled: merging it again would gain nothing.
     pub fast_per_slow: u32,
-    /// A leaf with more lists than this is merged.
+    /// A leaf with more lists than this, or than a share of it from 0.6 on, is merged.
     pub lists_max: usize,
     /// A node in which a key is held more often than this, on average, is spilled or merged: the bound on
     /// memory amplification of the paper's section 6.
@@ -58,9 +58,19 @@ impl TreeOptions {
     /// nodes of a level would otherwise fill at the same time, and one root spill could set off the
     /// rewriting of the whole tree.
     pub fn threshold_bytes(&self, id: NodeId) -> u64 {
-        let fraction = id.0.wrapping_mul(GOLDEN) as f64 / u64::MAX as f64;
-        ((self.node_bytes as f64 * (0.6 + 0.4 * fraction)) as u64).max(1)
+        ((self.node_bytes as f64 * share_of(id)) as u64).max(1)
     }
+
+    /// How many lists this leaf may have: between 0.6 and 1.0 of `lists_max`, for the same reason. Each spill gives
+    /// every leaf below a node one more list.
+    pub(crate) fn lists_limit(&self, id: NodeId) -> usize {
+        ((self.lists_max as f64 * share_of(id)) as usize).max(1)
+    }
+}
+
+/// Which share of a limit a node has: from 0.6 to 1.0.
+fn share_of(id: NodeId) -> f64 {
+    0.6 + 0.4 * (id.0.wrapping_mul(GOLDEN) as f64 / u64::MAX as f64)
 }
 
 #[cfg(test)]

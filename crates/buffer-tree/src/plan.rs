@@ -144,7 +144,7 @@ impl<F: Fragment> Tree<F> {
     }
 
     fn want_of_leaf(&self, node: &Node<F>, fill: f64, repeats: f64) -> Option<Want> {
-        let lists = node.lists.len() as f64 / self.options.lists_max as f64;
+        let lists = node.lists.len() as f64 / self.options.lists_limit(node.id) as f64;
         let merge = !node.is_settled() && (lists > 1.0 || repeats > 1.0);
         let urgency = fill.max(lists).max(repeats);
         if fill >= 1.0 {
@@ -183,7 +183,7 @@ impl<F: Fragment> Tree<F> {
     }
 }
 
-fn job<F>(kind: JobKind, node: &Node<F>) -> JobPlan {
+pub(crate) fn job<F>(kind: JobKind, node: &Node<F>) -> JobPlan {
     JobPlan { kind, node: node.reference(), lists: node.lists.len() }
 }
 

@@ -111,6 +111,13 @@ impl Database {
         self.engine.flush()
     }
 
+    /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are
+    /// within their limits, and what was never merged is. That happens by itself where nobody writes for a second;
+    /// call it to have it done and to know that it is, for instance between a load and many lookups.
+    pub fn settle(&self) -> Result<()> {
+        self.engine.settle()
+    }
+
     /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not
     /// copied. Writes go on.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {

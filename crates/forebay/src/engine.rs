@@ -41,12 +41,15 @@ pub(crate) struct TableState {
     pub(crate) options: TableOptions,
     pub(crate) order: Order,
     pub(crate) catalog: Arc<dyn Catalog>,
+    /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
+    pub(crate) vain_nanoseconds: Arc<AtomicU64>,
 }
 
 impl TableState {
     pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
         let Self { id, options, order, .. } = *self;
-        Arc::new(Self { id, name: self.name.clone(), options, order, catalog })
+        let vain_nanoseconds = Arc::clone(&self.vain_nanoseconds);
+        Arc::new(Self { id, name: self.name.clone(), options, order, catalog, vain_nanoseconds })
     }
 }
 
@@ -93,6 +96,8 @@ pub(crate) struct Engine {
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
     /// The merger has found nothing that it could do: waiting for it would be in vain.
     pub(crate) merger_rests: AtomicBool,
+    /// Nobody has written for a while.
+    pub(crate) resting: AtomicBool,
     pub(crate) closing: AtomicBool,
     /// Tells this open database from every other one that this process opens.
     pub(crate) serial: u64,

@@ -22,10 +22,9 @@ impl Engine {
     /// decides how thin new ones are to be, and makes older ones as thin, oldest first. It stops once they fit and
     /// have given back a step: the rest is for later calls.
     pub(crate) fn tend_filters(&self) {
-        let (share, level) = (self.options.filter_bytes(), &self.lists.filter_bits_max);
+        self.share_memory();
+        let (share, level) = (self.filter_bytes(), &self.lists.filter_bits_max);
         let held = &self.metrics.filter_memory_bytes;
-        let cache_bytes_min = self.options.reading_bytes() - share;
-        self.lists.cache.resize(cache_bytes_min + share.saturating_sub(held.get()));
         if level.load(Ordering::Relaxed) == u32::MAX && held.get() <= share {
             return;
         }

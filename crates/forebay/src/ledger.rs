@@ -33,6 +33,17 @@ pub(crate) enum Commit {
     Finished { table: u32, outcome: Outcome },
 }
 
+/// What to plan for, once all nodes are within their limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// Nothing more.
+    Limits,
+    /// A table of one list a leaf.
+    Compaction,
+    /// Lookups that ask fewer lists.
+    Relief,
+}
+
 impl Engine {
     /// Commits a change to the catalogs. On error nothing has changed, and the outcome's file is discarded.
     pub(crate) fn commit(&self, commit: Commit) -> Result<()> {
@@ -72,14 +83,22 @@ impl Engine {
     }
 
     /// Plans and, where the plan is an edit, commits it at once. `None` when there is nothing to do.
-    pub(crate) fn plan(&self, table: u32, compact: bool) -> Result<Option<Planned>> {
+    pub(crate) fn plan(&self, table: u32, goal: Goal) -> Result<Option<Planned>> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
         let Some(entry) = state.tables.get(&table) else { return Ok(None) };
         let busy = ledger.busy.entry(table).or_default();
         let mut planned = entry.catalog.next_work(busy);
-        if planned.is_none() && compact {
-            planned = entry.catalog.next_compaction(busy).map(Planned::Job);
+        if planned.is_none() {
+            let more = match goal {
+                Goal::Limits => None,
+                Goal::Compaction => entry.catalog.next_compaction(busy),
+                Goal::Relief => self.plan_relief(entry, busy).map(|(plan, cost)| {
+                    entry.vain_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
+                    plan
+                }),
+            };
+            planned = more.map(Planned::Job);
         }
         match &planned {
             Some(Planned::Job(plan)) => drop(busy.insert(plan.node)),

@@ -82,6 +82,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         compacting: Mutex::default(),
         damage: Mutex::default(),
         merger_rests: AtomicBool::new(true),
+        resting: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         env,

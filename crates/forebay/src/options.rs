@@ -14,6 +14,7 @@ pub struct Options {
     pub(crate) write_buffers: usize,
     pub(crate) durability: Durability,
     pub(crate) sync_interval: Duration,
+    pub(crate) relief_ratio: f64,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) env: Option<Env>,
@@ -28,6 +29,7 @@ impl Default for Options {
             write_buffers: 3,
             durability: Durability::default(),
             sync_interval: Duration::from_millis(100),
+            relief_ratio: 8.0,
             create_if_missing: true,
             read_only: false,
             env: None,
@@ -74,6 +76,14 @@ impl Options {
     /// [`Durability::Os`].
     pub fn sync_interval(mut self, interval: Duration) -> Self {
         self.sync_interval = interval;
+        self
+    }
+
+    /// How readily lists are merged for the sake of lookups. Where a table has many lists, a lookup spends time on
+    /// those that do not have its key. For each second of that, background work that has nothing else to do may
+    /// spend so many seconds on merging; 8 unless given, 0 for never.
+    pub fn relief_ratio(mut self, ratio: f64) -> Self {
+        self.relief_ratio = ratio;
         self
     }
 
@@ -131,6 +141,12 @@ impl Options {
                 self.sync_interval
             )));
         }
+        if self.relief_ratio.is_nan() || self.relief_ratio < 0.0 {
+            return Err(Error::invalid(format!(
+                "relief_ratio is {}; it must be 0 or more",
+                self.relief_ratio
+            )));
+        }
         if self.read_only && self.create_if_missing {
             return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));
         }
@@ -148,9 +164,21 @@ impl Options {
         self.memory_limit_bytes / 3
     }
 
-    /// The most of that for filters: all but a forty-eighth of the limit.
+    /// The least of that for cached pages.
+    pub(crate) fn cache_bytes_min(&self) -> u64 {
+        self.memory_limit_bytes / 48
+    }
+
+    /// The most of that for filters.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        self.reading_bytes() - self.memory_limit_bytes / 48
+        self.reading_bytes() - self.cache_bytes_min()
+    }
+
+    /// Memory that only writing needs: all buffers but the active one and the one that is ready, and the order of
+    /// their records.
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        let spare = self.write_buffers.saturating_sub(2) as u64 * self.buffer_bytes();
+        spare + self.buffer_bytes() * self.write_buffers as u64 / 2
     }
 
     /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.

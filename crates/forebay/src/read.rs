@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use forebay_base::combine::Fold;
-use forebay_base::{Error, LastWriterWins, Result};
+use forebay_base::{Error, LastWriterWins, Record, Result};
+use forebay_env::sync::atomic::Ordering;
 use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
 
@@ -67,7 +68,8 @@ impl Engine {
             }
         }
         if open {
-            table.catalog.find(&[lookup], &mut |_, record| fold.add(&LastWriterWins, record))?;
+            let vain = table.catalog.find(&[lookup], &mut |_, record| fold.add(&LastWriterWins, record))?;
+            table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
@@ -98,7 +100,9 @@ impl Engine {
         }
         self.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
         let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
-        table.catalog.find(&lookups, &mut |at, record| folds[numbers[at]].add(&LastWriterWins, record))?;
+        let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(&LastWriterWins, record);
+        let vain = table.catalog.find(&lookups, &mut each)?;
+        table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
         Ok(folds.into_iter().map(Fold::into_value).collect())
     }
 }

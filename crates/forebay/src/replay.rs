@@ -120,6 +120,7 @@ pub(crate) fn table_state(
         options,
         order,
         catalog: Arc::new(tree),
+        vain_nanoseconds: Arc::default(),
     }))
 }
 

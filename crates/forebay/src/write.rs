@@ -50,6 +50,7 @@ impl Engine {
                 None => self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?,
             }
         };
+        self.end_rest();
         log.settle(position, durability)?;
         self.metrics.user_records.add(payload.records() as u64);
         self.metrics.user_bytes.add(payload.user_bytes());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::JobPlan;
+use forebay_buffer_tree::{JobPlan, Portion};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
@@ -62,8 +62,9 @@ pub struct Stretch {
 pub trait Catalog: Send + Sync {
     /// Shows `each` what the lists have of some keys: the number of a lookup and a record of its key, newest
     /// first, until it says that it has seen enough of that one. Device reads: one for each list that has the
-    /// key or whose filter does not deny it.
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()>;
+    /// key or whose filter does not deny it. Returns about how many nanoseconds went to lists in vain that a
+    /// merge would have spared.
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64>;
 
     /// The sources at `from` for a walk inside `within`: the stretch that holds the records from `from` on
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.
@@ -77,6 +78,16 @@ pub trait Catalog: Send + Sync {
 
     /// Plans the next step of a full compaction. Pure.
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
+
+    /// Plans the job that spares lookups the most for what it costs, in nanoseconds, if `budget` suffices; and
+    /// that cost. At rest what was never merged is merged for nothing. Pure.
+    fn next_relief(
+        &self,
+        busy: &BTreeSet<NodeKey>,
+        at_rest: bool,
+        budget: u64,
+        cost: &dyn Fn(Portion) -> u64,
+    ) -> Option<(Plan, u64)>;
 
     /// Starts a planned job.
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>>;

@@ -9,6 +9,7 @@ pub mod options;
 pub mod write_buffer;
 
 pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
+pub use forebay_buffer_tree::Portion;
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 
 /// What a finished job hands to [`Catalog::settle`].

@@ -31,6 +31,8 @@ pub struct Config {
     pub write_buffer_bytes: u64,
     /// How many there are.
     pub write_buffers: usize,
+    /// How readily lists are merged for the sake of lookups.
+    pub relief_ratio: f64,
     /// The memory limit.
     pub memory_limit_bytes: u64,
     /// What keys look like.
@@ -54,6 +56,7 @@ impl Default for Config {
             codec: Codec::None,
             write_buffer_bytes: 8 << 10,
             write_buffers: 3,
+            relief_ratio: 8.0,
             memory_limit_bytes: 1 << 20,
             keys: Keys::Mixed,
             key_count: 1000,
@@ -76,6 +79,8 @@ impl Config {
             codec: [Codec::None, Codec::Lz4][rng.index(2)],
             write_buffer_bytes: [4 << 10, 8 << 10, 16 << 10][rng.index(3)],
             write_buffers: [2, 3, 5][rng.index(3)],
+            // In so small a database, lookups seldom pay for a merge at what they really cost.
+            relief_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             memory_limit_bytes: 1 << 20,
             keys: Keys::ALL[rng.index(5)],
             key_count: [20, 200, 2000][rng.index(3)],
@@ -89,6 +94,7 @@ impl Config {
             .memory_limit(self.memory_limit_bytes)
             .write_buffer(self.write_buffer_bytes)
             .write_buffers(self.write_buffers)
+            .relief_ratio(self.relief_ratio)
             .env(env.clone())
     }
 

@@ -88,13 +88,13 @@ impl Run {
         self
     }
 
-    /// A workload of another name, with a shape for Forebay's table.
+    /// A workload of another name, with a shape for Forebay's table, which is left as writing made it.
     pub(super) fn shaped(mut self, suffix: &str, shape: &[(&str, u64)]) -> Self {
         let name = format!("{}-{suffix}", self.name);
         let (from, to) = (format!("name = \"{}\"", self.name), format!("name = \"{name}\""));
         self.workload = self.workload.replacen(&from, &to, 1);
         if !shape.is_empty() {
-            self.workload.push_str("\n[forebay]\n");
+            self.workload.push_str("\n[forebay]\nrelief_ratio = 0.0\n");
         }
         for (option, value) in shape {
             self.workload.push_str(&format!("{option} = {value}\n"));

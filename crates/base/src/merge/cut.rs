@@ -13,7 +13,7 @@ use crate::sort::{Pieces, pack, place_of, sort_words};
 use crate::{Record, Result};
 
 /// What a cut should hold, in bytes: it and its words stay in the second cache.
-const CUT_BYTES: u64 = 256 << 10;
+pub(super) const CUT_BYTES: u64 = 256 << 10;
 
 /// The merge of sorted sources with uniform prefixes, given newest first.
 pub struct CutMerge<C> {

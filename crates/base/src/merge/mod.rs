@@ -1,19 +1,23 @@
 //! Merging sorted sources into one stream, and collapsing that stream to one record a key.
 //!
 //! A merge is itself a [`Cursor`]: it yields every record of every source by `(prefix, key)`, the newest
-//! first among equals. Two merges do so: the [loser tree](LoserTree), for key order and skew, and the
-//! [cut merge](CutMerge), for uniform hashes. Each is the other's oracle.
+//! first among equals. Three merges do so: the [loser tree](LoserTree), for key order and skew, the
+//! [cut merge](CutMerge), for uniform hashes, and the [block cut](BlockCut), for those of records of one shape.
+//! Each is the others' oracle.
 
+mod block_cut;
 mod collapse;
 mod cut;
 mod loser_tree;
 #[cfg(test)]
 mod tests;
 
+pub use block_cut::BlockCut;
 pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
 pub use loser_tree::{Direction, LoserTree};
 
+use crate::record::Shape;
 use crate::{Block, Record, Result};
 
 /// A walk over sorted records.
@@ -29,6 +33,16 @@ pub trait Cursor {
     /// the block's shape.
     fn fill(&mut self, block: &mut Block) -> Result<()> {
         fill_by_record(self, block)
+    }
+
+    /// Moves the records with prefixes up to `high`, which is included, into `block`, whatever room it has. All of
+    /// them must be puts of the block's shape.
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        while let Some(prefix) = self.prefix().filter(|&prefix| prefix <= high) {
+            block.push(prefix, &self.record());
+            self.advance()?;
+        }
+        Ok(())
     }
 }
 
@@ -59,6 +73,9 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     fn fill(&mut self, block: &mut Block) -> Result<()> {
         (**self).fill(block)
     }
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        (**self).fill_up_to(high, block)
+    }
 }
 
 /// The merge that suits the sources: cuts for many sources of uniform prefixes and short records, else the
@@ -68,6 +85,8 @@ pub enum Merge<C> {
     Tree(LoserTree<C>),
     /// By cuts of equal width.
     Cut(CutMerge<C>),
+    /// By such cuts, of records of one shape.
+    Blocks(BlockCut<C>),
 }
 
 /// What is to be merged, roughly.
@@ -79,6 +98,8 @@ pub struct Extent {
     pub records: u64,
     /// The lowest and highest prefix, where prefixes are spread evenly between them.
     pub uniform: Option<(u64, u64)>,
+    /// The sizes that records have in common.
+    pub shape: Shape,
 }
 
 /// Longer records than this are not worth copying into a cut.
@@ -89,9 +110,10 @@ impl<C: Cursor> Merge<C> {
     pub fn new(sources: Vec<C>, extent: Extent) -> Result<Self> {
         let short = extent.bytes <= extent.records.saturating_mul(CUT_RECORD_BYTES_MAX);
         match extent.uniform {
-            Some(prefixes) if short && sources.len() > 2 => {
-                Ok(Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?))
-            }
+            Some(prefixes) if short && sources.len() > 2 => Ok(match Block::new(extent.shape) {
+                Some(block) => Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?),
+                None => Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?),
+            }),
             _ => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
         }
     }
@@ -103,6 +125,7 @@ impl<C: Cursor> Cursor for Merge<C> {
         match self {
             Self::Tree(tree) => tree.prefix(),
             Self::Cut(cut) => cut.prefix(),
+            Self::Blocks(cut) => cut.prefix(),
         }
     }
     #[inline]
@@ -110,6 +133,7 @@ impl<C: Cursor> Cursor for Merge<C> {
         match self {
             Self::Tree(tree) => tree.record(),
             Self::Cut(cut) => cut.record(),
+            Self::Blocks(cut) => cut.record(),
         }
     }
     #[inline]
@@ -117,12 +141,14 @@ impl<C: Cursor> Cursor for Merge<C> {
         match self {
             Self::Tree(tree) => tree.advance(),
             Self::Cut(cut) => cut.advance(),
+            Self::Blocks(cut) => cut.advance(),
         }
     }
     fn fill(&mut self, block: &mut Block) -> Result<()> {
         match self {
             Self::Tree(tree) => tree.fill(block),
             Self::Cut(cut) => cut.fill(block),
+            Self::Blocks(cut) => cut.fill(block),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{Collapse, Cursor, CutMerge, Direction, LoserTree, Progress};
+use super::{BlockCut, Collapse, Cursor, CutMerge, Direction, LoserTree, Progress};
 use crate::combine::{Combine, Depth, LastWriterWins};
-use crate::{Kind, Order, Record, Result};
+use crate::record::Shape;
+use crate::{Block, Kind, Order, Record, Result};
 
 /// A sorted list in memory.
 #[derive(Clone)]
@@ -144,6 +145,37 @@ proptest! {
         let wanted = expected(&lists, depth);
         prop_assert_eq!(&collapse(tree(), Append, depth, bytes_max), &wanted);
         prop_assert_eq!(&collapse(cut(), Append, depth, bytes_max), &wanted);
+    }
+
+    #[test]
+    fn merging_by_blocks_equals_merging_by_record(
+        records in prop::collection::vec(prop::collection::vec(0..60u8, 0..60), 0..9),
+        order in prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 3 }), Just(Order::Colliding { bits: 2 })],
+        bytes_max in 1..200usize,
+    ) {
+        // Puts of keys and values of one byte.
+        let lists: Vec<List> = records
+            .iter()
+            .enumerate()
+            .map(|(age, list)| List::new(order, &list.iter().map(|key| (key / 3 * 3, 0)).collect::<Vec<_>>(), age))
+            .collect();
+        let block = || Block::new(Shape::Fixed { key_bytes: 1, value_bytes: 1 }).unwrap_or_default();
+        let cut = || BlockCut::new(lists.clone(), 1 << 20, (0, u64::MAX), block()).unwrap();
+        let tree = || LoserTree::new(lists.clone(), Direction::Forward);
+        prop_assert_eq!(drain(cut()), drain(tree()));
+
+        let wanted = collapse(tree(), LastWriterWins, Depth::Partial, bytes_max);
+        let (mut collapse, mut out, mut block) = (Collapse::new(cut(), LastWriterWins, Depth::Partial), vec![], block());
+        while !collapse.is_finished() {
+            collapse
+                .run_blocks(bytes_max, &mut block, |block| {
+                    out.extend((0..block.len()).map(|at| (block.prefixes()[at], block.key(at).to_vec(), block.record(at).value.to_vec())));
+                    Ok(())
+                })
+                .unwrap();
+        }
+        let wanted: Vec<_> = wanted.into_iter().map(|(prefix, _, key, value)| (prefix, key, value)).collect();
+        prop_assert_eq!(out, wanted);
     }
 
     #[test]

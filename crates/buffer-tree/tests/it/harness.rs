@@ -129,6 +129,12 @@ impl<R: Combine + Copy> Harness<R> {
         true
     }
 
+    /// Plans a merge for the sake of lookups; whether there was one for so much.
+    pub(crate) fn relieve(&mut self, at_rest: bool, budget: u64) -> bool {
+        let planned = self.tree.next_relief(&self.busy, at_rest, budget, &|portion| portion.bytes);
+        planned.map(|(plan, _)| self.start(&plan)).is_some()
+    }
+
     pub(crate) fn step_job(&mut self, index: usize, bytes_max: usize) {
         self.tally.steps += 1;
         let JobStep::Done(outcome) = self.jobs[index].0.step(bytes_max).unwrap() else { return };

@@ -76,6 +76,10 @@ impl<R: Combine + Copy> Model<'_, R> {
                 self.harness.step_root(index, bytes_max);
             }
             4 if self.harness.jobs.len() < 6 => _ = self.harness.plan(),
+            5 if self.harness.jobs.len() < 6 => {
+                let (at_rest, budget) = (self.random.below(2) == 0, self.random.below(1 << 16));
+                self.harness.relieve(at_rest, budget);
+            }
             _ if !self.harness.jobs.is_empty() => {
                 let index = self.random.below(self.harness.jobs.len() as u64) as usize;
                 self.harness.step_job(index, bytes_max * 4);

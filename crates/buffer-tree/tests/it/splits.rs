@@ -88,3 +88,29 @@ fn the_fullest_node_comes_first_and_busy_ones_are_left_alone() {
     harness.finish();
     assert_eq!(harness.tree.debt_bytes(), 0);
 }
+
+#[test]
+fn rest_merges_each_byte_about_twice_at_most() {
+    let options = TreeOptions { node_bytes: 1 << 30, lists_max: 1000, ..TreeOptions::default() };
+    for records_a_spill in [1, 10, 100] {
+        let mut harness = Harness::new(Order::Hashed { seed: 3 }, LastWriterWins, options);
+        let (mut spilled, mut lists_max) = (0, 0);
+        for key in 0..2000u64 {
+            harness.write(Kind::Put, key.to_be_bytes().to_vec(), vec![7; 22]);
+            if key % records_a_spill == 0 {
+                harness.seal();
+                harness.finish();
+                spilled = harness.tree.root().children()[0].bytes();
+                while harness.relieve(true, 0) {
+                    harness.finish();
+                }
+                lists_max = lists_max.max(harness.tree.root().children()[0].lists().len() as u64);
+            }
+        }
+        let merged = harness.store.traffic.read_bytes.get();
+        println!("{merged} bytes merged of {spilled}, {lists_max} lists at most");
+        assert!(merged <= 3 * spilled, "{merged} bytes merged of {spilled}");
+        assert!(lists_max <= 1 + 1000 / records_a_spill, "{lists_max} lists");
+        assert!(!harness.relieve(false, spilled / 2), "what is not at rest must be paid for");
+    }
+}

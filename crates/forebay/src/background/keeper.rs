@@ -1,5 +1,5 @@
 //! Housekeeping: the next log segment, the background sync that bounds what a power loss can take, removal of
-//! retired files, and the manifest's rewriting.
+//! retired files, the manifest's rewriting, and seeing that nobody writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,17 @@ use forebay_base::Result;
 use forebay_env::{Machine, Step};
 
 use crate::engine::Engine;
+use crate::rest::Quiet;
 
 pub(super) struct Keeper {
     engine: Arc<Engine>,
     next: Duration,
+    quiet: Quiet,
 }
 
 impl Keeper {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, next: Duration::ZERO }
+        Self { engine, next: Duration::ZERO, quiet: Quiet::default() }
     }
 
     fn keep(&self) -> Result<()> {
@@ -24,6 +26,9 @@ impl Keeper {
         engine.log()?.sync_to(u64::MAX)?;
         for path in engine.lists.trash.take() {
             engine.lists.trash.remove(&*engine.env.fs, path);
+        }
+        if engine.wants_relief() {
+            engine.env.jobs.wake();
         }
         engine.rewrite_manifest()
     }
@@ -42,6 +47,7 @@ impl Machine for Keeper {
             return Step::Until(self.next);
         }
         self.next = now + self.engine.options.sync_interval;
+        self.quiet.look(&self.engine, now);
         match self.keep() {
             Ok(()) => {
                 self.engine.recovered(super::KEEP);

@@ -1,4 +1,5 @@
-//! Deep work: whatever the tables' catalogs plan, the table with the largest debt first.
+//! Deep work: whatever the tables' catalogs plan, the table with the largest debt first; and where there is
+//! nothing, merges for the sake of lookups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, NodeKey, Planned};
 
-use crate::engine::Engine;
-use crate::ledger::Commit;
+use crate::engine::{Engine, TableState};
+use crate::ledger::{Commit, Goal};
 
 pub(super) struct Merger {
     engine: Arc<Engine>,
@@ -42,12 +43,18 @@ impl Merger {
         let compacting: BTreeSet<u32> = self.engine.compacting.lock().clone();
         let mut tables: Vec<_> = state.tables.values().collect();
         tables.sort_by_key(|table| std::cmp::Reverse(table.catalog.debt_bytes()));
-        for table in tables {
-            let compact = compacting.contains(&table.id);
-            match self.engine.plan(table.id, compact)? {
+        let goal = |table: &TableState| match compacting.contains(&table.id) {
+            true => Goal::Compaction,
+            false => Goal::Limits,
+        };
+        let limits = tables.iter().map(|table| (table.id, goal(table)));
+        // Only once nothing else is to be done.
+        let relief = tables.iter().map(|table| (table.id, Goal::Relief));
+        for (table, goal) in limits.chain(relief) {
+            match self.engine.plan(table, goal)? {
                 Some(Planned::Edit(_)) => return Ok(true),
                 Some(Planned::Job(plan)) => {
-                    let (table, node) = (table.id, plan.node);
+                    let node = plan.node;
                     // Planned on the newest catalog, which may be newer than the one seen above.
                     let catalog =
                         self.engine.state().tables.get(&table).map(|entry| Arc::clone(&entry.catalog));
@@ -57,8 +64,8 @@ impl Merger {
                     self.running = Some(Running { table, node, job });
                     return Ok(true);
                 }
-                None if compact => {
-                    self.engine.compacting.lock().remove(&table.id);
+                None if goal == Goal::Compaction => {
+                    self.engine.compacting.lock().remove(&table);
                     self.engine.env.jobs.wake();
                 }
                 None => {}

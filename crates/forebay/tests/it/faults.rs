@@ -154,8 +154,8 @@ impl Sweep {
         if self.harness.db().sync().is_err() {
             return;
         }
-        // Once to finish what is to be done, and once to remove what that has left.
-        for _ in 0..2 {
+        // To finish what is to be done, to see that nobody writes, to merge at rest, and to remove what that has left.
+        for _ in 0..4 {
             self.harness.env.jobs.advance(Duration::from_secs(1));
             self.harness.env.jobs.step_some(100_000);
         }

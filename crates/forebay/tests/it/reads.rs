@@ -110,3 +110,57 @@ fn where_filters_do_not_fit_they_are_thinner_and_none_is_given_up() {
     assert!(absent <= 0.3 * lists as f64, "{absent} device reads for an absent key in {lists} lists");
     assert!(present <= 1.0 + 0.2 * lists as f64, "{present} device reads for a present key");
 }
+
+#[test]
+fn lookups_pay_for_merges() {
+    let files = Files::new();
+    let options = || Options::default().memory_limit(4 << 20).write_buffer(512 << 10);
+    // They never do at 0.
+    let db = files.load(options().relief_ratio(0.0));
+    let before = lists(&db);
+    assert!(before >= 5, "{before} lists on a path prove little");
+    let table = db.table("t").open().unwrap();
+    db.settle().unwrap();
+    files.reads(&table, 1);
+    assert_eq!(lists(&db), before);
+    db.close().unwrap();
+    // What they have spent in vain pays for merges, and merges leave nothing to spend in vain.
+    let (db, table) = files.open(options().relief_ratio(1e3));
+    let mut rounds = 0;
+    while lists(&db) > 2 && rounds < 20 {
+        files.reads(&table, 40);
+        // Somebody writes all the while: this is not a matter of rest.
+        table.put(&key(0), &0u64.to_le_bytes()).unwrap();
+        db.flush().unwrap();
+        rounds += 1;
+    }
+    println!("{before} lists, {} after {rounds} rounds", lists(&db));
+    assert!((1..20).contains(&rounds), "{} lists after {rounds} rounds", lists(&db));
+}
+
+#[test]
+fn rest_leaves_one_list_a_leaf_and_lends_memory_to_the_page_cache() {
+    let files = Files::new();
+    let limit = 8 << 20;
+    let db = files.load(Options::default().memory_limit(limit).write_buffer(512 << 10));
+    assert!(lists(&db) >= 5, "{} lists on a path prove little", lists(&db));
+    let table = db.table("t").open().unwrap();
+    db.settle().unwrap();
+    assert_eq!(lists(&db), 1);
+    // Settled once, there is nothing more to do; and a few new records are not worth rewriting all of them.
+    let merges = db.stats().jobs_done["merge"];
+    table.put(&key(0), &0u64.to_le_bytes()).unwrap();
+    db.settle().unwrap();
+    assert_eq!((db.stats().jobs_done["merge"], lists(&db)), (merges, 2));
+    // The page cache has what spare buffers do not use, until somebody writes again.
+    let cached = || {
+        files.reads(&table, 40);
+        db.stats().memory.page_cache
+    };
+    let kept = limit / 3 - db.stats().memory.filters;
+    let lent = cached();
+    assert!(lent > kept + kept / 4 && lent < kept + limit / 4, "{lent} bytes cached, {kept} without loans");
+    table.put(&key(1), &1u64.to_le_bytes()).unwrap();
+    db.flush().unwrap();
+    assert!(cached() <= kept, "{} bytes cached, {kept} without loans", cached());
+}

@@ -13,7 +13,7 @@ use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
 use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Portion, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
@@ -101,7 +101,7 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
 }
 
 impl Catalog for WriteBufferTree {
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<()> {
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
         let mut search = Search::new(lookups);
         for (number, lookup) in lookups.iter().enumerate() {
             for node in self.tree.path(lookup.prefix, lookup.key) {
@@ -150,6 +150,17 @@ impl Catalog for WriteBufferTree {
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let job = self.tree.next_compaction(busy)?;
         Some(Plan { node: job.node.id, job })
+    }
+
+    fn next_relief(
+        &self,
+        busy: &BTreeSet<NodeKey>,
+        at_rest: bool,
+        budget: u64,
+        cost: &dyn Fn(Portion) -> u64,
+    ) -> Option<(Plan, u64)> {
+        let (job, cost) = self.tree.next_relief(busy, at_rest, budget, cost)?;
+        Some((Plan { node: job.node.id, job }, cost))
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {

@@ -45,6 +45,12 @@ impl ArenaPool {
         }
     }
 
+    /// Gives all that is unused back to the system.
+    pub fn release(&self) {
+        self.free.lock().clear();
+        self.words.lock().clear();
+    }
+
     /// Memory for words, with whatever words are still in it.
     pub(crate) fn take_words(&self) -> Vec<u64> {
         self.words.lock().pop().unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Error, Range, Record, Result};
+use forebay_base::{Block, Error, Range, Record, Result};
 
 use super::chunks::{Chunks, Reading};
 use super::file::ListFile;
@@ -82,6 +82,17 @@ impl ListCursor {
             .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))
     }
 
+    /// Where the page's records inside the range end, forward.
+    fn end_in_page(&self) -> usize {
+        let order = self.list.store().options.order;
+        let Some(high) = &self.range.high else { return self.page.len() };
+        let last = self.page.record(self.page.len() - 1).key;
+        match high.place(order.prefix(last), last).is_lt() {
+            true => self.page.len(),
+            false => self.page.lower_bound(order, |prefix, key| high.place(prefix, key)),
+        }
+    }
+
     /// Computes the prefix here; `None` once the walk has left the range.
     #[inline]
     fn settle(&mut self) -> Result<()> {
@@ -125,5 +136,22 @@ impl Cursor for ListCursor {
             self.at -= 1;
         }
         self.settle()
+    }
+
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        let order = self.list.store().options.order;
+        while self.prefix.is_some_and(|prefix| prefix <= high) {
+            let run = match self.direction {
+                Direction::Forward => self.page.run(self.at, self.end_in_page()),
+                Direction::Backward => None,
+            };
+            match run {
+                // The last one of them is left to `advance`.
+                Some(run) => self.at += block.extend_up_to(order, run, high) - 1,
+                None => block.push(order.prefix(self.record().key), &self.record()),
+            }
+            self.advance()?;
+        }
+        Ok(())
     }
 }

@@ -204,6 +204,14 @@ impl Page {
         }
     }
 
+    /// The records from `first` up to `end`, side by side, of a fixed page with records of any length.
+    #[inline]
+    pub(crate) fn run(&self, first: usize, end: usize) -> Option<&[u8]> {
+        let record_bytes = self.fixed.map(|(key_bytes, value_bytes)| key_bytes + value_bytes)?;
+        let start = self.payload.start;
+        (record_bytes > 0).then(|| &self.bytes[start + first * record_bytes..start + end * record_bytes])
+    }
+
     /// The prefix of the record at `index`, which for fixed keys of eight bytes is a load and a mix.
     #[inline]
     pub(crate) fn prefix(&self, index: usize, order: Order) -> u64 {

@@ -1,0 +1,65 @@
+//! Rest: nobody has written for a while. Memory that only writing needs is lent to reading until somebody does.
+
+use std::time::Duration;
+
+use forebay_env::sync::atomic::Ordering;
+
+use crate::engine::Engine;
+
+/// How long nobody must have written.
+const REST_AFTER: Duration = Duration::from_secs(1);
+
+/// What the keeper remembers to see that nobody writes.
+#[derive(Default)]
+pub(crate) struct Quiet {
+    last_sequence: u64,
+    since: Duration,
+}
+
+impl Quiet {
+    /// Looks whether anybody has written. To be called now and then.
+    pub(crate) fn look(&mut self, engine: &Engine, now: Duration) {
+        let last_sequence = engine.log.as_ref().map_or(0, |log| log.last_sequence());
+        if last_sequence != self.last_sequence || !engine.state().sealed.is_empty() {
+            *self = Self { last_sequence, since: now };
+        } else if now.saturating_sub(self.since) >= REST_AFTER
+            && !engine.resting.swap(true, Ordering::Relaxed)
+        {
+            engine.env.jobs.wake();
+        }
+        engine.share_memory();
+    }
+}
+
+impl Engine {
+    /// Notes that somebody writes.
+    #[inline]
+    pub(crate) fn end_rest(&self) {
+        if self.resting.load(Ordering::Relaxed) {
+            self.resting.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Memory that filters may take, for now.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.options.filter_bytes() + self.lent_bytes()
+    }
+
+    /// Gives the page cache what filters leave of the memory for reading.
+    pub(crate) fn share_memory(&self) {
+        let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
+        self.lists.cache.resize(self.options.cache_bytes_min() + limit.saturating_sub(held));
+    }
+
+    /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
+    /// step by step.
+    fn lent_bytes(&self) -> u64 {
+        match self.resting.load(Ordering::Relaxed) {
+            true => {
+                self.pool.release();
+                self.options.idle_bytes()
+            }
+            false => 0,
+        }
+    }
+}

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::FILTER_BITS_MAX;
 use forebay_store::ListFile;
@@ -17,23 +16,37 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
     if bits > FILTER_BITS_MAX as u64 { u32::MAX } else { bits as u32 }
 }
 
+/// Memory that one step of thinning gives back at most, and a list more: about as much work as a step of a merge.
+const THINNED_BYTES: u64 = 128 << 10;
+
 impl Engine {
-    /// Keeps filters to their share of memory, after lists have come and gone: leaves the rest to the page cache,
-    /// decides how thin new ones are to be, and makes older ones as thin, oldest first. It stops once they fit and
-    /// have given back a step: the rest is for later calls.
+    /// Decides how thin new filters are to be, after lists have come and gone, and leaves the rest of the memory for
+    /// reading to the page cache.
     pub(crate) fn tend_filters(&self) {
         self.share_memory();
-        let (share, level) = (self.filter_bytes(), &self.lists.filter_bits_max);
-        let held = &self.metrics.filter_memory_bytes;
-        if level.load(Ordering::Relaxed) == u32::MAX && held.get() <= share {
+        let level = &self.lists.filter_bits_max;
+        if level.load(Ordering::Relaxed) == u32::MAX && !self.filters_exceed() {
             return;
         }
+        let keys = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
+        level.store(bits_per_key(self.filter_bytes(), keys), Ordering::Relaxed);
+    }
+
+    /// Whether filters take more than their share.
+    pub(crate) fn filters_exceed(&self) -> bool {
+        self.metrics.filter_memory_bytes.get() > self.filter_bytes()
+    }
+
+    /// Makes filters as thin as new ones, oldest first, until they fit their share or a step is done. Says whether
+    /// anything was given back: at their thinnest, filters may exceed their share all the same.
+    pub(crate) fn thin_filters(&self) -> bool {
+        let bits = self.lists.filter_bits_max.load(Ordering::Relaxed);
+        let held = &self.metrics.filter_memory_bytes;
+        let before = held.get();
+        let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
         let files: Vec<Arc<ListFile>> =
             self.ledger.lock().references.values().map(|(file, _)| Arc::clone(file)).collect();
-        let keys = files.iter().map(|file| file.filter_keys()).sum();
-        let bits = bits_per_key(share, keys);
-        level.store(bits, Ordering::Relaxed);
-        let enough_bytes = share.min(held.get().saturating_sub(STEP_BYTES as u64));
         files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
+        held.get() < before
     }
 }

@@ -31,6 +31,10 @@ impl Merger {
 
     /// Does a bit of the running job, or finds the next. `false` when there is nothing.
     fn advance(&mut self) -> Result<bool> {
+        // Memory first, and between steps of a job: merges take long, and lists come meanwhile.
+        if self.engine.filters_exceed() && self.engine.thin_filters() && self.running.is_none() {
+            return Ok(true);
+        }
         if self.running.is_none() {
             return self.find_work();
         }

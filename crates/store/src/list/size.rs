@@ -39,12 +39,22 @@ impl ListSize {
         }
     }
 
-    /// What filters come to that are made thinner until a key takes no more than so many bits: the share of their
-    /// bytes that is left, and the share of absent keys to which one says yes.
+    /// What filters come to that are made thinner, a list at a time, until a key takes no more than so many bits: the
+    /// share of their bytes that is left, and the share of absent keys to which one says yes.
     pub fn thinned(options: &ListOptions, bits_per_key: u64) -> (f64, f64) {
         let steps = Filter::steps(options.order, options.filter_bits_per_key);
-        let fits = |step: &&(f64, f64)| 8.0 * step.0 <= bits_per_key as f64;
-        let (bytes, rate) = *steps.iter().find(fits).unwrap_or(&steps[steps.len() - 1]);
+        let allowed = bits_per_key as f64 / 8.0;
+        let thinner = steps.iter().position(|(bytes, _)| *bytes <= allowed);
+        let (bytes, rate) = match thinner {
+            Some(0) => steps[0],
+            // Some are at this step, the others still at the one before, so that all together just fit.
+            Some(step) => {
+                let ((more, better), (less, worse)) = (steps[step - 1], steps[step]);
+                let ahead = (allowed - less) / (more - less);
+                (allowed, worse + ahead * (better - worse))
+            }
+            None => steps[steps.len() - 1],
+        };
         (if bytes > 0.0 { bytes / steps[0].0 } else { 1.0 }, rate)
     }
 

@@ -1,0 +1,18 @@
+//! The functions that come with the crate: [docs/aggregates.md](../../../../docs/aggregates.md) lists their
+//! states byte by byte.
+
+mod average;
+mod count;
+mod extremes;
+mod flags;
+mod histogram;
+mod spread;
+mod sum;
+
+pub use average::{Average, AverageInt};
+pub use count::{Count, CountIf};
+pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};
+pub use flags::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr};
+pub use histogram::{Bin, Histogram};
+pub use spread::{Spread, Variance};
+pub use sum::{SumFloat, SumInt};

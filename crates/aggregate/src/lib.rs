@@ -9,6 +9,7 @@
 mod aggregate;
 mod fixed;
 pub mod functions;
+pub mod ordered;
 mod state_type;
 
 pub use aggregate::{Aggregate, Combining};

@@ -14,7 +14,7 @@ use crate::state_type::StateType;
 /// however they are divided, the state is the same. Functions over floating-point sums and some sketches
 /// keep this only up to rounding or their stated error, and say so. `merge` of one state gives that state.
 ///
-/// **Malformed bytes.** Merging them gives some bytes, no longer than all that went in, and never panics.
+/// **Malformed bytes.** Merging them gives some bytes, of a length that is bounded as any merge's, and never panics.
 /// [`finish`](Self::finish) refuses what is not a state. A function that cannot tell damaged bytes from
 /// whole ones, such as a sum, gives some value for them.
 ///

@@ -7,11 +7,17 @@
 //! **Invariant:** no bytes make a call panic.
 
 mod aggregate;
+mod aggregator;
 mod fixed;
 pub mod functions;
+mod hash;
 pub mod ordered;
+mod sort;
 mod state_type;
 
 pub use aggregate::{Aggregate, Combining};
+pub use aggregator::Aggregator;
 pub use fixed::{FixedAggregate, Plain};
+pub use hash::HashAggregator;
+pub use sort::SortAggregator;
 pub use state_type::StateType;

@@ -1,5 +1,6 @@
 //! The laws of every function, and every aggregator against a plain map.
 
+mod aggregators;
 mod answers;
 mod laws;
 mod values;

@@ -8,16 +8,26 @@
 
 mod aggregate;
 mod aggregator;
+mod catalog;
+mod composite;
 mod fixed;
+mod function;
 pub mod functions;
 mod hash;
+mod optional;
 pub mod ordered;
 mod sort;
 mod state_type;
+mod value;
 
 pub use aggregate::{Aggregate, Combining};
 pub use aggregator::Aggregator;
+pub use catalog::{FUNCTIONS, parse_function};
+pub use composite::Composite;
 pub use fixed::{FixedAggregate, Plain};
+pub use function::{Column, Function, Lifted, over};
 pub use hash::HashAggregator;
+pub use optional::Optional;
 pub use sort::SortAggregator;
 pub use state_type::StateType;
+pub use value::Value;

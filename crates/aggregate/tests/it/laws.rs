@@ -3,7 +3,7 @@
 
 use forebay_aggregate::functions::*;
 use forebay_aggregate::ordered::{self, Number};
-use forebay_aggregate::{Aggregate, Combining};
+use forebay_aggregate::{Aggregate, Combining, Composite, Value};
 use forebay_base::Combine;
 use proptest::prelude::*;
 
@@ -77,7 +77,10 @@ fn check_malformed<A: Aggregate>(function: &A, states: &[Vec<u8>], garbage: &[u8
     head.extend_from_slice(garbage);
     for bad in [garbage.to_vec(), cut, bent, head] {
         if let Err(error) = function.finish(&bad) {
-            assert!(error.to_string().contains(function.state_type().as_str()), "{error}");
+            // The type is named; of a composite, its part's.
+            let text = error.to_string();
+            let named = text.split(" not a state of ").nth(1).and_then(|rest| rest.split(';').next());
+            assert!(named.is_some_and(|named| function.state_type().as_str().contains(named)), "{text}");
         }
         for states in [vec![bad.clone(), bad.clone()], vec![all.clone(), bad.clone(), all.clone()]] {
             let out = merged(function, &states);
@@ -257,6 +260,28 @@ proptest! {
             let slack = 0.05 + 1.0 / sorted.len() as f64;
             rank(one) <= slack && rank(other) <= slack
         });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn composites(random in random(40)) {
+        let (texts, ints) = (texts(&random.words), ints(&random.words));
+        let row = |(text, int): (&String, &i64)| {
+            let int = if int % 5 == 0 { Value::Null } else { Value::from(*int) };
+            vec![Value::from(text.clone().into_bytes()), int]
+        };
+        let rows: Vec<Vec<Value<'_>>> = texts.iter().zip(&ints).map(row).collect();
+        for list in [
+            "count,sum:int,max:int,bit_xor:int",
+            "count:int,list:text:3,top_k:int:2:text,last:text:int",
+            "theta:text:5,min:int,approx_distinct:text:5",
+        ] {
+            let composite = Composite::parse(list, &["text", "int"]).expect("functions");
+            check(&composite, &lifted(&composite, rows.iter().map(Vec::as_slice)), &random);
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod aggregators;
 mod answers;
+mod composites;
 mod laws;
 mod values;

@@ -5,6 +5,9 @@ use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
 
+/// What is shown keys and their states; its error ends the showing.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// Takes values under keys, and gives each key's state.
 ///
 /// Keys are any bytes up to 64 KiB. What is read is what was added up to the last
@@ -33,7 +36,7 @@ pub trait Aggregator<A: Aggregate> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Shows every key once with its state, in an order that the aggregator keeps.
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()>;
 
     /// How many bytes of memory it takes now: all it has asked the allocator for.
     fn memory_bytes(&self) -> usize;

@@ -71,7 +71,7 @@ pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>>
     let mut words = text.split(':');
     let name = words.next().unwrap_or_default();
     let call = Call { text, words: words.collect(), columns };
-    let form = FUNCTIONS.iter().filter(|(form, _)| name_of(form) == name).map(|(form, _)| *form).last();
+    let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map(|(form, _)| *form);
     let form = form.ok_or_else(|| {
         let forms: Vec<&str> = FUNCTIONS.iter().map(|(form, _)| *form).collect();
         Error::invalid(format!("there is no function `{name}`; there are: {}", forms.join(", ")))

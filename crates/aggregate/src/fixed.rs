@@ -116,7 +116,10 @@ pub trait FixedAggregate: Send + Sync + 'static {
 
 #[inline]
 fn read<P: Plain>(state: &[u8]) -> Option<P> {
-    P::read(state).and_then(|(plain, rest)| rest.is_empty().then_some(plain))
+    if state.len() != P::BYTES {
+        return None;
+    }
+    P::read(state).map(|(plain, _)| plain)
 }
 
 impl<F: FixedAggregate> Aggregate for F {

@@ -15,7 +15,7 @@ use forebay_base::{Error, Result};
 use hashbrown::HashTable;
 
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Aggregator, check, grow, growth, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, grow, growth, over_limit};
 
 /// What keys are laid into: longer than any one entry.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -295,7 +295,7 @@ impl<A: Aggregate> Aggregator<A> for HashAggregator<A> {
     }
 
     /// In the order in which keys first came.
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         let mut merged = Vec::new();
         for chunk in &self.chunks {
             let mut rest = &chunk[..];

@@ -21,7 +21,7 @@ mod state_type;
 mod value;
 
 pub use aggregate::{Aggregate, Combining};
-pub use aggregator::Aggregator;
+pub use aggregator::{Aggregator, Visit};
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;
 pub use fixed::{FixedAggregate, Plain};

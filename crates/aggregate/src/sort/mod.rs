@@ -21,7 +21,7 @@ use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
 
 use crate::aggregate::{Aggregate, Combining};
-use crate::aggregator::{Aggregator, check, check_state, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, check_state, over_limit};
 use buffer::Buffer;
 use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
 
@@ -182,7 +182,7 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     }
 
     /// In the order given to [`new`](Self::new).
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         let Some(run) = self.finalized()? else { return Ok(()) };
         run.for_each(self.order, visit)
     }

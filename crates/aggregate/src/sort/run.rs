@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::aggregator::Visit;
 use forebay_base::checksum;
 use forebay_base::merge::Cursor;
 use forebay_base::{Bound, Error, Kind, Order, Record, Result};
@@ -79,11 +80,7 @@ impl Run {
     }
 
     /// Shows every key with its state.
-    pub(super) fn for_each(
-        &self,
-        order: Order,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
         let mut cursor = RunCursor::new(self, order)?;
         while cursor.prefix().is_some() {
             let record = cursor.record();

@@ -10,8 +10,9 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
 /// Takes values under keys, and gives each key's state.
 ///
-/// Keys are any bytes up to 64 KiB. What is read is what was added up to the last
-/// [`finalize`](Self::finalize), which destroys nothing: more may be added after it.
+/// Keys are any bytes up to 64 KiB. States are read after [`finalize`](Self::finalize), which destroys
+/// nothing: more may be added after it. Until it is called again an aggregator shows all that was added, or
+/// refuses to be read.
 ///
 /// A call that fails for its key, state or value leaves all else as it was.
 pub trait Aggregator<A: Aggregate> {

@@ -7,8 +7,9 @@ use forebay_base::{Error, Result};
 use crate::aggregate::Aggregate;
 use crate::composite::Composite;
 use crate::fixed::FixedAggregate;
-use crate::function::{Column, Function, Lifted, over};
+use crate::function::{Column, Function, over};
 use crate::functions::*;
+use crate::optional::Lifted;
 use crate::ordered::Number;
 use crate::value::Value;
 

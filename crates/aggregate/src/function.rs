@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
-use crate::optional::Optional;
+use crate::optional::{Lifted, Optional};
 use crate::ordered::Number;
 use crate::state_type::StateType;
 use crate::value::Value;
@@ -25,15 +25,6 @@ pub trait Function: Send + Sync {
     fn merge_in_place(&self, state: &mut [u8], other: &[u8]);
     /// See [`Aggregate::finish`]; null where no value was there.
     fn finish(&self, state: &[u8]) -> Result<Value<'static>>;
-}
-
-/// Whether a row had a value to lift.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lifted {
-    /// Its state was appended.
-    Present,
-    /// Nothing was.
-    Missing,
 }
 
 /// An aggregate as a function: `lift` finds its value in a row, `show` turns what it stands for into a value.
@@ -66,17 +57,7 @@ where
     }
 
     fn lift(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()> {
-        let start = state.len();
-        // The state of no value, and then its first byte and what the function appends.
-        state.push(1);
-        let lifted = (self.lift)(&self.function.0, row, state);
-        if !matches!(lifted, Ok(Lifted::Present)) {
-            state.truncate(start);
-        }
-        if lifted? == Lifted::Missing {
-            self.function.lift_missing(state);
-        }
-        Ok(())
+        self.function.lift_by(state, |function, state| (self.lift)(function, row, state))
     }
 
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {

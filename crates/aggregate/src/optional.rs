@@ -13,9 +13,35 @@ const PRESENT: u8 = 1;
 #[derive(Clone, Copy, Debug)]
 pub struct Optional<A>(pub A);
 
+/// Whether there was a value to lift.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lifted {
+    /// Its state was appended.
+    Present,
+    /// Nothing was.
+    Missing,
+}
+
 impl<A: Aggregate> Optional<A> {
-    /// Appends the state of no value.
-    pub fn lift_missing(&self, state: &mut Vec<u8>) {
+    /// As [`lift`](Aggregate::lift), by a function that lifts the value if it finds one.
+    pub fn lift_by(
+        &self,
+        state: &mut Vec<u8>,
+        lift: impl FnOnce(&A, &mut Vec<u8>) -> Result<Lifted>,
+    ) -> Result<()> {
+        let start = state.len();
+        state.push(PRESENT);
+        let lifted = lift(&self.0, state);
+        if !matches!(lifted, Ok(Lifted::Present)) {
+            state.truncate(start);
+        }
+        if lifted? == Lifted::Missing {
+            self.put_missing(state);
+        }
+        Ok(())
+    }
+
+    fn put_missing(&self, state: &mut Vec<u8>) {
         state.push(MISSING);
         state.resize(state.len() + self.0.state_bytes().unwrap_or(0), 0);
     }
@@ -34,20 +60,17 @@ impl<A: Aggregate> Aggregate for Optional<A> {
     }
 
     fn lift(&self, value: Self::Input<'_>, state: &mut Vec<u8>) -> Result<()> {
-        let Some(value) = value else {
-            self.lift_missing(state);
-            return Ok(());
-        };
-        state.push(PRESENT);
-        self.0.lift(value, state).inspect_err(|_| {
-            state.pop();
+        self.lift_by(state, |function, state| {
+            let Some(value) = value else { return Ok(Lifted::Missing) };
+            function.lift(value, state)?;
+            Ok(Lifted::Present)
         })
     }
 
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
         let present: Vec<&[u8]> = states.iter().filter_map(|state| state.strip_prefix(&[PRESENT])).collect();
         if present.is_empty() {
-            self.lift_missing(out);
+            self.put_missing(out);
         } else {
             out.push(PRESENT);
             self.0.merge(&present, out);

@@ -46,8 +46,8 @@ pub struct SortAggregator<A> {
 }
 
 impl<A: Aggregate> SortAggregator<A> {
-    /// An empty one, which takes about `memory_max` bytes, and keeps files named `run-N` in `directory` for
-    /// as long as it lives. Keys are read in `order`.
+    /// An empty one, which takes about `memory_max` bytes, and keeps files in `directory`, which is its own,
+    /// for as long as it lives. Keys are read in `order`.
     pub fn new(
         function: A,
         order: Order,

@@ -62,3 +62,30 @@ fn sketches_keep_within_their_errors() {
     assert_eq!(items[0].item, "often");
     assert!(items[0].count_min <= 5000 && 5000 <= items[0].count_max);
 }
+
+/// The bytes of a state of `count` values, which the documentation gives.
+#[test]
+fn states_are_as_long_as_documented() {
+    fn bytes<'a, A: Aggregate>(function: &A, values: impl IntoIterator<Item = A::Input<'a>>) -> usize {
+        merged(function, &lifted(function, values)).len()
+    }
+    let texts: Vec<String> = (0..9000).map(|i| format!("{i:04}")).collect();
+    let text = |count: usize| texts[..count].iter().map(String::as_bytes);
+    assert_eq!(bytes(&Variance(Spread::VarianceSample), [1.0, 2.0]), 24);
+    assert_eq!(bytes(&Histogram::new([1.0, 2.0]).expect("bounds"), [1.0]), 24);
+    assert_eq!(bytes(&Distinct, text(3)), 3 * 5);
+    assert_eq!(bytes(&Collect::list(2).expect("room"), text(3)), 1 + 2 * 5);
+    assert_eq!(bytes(&Sample::new(2, 0).expect("room"), text(3).map(|text| (text, 1.0))), 2 * (16 + 5));
+    assert_eq!(bytes(&TopK::new(2).expect("room"), text(3).map(|text| (text, text))), 2 * (5 + 5));
+    assert_eq!(bytes(&ValueAt(End::Least), text(3).map(|text| (text, text))), 5 + 4);
+    let hll = ApproxDistinct::new(12).expect("a size");
+    assert_eq!([1, 7, 8, 100, 9000].map(|count| bytes(&hll, text(count))), [12, 36, 44, 412, 40 + 4096]);
+    let theta = ThetaDistinct::new(5).expect("a size");
+    assert_eq!([1, 9000].map(|count| bytes(&theta, text(count))), [16, 24 + 8 * 32]);
+    let digest = ApproxQuantiles::new(100, [0.5]).expect("a rank");
+    let numbers = |count: usize| (0..count).map(|i| i as f64);
+    assert_eq!([1, 2].map(|count| bytes(&digest, numbers(count))), [16, 32 + 2 * 16]);
+    assert!(bytes(&digest, numbers(9000)) <= 32 + 16 * 210);
+    let frequent = FrequentItems::new(64).expect("a size");
+    assert_eq!(bytes(&frequent, texts[..3].iter().map(String::as_str)), 32 + 3 * (8 + 4 + 4));
+}

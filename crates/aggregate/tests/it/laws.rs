@@ -3,7 +3,7 @@
 
 use forebay_aggregate::functions::*;
 use forebay_aggregate::ordered::{self, Number};
-use forebay_aggregate::{Aggregate, Combining, Composite, Value};
+use forebay_aggregate::{Aggregate, Combining, Composite, Optional, Value};
 use forebay_base::Combine;
 use proptest::prelude::*;
 
@@ -160,6 +160,8 @@ proptest! {
         let max = Max::<Number>::default();
         let numbers = ints.iter().map(|&int| Number::from(int));
         check(&max, &lifted(&max, numbers.chain(floats.iter().map(|&float| Number::from(float)))), &random);
+        let some = Optional(SumInt);
+        check(&some, &lifted(&some, ints.iter().map(|&int| (int % 3 != 0).then_some(int))), &random);
         let histogram = Histogram::new([-5.0, 0.0, 5.0]).expect("bounds rise");
         check(&histogram, &lifted(&histogram, floats.iter().copied()), &random);
     }

@@ -216,3 +216,18 @@ fn what_is_no_key_or_state_is_refused() -> Result<()> {
     assert!(SortAggregator::new(Count, Order::Lexical, Env::memory(1).fs, "/sorted", 1000).is_err());
     Ok(())
 }
+
+#[test]
+fn keys_of_equal_hashes_stay_apart() -> Result<()> {
+    // The table keeps 32 bits of a hash: among so many keys some twenty pairs share them.
+    let keys = 400_000u64;
+    let mut hash = HashAggregator::new(Count, 64 << 20);
+    for key in 0..keys {
+        hash.add(&key.to_le_bytes(), ())?;
+    }
+    assert_eq!(hash.len() as u64, keys);
+    hash.for_each(&mut |key, state| {
+        assert_eq!(Count.finish(state)?, 1, "{key:?}");
+        Ok(())
+    })
+}

@@ -202,14 +202,15 @@ impl<A: Aggregate> HashAggregator<A> {
         Ok(())
     }
 
-    #[cold]
+    #[inline(never)]
     fn insert(&mut self, hash: u32, key: &[u8], state: &[u8]) -> Result<()> {
         let entry_bytes = varint_bytes(key.len() as u64) + key.len() + self.tail_bytes();
         let entry_bytes = entry_bytes.next_multiple_of(UNIT_BYTES);
         let fresh = self.chunks.last().is_none_or(|chunk| chunk.len() + entry_bytes > CHUNK_BYTES);
         let mut more = match self.chunks.last() {
             Some(chunk) if !fresh => growth(chunk, entry_bytes),
-            _ => CHUNK_BYTES + growth(&self.chunks, 1),
+            Some(_) => CHUNK_BYTES + growth(&self.chunks, 1),
+            None => growth(&Vec::<u8>::new(), entry_bytes) + growth(&self.chunks, 1),
         };
         if self.table.len() == self.table.capacity() {
             more += 2 * self.table.allocation_size() + 1024;

@@ -1,0 +1,308 @@
+//! Functions by name: `count`, `sum:amount`, `top_k:price:10`.
+//!
+//! **Invariant:** every name that [`FUNCTIONS`] lists can be parsed, and no other.
+
+use forebay_base::{Error, Result};
+
+use crate::aggregate::Aggregate;
+use crate::composite::Composite;
+use crate::fixed::FixedAggregate;
+use crate::function::{Column, Function, over};
+use crate::functions::*;
+use crate::optional::Lifted;
+use crate::ordered::Number;
+use crate::value::Value;
+
+/// How many values collections keep unless told.
+const VALUES_MAX: &str = "1000";
+/// What stands behind values of which others were left out.
+const CUT: &[u8] = "…".as_bytes();
+
+/// Every function's form, and what it answers. Capitals stand for columns and numbers, brackets for what may
+/// be left out.
+pub const FUNCTIONS: &[(&str, &str)] = &[
+    ("count", "how many rows"),
+    ("count:C", "how many rows with a value in column C"),
+    ("count_if:C", "how many rows in which C is true"),
+    ("sum:C", "the exact sum of integers"),
+    ("fsum:C", "the compensated sum of numbers"),
+    ("avg:C", "the mean"),
+    ("min:C", "the least number"),
+    ("max:C", "the greatest number"),
+    ("min_text:C", "the least text, by bytes"),
+    ("max_text:C", "the greatest text, by bytes"),
+    ("any:C", "one of the values, the same in any order"),
+    ("var_pop:C", "the variance of all"),
+    ("var_samp:C", "the variance of a sample"),
+    ("stddev_pop:C", "the standard deviation of all"),
+    ("stddev_samp:C", "the standard deviation of a sample"),
+    ("bool_and:C", "whether all are true"),
+    ("bool_or:C", "whether any is true"),
+    ("bit_and:C", "the bits that all integers have"),
+    ("bit_or:C", "the bits that any integer has"),
+    ("bit_xor:C", "the bits that an odd number of integers have"),
+    ("first:C:BY", "the value of C where BY is least"),
+    ("last:C:BY", "the value of C where BY is greatest"),
+    ("arg_min:C:BY", "the same as first"),
+    ("arg_max:C:BY", "the same as last"),
+    ("top_k:C:K[:BY]", "the K greatest values of C, or those where BY is greatest"),
+    ("distinct:C", "how many distinct values, exactly"),
+    ("list:C[:MAX]", "the values, in order of their bytes, the least 1,000 unless told"),
+    ("set:C[:MAX]", "the distinct values, likewise"),
+    ("string_agg:C[:SEPARATOR[:MAX]]", "the values as one text"),
+    ("histogram:C:BOUNDS", "how many below each bound, as in 0;10;100"),
+    ("sample:C:K[:WEIGHT]", "K distinct values at random, by weight"),
+    ("approx_distinct:C[:LG_K]", "about how many distinct values (HyperLogLog)"),
+    ("theta:C[:LG_K]", "about how many distinct values (Theta sketch)"),
+    ("approx_quantile:C:SHARE", "about the value that this share of all is below (t-digest)"),
+    ("frequent:C[:SIZE]", "the most frequent texts and about how often each came"),
+];
+
+impl Composite {
+    /// The functions of a list such as `count,sum:amount`, over rows with these columns.
+    pub fn parse(list: &str, columns: &[impl AsRef<str>]) -> Result<Self> {
+        let columns: Vec<&str> = columns.iter().map(AsRef::as_ref).collect();
+        let parse = |text: &str| Ok((text.to_string(), parse_function(text, &columns)?));
+        Self::new(list.split(',').map(str::trim).map(parse).collect::<Result<_>>()?)
+    }
+}
+
+/// One function over rows with these columns.
+pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>> {
+    let mut words = text.split(':');
+    let name = words.next().unwrap_or_default();
+    let call = Call { text, words: words.collect(), columns };
+    let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map(|(form, _)| *form);
+    let form = form.ok_or_else(|| {
+        let forms: Vec<&str> = FUNCTIONS.iter().map(|(form, _)| *form).collect();
+        Error::invalid(format!("there is no function `{name}`; there are: {}", forms.join(", ")))
+    })?;
+    let (least, most) = (form.split('[').next().map_or(0, colons), colons(form));
+    let least = if name == "count" { 0 } else { least };
+    if !(least..=most).contains(&call.words.len()) {
+        return Err(Error::invalid(format!("`{text}` is not of the form `{form}`")));
+    }
+    build(name, &call)
+        .and_then(|function| function.ok_or_else(|| Error::invalid(format!("there is no function `{name}`"))))
+}
+
+fn name_of(form: &str) -> &str {
+    form.split([':', '[']).next().unwrap_or_default()
+}
+
+fn colons(form: &str) -> usize {
+    form.matches(':').count()
+}
+
+/// A function's arguments, and what they may name.
+struct Call<'a> {
+    text: &'a str,
+    words: Vec<&'a str>,
+    columns: &'a [&'a str],
+}
+
+impl Call<'_> {
+    fn column(&self, at: usize) -> Result<Column> {
+        let name = self.words.get(at).copied().unwrap_or_default();
+        let index = self.columns.iter().position(|column| *column == name);
+        let index = index.ok_or_else(|| {
+            let columns = self.columns.join(", ");
+            Error::invalid(format!("`{}`: there is no column `{name}`; there are: {columns}", self.text))
+        })?;
+        Ok(Column::new(index, name))
+    }
+
+    fn number<T: std::str::FromStr>(&self, at: usize, default: &str) -> Result<T> {
+        let word = self.words.get(at).copied().unwrap_or(default);
+        word.parse()
+            .map_err(|_| Error::invalid(format!("`{}`: `{word}` is not a number that it takes", self.text)))
+    }
+}
+
+/// The function of a name; `None` for none.
+fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
+    if name == "count" && call.words.is_empty() {
+        return Ok(Some(Box::new(RowCount)));
+    }
+    let column = call.column(0)?;
+    let by = |at| call.column(at);
+    let spread = |spread| of_floats(Variance(spread), column.clone(), Value::from);
+    Ok(Some(match name {
+        "count" => over_present(column),
+        "count_if" => of_truths(CountIf, column),
+        "sum" => of_ints(SumInt, column),
+        "fsum" => of_floats(SumFloat, column, Value::from),
+        "avg" => of_floats(Average, column, Value::from),
+        "min" => of_numbers(Min::default(), column),
+        "max" => of_numbers(Max::default(), column),
+        "min_text" | "any" => of_texts(MinBytes, column, Value::from),
+        "max_text" => of_texts(MaxBytes, column, Value::from),
+        "var_pop" => spread(Spread::VariancePopulation),
+        "var_samp" => spread(Spread::VarianceSample),
+        "stddev_pop" => spread(Spread::DeviationPopulation),
+        "stddev_samp" => spread(Spread::DeviationSample),
+        "bool_and" => of_truths(BoolAnd, column),
+        "bool_or" => of_truths(BoolOr, column),
+        "bit_and" => of_ints(BitAnd, column),
+        "bit_or" => of_ints(BitOr, column),
+        "bit_xor" => of_ints(BitXor, column),
+        "first" | "arg_min" => of_places(ValueAt(End::Least), column, by(1)?, Value::from),
+        "last" | "arg_max" => of_places(ValueAt(End::Greatest), column, by(1)?, Value::from),
+        "top_k" => {
+            let by = if call.words.len() > 2 { by(2)? } else { column.clone() };
+            of_places(TopK::new(call.number(1, "")?)?, column, by, |ranked| {
+                Value::List(ranked.into_iter().map(|(_, value)| Value::from(value)).collect())
+            })
+        }
+        "distinct" => of_texts(Distinct, column, Value::from),
+        "list" => of_texts(Collect::list(call.number(1, VALUES_MAX)?)?, column, collected),
+        "set" => of_texts(Collect::set(call.number(1, VALUES_MAX)?)?, column, collected),
+        "string_agg" => {
+            let separator = call.words.get(1).copied().unwrap_or(" ");
+            of_texts(StringAgg::new(separator, call.number(2, VALUES_MAX)?)?, column, |joined| {
+                Value::from(if joined.is_cut { [&joined.text, CUT].concat() } else { joined.text })
+            })
+        }
+        "sample" => sample(column, call.number(1, "")?, (call.words.len() > 2).then(|| by(2)).transpose()?)?,
+        _ => return sketch(name, call, column),
+    }))
+}
+
+/// As [`build`], of functions that count in bins or answer about.
+fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn Function>>> {
+    Ok(Some(match name {
+        "histogram" => {
+            let word = call.words.get(1).copied().unwrap_or_default();
+            let bounds: Result<Vec<f64>, _> = word.split(';').map(str::parse).collect();
+            of_floats(Histogram::new(bounds.unwrap_or_default())?, column, |bins| {
+                let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
+                Value::Pairs(bins.into_iter().map(pair).collect())
+            })
+        }
+        "approx_distinct" => of_texts(ApproxDistinct::new(call.number(1, "12")?)?, column, |count| {
+            Value::from(count.round() as u64)
+        }),
+        "theta" => of_texts(ThetaDistinct::new(call.number(1, "12")?)?, column, |count| {
+            Value::from(count.round() as u64)
+        }),
+        "approx_quantile" => of_floats(ApproxQuantiles::new(200, [call.number(1, "")?])?, column, |values| {
+            Value::from(values.first().copied())
+        }),
+        "frequent" => frequent(FrequentItems::new(call.number(1, "256")?)?, column),
+        _ => return Ok(None),
+    }))
+}
+
+/// How many rows: the one function that needs no value, so that its states need not tell whether any was.
+struct RowCount;
+
+impl Function for RowCount {
+    fn state_type(&self) -> crate::StateType {
+        FixedAggregate::state_type(&Count)
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Count.state_bytes()
+    }
+    fn lift(&self, _row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()> {
+        Count.lift((), state)
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        Count.merge(states, out);
+    }
+    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
+        Count.merge_in_place(state, other);
+    }
+    fn finish(&self, state: &[u8]) -> Result<Value<'static>> {
+        Count.finish(state).map(Value::from)
+    }
+}
+
+fn over_present(column: Column) -> Box<dyn Function> {
+    over(CountIf, move |count, row, state| lift(count, Some(column.is_present(row)?), state), Value::from)
+}
+
+fn collected(collected: Collected) -> Value<'static> {
+    let mut values: Vec<Value<'static>> = collected.values.into_iter().map(Value::from).collect();
+    if collected.is_cut {
+        values.push(Value::bytes(CUT));
+    }
+    Value::List(values)
+}
+
+fn lift<'a, A: Aggregate>(function: &A, value: Option<A::Input<'a>>, state: &mut Vec<u8>) -> Result<Lifted> {
+    let Some(value) = value else { return Ok(Lifted::Missing) };
+    function.lift(value, state)?;
+    Ok(Lifted::Present)
+}
+
+fn of_ints<A>(function: A, column: Column) -> Box<dyn Function>
+where
+    A: for<'a> Aggregate<Input<'a> = i64, Output: Into<Value<'static>>>,
+{
+    over(function, move |function, row, state| lift(function, column.int(row)?, state), A::Output::into)
+}
+
+fn of_truths<A>(function: A, column: Column) -> Box<dyn Function>
+where
+    A: for<'a> Aggregate<Input<'a> = bool, Output: Into<Value<'static>>>,
+{
+    over(function, move |function, row, state| lift(function, column.truth(row)?, state), A::Output::into)
+}
+
+fn of_numbers<A>(function: A, column: Column) -> Box<dyn Function>
+where
+    A: for<'a> Aggregate<Input<'a> = Number, Output = Number>,
+{
+    over(function, move |function, row, state| lift(function, column.number(row)?, state), Value::from)
+}
+
+fn of_floats<A: for<'a> Aggregate<Input<'a> = f64>>(
+    function: A,
+    column: Column,
+    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
+) -> Box<dyn Function> {
+    over(function, move |function, row, state| lift(function, column.float(row)?, state), show)
+}
+
+fn of_texts<A: for<'a> Aggregate<Input<'a> = &'a [u8]>>(
+    function: A,
+    column: Column,
+    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
+) -> Box<dyn Function> {
+    over(function, move |function, row, state| lift(function, column.text(row)?.as_deref(), state), show)
+}
+
+fn of_places<A: for<'a> Aggregate<Input<'a> = (&'a [u8], &'a [u8])>>(
+    function: A,
+    column: Column,
+    by: Column,
+    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
+) -> Box<dyn Function> {
+    let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
+        let (place, value) = (by.place(row)?, column.text(row)?);
+        lift(function, place.as_deref().zip(value.as_deref()), state)
+    };
+    over(function, find, show)
+}
+
+fn sample(column: Column, k: usize, weight: Option<Column>) -> Result<Box<dyn Function>> {
+    let find = move |sample: &Sample, row: &[Value<'_>], state: &mut Vec<u8>| {
+        let weight = weight.as_ref().map_or(Ok(Some(1.0)), |weight| weight.float(row))?;
+        lift(sample, column.text(row)?.as_deref().zip(weight), state)
+    };
+    Ok(over(Sample::new(k, 0)?, find, |items| {
+        Value::List(items.into_iter().map(|(item, _)| Value::from(item)).collect())
+    }))
+}
+
+fn frequent(function: FrequentItems, column: Column) -> Box<dyn Function> {
+    let find = move |function: &FrequentItems, row: &[Value<'_>], state: &mut Vec<u8>| {
+        let text = column.text(row)?;
+        let text = text.as_deref().map(String::from_utf8_lossy);
+        lift(function, text.as_deref(), state)
+    };
+    over(function, find, |items| {
+        let pair = |item: FrequentItem| (Value::from(item.item.into_bytes()), Value::from(item.count_max));
+        Value::Pairs(items.into_iter().map(pair).collect())
+    })
+}

@@ -1,0 +1,27 @@
+//! The functions that come with the crate: [docs/aggregates.md](../../../../docs/aggregates.md) lists their
+//! states byte by byte.
+
+mod average;
+mod collect;
+mod count;
+mod extremes;
+mod flags;
+mod histogram;
+mod ranked;
+mod sample;
+mod sketches;
+mod sorted;
+mod spread;
+mod sum;
+
+pub use average::{Average, AverageInt};
+pub use collect::{Collect, Collected, Distinct, Joined, StringAgg};
+pub use count::{Count, CountIf};
+pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};
+pub use flags::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr};
+pub use histogram::{Bin, Histogram};
+pub use ranked::{End, TopK, ValueAt};
+pub use sample::Sample;
+pub use sketches::{ApproxDistinct, ApproxQuantiles, FrequentItem, FrequentItems, ThetaDistinct};
+pub use spread::{Spread, Variance};
+pub use sum::{SumFloat, SumInt};

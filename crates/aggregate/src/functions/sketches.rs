@@ -1,0 +1,309 @@
+//! Sketches: answers within a stated error, from states of bounded size. They are those of Apache
+//! DataSketches, and so are their bytes: what is stored here can be read by its Java, C++ and Python
+//! libraries, and the other way round.
+//!
+//! **Invariant:** bytes that would make the library overflow, allocate without bound or give up are refused
+//! before it sees them.
+
+use datasketches::frequencies::{ErrorType, FrequentItemsSketch};
+use datasketches::hash::value::raw_bytes;
+use datasketches::hll::{HllSketch, HllType, HllUnion};
+use datasketches::tdigest::TDigestMut;
+use datasketches::theta::{CompactThetaSketch, ThetaSketchBuilder, ThetaUnionBuilder};
+use forebay_base::wire::u32_at;
+use forebay_base::{Error, Result};
+
+use crate::{Aggregate, StateType};
+
+/// No state counts more values than this, so that no sum of a few overflows.
+const WEIGHT_MAX: u64 = 1 << 56;
+
+fn refused(error: &datasketches::error::Error) -> Error {
+    Error::invalid(error.message())
+}
+
+/// About how many distinct values: HyperLogLog with registers of eight bits. The standard error is
+/// `1.04 / sqrt(2^lg_k)`.
+///
+/// States are canonical, which the library's are not: coupons are in order, and no history is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct ApproxDistinct {
+    lg_k: u8,
+}
+
+const HLL_LIST_AT: usize = 8;
+const HLL_SET_AT: usize = 12;
+const HLL_REGISTERS_AT: usize = 40;
+const HLL_REGISTER_MAX: u8 = 63;
+const HLL_TYPE_8: u8 = 2;
+const HLL_OUT_OF_ORDER: u8 = 16;
+
+impl ApproxDistinct {
+    /// With `2^lg_k` registers, 4 to 21; 12 gives a standard error of 1.6 %.
+    pub fn new(lg_k: u8) -> Result<Self> {
+        HllUnion::new(lg_k).map_err(|error| refused(&error))?;
+        Ok(Self { lg_k })
+    }
+
+    fn read(&self, state: &[u8]) -> Option<HllSketch> {
+        sound_hll(state, self.lg_k).then(|| HllSketch::deserialize(state).ok())?
+    }
+}
+
+/// Whether the fields of these bytes fit one another: the library would trust the registers' values and the
+/// count of zeros.
+fn sound_hll(state: &[u8], lg_k: u8) -> bool {
+    let Some(&[_, _, _, lg, _, _, _, mode]) = state.first_chunk::<HLL_LIST_AT>() else { return false };
+    if lg != lg_k || mode >> 2 != HLL_TYPE_8 {
+        return false;
+    }
+    match mode & 3 {
+        2 => {
+            let Some((head, registers)) = state.split_at_checked(HLL_REGISTERS_AT) else { return false };
+            let zeros = registers.iter().filter(|&&register| register == 0).count();
+            registers.len() == 1 << lg_k
+                && registers.iter().all(|&register| register <= HLL_REGISTER_MAX)
+                && u32_at(head, 32) as usize == zeros
+        }
+        mode => mode < 2,
+    }
+}
+
+/// Puts a sketch's bytes into the one form that all of its histories have.
+fn canonical_hll(mut bytes: Vec<u8>) -> Vec<u8> {
+    let coupons_at = match bytes.get(7).map(|mode| mode & 3) {
+        Some(0) => HLL_LIST_AT,
+        Some(1) => HLL_SET_AT,
+        _ => {
+            if let Some(flags) = bytes.get_mut(5) {
+                *flags |= HLL_OUT_OF_ORDER;
+            }
+            if let Some(history) = bytes.get_mut(8..16) {
+                history.fill(0);
+            }
+            return bytes;
+        }
+    };
+    if let Some(coupons) = bytes.get_mut(coupons_at..) {
+        let (coupons, _) = coupons.as_chunks_mut::<4>();
+        coupons.sort_unstable_by_key(|coupon| u32::from_le_bytes(*coupon));
+    }
+    bytes
+}
+
+impl Aggregate for ApproxDistinct {
+    type Input<'a> = &'a [u8];
+    type Output = f64;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("hll8", 1).with("lg_k", self.lg_k)
+    }
+
+    fn lift(&self, value: &[u8], state: &mut Vec<u8>) -> Result<()> {
+        let mut sketch = HllSketch::new(self.lg_k, HllType::Hll8).map_err(|error| refused(&error))?;
+        sketch.update(raw_bytes::from_slice(value));
+        state.extend_from_slice(&canonical_hll(sketch.serialize()));
+        Ok(())
+    }
+
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let Ok(mut union) = HllUnion::new(self.lg_k) else { return };
+        states.iter().filter_map(|state| self.read(state)).for_each(|sketch| union.update(&sketch));
+        out.extend_from_slice(&canonical_hll(union.to_sketch(HllType::Hll8).serialize()));
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<f64> {
+        Ok(self.read(state).ok_or_else(|| self.state_type().malformed(state))?.estimate())
+    }
+}
+
+/// About how many distinct values, by a Theta sketch: the `2^lg_k` least hashes. Its states can also be
+/// intersected and subtracted, by the library. The standard error is `1 / sqrt(2^lg_k)`.
+#[derive(Clone, Copy, Debug)]
+pub struct ThetaDistinct {
+    lg_k: u8,
+}
+
+impl ThetaDistinct {
+    /// With `2^lg_k` hashes of eight bytes, 5 to 26.
+    pub fn new(lg_k: u8) -> Result<Self> {
+        if !(5..=26).contains(&lg_k) {
+            return Err(Error::invalid(format!("a Theta sketch takes an lg_k of 5 to 26, not {lg_k}")));
+        }
+        Ok(Self { lg_k })
+    }
+}
+
+impl Aggregate for ThetaDistinct {
+    type Input<'a> = &'a [u8];
+    type Output = f64;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("theta", 1).with("lg_k", self.lg_k)
+    }
+
+    fn lift(&self, value: &[u8], state: &mut Vec<u8>) -> Result<()> {
+        // The least table: what is kept of one value does not depend on its size.
+        let mut sketch = ThetaSketchBuilder::default().lg_k(5).build().map_err(|error| refused(&error))?;
+        sketch.update(raw_bytes::from_slice(value));
+        state.extend_from_slice(&sketch.compact(true).serialize());
+        Ok(())
+    }
+
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let Ok(mut union) = ThetaUnionBuilder::default().lg_k(self.lg_k).build() else { return };
+        for sketch in states.iter().filter_map(|state| CompactThetaSketch::deserialize(state).ok()) {
+            // Only another hash seed can be refused, and such bytes are not of this type.
+            let _ = union.update(&sketch);
+        }
+        out.extend_from_slice(&union.to_sketch(true).serialize());
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<f64> {
+        let sketch =
+            CompactThetaSketch::deserialize(state).map_err(|_| self.state_type().malformed(state))?;
+        Ok(sketch.estimate())
+    }
+}
+
+/// About which value stands at which share of all, by a t-digest. Merging in another order may give other
+/// bytes: the law holds up to the sketch's error, which is least at both ends.
+#[derive(Clone, Debug)]
+pub struct ApproxQuantiles {
+    k: u16,
+    ranks: Box<[f64]>,
+}
+
+impl ApproxQuantiles {
+    /// The values at `ranks`, each from 0 to 1, with a compression of `k`, at least 10; 200 is usual.
+    pub fn new(k: u16, ranks: impl Into<Box<[f64]>>) -> Result<Self> {
+        let ranks = ranks.into();
+        if ranks.is_empty() || !ranks.iter().all(|rank| (0.0..=1.0).contains(rank)) {
+            return Err(Error::invalid("quantiles are asked for by shares from 0 to 1, as in 0.5"));
+        }
+        TDigestMut::new(k).map_err(|error| refused(&error))?;
+        Ok(Self { k, ranks })
+    }
+
+    /// A digest of this compression in the library's own format; other formats of the same family are not
+    /// told apart by length before they are read.
+    fn read(&self, state: &[u8]) -> Option<TDigestMut> {
+        let is_own_format = state.get(2).is_some_and(|&family| family != 0);
+        let digest = is_own_format.then(|| TDigestMut::deserialize(state).ok())??;
+        (digest.k() == self.k && digest.total_weight() < WEIGHT_MAX).then_some(digest)
+    }
+}
+
+impl Aggregate for ApproxQuantiles {
+    type Input<'a> = f64;
+    /// The values at the ranks asked for.
+    type Output = Vec<f64>;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("tdigest", 1).with("k", self.k)
+    }
+
+    fn lift(&self, value: f64, state: &mut Vec<u8>) -> Result<()> {
+        if !value.is_finite() {
+            return Err(Error::invalid(format!("a quantile takes finite numbers, not {value}")));
+        }
+        let mut digest = TDigestMut::new(self.k).map_err(|error| refused(&error))?;
+        digest.update(value);
+        state.extend_from_slice(&digest.serialize());
+        Ok(())
+    }
+
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let mut digests = states.iter().filter_map(|state| self.read(state));
+        let Some(mut merged) = digests.next() else { return };
+        for digest in digests {
+            if merged.total_weight() < WEIGHT_MAX {
+                merged.merge(&digest);
+            }
+        }
+        out.extend_from_slice(&merged.serialize());
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<Vec<f64>> {
+        let malformed = || self.state_type().malformed(state);
+        let mut digest = self.read(state).ok_or_else(malformed)?;
+        digest.quantiles(&self.ranks).ok().flatten().ok_or_else(malformed)
+    }
+}
+
+/// About which texts are most frequent. While there are fewer distinct ones than three quarters of the
+/// sketch's size, counts are exact; else they are up to the stated error too high, and order matters within
+/// it.
+#[derive(Clone, Copy, Debug)]
+pub struct FrequentItems {
+    map_size: usize,
+}
+
+/// One frequent text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrequentItem {
+    /// The text.
+    pub item: String,
+    /// How often it came at least.
+    pub count_min: u64,
+    /// How often it came at most.
+    pub count_max: u64,
+}
+
+impl FrequentItems {
+    /// With room for `map_size` texts, a power of two from 8.
+    pub fn new(map_size: usize) -> Result<Self> {
+        FrequentItemsSketch::<String>::new(map_size).map_err(|error| refused(&error))?;
+        Ok(Self { map_size })
+    }
+
+    fn read(&self, state: &[u8]) -> Option<FrequentItemsSketch<String>> {
+        // The library makes a map of the size that the bytes name: that must be ours.
+        let is_own_size = state.get(3).is_some_and(|&lg| u32::from(lg) == self.map_size.trailing_zeros());
+        let sketch = is_own_size.then(|| FrequentItemsSketch::deserialize(state).ok())??;
+        (sketch.total_weight() < WEIGHT_MAX && sketch.maximum_error() < WEIGHT_MAX).then_some(sketch)
+    }
+}
+
+impl Aggregate for FrequentItems {
+    type Input<'a> = &'a str;
+    /// All that may have come more often than the error, most frequent first.
+    type Output = Vec<FrequentItem>;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("frequent", 1).with("size", self.map_size)
+    }
+
+    fn lift(&self, value: &str, state: &mut Vec<u8>) -> Result<()> {
+        let mut sketch = FrequentItemsSketch::new(self.map_size).map_err(|error| refused(&error))?;
+        sketch.update(value.to_string());
+        state.extend_from_slice(&sketch.serialize());
+        Ok(())
+    }
+
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let mut sketches = states.iter().filter_map(|state| self.read(state));
+        let Some(mut merged) = sketches.next() else { return };
+        for sketch in sketches {
+            if merged.total_weight() < WEIGHT_MAX && merged.maximum_error() < WEIGHT_MAX {
+                merged.merge(&sketch);
+            }
+        }
+        out.extend_from_slice(&merged.serialize());
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<Vec<FrequentItem>> {
+        let sketch = self.read(state).ok_or_else(|| self.state_type().malformed(state))?;
+        let rows = sketch.frequent_items(ErrorType::NoFalseNegatives);
+        let mut items: Vec<FrequentItem> = rows
+            .iter()
+            .map(|row| FrequentItem {
+                item: row.item().clone(),
+                count_min: row.lower_bound(),
+                count_max: row.upper_bound(),
+            })
+            .collect();
+        items.sort_by(|one, other| (other.count_max, &one.item).cmp(&(one.count_max, &other.item)));
+        Ok(items)
+    }
+}

@@ -1,0 +1,33 @@
+//! The algebra of aggregation: functions whose partial results are bytes that merge in any order, several
+//! of them in one state, and aggregators that keep a state for every key.
+//!
+//! **Invariant:** the same values, in any order and however divided, give the same state bytes, except
+//! where a function says up to what it does not.
+//!
+//! **Invariant:** no bytes make a call panic.
+
+mod aggregate;
+mod aggregator;
+mod catalog;
+mod composite;
+mod fixed;
+mod function;
+pub mod functions;
+mod hash;
+mod optional;
+pub mod ordered;
+mod sort;
+mod state_type;
+mod value;
+
+pub use aggregate::{Aggregate, Combining};
+pub use aggregator::{Aggregator, Visit};
+pub use catalog::{FUNCTIONS, parse_function};
+pub use composite::Composite;
+pub use fixed::{FixedAggregate, Plain};
+pub use function::{Column, Function, over};
+pub use hash::HashAggregator;
+pub use optional::{Lifted, Optional};
+pub use sort::SortAggregator;
+pub use state_type::StateType;
+pub use value::Value;

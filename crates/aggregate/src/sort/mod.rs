@@ -1,0 +1,195 @@
+//! [`SortAggregator`]: external sorting. The second thing to hold other aggregators against: it needs
+//! little memory, writes sequentially, and can be read only when all is merged.
+//!
+//! 1. States are gathered in memory until the limit.
+//! 2. They are sorted by (prefix, key), the states of each key merged, and written to a file: a run.
+//! 3. To finalise, runs are merged by a loser tree, as many at once as memory allows, until one is left.
+//!
+//! What is added after that makes new runs, which the next finalising merges with the last one's result.
+//!
+//! **Invariant:** every state that was added is in the buffer or in exactly one run, also after an error.
+
+mod buffer;
+mod run;
+
+use std::path::PathBuf;
+
+use forebay_base::combine::Depth;
+use forebay_base::merge::{Collapse, Direction, LoserTree};
+use forebay_base::{Error, Order, Result};
+use forebay_env::FileSystem;
+use forebay_env::sync::Arc;
+
+use crate::aggregate::{Aggregate, Combining};
+use crate::aggregator::{Aggregator, Visit, check, check_state, over_limit};
+use buffer::Buffer;
+use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
+
+/// Less memory than this is refused.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// What writing a run takes besides the buffer, about.
+const WRITING_BYTES: usize = 3 * BLOCK_BYTES;
+/// More runs than this are not merged at once, whatever the memory.
+const FAN_IN_MAX: usize = 512;
+
+/// An aggregator that sorts in files.
+pub struct SortAggregator<A> {
+    function: Arc<A>,
+    order: Order,
+    fs: Arc<dyn FileSystem>,
+    directory: PathBuf,
+    memory_max: usize,
+    buffer: Buffer,
+    runs: Vec<Run>,
+    runs_made: u64,
+    lifted: Vec<u8>,
+}
+
+impl<A: Aggregate> SortAggregator<A> {
+    /// An empty one, which takes about `memory_max` bytes, and keeps files in `directory`, which is its own,
+    /// for as long as it lives. Keys are read in `order`.
+    pub fn new(
+        function: A,
+        order: Order,
+        fs: Arc<dyn FileSystem>,
+        directory: impl Into<PathBuf>,
+        memory_max: usize,
+    ) -> Result<Self> {
+        if memory_max < MEMORY_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "a memory limit of {memory_max} bytes; sorting takes at least {MEMORY_BYTES_MIN}"
+            )));
+        }
+        let directory = directory.into();
+        fs.create_dir_all(&directory)?;
+        Ok(Self {
+            function: Arc::new(function),
+            order,
+            fs,
+            directory,
+            memory_max,
+            buffer: Buffer::default(),
+            runs: Vec::new(),
+            runs_made: 0,
+            lifted: Vec::new(),
+        })
+    }
+
+    /// How many bytes its files have now.
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(Run::bytes).sum()
+    }
+
+    fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        let room = self.memory_max - WRITING_BYTES;
+        if !self.buffer.has_room(key, state, room) {
+            self.spill()?;
+            if !self.buffer.has_room(key, state, room) {
+                // A record of a size that the buffer has not grown to, and cannot beside what it has.
+                self.buffer = Buffer::default();
+            }
+            if !self.buffer.has_room(key, state, room) {
+                return Err(over_limit(self.memory_max, "raise it to several times the longest state"));
+            }
+        }
+        self.buffer.push(self.order, key, state);
+        Ok(())
+    }
+
+    fn writer(&mut self) -> Result<RunWriter> {
+        self.runs_made += 1;
+        let path = self.directory.join(format!("run-{}", self.runs_made));
+        RunWriter::new(Arc::clone(&self.fs), path)
+    }
+
+    /// Writes what is in memory as a run.
+    fn spill(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer()?;
+        self.buffer.sort(self.order);
+        self.buffer.for_each_key(&*self.function, self.order, |prefix, key, state| {
+            check_state(key, state)?;
+            writer.push(prefix, key, state)
+        })?;
+        self.runs.push(writer.finish()?);
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Makes one run of the first `count`.
+    fn merge_runs(&mut self, count: usize) -> Result<()> {
+        let mut writer = self.writer()?;
+        let cursors: Result<Vec<_>> =
+            self.runs[..count].iter().map(|run| RunCursor::new(run, self.order)).collect();
+        let tree = LoserTree::new(cursors?, Direction::Forward);
+        let mut merge = Collapse::new(tree, Combining(Arc::clone(&self.function)), Depth::Partial);
+        merge.run(usize::MAX, |prefix, record| {
+            check_state(record.key, record.value)?;
+            writer.push(prefix, record.key, record.value)
+        })?;
+        let merged = writer.finish()?;
+        self.runs.splice(..count, [merged]);
+        Ok(())
+    }
+
+    /// The one run that all is in; an error while there is none.
+    fn finalized(&self) -> Result<Option<&Run>> {
+        if !self.buffer.is_empty() || self.runs.len() > 1 {
+            return Err(Error::invalid("states were added since the last call of finalize; call it first"));
+        }
+        Ok(self.runs.first())
+    }
+}
+
+impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
+    fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
+        let mut lifted = std::mem::take(&mut self.lifted);
+        lifted.clear();
+        let added = self
+            .function
+            .lift(value, &mut lifted)
+            .and_then(|()| check(&*self.function, key, &lifted))
+            .and_then(|()| self.push(key, &lifted));
+        self.lifted = lifted;
+        added
+    }
+
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        check(&*self.function, key, state)?;
+        self.push(key, state)
+    }
+
+    fn finalize(&mut self) -> Result<()> {
+        self.spill()?;
+        self.buffer = Buffer::default();
+        let fan_in = (self.memory_max / 2 / BLOCK_BYTES).clamp(2, FAN_IN_MAX);
+        while self.runs.len() > 1 {
+            // The shortest first: the longest, perhaps the last result, is merged as rarely as can be.
+            self.runs.sort_by_key(Run::bytes);
+            // The first merge takes just so many that all others are full.
+            let full = (self.runs.len() - 1) % (fan_in - 1).max(1);
+            let count = if full == 0 { fan_in } else { full + 1 };
+            self.merge_runs(count.min(self.runs.len()))?;
+        }
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(run) = self.finalized()? else { return Ok(None) };
+        run.get(self.order, key)
+    }
+
+    /// In the order given to [`new`](Self::new).
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
+        let Some(run) = self.finalized()? else { return Ok(()) };
+        run.for_each(self.order, visit)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.buffer.memory_bytes()
+            + self.runs.iter().map(Run::memory_bytes).sum::<usize>()
+            + self.lifted.capacity()
+    }
+}

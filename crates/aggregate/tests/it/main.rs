@@ -1,0 +1,7 @@
+//! The laws of every function, and every aggregator against a plain map.
+
+mod aggregators;
+mod answers;
+mod composites;
+mod laws;
+mod values;

@@ -1,6 +1,7 @@
-//! Records of one fixed shape, in order, side by side: what the hot loops of spills work on, instead of one
-//! record at a time. Every record of a block is a put.
+//! Puts in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
+//! Records of one shape pay nothing for their lengths; others have the ends of their keys and values beside them.
 
+use crate::combine::Combine;
 use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Order, Record};
@@ -10,28 +11,61 @@ const BLOCK_BYTES: usize = 32 << 10;
 /// And how many records at least, however long they are.
 const RECORDS_MIN: usize = 16;
 
-/// Sorted records of one shape, and their prefixes.
-#[derive(Debug, Default)]
+/// Sorted records, and their prefixes.
+#[derive(Clone, Debug, Default)]
 pub struct Block {
-    key_bytes: usize,
-    record_bytes: usize,
+    /// Bytes of a key and of a record, where all have the same.
+    fixed: Option<(usize, usize)>,
     records_max: usize,
     prefixes: Vec<u64>,
+    /// Where each record ends and how long its key is, where they differ: see [`End`].
+    ends: Vec<End>,
     bytes: Vec<u8>,
 }
 
+/// Where a record ends, and the length of its key, in one word: keys are of 64 KiB at most.
+#[derive(Clone, Copy, Debug)]
+struct End(u64);
+
+const KEY_BITS: u32 = 17;
+
+impl End {
+    #[inline]
+    fn new(end: usize, key_bytes: usize) -> Self {
+        debug_assert!(key_bytes < 1 << KEY_BITS);
+        Self((end as u64) << KEY_BITS | key_bytes as u64)
+    }
+
+    #[inline]
+    fn end(self) -> usize {
+        (self.0 >> KEY_BITS) as usize
+    }
+
+    #[inline]
+    fn key_bytes(self) -> usize {
+        (self.0 & ((1 << KEY_BITS) - 1)) as usize
+    }
+}
+
 impl Block {
-    /// An empty block for records of this shape; `None` where they have none in common.
+    /// An empty block for records of this shape; `None` where they are not all puts.
     pub fn new(shape: Shape) -> Option<Self> {
-        let Shape::Fixed { key_bytes, value_bytes } = shape else { return None };
-        let (key_bytes, record_bytes) = (key_bytes as usize, key_bytes as usize + value_bytes as usize);
+        let fixed = match shape {
+            Shape::Fixed { key_bytes, value_bytes } => {
+                Some((key_bytes as usize, key_bytes as usize + value_bytes as usize))
+            }
+            Shape::Puts => None,
+            Shape::Unknown | Shape::Variable => return None,
+        };
+        let record_bytes = fixed.map_or(0, |(_, record_bytes)| record_bytes);
         let records_max = (BLOCK_BYTES / record_bytes.max(1)).clamp(RECORDS_MIN, BLOCK_BYTES / 8);
-        Some(Self { key_bytes, record_bytes, records_max, ..Self::default() })
+        Some(Self { fixed, records_max, ..Self::default() })
     }
 
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.prefixes.clear();
+        self.ends.clear();
         self.bytes.clear();
     }
 
@@ -50,13 +84,17 @@ impl Block {
     /// How many more it should take.
     #[inline]
     pub fn room(&self) -> usize {
+        // Two at least, so that whoever keeps one back gets on.
+        if self.fixed.is_none() && self.bytes.len() >= BLOCK_BYTES && self.len() > 1 {
+            return 0;
+        }
         self.records_max.saturating_sub(self.len())
     }
 
-    /// Bytes of one record.
+    /// Bytes of one record, where all have the same.
     #[inline]
-    pub fn record_bytes(&self) -> usize {
-        self.record_bytes
+    pub fn record_bytes(&self) -> Option<usize> {
+        self.fixed.map(|(_, record_bytes)| record_bytes)
     }
 
     /// The records' prefixes.
@@ -71,55 +109,97 @@ impl Block {
         &self.bytes
     }
 
+    /// Where the record at `index` begins in [`bytes`](Self::bytes); that behind the last is where they end.
+    #[inline]
+    pub fn offset(&self, index: usize) -> usize {
+        match self.fixed {
+            Some((_, record_bytes)) => index * record_bytes,
+            None => index.checked_sub(1).map_or(0, |before| self.ends[before].end()),
+        }
+    }
+
+    /// How long the key of the record at `index` is.
+    #[inline]
+    fn key_bytes(&self, index: usize) -> usize {
+        self.fixed.map_or_else(|| self.ends[index].key_bytes(), |(key_bytes, _)| key_bytes)
+    }
+
     /// The key of the record at `index`, below [`len`](Self::len).
     #[inline]
     pub fn key(&self, index: usize) -> &[u8] {
-        let at = index * self.record_bytes;
-        &self.bytes[at..at + self.key_bytes]
+        let at = self.offset(index);
+        &self.bytes[at..at + self.key_bytes(index)]
+    }
+
+    /// The value of the record at `index`, below [`len`](Self::len).
+    #[inline]
+    pub fn value(&self, index: usize) -> &[u8] {
+        &self.bytes[self.offset(index) + self.key_bytes(index)..self.offset(index + 1)]
     }
 
     /// The record at `index`, below [`len`](Self::len).
     #[inline]
     pub fn record(&self, index: usize) -> Record<'_> {
-        let at = index * self.record_bytes;
-        let (key, value) = self.bytes[at..at + self.record_bytes].split_at(self.key_bytes);
-        Record::put(key, value)
+        Record::put(self.key(index), self.value(index))
     }
 
     /// Adds a put of the block's shape.
     #[inline]
     pub fn push(&mut self, prefix: u64, record: &Record<'_>) {
-        debug_assert_eq!(
-            (record.key.len(), record.value.len()),
-            (self.key_bytes, self.record_bytes - self.key_bytes)
-        );
         self.prefixes.push(prefix);
         put_raw(&mut self.bytes, record.key);
         put_raw(&mut self.bytes, record.value);
+        match self.fixed {
+            None => self.ends.push(End::new(self.bytes.len(), record.key.len())),
+            Some((key_bytes, record_bytes)) => debug_assert_eq!(
+                (record.key.len(), record.value.len()),
+                (key_bytes, record_bytes - key_bytes)
+            ),
+        }
     }
 
-    /// Adds the records whose keys and values lie in `from` at these places.
+    /// Adds the records whose keys and values lie in `from` at these places. The block must be of a fixed shape.
     #[inline]
     pub fn gather(&mut self, order: Order, from: &[u8], places: impl ExactSizeIterator<Item = usize>) {
+        let Some((key_bytes, record_bytes)) = self.fixed else { return };
         // The shortest records are copied by a load and a store rather than a call.
-        match self.record_bytes {
-            16 => self.gather_sized::<16>(order, from, places),
-            32 => self.gather_sized::<32>(order, from, places),
-            64 => self.gather_sized::<64>(order, from, places),
-            bytes => places.for_each(|place| self.append(order, &from[place..place + bytes])),
+        match record_bytes {
+            16 => self.gather_sized::<16>(key_bytes, order, from, places),
+            32 => self.gather_sized::<32>(key_bytes, order, from, places),
+            64 => self.gather_sized::<64>(key_bytes, order, from, places),
+            bytes => places.for_each(|place| self.append(key_bytes, order, &from[place..place + bytes])),
         }
+    }
+
+    fn gather_sized<const N: usize>(
+        &mut self,
+        key_bytes: usize,
+        order: Order,
+        from: &[u8],
+        places: impl ExactSizeIterator<Item = usize>,
+    ) {
+        self.prefixes.reserve(places.len());
+        self.bytes.reserve(places.len() * N);
+        for place in places {
+            if let Some(record) = from[place..].first_chunk::<N>() {
+                self.append(key_bytes, order, record);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, key_bytes: usize, order: Order, record: &[u8]) {
+        self.bytes.extend_from_slice(record);
+        self.prefixes.push(order.prefix(&record[..key_bytes]));
     }
 
     /// Adds the records at these places of another block of this shape.
     pub fn pick(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
-        match self.record_bytes {
-            16 => self.pick_sized::<16>(from, places),
-            32 => self.pick_sized::<32>(from, places),
-            64 => self.pick_sized::<64>(from, places),
-            bytes => places.for_each(|place| {
-                self.prefixes.push(from.prefixes[place]);
-                self.bytes.extend_from_slice(&from.bytes[place * bytes..(place + 1) * bytes]);
-            }),
+        match self.record_bytes() {
+            Some(16) => self.pick_sized::<16>(from, places),
+            Some(32) => self.pick_sized::<32>(from, places),
+            Some(64) => self.pick_sized::<64>(from, places),
+            _ => places.for_each(|place| self.push(from.prefixes[place], &from.record(place))),
         }
     }
 
@@ -134,67 +214,104 @@ impl Block {
     }
 
     /// Adds records from the front of `run`, which holds them side by side and in order, while their prefixes are
-    /// at most `high`. Returns how many.
+    /// at most `high`. Returns how many. The block must be of a fixed shape.
     pub fn extend_up_to(&mut self, order: Order, run: &[u8], high: u64) -> usize {
+        let Some((key_bytes, record_bytes)) = self.fixed else { return 0 };
         let first = self.prefixes.len();
-        for record in run.chunks_exact(self.record_bytes.max(1)) {
-            let prefix = order.prefix(&record[..self.key_bytes]);
+        for record in run.chunks_exact(record_bytes.max(1)) {
+            let prefix = order.prefix(&record[..key_bytes]);
             if prefix > high {
                 break;
             }
             self.prefixes.push(prefix);
         }
         let count = self.prefixes.len() - first;
-        self.bytes.extend_from_slice(&run[..count * self.record_bytes]);
+        self.bytes.extend_from_slice(&run[..count * record_bytes]);
         count
     }
 
-    fn gather_sized<const N: usize>(
-        &mut self,
-        order: Order,
-        from: &[u8],
-        places: impl ExactSizeIterator<Item = usize>,
-    ) {
-        self.prefixes.reserve(places.len());
-        self.bytes.reserve(places.len() * N);
-        for place in places {
-            if let Some(record) = from[place..].first_chunk::<N>() {
-                self.append(order, record);
-            }
-        }
+    /// Whether the record at `index` has the key of the one before it.
+    #[inline]
+    fn repeats(&self, index: usize) -> bool {
+        self.prefixes[index - 1] == self.prefixes[index] && self.key(index - 1) == self.key(index)
     }
 
-    #[inline(always)]
-    fn append(&mut self, order: Order, record: &[u8]) {
-        self.bytes.extend_from_slice(record);
-        self.prefixes.push(order.prefix(&record[..self.key_bytes]));
+    /// Whether two neighbours may have one key.
+    fn is_suspicious(&self) -> bool {
+        self.prefixes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]))
     }
 
     /// Keeps the first record of each key, which is its newest, and none of the key `before`. Returns how
     /// many went.
     pub fn collapse(&mut self, before: Option<(u64, &[u8])>) -> usize {
-        let repeats = |block: &Self, index: usize| match index.checked_sub(1) {
-            Some(last) => {
-                block.prefixes[last] == block.prefixes[index] && block.key(last) == block.key(index)
-            }
-            None => before == Some((block.prefixes[0], block.key(0))),
-        };
-        let suspicious = self.prefixes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]));
-        if self.is_empty() || !suspicious && !repeats(self, 0) {
+        if self.is_empty() {
             return 0;
         }
-        let dropped: Vec<bool> = (0..self.len()).map(|index| repeats(self, index)).collect();
-        let mut kept = 0;
-        for index in (0..dropped.len()).filter(|&index| !dropped[index]) {
-            let at = index * self.record_bytes;
-            self.bytes.copy_within(at..at + self.record_bytes, kept * self.record_bytes);
-            self.prefixes[kept] = self.prefixes[index];
-            kept += 1;
+        let first_repeats = before == Some((self.prefixes[0], self.key(0)));
+        if !first_repeats && !self.is_suspicious() {
+            return 0;
         }
-        let gone = dropped.len() - kept;
-        self.prefixes.truncate(kept);
-        self.bytes.truncate(kept * self.record_bytes);
+        let keeps = |block: &Self, index: usize| match index {
+            0 => !first_repeats,
+            _ => !block.repeats(index),
+        };
+        let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
+        (0..self.len())
+            .filter(|&index| keeps(self, index))
+            .for_each(|index| kept.push(self.prefixes[index], &self.record(index)));
+        let gone = self.len() - kept.len();
+        *self = kept;
         gone
+    }
+
+    /// Merges the states of each key, newest first, into one. Returns how many records went. `spare` is memory.
+    pub fn fold(&mut self, rule: &impl Combine, spare: &mut Self) -> usize {
+        if !self.is_suspicious() {
+            return 0;
+        }
+        spare.clear();
+        (spare.fixed, spare.records_max) = (self.fixed, self.records_max);
+        let mut first = 0;
+        while first < self.len() {
+            let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
+            spare.push(self.prefixes[first], &self.record(first));
+            if same > 0 {
+                spare.fold_last(rule, self, first + 1..first + 1 + same);
+            }
+            first += 1 + same;
+        }
+        std::mem::swap(self, spare);
+        spare.len() - self.len()
+    }
+
+    /// Merges older states of its key, which lie in `from`, into the last record.
+    fn fold_last(&mut self, rule: &impl Combine, from: &Self, older: std::ops::Range<usize>) {
+        let last = self.len() - 1;
+        let (end, key_bytes) = (self.bytes.len(), self.key_bytes(last));
+        let value_start = self.offset(last) + key_bytes;
+        let in_place = older.clone().all(|index| {
+            let state = from.value(index);
+            state.len() == end - value_start && rule.merge_in_place(&mut self.bytes[value_start..end], state)
+        });
+        if !in_place {
+            // From the first one on: some may have been merged in place already.
+            let states: Vec<&[u8]> = (older.start - 1..older.end).map(|index| from.value(index)).collect();
+            self.bytes.truncate(value_start);
+            rule.merge_states(from.key(older.start), &states, &mut self.bytes);
+            if let Some(last) = self.ends.last_mut() {
+                *last = End::new(self.bytes.len(), key_bytes);
+            }
+        }
+    }
+
+    /// Takes the last record off into `held`, an empty block of this shape.
+    pub fn split_last(&mut self, held: &mut Self) {
+        let Some(last) = self.len().checked_sub(1) else { return };
+        held.push(self.prefixes[last], &self.record(last));
+        let end = self.offset(last);
+        self.prefixes.truncate(last);
+        self.ends.truncate(last);
+        self.bytes.truncate(end);
     }
 }
 
@@ -206,11 +323,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn collapsing_keeps_the_first_of_each_key(mut keys: Vec<[u8; 2]>, before: Option<[u8; 2]>) {
+        fn collapsing_keeps_the_first_of_each_key(mut keys: Vec<[u8; 2]>, before: Option<[u8; 2]>, fixed: bool) {
             let order = Order::Lexical;
             keys.iter_mut().for_each(|key| key[1] &= 3);
             keys.sort_unstable();
-            let Some(mut block) = Block::new(Shape::Fixed { key_bytes: 2, value_bytes: 1 }) else { unreachable!() };
+            let shape = if fixed { Shape::Fixed { key_bytes: 2, value_bytes: 1 } } else { Shape::Puts };
+            let Some(mut block) = Block::new(shape) else { unreachable!() };
             for (age, key) in keys.iter().enumerate() {
                 block.push(order.prefix(key), &Record::put(key, &[age as u8]));
             }

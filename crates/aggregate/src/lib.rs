@@ -20,7 +20,7 @@ mod sort;
 mod state_type;
 mod value;
 
-pub use aggregate::{Aggregate, Combining};
+pub use aggregate::{Aggregate, Combining, Merging};
 pub use aggregator::{Aggregator, Visit};
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;

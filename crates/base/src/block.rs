@@ -137,6 +137,20 @@ impl Block {
         &self.bytes[self.offset(index) + self.key_bytes(index)..self.offset(index + 1)]
     }
 
+    /// The value of the record at `index`, to be changed for one of the same length.
+    #[inline]
+    pub fn value_mut(&mut self, index: usize) -> &mut [u8] {
+        let (start, end) = (self.offset(index) + self.key_bytes(index), self.offset(index + 1));
+        &mut self.bytes[start..end]
+    }
+
+    /// Memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + size_of::<u64>() * self.prefixes.capacity()
+            + size_of::<End>() * self.ends.capacity()
+    }
+
     /// The record at `index`, below [`len`](Self::len).
     #[inline]
     pub fn record(&self, index: usize) -> Record<'_> {
@@ -210,6 +224,18 @@ impl Block {
         for place in places {
             self.prefixes.push(from.prefixes[place]);
             self.bytes.extend_from_slice(&records[place]);
+        }
+    }
+
+    /// Adds a range of the records of another block of this shape.
+    pub fn extend(&mut self, from: &Self, range: std::ops::Range<usize>) {
+        let (start, end) = (from.offset(range.start), from.offset(range.end));
+        let before = self.bytes.len();
+        self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);
+        self.bytes.extend_from_slice(&from.bytes[start..end]);
+        if self.fixed.is_none() {
+            let moved = from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
+            self.ends.extend(moved);
         }
     }
 

@@ -2,13 +2,14 @@
 //!
 //! A merge is itself a [`Cursor`]: it yields every record of every source by `(prefix, key)`, the newest
 //! first among equals. Three merges do so: the [loser tree](LoserTree), for key order and skew, the
-//! [cut merge](CutMerge), for uniform hashes, and the [block cut](BlockCut), for those of records of one shape.
+//! [cut merge](CutMerge), for uniform hashes, and the [block cut](BlockCut), for uniform hashes of puts alone.
 //! Each is the others' oracle.
 
 mod block_cut;
 mod collapse;
 mod cut;
 mod loser_tree;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use block_cut::BlockCut;
 pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
 pub use loser_tree::{Direction, LoserTree};
+pub use sorted::Sorted;
 
 use crate::record::Shape;
 use crate::{Block, Record, Result};

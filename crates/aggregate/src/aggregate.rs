@@ -111,6 +111,9 @@ impl<A: Aggregate> Combine for Merging<A> {
     fn merges_puts(&self) -> bool {
         true
     }
+    fn keeps_length(&self) -> bool {
+        self.0.state_bytes().is_some()
+    }
     fn merge_states(&self, _key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
         self.0.merge(states, out);
     }

@@ -13,6 +13,11 @@ pub trait Combine: Send + Sync {
         false
     }
 
+    /// Whether states of one length merge to a state of that length, so that tables of them have a fixed shape.
+    fn keeps_length(&self) -> bool {
+        false
+    }
+
     /// Appends the merge of two states or more, newest first.
     fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
         let Some((newest, older)) = states.split_first() else { return };
@@ -40,6 +45,9 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
     #[inline]
     fn merges_puts(&self) -> bool {
         (**self).merges_puts()
+    }
+    fn keeps_length(&self) -> bool {
+        (**self).keeps_length()
     }
     fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
         (**self).merge_states(key, states, out);
@@ -95,20 +103,24 @@ impl Fold {
             Some(Kind::Merge) => match record.kind {
                 Kind::Delete => self.kind = Some(Kind::Put),
                 older => {
-                    self.spare.clear();
-                    rule.fold(record.key, &self.value, record.value, &mut self.spare);
-                    std::mem::swap(&mut self.value, &mut self.spare);
+                    self.merge(rule, record);
                     self.kind = Some(older);
                 }
             },
-            Some(Kind::Put) if record.kind == Kind::Put && rule.merges_puts() => {
-                self.spare.clear();
-                rule.fold(record.key, &self.value, record.value, &mut self.spare);
-                std::mem::swap(&mut self.value, &mut self.spare);
-            }
+            Some(Kind::Put) if record.kind == Kind::Put && rule.merges_puts() => self.merge(rule, record),
             Some(_) => {}
         }
         self.kind == Some(Kind::Merge) || self.kind == Some(Kind::Put) && rule.merges_puts()
+    }
+
+    fn merge(&mut self, rule: &(impl Combine + ?Sized), older: &Record<'_>) {
+        let in_place = self.value.len() == older.value.len();
+        if in_place && rule.merge_in_place(&mut self.value, older.value) {
+            return;
+        }
+        self.spare.clear();
+        rule.fold(older.key, &self.value, older.value, &mut self.spare);
+        std::mem::swap(&mut self.value, &mut self.spare);
     }
 
     /// The key's value, if all records of the key that can matter were added and it has one.

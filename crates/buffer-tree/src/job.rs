@@ -90,6 +90,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
             return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));
         };
         let expected = expected(node, lists);
+        let expected = Expected { shape: shape_of_merged(expected.shape, &rule), ..expected };
         // Merges take the newest first.
         let cursors = lists.iter().rev().map(|list| store.cursor(&list.fragment, &node.range, lists.len()));
         let high = node.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
@@ -124,12 +125,13 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
         S: FragmentStore<Writer = W>,
     {
         let root = tree.root();
-        let work = Some((store.writer(expected)?, Target::children(root)));
+        let shape = shape_of_merged(expected.shape, &rule);
+        let work = Some((store.writer(&Expected { shape, ..expected.clone() })?, Target::children(root)));
         Ok(Self {
             node: root.reference(),
             lists: 0,
             collapse: Collapse::new(input, rule, Depth::Partial),
-            block: Block::new(expected.shape),
+            block: Block::new(shape),
             work,
         })
     }
@@ -216,6 +218,15 @@ impl Written {
         let full = portion.bytes >= split_bytes;
         let unsplittable_bytes = if full && half.is_none() { portion.bytes } else { 0 };
         Self::Leaf { portion, split: half.filter(|_| full), unsplittable_bytes }
+    }
+}
+
+/// The shape of what becomes of records of this shape: states are puts, and may grow as they merge.
+fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
+    match shape {
+        Shape::Fixed { .. } if !rule.merges_puts() || rule.keeps_length() => shape,
+        _ if rule.merges_puts() => Shape::Puts,
+        _ => shape,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_base::merge::{Cursor, Direction, fill_by_record};
 use forebay_base::{Block, Kind, Order, Range, Record, Result};
 
+use super::index::{is_seen, record_in};
 use super::{Run, WriteBuffer};
 
 /// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
@@ -13,8 +14,7 @@ const TOUCH_AHEAD: usize = 64;
 /// The hardware fetches what follows by itself.
 const TOUCH_BYTES_MAX: usize = 320;
 
-/// A walk over a run. Forward it yields every version of a key, newest first; backward only the newest,
-/// because the run has them in that order.
+/// A walk over a run. Either way it yields every version of a key, newest first.
 pub struct BufferCursor {
     buffer: Arc<WriteBuffer>,
     run: Arc<Run>,
@@ -25,7 +25,9 @@ pub struct BufferCursor {
     left: std::ops::Range<usize>,
     /// Forward: records below this index were asked of memory ahead of time.
     touched: usize,
-    /// The record here: its kind, and where in the buffer its key and value are.
+    /// Backward: indexes of the versions of this key that are still to come.
+    versions: std::ops::Range<usize>,
+    /// The record here: its place, its kind, and where its key and value lie in what the run keeps records in.
     kind: Kind,
     place: usize,
     key: std::ops::Range<usize>,
@@ -56,6 +58,7 @@ impl BufferCursor {
             limit,
             left: start..end,
             touched: start,
+            versions: 0..0,
             kind: Kind::Put,
             place: 0,
             key: 0..0,
@@ -78,8 +81,9 @@ impl BufferCursor {
             Direction::Backward => self.next_backward(),
         };
         self.prefix = found.map(|place| {
-            let (record, bytes) = self.buffer.record_at(place);
-            let end = place + bytes;
+            let (bytes, at) = self.run.locate(&self.buffer, place);
+            let (record, length) = record_in(bytes, at);
+            let end = at + length;
             self.place = place;
             self.kind = record.kind;
             self.value = end - record.value.len()..end;
@@ -97,33 +101,29 @@ impl BufferCursor {
                 self.run.touch(&self.buffer, index..self.touched);
             }
             let place = self.run.place(index);
-            if place < self.limit {
+            if is_seen(place, self.limit) {
                 return Some(place);
             }
         }
     }
 
-    /// Goes back over all versions of the next lower key and takes the newest that was there.
+    /// Goes back to the newest version of the next lower key, and forward over the others.
     fn next_backward(&mut self) -> Option<usize> {
         loop {
-            let mut newest = None;
-            let last = self.left.next_back()?;
-            let key = self.buffer.record(self.run.place(last)).key;
-            let mut index = last;
-            loop {
+            for index in self.versions.by_ref() {
                 let place = self.run.place(index);
-                if place < self.limit {
-                    newest = Some(place);
+                if is_seen(place, self.limit) {
+                    return Some(place);
                 }
-                if index == self.left.start || self.buffer.record(self.run.place(index - 1)).key != key {
-                    break;
-                }
-                index -= 1;
             }
-            self.left.end = index;
-            if newest.is_some() {
-                return newest;
+            let last = self.left.next_back()?;
+            let key_at = |index: usize| self.run.record(&self.buffer, self.run.place(index)).key;
+            let (key, mut first) = (key_at(last), last);
+            while first > self.left.start && key_at(first - 1) == key {
+                first -= 1;
             }
+            self.left.end = first;
+            self.versions = first..last + 1;
         }
     }
 }
@@ -136,7 +136,7 @@ impl Cursor for BufferCursor {
 
     #[inline]
     fn record(&self) -> Record<'_> {
-        let bytes = self.buffer.bytes();
+        let (bytes, _) = self.run.locate(&self.buffer, self.place);
         Record { kind: self.kind, key: &bytes[self.key.clone()], value: &bytes[self.value.clone()] }
     }
 
@@ -147,12 +147,16 @@ impl Cursor for BufferCursor {
     }
 
     fn fill(&mut self, block: &mut Block) -> Result<()> {
-        if self.direction == Direction::Backward || self.limit < self.buffer.len() {
+        let is_whole = self.limit >= self.buffer.len() && !self.run.is_folded();
+        let Some(record_bytes) = block.record_bytes().filter(|_| is_whole) else {
+            return fill_by_record(self, block);
+        };
+        if self.direction == Direction::Backward {
             return fill_by_record(self, block);
         }
         // Records of one shape have heads of one length. The record here is in front of what is left.
         let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
-        let touch_bytes = block.record_bytes().min(TOUCH_BYTES_MAX);
+        let touch_bytes = record_bytes.min(TOUCH_BYTES_MAX);
         block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
         let some = self.left.start..self.left.end.min(self.left.start + block.room());
         self.left.start = some.end;

@@ -1,14 +1,17 @@
-//! Order over a write buffer: runs of packed words, each word a piece of prefix and a record's place.
+//! Order over a write buffer: runs of packed words, each word a piece of prefix and a record's place. Where records
+//! of one key merge, runs have each key once: see [`folding`](super::folding).
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use forebay_base::Order;
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
+use forebay_base::{Order, Record};
 
+use super::folding::Folding;
 use super::notes::{Contents, TableNotes, word_of};
-use super::{ArenaPool, WriteBuffer};
+use super::{ArenaPool, TableRows, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
 #[derive(Debug)]
@@ -17,6 +20,25 @@ pub struct Run {
     pieces: Pieces,
     order: Order,
     pool: Option<Arc<ArenaPool>>,
+    folded: Option<Folded>,
+}
+
+/// What a run has in which each key comes once.
+#[derive(Debug)]
+pub(super) struct Folded {
+    /// Merges of several records, one behind the other.
+    pub(super) records: Vec<u8>,
+    /// How much of the buffer they are of: all of the table's records from the run before up to here.
+    pub(super) to: usize,
+}
+
+/// Places from here on are in [`Folded::records`]: buffers end before.
+pub(super) const FOLDED_PLACE: usize = 1 << 31;
+
+/// Whether a record at this place was there at length `limit`.
+#[inline]
+pub(super) fn is_seen(place: usize, limit: usize) -> bool {
+    place < limit || place >= FOLDED_PLACE
 }
 
 /// What a buffer knows of one table's records: how much there is; words in order of arrival; and, where
@@ -30,13 +52,18 @@ pub(super) struct TableIndex {
     runs: Vec<Arc<Run>>,
     /// How much of the buffer the runs cover.
     covers: usize,
+    /// Runs as they would be if the buffer ended earlier, where somebody looked at it so and runs are folded beyond.
+    past: VecDeque<(usize, Vec<Arc<Run>>)>,
 }
+
+/// So many moments of the past are remembered.
+const PAST_MAX: usize = 4;
 
 /// Notes grow by one part in so many of what is there.
 const GROWTH: usize = 16;
 
 #[inline]
-fn place_in(word: u64) -> usize {
+pub(super) fn place_in(word: u64) -> usize {
     !place_of(word) as usize
 }
 
@@ -47,7 +74,12 @@ impl Run {
         let records = notes.contents.records as usize;
         words.reserve_exact(records.saturating_sub(words.len()));
         words.resize(records, 0);
-        Self { words, pieces: notes.contents.pieces(order), order, pool }
+        Self { words, pieces: notes.contents.pieces(order), order, pool, folded: None }
+    }
+
+    /// A run of these words, which are pieces of all prefixes.
+    pub(super) fn of(words: Vec<u64>, order: Order, folded: Option<Folded>) -> Self {
+        Self { words, pieces: Pieces::WHOLE, order, pool: None, folded }
     }
 
     /// Appends a word for each of the table's records in a stretch of the buffer. Returns where it ends.
@@ -78,18 +110,62 @@ impl Run {
         sort_words(&mut self.words[part], &mut |left, right| {
             let (left_key, right_key) =
                 (buffer.record(!left as usize).key, buffer.record(!right as usize).key);
+            if left_key == right_key {
+                return left.cmp(&right);
+            }
             order
                 .prefix(left_key)
                 .cmp(&order.prefix(right_key))
                 .then_with(|| left_key.cmp(right_key))
-                .then(left.cmp(&right))
         });
     }
 
     /// The run itself, leaving an empty one.
     pub(super) fn take(&mut self) -> Self {
         let pool = self.pool.take();
-        Self { words: std::mem::take(&mut self.words), pieces: self.pieces, order: self.order, pool }
+        let words = std::mem::take(&mut self.words);
+        Self { words, pieces: self.pieces, order: self.order, pool, folded: None }
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether each key comes once.
+    pub(super) fn is_folded(&self) -> bool {
+        self.folded.is_some()
+    }
+
+    /// Whether the run tells what the buffer held at this length.
+    fn tells(&self, limit: usize) -> bool {
+        self.folded.as_ref().is_none_or(|folded| folded.to <= limit)
+    }
+
+    /// What the records at some places lie in, and where in it.
+    #[inline]
+    pub(super) fn locate<'a>(&'a self, buffer: &'a WriteBuffer, place: usize) -> (&'a [u8], usize) {
+        match &self.folded {
+            Some(folded) if place >= FOLDED_PLACE => (&folded.records, place - FOLDED_PLACE),
+            _ => (buffer.bytes(), place),
+        }
+    }
+
+    /// The record at a place.
+    #[inline]
+    pub(super) fn record<'a>(&'a self, buffer: &'a WriteBuffer, place: usize) -> Record<'a> {
+        let (bytes, at) = self.locate(buffer, place);
+        record_in(bytes, at).0
+    }
+
+    /// Where a word of this run stands to one of another run of the same pieces.
+    #[inline]
+    pub(super) fn compare(&self, buffer: &WriteBuffer, word: u64, other: (&Self, u64)) -> Ordering {
+        piece_of(word).cmp(&piece_of(other.1)).then_with(|| {
+            let key = self.record(buffer, place_in(word)).key;
+            let other_key = other.0.record(buffer, place_in(other.1)).key;
+            let prefixes = || self.order.prefix(key).cmp(&self.order.prefix(other_key));
+            if key == other_key { Ordering::Equal } else { prefixes().then_with(|| key.cmp(other_key)) }
+        })
     }
 
     /// How many records, every version counted.
@@ -110,6 +186,9 @@ impl Run {
 
     /// Loads the first byte of some records, none waiting for another.
     pub(super) fn touch(&self, buffer: &WriteBuffer, indexes: Range<usize>) {
+        if self.is_folded() {
+            return;
+        }
         let bytes = buffer.bytes();
         let places = self.words[indexes].iter().map(|&word| place_in(word));
         std::hint::black_box(places.fold(0, |sum: u8, place| sum ^ bytes[place]));
@@ -124,7 +203,7 @@ impl Run {
         let piece = self.pieces.of(prefix);
         self.words.partition_point(|&word| match piece_of(word).cmp(&piece) {
             Ordering::Equal => {
-                let found = buffer.record(place_in(word)).key;
+                let found = self.record(buffer, place_in(word)).key;
                 (self.order.prefix(found), found) < (prefix, key)
             }
             unequal => unequal.is_lt(),
@@ -167,7 +246,8 @@ impl TableIndex {
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
         let mut words = Vec::new();
-        if let Some(tail) = self.tail.take() {
+        // Folded runs do not have every record: then the buffer is walked again.
+        if let Some(tail) = self.tail.take().filter(|_| !self.is_folded()) {
             words = tail;
             words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
             self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
@@ -175,40 +255,88 @@ impl TableIndex {
         TableNotes { table, contents: self.contents, words }
     }
 
-    pub(super) fn covers(&self) -> usize {
-        self.covers
+    /// Whether runs have each key once.
+    pub(super) fn is_folded(&self) -> bool {
+        self.runs.iter().any(|run| run.is_folded())
     }
 
-    pub(super) fn runs(&self) -> &[Arc<Run>] {
-        &self.runs
+    /// The runs that tell what the buffer held at this length, if they are there.
+    pub(super) fn runs_at(&self, limit: usize) -> Option<&[Arc<Run>]> {
+        if self.covers < limit {
+            return None;
+        }
+        if self.runs.last().is_none_or(|newest| newest.tells(limit)) {
+            return Some(&self.runs);
+        }
+        self.past.iter().find(|(to, _)| *to == limit).map(|(_, runs)| &runs[..])
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let runs = self.runs.iter().map(|run| run.words.capacity());
-        8 * (runs.sum::<usize>() + self.tail.as_ref().map_or(0, Vec::capacity))
+        let past = self.past.iter().flat_map(|(_, runs)| runs.last());
+        let runs = self.runs.iter().chain(past).map(|run| {
+            8 * run.words.capacity() + run.folded.as_ref().map_or(0, |folded| folded.records.capacity())
+        });
+        runs.sum::<usize>() + 8 * self.tail.as_ref().map_or(0, Vec::capacity)
+    }
+
+    /// Sees to it that there are runs that tell what the buffer held at this length.
+    pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, limit: usize) {
+        // What is not folded tells earlier lengths too.
+        self.extend(buffer, rows, if rows.rule.is_some() { limit } else { buffer.len() });
+        if self.runs_at(limit).is_some() {
+            return;
+        }
+        let mut runs: Vec<Arc<Run>> = self.runs.iter().filter(|run| run.tells(limit)).cloned().collect();
+        let from = runs.last().and_then(|run| run.folded.as_ref()).map_or(0, |folded| folded.to);
+        let mut rest = Run::of(Vec::new(), rows.order, None);
+        let mut words = Vec::new();
+        rest.collect(buffer, rows.table, from, limit, &mut words);
+        rest.words = words;
+        rest.sort(buffer, 0..rest.len());
+        runs.push(Arc::new(rest.folded(buffer, rows, limit)));
+        if self.past.len() == PAST_MAX {
+            self.past.pop_front();
+        }
+        self.past.push_back((limit, runs));
+    }
+
+    /// The words of what lies between what is covered and `to`.
+    fn take_tail(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Run {
+        let mut newest = Run::of(Vec::new(), rows.order, None);
+        match &mut self.tail {
+            Some(tail) => {
+                let later = tail.split_off(tail.partition_point(|&word| place_in(word) < to));
+                newest.words = std::mem::replace(tail, later);
+            }
+            None => {
+                let mut words = Vec::new();
+                newest.collect(buffer, rows.table, self.covers, to, &mut words);
+                newest.words = words;
+            }
+        }
+        newest
     }
 
     /// Takes in what was appended since, as a new run, and merges runs until each is at least twice as long
     /// as the next: so there are few, and a record is moved a logarithmic number of times.
-    pub(super) fn extend(&mut self, buffer: &WriteBuffer, table: u32, order: Order, to: usize) {
+    fn extend(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) {
         if to <= self.covers {
             return;
         }
-        let mut newest = Run { words: Vec::new(), pieces: Pieces::WHOLE, order, pool: None };
-        match &mut self.tail {
-            Some(tail) => newest.words = std::mem::take(tail),
-            None => {
-                let mut words = Vec::new();
-                newest.collect(buffer, table, self.covers, to, &mut words);
-                newest.words = words;
-            }
-        }
+        let mut newest = self.take_tail(buffer, rows, to);
         self.covers = to;
         if newest.is_empty() {
             return;
         }
         newest.words.shrink_to_fit();
         newest.sort(buffer, 0..newest.len());
+        if rows.rule.is_some() {
+            let mut newest = newest.folded(buffer, rows, to);
+            while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
+                newest = Folding::merge(buffer, rows, (&*older, &newest), to);
+            }
+            return self.runs.push(Arc::new(newest));
+        }
         while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
             newest.words.reserve_exact(older.words.len());
             newest.words.extend_from_slice(&older.words);
@@ -216,4 +344,11 @@ impl TableIndex {
         }
         self.runs.push(Arc::new(newest));
     }
+}
+
+/// The record at a place of some bytes, and how many it takes.
+#[inline]
+pub(super) fn record_in(bytes: &[u8], at: usize) -> (Record<'_>, usize) {
+    // Only places of records are ever handed out.
+    Record::decode(&bytes[at..]).unwrap_or((Record::delete(&[]), 0))
 }

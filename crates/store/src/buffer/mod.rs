@@ -6,6 +6,7 @@
 //! as it was filled ([`notes`]), and then has one run a table.
 
 mod cursor;
+mod folding;
 mod index;
 mod notes;
 mod pool;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::Direction;
-use forebay_base::{Order, Range, Record};
+use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
 use forebay_env::sync::RwLock;
 
@@ -29,7 +30,7 @@ pub use sorting::Sorting;
 
 use crate::log::batch::Records;
 use crate::log::frame;
-use index::TableIndex;
+use index::{TableIndex, is_seen, record_in};
 
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -39,6 +40,17 @@ struct Index {
     /// Whether every batch was noted: then a table without an entry has no records.
     noted: bool,
     tables: BTreeMap<u32, TableIndex>,
+}
+
+/// Which table's records are looked for, and how they are arranged.
+#[derive(Clone, Copy)]
+pub struct TableRows<'a> {
+    /// The table's id.
+    pub table: u32,
+    /// What its records are sorted by.
+    pub order: Order,
+    /// What merges its records of one key; `None` where the newest hides the others.
+    pub rule: Option<&'a dyn Combine>,
 }
 
 /// One write buffer.
@@ -135,30 +147,29 @@ impl WriteBuffer {
     /// The record at a place, and how many bytes it takes.
     #[inline]
     fn record_at(&self, place: usize) -> (Record<'_>, usize) {
-        // Only places of records are ever handed out.
-        Record::decode(&self.bytes()[place..]).unwrap_or((Record::delete(&[]), 0))
+        record_in(self.bytes(), place)
     }
 
-    /// Shows `each` the versions of a key, newest first, that were there at length `limit`, until it says
-    /// that it has seen enough.
+    /// Shows `each` what there was of a key at length `limit`, newest first, until it says that it has seen enough.
+    /// Versions of a table that merges may have been merged before they are shown. `usize::MAX` stands for the length
+    /// by then.
     pub fn find(
         &self,
-        table: u32,
-        order: Order,
+        rows: &TableRows<'_>,
         prefix: u64,
         key: &[u8],
         limit: usize,
         mut each: impl FnMut(&Record<'_>) -> bool,
     ) {
-        self.with_index(table, order, limit, |index| {
-            for run in index.runs().iter().rev() {
+        self.with_runs(rows, limit, |runs| {
+            for run in runs.iter().rev() {
                 let start = run.lower_bound(self, prefix, key);
                 for place in run.places_from(start) {
-                    let record = self.record(place);
+                    let record = run.record(self, place);
                     if record.key != key {
                         break;
                     }
-                    if place < limit && !each(&record) {
+                    if is_seen(place, limit) && !each(&record) {
                         return;
                     }
                 }
@@ -169,39 +180,43 @@ impl WriteBuffer {
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first.
     pub fn cursors(
         self: &Arc<Self>,
-        table: u32,
-        order: Order,
+        rows: &TableRows<'_>,
         range: &Range,
         direction: Direction,
         limit: usize,
     ) -> Vec<BufferCursor> {
-        let runs = self.with_index(table, order, limit, |index| index.runs().to_vec());
+        let runs = self.with_runs(rows, limit, <[_]>::to_vec);
         runs.into_iter()
             .rev()
-            .map(|run| BufferCursor::new(self, run, order, range, direction, limit))
+            .map(|run| BufferCursor::new(self, run, rows.order, range, direction, limit))
             .collect()
     }
 
-    /// Runs `look` over an index that covers at least `limit` bytes.
-    fn with_index<T>(
+    /// Runs `look` over runs that tell what the buffer held at length `limit`.
+    fn with_runs<T>(
         &self,
-        table: u32,
-        order: Order,
+        rows: &TableRows<'_>,
         limit: usize,
-        look: impl FnOnce(&TableIndex) -> T,
+        look: impl FnOnce(&[Arc<Run>]) -> T,
     ) -> T {
         {
+            // Nothing is published while the index is locked.
             let index = self.index.read();
-            match index.tables.get(&table) {
-                Some(index) if index.covers() >= limit => return look(index),
-                None if index.noted => return look(&TableIndex::default()),
-                _ => {}
+            match index.tables.get(&rows.table) {
+                Some(index) => {
+                    if let Some(runs) = index.runs_at(limit.min(self.len())) {
+                        return look(runs);
+                    }
+                }
+                None if index.noted => return look(&[]),
+                None => {}
             }
         }
         let mut index = self.index.write();
-        let index = index.tables.entry(table).or_default();
-        index.extend(self, table, order, self.len());
-        look(index)
+        let index = index.tables.entry(rows.table).or_default();
+        let limit = limit.min(self.len());
+        index.look_at(self, rows, limit);
+        look(index.runs_at(limit).unwrap_or_default())
     }
 
     /// Notes a batch whose payload begins at `base`, and publishes it: no lookup sees one without the other.
@@ -252,9 +267,13 @@ impl WriteBuffer {
         let _ = self.sorted.set(tables);
     }
 
-    /// Replaces what runs there are by one over all of a sealed buffer.
+    /// Replaces what runs there are by one over all of a sealed buffer, unless those have each key once.
     fn install(&self, table: u32, run: &Arc<Run>) {
-        self.index.write().tables.insert(table, TableIndex::whole(Arc::clone(run), self.len()));
+        let mut index = self.index.write();
+        let index = index.tables.entry(table).or_default();
+        if !index.is_folded() {
+            *index = TableIndex::whole(Arc::clone(run), self.len());
+        }
     }
 }
 

@@ -142,8 +142,10 @@ impl Cursor for ListCursor {
         let order = self.list.store().options.order;
         while self.prefix.is_some_and(|prefix| prefix <= high) {
             let run = match self.direction {
-                Direction::Forward => self.page.run(self.at, self.end_in_page()),
-                Direction::Backward => None,
+                Direction::Forward if block.record_bytes().is_some() => {
+                    self.page.run(self.at, self.end_in_page())
+                }
+                _ => None,
             };
             match run {
                 // The last one of them is left to `advance`.

@@ -110,7 +110,9 @@ impl<'a> Search<'a> {
         if self.candidates.is_empty() {
             return Ok(asked_in_vain * FILTER_NANOSECONDS);
         }
-        let mut reading = Reading { lookups: self.lookups, each, cache_hits: 0, in_vain: 0, read_in_vain: 0 };
+        let found = SmallVec::from_elem(false, self.lookups.len());
+        let mut reading =
+            Reading { lookups: self.lookups, each, found, cache_hits: 0, in_vain: 0, read_in_vain: 0 };
         let outcome = match self.lookups {
             [_] => reading.one_by_one(&self.candidates),
             _ => reading.together(&self.candidates),
@@ -164,10 +166,12 @@ fn propose_ranks(body: &Body, ranks: Range<u32>, propose: &mut impl FnMut(Spot))
 struct Reading<'a, 'e> {
     lookups: &'a [Lookup<'a>],
     each: &'e mut dyn FnMut(usize, &Record<'_>) -> bool,
+    /// Which keys some list had already.
+    found: SmallVec<[bool; 8]>,
     cache_hits: u64,
-    /// Pages that did not have the key,
+    /// Pages that did not have the key.
     in_vain: u64,
-    /// and of those, how many were read from files.
+    /// Pages read from files that did not have the key, or only more of it.
     read_in_vain: u64,
 }
 
@@ -243,7 +247,11 @@ impl Reading<'_, '_> {
             }
         };
         match among.map(|at| page.record(at)).find(|record| record.key == lookup.key) {
-            Some(record) => (self.each)(candidate.lookup as usize, &record),
+            Some(record) => {
+                let again = std::mem::replace(&mut self.found[candidate.lookup as usize], true);
+                self.read_in_vain += (again && was_read) as u64;
+                (self.each)(candidate.lookup as usize, &record)
+            }
             None => {
                 self.in_vain += 1;
                 self.read_in_vain += was_read as u64;

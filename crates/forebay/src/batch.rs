@@ -1,22 +1,25 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use forebay_base::{Error, Record, Result};
+use forebay_aggregate::Aggregate;
+use forebay_base::{Error, Kind, Record, Result};
 use forebay_store::log::batch::Payload;
 
-use crate::Table;
+use crate::{Aggregator, Table};
 
 /// The longest batch, in bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 /// What a record takes at most besides its key and value.
 const RECORD_HEAD_BYTES_MAX: usize = 16;
 
-/// Puts and deletes to be written together. Later ones of a key win over earlier ones.
+/// Puts, deletes, operands and values to be aggregated, to be written together. Later ones of a key count as newer.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     payload: Payload,
     database: Option<u64>,
     fault: Option<Error>,
+    /// Memory for a state.
+    state: Vec<u8>,
 }
 
 impl Batch {
@@ -37,8 +40,41 @@ impl Batch {
         self.push(table.as_ref(), Record::delete(key));
     }
 
+    /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.
+    pub fn merge(&mut self, table: impl AsRef<Table>, key: &[u8], operand: &[u8]) {
+        let table = table.as_ref();
+        if !table.merges() {
+            let fault = format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
+            return self.fail(Error::invalid(fault));
+        }
+        self.push(table, Record { kind: Kind::Merge, key, value: operand });
+    }
+
+    /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
     #[inline]
-    fn push(&mut self, table: &Table, record: Record<'_>) {
+    pub fn add<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], value: A::Input<'_>) {
+        let mut state = std::mem::take(&mut self.state);
+        state.clear();
+        match aggregator.function().lift(value, &mut state) {
+            Ok(()) => self.add_state(aggregator, key, &state),
+            Err(error) => self.fail(error),
+        }
+        self.state = state;
+    }
+
+    /// Merges a state of an aggregator's type into that of a key.
+    #[inline]
+    pub fn add_state<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], state: &[u8]) {
+        match aggregator.function().state_bytes() {
+            Some(bytes) if bytes != state.len() => {
+                self.fail(aggregator.function().state_type().malformed(state));
+            }
+            _ => self.push(aggregator.table(), Record::put(key, state)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, table: &Table, record: Record<'_>) {
         let is_long = record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX;
         let is_foreign = self.database.is_some_and(|database| database != table.database_id());
         let bytes =
@@ -59,6 +95,11 @@ impl Batch {
                 Error::invalid(format!("a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"))
             }
         };
+        self.fail(fault);
+    }
+
+    #[cold]
+    fn fail(&mut self, fault: Error) {
         self.fault.get_or_insert(fault);
     }
 

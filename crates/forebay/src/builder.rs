@@ -1,17 +1,20 @@
 //! Opening tables, and making them: options are checked against those that a table was made with.
 
+use std::fmt;
 use std::sync::Arc;
 
+use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
-use forebay_base::{Error, Result};
+use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
 use forebay_layouts::write_buffer::WriteBufferTree;
-use forebay_layouts::{Layout, TableOptions};
+use forebay_layouts::{Layout, RuleName, TableOptions, TableRule};
 use forebay_store::manifest::{Edit, TableEntry};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, TableState};
+use crate::merge_rule::Operands;
 use crate::replay::table_state;
-use crate::{OrderedTable, Table};
+use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
 /// The longest name of a table, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -20,9 +23,11 @@ const NAME_BYTES_MAX: usize = 255;
 /// error.
 #[derive(Clone, Debug)]
 #[must_use = "call open or open_ordered"]
-pub struct TableBuilder {
+pub struct TableBuilder<K = ()> {
     engine: Arc<Engine>,
     name: String,
+    kind: K,
+    rule: AskedRule,
     existing: bool,
     layout: Option<Layout>,
     node_bytes: Option<u64>,
@@ -34,11 +39,30 @@ pub struct TableBuilder {
     codec: Option<Codec>,
 }
 
+/// What a builder makes that was asked for an aggregator of this function.
+#[derive(Clone, Debug)]
+pub struct Aggregating<A>(Arc<A>);
+
+/// A rule's name, and its code where there is one.
+#[derive(Clone, Default)]
+struct AskedRule {
+    name: RuleName,
+    code: Option<Arc<dyn Combine>>,
+}
+
+impl fmt::Debug for AskedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
 impl TableBuilder {
     pub(crate) fn new(engine: &Arc<Engine>, name: &str) -> Self {
         Self {
             engine: Arc::clone(engine),
             name: name.to_string(),
+            kind: (),
+            rule: AskedRule::default(),
             existing: false,
             layout: None,
             node_bytes: None,
@@ -51,6 +75,76 @@ impl TableBuilder {
         }
     }
 
+    /// The rule that merges operands of [`Table::merge`]. A table keeps the name of the rule that it is made with.
+    /// Opening a database does not bring its code back, so the table must be opened with it again. Until then it is not
+    /// read and nothing of it is merged; once what was left in the log by then fills the write buffers, writes to any
+    /// table are refused with an error that names table and rule.
+    pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
+        let name = RuleName::Operands(rule.name().to_string());
+        self.rule = AskedRule { name, code: Some(Arc::new(Operands(rule))) };
+        self
+    }
+
+    pub(crate) fn aggregating<A: Aggregate>(self, function: A) -> TableBuilder<Aggregating<A>> {
+        let function = Arc::new(function);
+        let name = RuleName::States(function.state_type().as_str().to_string());
+        let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
+        let Self { engine, name, existing, layout, node_bytes, fan_out, fast_per_slow, .. } = self;
+        let Self { lists_max, repeats_max, filter_bits_per_key, codec, .. } = self;
+        TableBuilder {
+            engine,
+            name,
+            kind: Aggregating(function),
+            rule,
+            existing,
+            layout,
+            node_bytes,
+            fan_out,
+            fast_per_slow,
+            lists_max,
+            repeats_max,
+            filter_bits_per_key,
+            codec,
+        }
+    }
+
+    /// Opens or makes the table.
+    pub fn open(self) -> Result<Table> {
+        let state = self.open_state()?;
+        Ok(Table::new(&self.engine, &state))
+    }
+
+    /// Opens or makes a table that keeps its keys in order; its layout must be one that does.
+    pub fn open_ordered(mut self) -> Result<OrderedTable> {
+        let found = self.engine.state().table_named(&self.name).map(|table| table.options.layout);
+        let layout = self.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
+        if !layout.is_ordered() {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {layout}, which keeps no order; ranges need write-buffer:ordered",
+                self.name
+            )));
+        }
+        self.layout = Some(layout);
+        self.open().map(OrderedTable::new)
+    }
+
+    /// The engine's own table for metadata of commits: it has no name.
+    pub(crate) fn open_hidden(engine: &Arc<Engine>) -> Result<Table> {
+        let builder = Self::new(engine, "");
+        let state = builder.find_or_make()?;
+        Ok(Table::new(engine, &state))
+    }
+}
+
+impl<A: Aggregate> TableBuilder<Aggregating<A>> {
+    /// Opens or makes the aggregator.
+    pub fn open(self) -> Result<Aggregator<A>> {
+        let state = self.open_state()?;
+        Ok(Aggregator::new(Table::new(&self.engine, &state), self.kind.0))
+    }
+}
+
+impl<K> TableBuilder<K> {
     /// Only opens a table that is there.
     pub fn existing(mut self, existing: bool) -> Self {
         self.existing = existing;
@@ -107,13 +201,32 @@ impl TableBuilder {
         self
     }
 
-    /// Opens or makes the table.
-    pub fn open(self) -> Result<Table> {
+    fn open_state(&self) -> Result<Arc<TableState>> {
+        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
+                self.name.len()
+            )));
+        }
+        let table = self.find_or_make()?;
+        if let Some(code) = &self.rule.code
+            && table.rule.known().is_none()
+        {
+            table.rule.provide(Arc::clone(code));
+            self.engine.absorb_again();
+        }
+        // Without its code only where somebody else has brought it.
+        table.rule()?;
+        Ok(table)
+    }
+
+    fn find_or_make(&self) -> Result<Arc<TableState>> {
         let mut ledger = self.engine.ledger.lock();
         let state = self.engine.state();
         if let Some(found) = state.table_named(&self.name) {
             self.agrees_with(&found.options)?;
-            return Ok(Table::new(&self.engine, found));
+            self.agrees_on_rule(&found.rule)?;
+            return Ok(Arc::clone(found));
         }
         if self.existing {
             return Err(Error::NotFound(format!(
@@ -122,18 +235,12 @@ impl TableBuilder {
                 self.engine.dir.display()
             )));
         }
-        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
-                self.name.len()
-            )));
-        }
         let options = self.options();
         options.validate()?;
         let entry = TableEntry {
             id: ledger.next_table,
             name: self.name.clone(),
-            options: options.encode(),
+            options: options.encode(&self.rule.name),
             catalog: WriteBufferTree::empty(options.tree)?,
             files: Vec::new(),
         };
@@ -143,21 +250,7 @@ impl TableBuilder {
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
         engine.update_state(|state| drop(state.tables.insert(table.id, Arc::clone(&table))));
-        Ok(Table::new(engine, &table))
-    }
-
-    /// Opens or makes a table that keeps its keys in order; its layout must be one that does.
-    pub fn open_ordered(mut self) -> Result<OrderedTable> {
-        let found = self.engine.state().table_named(&self.name).map(|table| table.options.layout);
-        let layout = self.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
-        if !layout.is_ordered() {
-            return Err(Error::invalid(format!(
-                "table `{}` has layout {layout}, which keeps no order; ranges need write-buffer:ordered",
-                self.name
-            )));
-        }
-        self.layout = Some(layout);
-        self.open().map(OrderedTable::new)
+        Ok(table)
     }
 
     fn options(&self) -> TableOptions {
@@ -175,6 +268,22 @@ impl TableBuilder {
                 repeats_max: self.repeats_max.unwrap_or(usual.tree.repeats_max),
             },
         }
+    }
+
+    /// Whether the rule asked for is the one that the table was made with. None need be asked for where operands are
+    /// merged by one that is known already.
+    fn agrees_on_rule(&self, kept: &TableRule) -> Result<()> {
+        let (asked, kept) = (&self.rule.name, kept.name());
+        if asked == kept || (asked, self.rule.code.is_none()) == (&RuleName::None, matches!(kept, RuleName::Operands(_))) {
+            return Ok(());
+        }
+        let how = match kept {
+            RuleName::None => "open it without a rule, or make another table",
+            RuleName::Operands(_) => "open it with TableBuilder::merge_rule and that rule",
+            RuleName::States(_) => "open it with Database::aggregator and a function of that type",
+        };
+        let (kept, asked) = (kept.describe(), asked.describe());
+        Err(Error::invalid(format!("table `{}` was made with {kept}, not with {asked}; {how}", self.name)))
     }
 
     /// Whether everything asked for is what the table was made with.

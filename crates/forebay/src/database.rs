@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
 use forebay_env::{Access, Env, Handle, LockMode};
@@ -12,6 +13,7 @@ use forebay_store::log::Durability;
 use forebay_store::manifest::{Current, Edit};
 use forebay_store::names;
 
+use crate::builder::Aggregating;
 use crate::engine::Engine;
 use crate::open::is_ours;
 use crate::{Batch, Description, Options, Snapshot, Stats, TableBuilder, VerifyReport, background, open};
@@ -41,11 +43,17 @@ impl Database {
         TableBuilder::new(&self.engine, name)
     }
 
+    /// Names a table that keeps the state of an aggregation function for each key, to be opened or made:
+    /// see [`Aggregator`](crate::Aggregator).
+    pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> TableBuilder<Aggregating<A>> {
+        TableBuilder::new(&self.engine, name).aggregating(function)
+    }
+
     /// The tables and their layouts, by name.
     pub fn tables(&self) -> Vec<(String, Layout)> {
         let state = self.engine.state();
         let mut tables: Vec<_> =
-            state.tables.values().map(|table| (table.name.clone(), table.options.layout)).collect();
+            state.user_tables().map(|table| (table.name.clone(), table.options.layout)).collect();
         tables.sort_by(|left, right| left.0.cmp(&right.0));
         tables
     }
@@ -56,11 +64,12 @@ impl Database {
         let mut ledger = engine.ledger.lock();
         let state = engine.state();
         let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
-        let table = state.table_named(name).ok_or_else(missing)?;
+        let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
         engine.append(&mut ledger, &Edit::DropTable(table.id))?;
         engine.update_state(|state| drop(state.tables.remove(&table.id)));
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
         ledger.busy.remove(&table.id);
+        engine.absorb_again();
         Ok(())
     }
 

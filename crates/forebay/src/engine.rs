@@ -13,8 +13,8 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock};
-use forebay_layouts::{Catalog, TableOptions};
-use forebay_store::buffer::ArenaPool;
+use forebay_layouts::{Catalog, Rule, TableOptions, TableRule};
+use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::ListStore;
 use forebay_store::log::{Log, Rotation};
 use forebay_store::manifest::Superblock;
@@ -40,6 +40,7 @@ pub(crate) struct TableState {
     pub(crate) name: String,
     pub(crate) options: TableOptions,
     pub(crate) order: Order,
+    pub(crate) rule: Arc<TableRule>,
     pub(crate) catalog: Arc<dyn Catalog>,
     /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
     pub(crate) vain_nanoseconds: Arc<AtomicU64>,
@@ -48,8 +49,23 @@ pub(crate) struct TableState {
 impl TableState {
     pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
         let Self { id, options, order, .. } = *self;
-        let vain_nanoseconds = Arc::clone(&self.vain_nanoseconds);
-        Arc::new(Self { id, name: self.name.clone(), options, order, catalog, vain_nanoseconds })
+        let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
+        Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, vain_nanoseconds })
+    }
+
+    /// What merges its records, or the error that tells how to bring it.
+    pub(crate) fn rule(&self) -> Result<&Rule> {
+        self.rule.of(&self.name)
+    }
+
+    /// How buffers find its records.
+    pub(crate) fn rows(&self) -> TableRows<'_> {
+        TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
+    }
+
+    /// Whether it is the engine's own: metadata of commits. No table that users name has an empty name.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.name.is_empty()
     }
 }
 
@@ -60,6 +76,11 @@ impl State {
 
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.values().find(|table| table.name == name)
+    }
+
+    /// The tables that users know of.
+    pub(crate) fn user_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
+        self.tables.values().filter(|table| !table.is_hidden())
     }
 }
 

@@ -86,7 +86,10 @@ impl Engine {
     pub(crate) fn plan(&self, table: u32, goal: Goal) -> Result<Option<Planned>> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
-        let Some(entry) = state.tables.get(&table) else { return Ok(None) };
+        // A table whose rule is not known yet is left as it is.
+        let Some(entry) = state.tables.get(&table).filter(|entry| entry.rule().is_ok()) else {
+            return Ok(None);
+        };
         let busy = ledger.busy.entry(table).or_default();
         let mut planned = entry.catalog.next_work(busy);
         if planned.is_none() {
@@ -212,7 +215,7 @@ impl Engine {
             TableEntry {
                 id: table.id,
                 name: table.name.clone(),
-                options: table.options.encode(),
+                options: table.options.encode(table.rule.name()),
                 catalog: table.catalog.encode(),
                 files: metas.into_values().collect(),
             }

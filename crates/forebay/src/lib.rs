@@ -33,6 +33,7 @@
 
 #![warn(missing_docs)]
 
+mod aggregator;
 mod background;
 mod batch;
 mod builder;
@@ -41,6 +42,7 @@ mod database;
 mod engine;
 mod filters;
 mod ledger;
+mod merge_rule;
 mod open;
 mod options;
 mod read;
@@ -55,9 +57,11 @@ mod table;
 mod verify;
 mod write;
 
+pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use batch::Batch;
-pub use builder::TableBuilder;
+pub use builder::{Aggregating, TableBuilder};
 pub use database::Database;
+pub use forebay_aggregate as aggregate;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
@@ -66,6 +70,7 @@ pub use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
 pub use forebay_layouts::{Layout, TableOptions};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
+pub use merge_rule::MergeRule;
 pub use options::Options;
 pub use scan::Scan;
 pub use snapshot::Snapshot;

@@ -1,10 +1,11 @@
 //! The way of a get: the active buffer, sealed buffers from new to old, then down one path of the tree, in
-//! each node from the newest list to the oldest; the first record of the key decides.
+//! each node from the newest list to the oldest. The first record of the key decides, or the table's rule merges what
+//! there is of it.
 
 use std::sync::Arc;
 
 use forebay_base::combine::Fold;
-use forebay_base::{Error, LastWriterWins, Record, Result};
+use forebay_base::{Error, Record, Result};
 use forebay_env::sync::atomic::Ordering;
 use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
@@ -14,7 +15,8 @@ use crate::engine::{Engine, State, TableState};
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
 const TIMED_EVERY: u64 = 16;
 
-/// A moment of the database: a version, and how long its active buffer was.
+/// A moment of the database: a version, and how long its active buffer was; `usize::MAX` for what it has grown to by
+/// the time somebody looks.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) state: Arc<State>,
@@ -43,6 +45,11 @@ impl Engine {
         View { state, active_bytes }
     }
 
+    /// The database as it will be when it is looked at: for a single lookup.
+    pub(crate) fn latest(&self) -> View {
+        View { state: self.state(), active_bytes: usize::MAX }
+    }
+
     /// Looks a key up.
     pub(crate) fn get(&self, view: &View, table: u32, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let timed = self.metrics.gets.get().is_multiple_of(TIMED_EVERY);
@@ -57,18 +64,19 @@ impl Engine {
 
     fn find(&self, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let lookup = Lookup::new(table.order, key);
+        let (rule, rows) = (table.rule()?, table.rows());
         let mut fold = Fold::default();
         let mut open = true;
         for (buffer, limit) in view.buffers() {
             if open {
-                buffer.find(table.id, table.order, lookup.prefix, key, limit, |record| {
-                    open = fold.add(&LastWriterWins, record);
+                buffer.find(&rows, lookup.prefix, key, limit, |record| {
+                    open = fold.add(rule, record);
                     open
                 });
             }
         }
         if open {
-            let vain = table.catalog.find(&[lookup], &mut |_, record| fold.add(&LastWriterWins, record))?;
+            let vain = table.catalog.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
             table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
         } else {
             self.metrics.gets_from_buffer.add(1);
@@ -84,6 +92,7 @@ impl Engine {
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let table = view.table(table)?;
+        let (rule, rows) = (table.rule()?, table.rows());
         self.metrics.gets.add(keys.len() as u64);
         let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
         let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
@@ -91,8 +100,8 @@ impl Engine {
         for (buffer, limit) in view.buffers() {
             waiting.retain(|(number, lookup)| {
                 let mut more = true;
-                buffer.find(table.id, table.order, lookup.prefix, lookup.key, limit, |record| {
-                    more = folds[*number].add(&LastWriterWins, record);
+                buffer.find(&rows, lookup.prefix, lookup.key, limit, |record| {
+                    more = folds[*number].add(rule, record);
                     more
                 });
                 more
@@ -100,7 +109,7 @@ impl Engine {
         }
         self.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
         let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
-        let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(&LastWriterWins, record);
+        let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
         let vain = table.catalog.find(&lookups, &mut each)?;
         table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
         Ok(folds.into_iter().map(Fold::into_value).collect())

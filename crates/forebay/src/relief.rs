@@ -68,7 +68,7 @@ impl Engine {
         }
         let ledger = self.ledger.lock();
         let nobody = BTreeSet::new();
-        state.tables.values().all(|table| {
+        state.tables.values().filter(|table| table.rule().is_ok()).all(|table| {
             let busy = ledger.busy.get(&table.id).unwrap_or(&nobody);
             table.catalog.next_work(busy).is_none() && self.plan_relief(table, busy).is_none()
         })

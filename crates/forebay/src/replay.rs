@@ -111,7 +111,7 @@ pub(crate) fn table_state(
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
     let file = |id: u64| metas.get(&id).copied();
     let store = |options: &TableOptions| store_for(lists, options, seed);
-    let (options, tree) =
+    let (options, rule, tree) =
         WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
     let order = options.layout.order(seed);
     Ok(Arc::new(TableState {
@@ -119,6 +119,7 @@ pub(crate) fn table_state(
         name: entry.name.clone(),
         options,
         order,
+        rule,
         catalog: Arc::new(tree),
         vain_nanoseconds: Arc::default(),
     }))

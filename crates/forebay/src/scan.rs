@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::merge::{Cursor, Direction, LoserTree};
-use forebay_base::{Bound, LastWriterWins, Range, Record, Result};
+use forebay_base::{Bound, Range, Record, Result};
+use forebay_layouts::Rule;
 use forebay_store::{BufferCursor, ListCursor};
 
 use crate::engine::{Engine, TableState};
@@ -20,6 +21,7 @@ pub struct Scan {
     _engine: Arc<Engine>,
     view: View,
     table: Arc<TableState>,
+    rule: Rule,
     range: Range,
     direction: Direction,
     /// Where the next stretch begins; `None` when there is none.
@@ -71,11 +73,13 @@ impl Scan {
         direction: Direction,
     ) -> Result<Self> {
         let table = Arc::clone(view.table(table)?);
+        let rule = table.rule()?.clone();
         let next = (!range.is_empty()).then_some(Position::Start);
         Ok(Self {
             _engine: Arc::clone(engine),
             view,
             table,
+            rule,
             range,
             direction,
             next,
@@ -103,8 +107,7 @@ impl Scan {
         };
         let mut sources = Vec::new();
         for (buffer, limit) in self.view.buffers() {
-            let cursors =
-                buffer.cursors(self.table.id, self.table.order, &stretch.range, self.direction, limit);
+            let cursors = buffer.cursors(&self.table.rows(), &stretch.range, self.direction, limit);
             sources.extend(cursors.into_iter().map(Source::Buffer));
         }
         sources.extend(stretch.sources.into_iter().map(Source::List));
@@ -129,7 +132,7 @@ impl Scan {
             self.fold.clear();
             let mut open = true;
             while merge.prefix() == Some(prefix) && merge.record().key == key {
-                open = open && self.fold.add(&LastWriterWins, &merge.record());
+                open = open && self.fold.add(&self.rule, &merge.record());
                 merge.advance()?;
             }
             if let Some(record) = self.fold.finish(&key, Depth::Bottom) {

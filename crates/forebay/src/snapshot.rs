@@ -24,6 +24,10 @@ impl Snapshot {
         Self { engine: Arc::clone(engine), view: engine.view() }
     }
 
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
     /// The value that a key had.
     pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.engine.get(&self.view, table.as_ref().id(), key)

@@ -97,11 +97,10 @@ impl Stats {
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
-            tables.push(TableStats {
-                name: table.name.clone(),
-                layout: table.options.layout.to_string(),
-                levels,
-            });
+            let (name, layout) = (table.name.clone(), table.options.layout.to_string());
+            if !table.is_hidden() {
+                tables.push(TableStats { name, layout, levels });
+            }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
         let disk_bytes = files.values().sum::<u64>() + log_on_disk;
@@ -206,6 +205,7 @@ pub struct Description {
 pub struct TableDescription {
     pub name: String,
     pub layout: String,
+    pub merging: String,
     pub node_bytes: u64,
     pub fan_out: usize,
     pub fast_per_slow: u32,
@@ -223,14 +223,14 @@ impl Description {
     pub(crate) fn of(engine: &Engine) -> Self {
         let state = engine.state();
         let mut tables: Vec<_> = state
-            .tables
-            .values()
+            .user_tables()
             .map(|table| {
                 let description = table.catalog.describe();
                 let tree = table.options.tree;
                 TableDescription {
                     name: table.name.clone(),
                     layout: table.options.layout.to_string(),
+                    merging: table.rule.name().describe(),
                     node_bytes: tree.node_bytes,
                     fan_out: tree.fan_out,
                     fast_per_slow: tree.fast_per_slow,
@@ -252,7 +252,7 @@ impl Description {
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for table in &self.tables {
-            write!(f, "table {} ({}), ", table.name, table.layout)?;
+            write!(f, "table {} ({}), {}, ", table.name, table.layout, table.merging)?;
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;
             f.write_str(&table.drawing)?;

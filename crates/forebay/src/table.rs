@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Order, Range, Result};
-use forebay_layouts::Layout;
+use forebay_layouts::{Layout, RuleName};
 
 use crate::engine::{Engine, TableState};
 use crate::{Batch, Scan};
@@ -19,12 +19,15 @@ pub struct Table {
     name: Arc<str>,
     layout: Layout,
     order: Order,
+    /// Whether it has a merge rule.
+    merges: bool,
 }
 
 impl Table {
     pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
         let (id, layout, order) = (state.id, state.options.layout, state.order);
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), layout, order }
+        let merges = *state.rule.name() != RuleName::None;
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), layout, order, merges }
     }
 
     /// Its name.
@@ -56,7 +59,7 @@ impl Table {
     /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
     /// absent one (WB paper, section 3.4).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.engine.get(&self.engine.view(), self.id, key)
+        self.engine.get(&self.engine.latest(), self.id, key)
     }
 
     /// The values of several keys, as of one moment, in the order of the keys.
@@ -78,7 +81,21 @@ impl Table {
         self.commit(&batch)
     }
 
-    fn commit(&self, batch: &Batch) -> Result<()> {
+    /// Merges an operand into a key by the table's [merge rule](crate::TableBuilder::merge_rule), without reading what
+    /// is there. A table without a rule refuses it.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.merge(self, key, operand);
+        self.commit(&batch)
+    }
+
+    /// Whether it has a merge rule.
+    #[inline]
+    pub(crate) fn merges(&self) -> bool {
+        self.merges
+    }
+
+    pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
         let payload = batch.payload(self.database_id())?;
         self.engine.write(payload, self.engine.options.durability).map(drop)
     }

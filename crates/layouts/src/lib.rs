@@ -6,11 +6,13 @@
 mod catalog;
 pub mod inventory;
 pub mod options;
+mod rule;
 pub mod write_buffer;
 
 pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
 pub use forebay_buffer_tree::Portion;
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
+pub use rule::{Rule, RuleName, TableRule};
 
 /// What a finished job hands to [`Catalog::settle`].
 pub type Outcome = forebay_buffer_tree::Outcome<write_buffer::Fragment>;

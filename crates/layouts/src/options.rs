@@ -8,6 +8,8 @@ use forebay_base::wire::{Reader, put_varint};
 use forebay_base::{Error, Order, Result};
 use forebay_buffer_tree::TreeOptions;
 
+use crate::rule::RuleName;
+
 /// How a table's records are organised on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
@@ -96,15 +98,16 @@ impl TableOptions {
         self.tree.validate()
     }
 
-    /// The bytes of what the catalog itself does not keep.
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes of what the catalog itself does not keep, and of the table's rule.
+    pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let mut out = vec![1, self.layout.is_ordered() as u8, self.codec as u8];
         put_varint(&mut out, self.filter_bits_per_key as u64);
+        rule.encode(&mut out);
         out
     }
 
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
-    pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<Self> {
+    pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
         let layout = match (from.u8()?, from.u8()?) {
             (1, ordered @ (0 | 1)) => Layout::WriteBuffer { ordered: ordered == 1 },
@@ -112,6 +115,7 @@ impl TableOptions {
         };
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
-        Some(Self { layout, filter_bits_per_key, codec, tree })
+        let rule = RuleName::decode(&mut from)?;
+        Some((Self { layout, filter_bits_per_key, codec, tree }, rule))
     }
 }

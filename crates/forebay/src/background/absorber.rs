@@ -39,10 +39,16 @@ impl Absorber {
         Self { engine, work: None }
     }
 
-    /// Takes up the oldest sealed buffer, if it is sorted.
+    /// Takes up the oldest sealed buffer, if it is sorted and the merge rules of all its tables are known.
     fn begin(&self) -> Option<Absorption> {
-        let buffer = Arc::clone(self.engine.state().sealed.last()?);
+        let state = self.engine.state();
+        let buffer = Arc::clone(state.sealed.last()?);
         let waiting: VecDeque<_> = buffer.sorted()?.iter().cloned().collect();
+        let tables = waiting.iter().filter_map(|sorted| state.tables.get(&sorted.table));
+        if let Some(error) = tables.filter_map(|table| table.rule().err()).next() {
+            self.engine.waits(super::ABSORB, error);
+            return None;
+        }
         let last_sequence = self.engine.ledger.lock().log_low.1 + frame::records_of(buffer.bytes());
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
@@ -128,6 +134,12 @@ impl Engine {
         if self.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {
             self.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
         }
+    }
+
+    /// Tells that what absorption may have waited for is there: a rule, or a table's end.
+    pub(crate) fn absorb_again(&self) {
+        self.recovered(super::ABSORB);
+        self.env.jobs.wake();
     }
 
     /// Keeps one retired log segment for recycling and removes the others.

@@ -56,6 +56,13 @@ impl Engine {
         Step::Until(self.env.clock.now() + RETRY_AFTER)
     }
 
+    /// Notes what a machine waits for that users must do.
+    fn waits(&self, machine: &'static str, reason: Error) {
+        if self.troubles.lock().insert(machine, reason).is_none() {
+            self.env.jobs.wake();
+        }
+    }
+
     /// Notes that a machine gets on again. Damage stays: what lies under it is not worked on any more, so
     /// nobody may wait for that.
     fn recovered(&self, machine: &'static str) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
-use forebay_base::{Block, Bound, Error, LastWriterWins, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Portion, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
@@ -19,7 +19,7 @@ use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
-use crate::{Outcome, TableOptions};
+use crate::{Outcome, Rule, TableOptions, TableRule};
 
 pub use describe::{Description, LevelDescription, NodeDescription};
 use files::Files;
@@ -30,6 +30,7 @@ pub use simulate::{Paths, SimulatedTree};
 pub struct WriteBufferTree {
     tree: Tree<Fragment>,
     store: ListStore,
+    rule: Arc<TableRule>,
     merge_memory_bytes: usize,
 }
 
@@ -49,10 +50,11 @@ impl WriteBufferTree {
         file: &dyn Fn(u64) -> Option<FileMeta>,
         store: impl FnOnce(&TableOptions) -> ListStore,
         merge_memory_bytes: usize,
-    ) -> Result<(TableOptions, Self)> {
+    ) -> Result<(TableOptions, Arc<TableRule>, Self)> {
         let malformed = || Error::invalid("a table's entry in the manifest is malformed");
         let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
-        let options = TableOptions::decode(options, *ids.options()).ok_or_else(malformed)?;
+        let (options, rule) = TableOptions::decode(options, *ids.options()).ok_or_else(malformed)?;
+        let rule = TableRule::new(rule);
         let store = store(&options);
         // One handle a file, however many lists share it.
         let mut handles = std::collections::BTreeMap::new();
@@ -63,7 +65,13 @@ impl WriteBufferTree {
                 Ok(new.insert(Fragment(ListFile::named(&store, meta))).clone())
             }
         })?;
-        Ok((options, Self { tree, store, merge_memory_bytes }))
+        Ok((options, Arc::clone(&rule), Self { tree, store, rule, merge_memory_bytes }))
+    }
+
+    /// The rule's code. The engine asks for no job before it has it.
+    fn rule(&self) -> Result<Rule> {
+        let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");
+        self.rule.known().cloned().ok_or_else(missing)
     }
 
     fn files(&self, cause: Cause) -> Files {
@@ -83,7 +91,7 @@ impl WriteBufferTree {
 
 /// A job of the tree, with what it is counted as.
 struct TreeJob<C> {
-    job: tree::Job<C, files::Writer, LastWriterWins>,
+    job: tree::Job<C, files::Writer, Rule>,
     cause: Cause,
 }
 
@@ -136,7 +144,7 @@ impl Catalog for WriteBufferTree {
         };
         let input = BufferCursor::whole(buffer, run, self.store.options.order);
         let files = self.files(Cause::RootSpill);
-        let job = tree::Job::root_spill(&self.tree, input, &expected, LastWriterWins, &files)?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.rule()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
     }
 
@@ -167,7 +175,7 @@ impl Catalog for WriteBufferTree {
         let cause = cause_of(plan.job.kind);
         let files = self.files(cause);
         let job: tree::Job<Merge<ListCursor>, _, _> =
-            tree::Job::start(&self.tree, &plan.job, self.store.options.order, LastWriterWins, &files)?;
+            tree::Job::start(&self.tree, &plan.job, self.store.options.order, self.rule()?, &files)?;
         Ok(Box::new(TreeJob { job, cause }))
     }
 
@@ -184,8 +192,8 @@ impl Catalog for WriteBufferTree {
         let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
         let edit = edit.map(|&id| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))));
         let (tree, references) = self.tree.apply(&edit)?;
-        let store = self.store.clone();
-        let catalog = Arc::new(Self { tree, store, merge_memory_bytes: self.merge_memory_bytes });
+        let (store, rule) = (self.store.clone(), Arc::clone(&self.rule));
+        let catalog = Arc::new(Self { tree, store, rule, merge_memory_bytes: self.merge_memory_bytes });
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 

@@ -147,13 +147,11 @@ impl Cursor for BufferCursor {
     }
 
     fn fill(&mut self, block: &mut Block) -> Result<()> {
-        let is_whole = self.limit >= self.buffer.len() && !self.run.is_folded();
+        let is_forward = self.direction == Direction::Forward;
+        let is_whole = is_forward && self.limit >= self.buffer.len() && !self.run.is_folded();
         let Some(record_bytes) = block.record_bytes().filter(|_| is_whole) else {
             return fill_by_record(self, block);
         };
-        if self.direction == Direction::Backward {
-            return fill_by_record(self, block);
-        }
         // Records of one shape have heads of one length. The record here is in front of what is left.
         let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
         let touch_bytes = record_bytes.min(TOUCH_BYTES_MAX);

@@ -141,13 +141,7 @@ impl WriteBuffer {
 
     #[inline]
     pub(crate) fn record(&self, place: usize) -> Record<'_> {
-        self.record_at(place).0
-    }
-
-    /// The record at a place, and how many bytes it takes.
-    #[inline]
-    fn record_at(&self, place: usize) -> (Record<'_>, usize) {
-        record_in(self.bytes(), place)
+        record_in(self.bytes(), place).0
     }
 
     /// Shows `each` what there was of a key at length `limit`, newest first, until it says that it has seen enough.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Order, Range, Record};
+use forebay_base::combine::{Depth, Fold};
+use forebay_base::{Combine, Kind, Order, Range, Record};
 use forebay_env::{Appender, Arena};
 use proptest::prelude::*;
 
-use super::{ArenaPool, BufferCursor, Sorting, WriteBuffer};
+use super::{ArenaPool, BufferCursor, Sorting, TableRows, WriteBuffer};
 use crate::log::batch::Payload;
 use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
 
@@ -17,11 +18,12 @@ fn append(
     order: Order,
     table: u32,
     records: &[(Vec<u8>, u8)],
+    kinds: &[Kind],
 ) {
     let mut payload = Payload::default();
     for (key, value) in records {
         payload.push(9, order, &Record::put(b"of another table", b""));
-        payload.push(table, order, &Record::put(key, std::slice::from_ref(value)));
+        payload.push(table, order, &record(key, value, kinds));
     }
     let base = appender.len() + HEADER_BYTES;
     let header = Header {
@@ -39,6 +41,60 @@ fn append(
         Some(buffer) => buffer.note(payload.notes(), base, || appender.publish()),
         None => appender.publish(),
     }
+}
+
+/// The kind follows from the value.
+fn record<'a>(key: &'a [u8], value: &'a u8, kinds: &[Kind]) -> Record<'a> {
+    match kinds[*value as usize % kinds.len()] {
+        Kind::Delete => Record::delete(key),
+        kind => Record { kind, key, value: std::slice::from_ref(value) },
+    }
+}
+
+/// Newer behind older: the order of merges shows.
+struct Append {
+    merges_puts: bool,
+}
+
+impl Combine for Append {
+    fn fold(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(older);
+        out.extend_from_slice(newer);
+    }
+    fn merges_puts(&self) -> bool {
+        self.merges_puts
+    }
+}
+
+type Entry = (Vec<u8>, Option<Vec<u8>>);
+
+/// What records of one key, newest first, come to.
+fn fold<'a>(rule: &Append, records: impl Iterator<Item = Record<'a>>) -> Option<Vec<u8>> {
+    let mut fold = Fold::default();
+    for record in records {
+        if !fold.add(rule, &record) {
+            break;
+        }
+    }
+    fold.finish(b"", Depth::Bottom).map(|record| record.value.to_vec())
+}
+
+/// All keys of walks, newest first, with what they come to.
+fn walk_merging(rule: &Append, cursors: Vec<BufferCursor>, direction: Direction) -> Vec<Entry> {
+    let mut merge = forebay_base::merge::LoserTree::new(cursors, direction);
+    let (mut seen, mut versions): (Vec<Entry>, Vec<(Kind, Vec<u8>)>) = (Vec::new(), Vec::new());
+    while merge.prefix().is_some() {
+        let key = merge.record().key.to_vec();
+        versions.clear();
+        while merge.prefix().is_some() && merge.record().key == key {
+            versions.push((merge.record().kind, merge.record().value.to_vec()));
+            merge.advance().unwrap();
+        }
+        let records = versions.iter().map(|(kind, value)| Record { kind: *kind, key: &key, value });
+        let value = fold(rule, records);
+        seen.push((key.clone(), value));
+    }
+    seen
 }
 
 fn walk(mut cursor: BufferCursor) -> Vec<(Vec<u8>, u8)> {
@@ -61,6 +117,7 @@ proptest! {
         sealed: bool,
         noted: bool,
     ) {
+        let rows = TableRows { table: 4, order, rule: None };
         let (arena, mut appender) = Arena::new(1 << 16);
         let pool = ArenaPool::new(1 << 16, 2);
         pool.put_back_words(vec![7; 3]);
@@ -68,11 +125,11 @@ proptest! {
         let mut marks = Vec::new();
         let mut written: Vec<(Vec<u8>, u8)> = Vec::new();
         for (batch, look) in batches.iter().zip(&looks) {
-            append(&mut appender, noted.then_some(&*buffer), order, 4, batch);
+            append(&mut appender, noted.then_some(&*buffer), order, 4, batch, &[Kind::Put]);
             written.extend(batch.iter().cloned());
             marks.push((buffer.len(), written.len()));
             if *look {
-                buffer.find(4, order, order.prefix(b""), b"", buffer.len(), |_| false);
+                buffer.find(&rows, order.prefix(b""), b"", buffer.len(), |_| false);
             }
         }
         if sealed {
@@ -86,7 +143,7 @@ proptest! {
         for (limit, count) in marks {
             for (key, _) in &written {
                 let mut versions = Vec::new();
-                buffer.find(4, order, order.prefix(key), key, limit, |record| { versions.push(record.value[0]); true });
+                buffer.find(&rows, order.prefix(key), key, limit, |record| { versions.push(record.value[0]); true });
                 let expected: Vec<u8> = written[..count].iter().rev().filter(|(k, _)| k == key).map(|(_, v)| *v).collect();
                 prop_assert_eq!(versions, expected);
             }
@@ -94,24 +151,111 @@ proptest! {
                 let mut expected: Vec<(usize, (Vec<u8>, u8))> = written[..count].iter().cloned().enumerate()
                     .filter(|(_, (key, _))| range.contains(order.prefix(key), key)).collect();
                 expected.sort_by_key(|(age, (key, _))| (order.prefix(key), key.clone(), usize::MAX - age));
-                let mut forward: Vec<_> = buffer.cursors(4, order, range, Direction::Forward, limit).into_iter().flat_map(walk).collect();
+                let mut forward: Vec<_> = buffer.cursors(&rows, range, Direction::Forward, limit).into_iter().flat_map(walk).collect();
                 forward.sort_by_key(|(key, _)| (order.prefix(key), key.clone()));
                 let mut expected: Vec<(Vec<u8>, u8)> = expected.into_iter().map(|(_, entry)| entry).collect();
                 let by_key = |entries: &mut Vec<(Vec<u8>, u8)>| entries.sort();
                 let (mut a, mut b) = (forward.clone(), expected.clone());
                 by_key(&mut a); by_key(&mut b);
                 prop_assert_eq!(a, b);
-                // Backward: the newest of each run; the newest of all must be among them and first by run.
-                let back = buffer.cursors(4, order, range, Direction::Backward, limit);
+                // Backward: the newest of each run first; the newest of all must be among them and first by run.
+                let back = buffer.cursors(&rows, range, Direction::Backward, limit);
                 expected.dedup_by(|later, first| later.0 == first.0);
                 let mut newest: std::collections::BTreeMap<Vec<u8>, u8> = Default::default();
                 for cursor in back {
                     let walked = walk(cursor);
-                    prop_assert!(walked.windows(2).all(|pair| (order.prefix(&pair[0].0), &pair[0].0) > (order.prefix(&pair[1].0), &pair[1].0)));
+                    prop_assert!(walked.windows(2).all(|pair| (order.prefix(&pair[0].0), &pair[0].0) >= (order.prefix(&pair[1].0), &pair[1].0)));
                     for (key, value) in walked { newest.entry(key).or_insert(value); }
                 }
                 prop_assert_eq!(newest.into_iter().collect::<Vec<_>>(), { expected.sort(); expected });
             }
+        }
+    }
+
+    #[test]
+    fn what_merges_comes_to_the_same_however_it_is_looked_at(
+        batches in prop::collection::vec(prop::collection::vec((prop::collection::vec(0..3u8, 0..3), any::<u8>()), 0..20), 1..8),
+        order in prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 2 }), Just(Order::Colliding { bits: 2 })],
+        looks in prop::collection::vec(prop::option::of(0..8usize), 8),
+        merges_puts: bool,
+        sealed: bool,
+        noted: bool,
+    ) {
+        let kinds: &[Kind] = if merges_puts { &[Kind::Put] } else { &[Kind::Put, Kind::Merge, Kind::Merge, Kind::Delete] };
+        let rule = Append { merges_puts };
+        let rows = TableRows { table: 4, order, rule: Some(&rule) };
+        let (arena, mut appender) = Arena::new(1 << 16);
+        let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+        let (mut marks, mut written) = (Vec::new(), Vec::new());
+        let check = |marks: &[(usize, usize)], written: &[(Vec<u8>, u8)], mark: usize| -> Result<(), TestCaseError> {
+            let Some(&(limit, count)) = marks.get(mark) else { return Ok(()) };
+            let mut keys: Vec<&Vec<u8>> = written[..count].iter().map(|(key, _)| key).collect();
+            keys.sort_by_key(|key| (order.prefix(key), (*key).clone()));
+            keys.dedup();
+            let mut expected = Vec::new();
+            for key in keys {
+                let versions = written[..count].iter().rev().filter(|(k, _)| k == key);
+                let wanted = fold(&rule, versions.map(|(key, value)| record(key, value, kinds)));
+                let mut found = Vec::new();
+                let limits = if count == written.len() { vec![limit, usize::MAX] } else { vec![limit] };
+                for limit in limits {
+                    found.clear();
+                    buffer.find(&rows, order.prefix(key), key, limit, |record| {
+                        found.push((record.kind, record.value.to_vec()));
+                        true
+                    });
+                    let records = found.iter().map(|(kind, value)| Record { kind: *kind, key, value });
+                    prop_assert_eq!(fold(&rule, records), wanted.clone());
+                }
+                expected.push((key.clone(), wanted));
+            }
+            for direction in [Direction::Forward, Direction::Backward] {
+                let cursors = buffer.cursors(&rows, &Range::all(), direction, limit);
+                prop_assert_eq!(walk_merging(&rule, cursors, direction), expected.clone());
+                expected.reverse();
+            }
+            Ok(())
+        };
+        for (batch, look) in batches.iter().zip(&looks) {
+            append(&mut appender, noted.then_some(&*buffer), order, 4, batch, kinds);
+            written.extend(batch.iter().cloned());
+            marks.push((buffer.len(), written.len()));
+            if let Some(mark) = look {
+                check(&marks, &written, *mark)?;
+            }
+        }
+        if sealed {
+            for notes in buffer.take_notes(|_| Some(order)) {
+                prop_assert_eq!(notes.contents.records, written.len() as u64);
+                let mut sorting = Sorting::new(&buffer, notes, order);
+                let run = loop {
+                    if let Some(run) = sorting.step() {
+                        break run;
+                    }
+                };
+                prop_assert_eq!(run.len(), written.len());
+            }
+        }
+        (0..marks.len()).try_for_each(|mark| check(&marks, &written, mark))?;
+    }
+
+    /// However often a key was written, a lookup sees it a few times.
+    #[test]
+    fn a_lookup_of_a_key_that_was_written_often_sees_a_few_records(looks in 1..50usize, keys in 1..8u8) {
+        let order = Order::Hashed { seed: 2 };
+        let rule = Append { merges_puts: true };
+        let rows = TableRows { table: 4, order, rule: Some(&rule) };
+        let (arena, mut appender) = Arena::new(1 << 18);
+        let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+        for _ in 0..looks {
+            let batch: Vec<(Vec<u8>, u8)> = (0..50).map(|number| (vec![number % keys], number)).collect();
+            append(&mut appender, Some(&buffer), order, 4, &batch, &[Kind::Put]);
+            let mut seen = 0;
+            buffer.find(&rows, order.prefix(&[0]), &[0], usize::MAX, |_| {
+                seen += 1;
+                true
+            });
+            prop_assert!((1..=4).contains(&seen), "{seen} records of one key");
         }
     }
 }

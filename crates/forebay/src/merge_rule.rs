@@ -1,0 +1,54 @@
+//! Merge rules: what a table makes of operands.
+
+use forebay_base::Combine;
+
+/// How a table merges operands, for [`TableBuilder::merge_rule`](crate::TableBuilder::merge_rule).
+///
+/// **Laws.** Merging must not depend on how operands are grouped: merging *c* into the merge of *b* into *a* gives the
+/// same bytes as merging the merge of *c* and *b* into *a*. Their order is kept. An operand with nothing beneath it is
+/// the key's value. No bytes may make it panic, and what it makes must stay within the longest value, 256 MiB.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("forebay-doc-rule-{}", std::process::id()));
+/// use forebay::{Database, MergeRule, Options};
+///
+/// struct Append;
+///
+/// impl MergeRule for Append {
+///     fn name(&self) -> &str {
+///         "append/1"
+///     }
+///     fn merge(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+///         out.extend_from_slice(older);
+///         out.extend_from_slice(newer);
+///     }
+/// }
+///
+/// let db = Database::open(&dir, Options::default().memory_limit(64 << 20))?;
+/// let visits = db.table("visits").merge_rule(Append).open()?;
+/// visits.put(b"ada", b"home")?;
+/// visits.merge(b"ada", b", shop")?;
+/// visits.merge(b"bob", b"shop")?;
+/// assert_eq!(visits.get(b"ada")?.as_deref(), Some(&b"home, shop"[..]));
+/// assert_eq!(visits.get(b"bob")?.as_deref(), Some(&b"shop"[..]));
+/// # drop(visits);
+/// # db.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok::<(), forebay::Error>(())
+/// ```
+pub trait MergeRule: Send + Sync + 'static {
+    /// Its name and the version of what it does. It is kept with the table, which opens with no other rule again.
+    fn name(&self) -> &str;
+
+    /// Appends to `out` the merge of a newer operand into what is older: an operand, or the key's value.
+    fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
+}
+
+/// A merge rule as the rule by which records are folded.
+pub(crate) struct Operands<R>(pub(crate) R);
+
+impl<R: MergeRule> Combine for Operands<R> {
+    fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        self.0.merge(key, newer, older, out);
+    }
+}

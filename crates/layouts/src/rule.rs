@@ -1,0 +1,141 @@
+//! A table's merge rule: what becomes of several records of one key. Its name is kept in the manifest; its code comes
+//! from whoever opens the table. Until then nothing of the table is merged.
+
+use std::sync::{Arc, OnceLock};
+
+use forebay_base::wire::{Reader, put_bytes};
+use forebay_base::{Combine, Error, LastWriterWins, Result};
+
+/// Which rule a table has, as the manifest keeps it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum RuleName {
+    /// The newest record of a key hides the others.
+    #[default]
+    None,
+    /// Operands, merged by the rule of this name into what is older; puts and deletes hide what is older.
+    Operands(String),
+    /// States of this type, kept as puts: each merges with all older ones.
+    States(String),
+}
+
+impl RuleName {
+    /// What a person would call it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::None => "no merge rule".into(),
+            Self::Operands(name) => format!("merge rule `{name}`"),
+            Self::States(name) => format!("aggregator of `{name}`"),
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, name) = match self {
+            Self::None => return out.push(0),
+            Self::Operands(name) => (1, name),
+            Self::States(name) => (2, name),
+        };
+        out.push(kind);
+        put_bytes(out, name.as_bytes());
+    }
+
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let kind = from.u8()?;
+        if kind == 0 {
+            return Some(Self::None);
+        }
+        let name = String::from_utf8(from.bytes()?.to_vec()).ok()?;
+        match kind {
+            1 => Some(Self::Operands(name)),
+            2 => Some(Self::States(name)),
+            _ => None,
+        }
+    }
+}
+
+/// A rule's code.
+#[derive(Clone)]
+pub struct Rule {
+    code: Arc<dyn Combine>,
+    merges_puts: bool,
+}
+
+impl Rule {
+    fn new(code: Arc<dyn Combine>) -> Self {
+        let merges_puts = code.merges_puts();
+        Self { code, merges_puts }
+    }
+}
+
+impl Combine for Rule {
+    fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        self.code.fold(key, newer, older, out);
+    }
+    #[inline]
+    fn merges_puts(&self) -> bool {
+        self.merges_puts
+    }
+    fn keeps_length(&self) -> bool {
+        self.code.keeps_length()
+    }
+    fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
+        self.code.merge_states(key, states, out);
+    }
+    #[inline]
+    fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
+        self.code.merge_in_place(newer, older)
+    }
+}
+
+/// A table's rule, shared by all versions of the table.
+pub struct TableRule {
+    name: RuleName,
+    rule: OnceLock<Rule>,
+}
+
+impl TableRule {
+    /// The rule of this name, whose code is still to come, unless it is none.
+    pub fn new(name: RuleName) -> Arc<Self> {
+        let rule = OnceLock::new();
+        if name == RuleName::None {
+            let _ = rule.set(Rule::new(Arc::new(LastWriterWins)));
+        }
+        Arc::new(Self { name, rule })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &RuleName {
+        &self.name
+    }
+
+    /// Takes the code of the rule, unless it is there already. It must be of this name.
+    pub fn provide(&self, code: Arc<dyn Combine>) {
+        let _ = self.rule.set(Rule::new(code));
+    }
+
+    /// The code, if it is there.
+    pub fn known(&self) -> Option<&Rule> {
+        self.rule.get()
+    }
+
+    /// The code, or the error that tells how to bring it.
+    pub fn of(&self, table: &str) -> Result<&Rule> {
+        self.rule.get().ok_or_else(|| {
+            let (what, call) = match &self.name {
+                RuleName::States(_) => ("aggregator", "Database::aggregator and its function"),
+                _ => ("table", "TableBuilder::merge_rule and that rule"),
+            };
+            Error::invalid(format!(
+                "table `{table}` has {} and was not opened with it; open the {what} with {call} first",
+                self.name.describe()
+            ))
+        })
+    }
+
+    /// What merges records of one key, where something does.
+    pub fn merging(&self) -> Option<&dyn Combine> {
+        match self.name {
+            RuleName::None => None,
+            _ => self.rule.get().map(|rule| rule as &dyn Combine),
+        }
+    }
+}

@@ -130,8 +130,8 @@ impl TableBuilder {
 
     /// The engine's own table for metadata of commits: it has no name.
     pub(crate) fn open_hidden(engine: &Arc<Engine>) -> Result<Table> {
-        let builder = Self::new(engine, "");
-        let state = builder.find_or_make()?;
+        let found = engine.state().table_named("").cloned();
+        let state = found.map_or_else(|| Self::new(engine, "").find_or_make(), Ok)?;
         Ok(Table::new(engine, &state))
     }
 }
@@ -274,7 +274,8 @@ impl<K> TableBuilder<K> {
     /// merged by one that is known already.
     fn agrees_on_rule(&self, kept: &TableRule) -> Result<()> {
         let (asked, kept) = (&self.rule.name, kept.name());
-        if asked == kept || (asked, self.rule.code.is_none()) == (&RuleName::None, matches!(kept, RuleName::Operands(_))) {
+        let may_be_known = *asked == RuleName::None && matches!(kept, RuleName::Operands(_));
+        if asked == kept || may_be_known {
             return Ok(());
         }
         let how = match kept {

@@ -6,6 +6,7 @@ use std::path::Path;
 use forebay::env::Env;
 use forebay::{Result, Scan, Snapshot};
 
+use crate::tables::keeps_order;
 use crate::{Config, Contents, Query, TABLES, Tables};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -13,7 +14,17 @@ type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// What answers a query: the tables as they are now, or a snapshot of them.
 pub(crate) struct View<'a> {
     pub(crate) tables: &'a Tables,
+    pub(crate) config: &'a Config,
     pub(crate) snapshot: Option<&'a Snapshot>,
+}
+
+/// All that a database must show at some moment.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What tables hold.
+    pub tables: [Contents; TABLES],
+    /// What commits told of themselves.
+    pub metadata: [Option<Vec<u8>>; TABLES],
 }
 
 fn collect(scan: Result<Scan>) -> Result<Entries> {
@@ -65,41 +76,36 @@ fn brief(bytes: &[u8]) -> String {
 
 impl View<'_> {
     /// Asks a query and compares.
-    pub(crate) fn check(&self, table: usize, contents: &Contents, query: &Query) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        table: usize,
+        contents: &Contents,
+        metadata: Option<&[u8]>,
+        query: &Query,
+    ) -> Result<()> {
         match query {
             Query::Get(key) => {
-                let got = self.get(table, key)?;
+                let got = self.tables.get(table, key, self.snapshot)?;
                 assert_eq!(got.as_ref(), contents.get(key), "get {}", brief(key));
             }
             Query::MultiGet(keys) => {
-                let got = match self.snapshot {
-                    Some(snapshot) => snapshot.multi_get(self.tables.get(table), keys)?,
-                    None => self.tables.get(table).multi_get(keys)?,
-                };
+                let got = self.tables.multi_get(table, keys, self.snapshot)?;
                 let wanted: Vec<_> = keys.iter().map(|key| contents.get(key).cloned()).collect();
                 assert_eq!(got, wanted, "multi_get");
             }
             Query::Range(low, high) => self.check_range(table, contents, borrowed(low), borrowed(high))?,
             Query::Prefix(prefix) => self.check_prefix(table, contents, prefix)?,
             Query::All => {
-                let mut got = match self.snapshot {
-                    Some(snapshot) => collect(snapshot.iter(self.tables.get(table)))?,
-                    None => collect(self.tables.get(table).iter())?,
-                };
-                if self.tables.ordered(table).is_none() {
+                let mut got = self.tables.all(table, self.snapshot)?;
+                if !keeps_order(self.config, table) {
                     got.sort();
                 }
                 compare("iter", &got, &expected(contents, |_| true));
+                let found = self.tables.metadata(table, self.snapshot)?;
+                assert_eq!(found.as_deref(), metadata, "metadata of table {table}");
             }
         }
         Ok(())
-    }
-
-    fn get(&self, table: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.snapshot {
-            Some(snapshot) => snapshot.get(self.tables.get(table), key),
-            None => self.tables.get(table).get(key),
-        }
     }
 
     fn check_range(
@@ -139,28 +145,24 @@ impl View<'_> {
 }
 
 /// Asks everything there is to ask of all tables: each key there is, some there are not, and whole scans.
-pub fn assert_same(tables: &Tables, contents: &[Contents; TABLES]) -> Result<()> {
-    let view = View { tables, snapshot: None };
-    for (table, contents) in contents.iter().enumerate() {
-        view.check(table, contents, &Query::All)?;
+pub fn assert_same(tables: &Tables, config: &Config, seen: &Seen) -> Result<()> {
+    let view = View { tables, config, snapshot: None };
+    for (table, (contents, metadata)) in seen.tables.iter().zip(&seen.metadata).enumerate() {
+        let metadata = metadata.as_deref();
+        view.check(table, contents, metadata, &Query::All)?;
         view.check_range(table, contents, Bound::Unbounded, Bound::Unbounded)?;
         for key in contents.keys() {
-            view.check(table, contents, &Query::Get(key.clone()))?;
-            view.check(table, contents, &Query::Get([&key[..], b"~absent"].concat()))?;
+            view.check(table, contents, metadata, &Query::Get(key.clone()))?;
+            view.check(table, contents, metadata, &Query::Get([&key[..], b"~absent"].concat()))?;
         }
     }
     Ok(())
 }
 
 /// Opens a checkpoint for reading and compares all of it.
-pub fn assert_checkpoint(
-    env: &Env,
-    config: &Config,
-    dir: &Path,
-    contents: &[Contents; TABLES],
-) -> Result<()> {
+pub fn assert_checkpoint(env: &Env, config: &Config, dir: &Path, seen: &Seen) -> Result<()> {
     let db = forebay::Database::open(dir, config.options(env).read_only(true))?;
-    assert_same(&Tables::open(&db, config)?, contents)?;
+    assert_same(&Tables::open(&db, config)?, config, seen)?;
     assert_eq!(db.verify(&mut |_, _| ())?.problems, Vec::<String>::new(), "a checkpoint does not verify");
     Ok(())
 }

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use forebay::env::{Env, Rng};
-use forebay::{Codec, Database, Layout, Options, OrderedTable, Result, Table};
+use forebay::{Codec, Database, Options, Result};
 
-use crate::{Keys, TABLES, Values};
+use crate::{Keys, Merging, TABLES, Values};
 
 /// One set of options.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub struct Config {
     pub key_count: u64,
     /// What values look like.
     pub values: Values,
+    /// What each table merges by.
+    pub merging: [Merging; TABLES],
 }
 
 impl Default for Config {
@@ -61,6 +63,7 @@ impl Default for Config {
             keys: Keys::Mixed,
             key_count: 1000,
             values: Values::Short,
+            merging: [Merging::None; TABLES],
         }
     }
 }
@@ -85,6 +88,7 @@ impl Config {
             keys: Keys::ALL[rng.index(5)],
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(4)],
+            merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)]],
         }
     }
 
@@ -101,51 +105,5 @@ impl Config {
     /// Opens the database.
     pub fn open(&self, env: &Env, dir: &Path) -> Result<Database> {
         Database::open(dir, self.options(env))
-    }
-}
-
-/// The two tables.
-#[derive(Clone, Debug)]
-pub struct Tables {
-    plain: Vec<Table>,
-    ordered: Vec<Option<OrderedTable>>,
-}
-
-impl Tables {
-    /// Opens or makes the tables.
-    pub fn open(db: &Database, config: &Config) -> Result<Self> {
-        let (mut plain, mut ordered) = (Vec::new(), Vec::new());
-        for number in 0..TABLES {
-            let keeps_order = config.ordered == (number == 0);
-            let layout = if keeps_order { Layout::write_buffer_ordered() } else { Layout::write_buffer() };
-            let table = db
-                .table(&format!("table-{number}"))
-                .layout(layout)
-                .node_bytes(config.node_bytes)
-                .fan_out(config.fan_out)
-                .fast_per_slow(config.fast_per_slow)
-                .lists_max(config.lists_max)
-                .repeats_max(config.repeats_max)
-                .filter_bits_per_key(config.filter_bits_per_key)
-                .codec(config.codec)
-                .open()?;
-            plain.push(table);
-            ordered.push(if keeps_order {
-                Some(db.table(&format!("table-{number}")).open_ordered()?)
-            } else {
-                None
-            });
-        }
-        Ok(Self { plain, ordered })
-    }
-
-    /// A table.
-    pub fn get(&self, table: usize) -> &Table {
-        &self.plain[table]
-    }
-
-    /// A table that keeps its keys in order, if it does.
-    pub fn ordered(&self, table: usize) -> Option<&OrderedTable> {
-        self.ordered[table].as_ref()
     }
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use forebay::env::{Env, FileSystem};
 use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
 
-use crate::check::{View, assert_checkpoint, assert_same};
-use crate::{Change, Config, Contents, Model, Op, Query, TABLES, Tables};
+use crate::check::{Seen, View, assert_checkpoint, assert_same};
+use crate::{Change, Config, Model, Op, Query, Tables, Write};
 
 struct Open {
     // Dropped in this order: the database last, so that its lock is free when all of this is gone.
-    snapshots: Vec<(Snapshot, [Contents; TABLES])>,
+    snapshots: Vec<(Snapshot, Seen)>,
     tables: Tables,
     db: Database,
 }
@@ -31,7 +31,7 @@ pub struct Harness {
     dir: PathBuf,
     open: Option<Open>,
     /// Checkpoints that are not compared yet.
-    copies: Vec<(PathBuf, [Contents; TABLES])>,
+    copies: Vec<(PathBuf, Seen)>,
 }
 
 impl Harness {
@@ -44,7 +44,8 @@ impl Harness {
 
     /// A harness whose database is not open yet.
     pub fn closed(env: Env, config: Config, dir: &Path) -> Self {
-        Self { env, config, model: Model::default(), dir: dir.to_path_buf(), open: None, copies: Vec::new() }
+        let model = Model::new(config.merging);
+        Self { env, config, model, dir: dir.to_path_buf(), open: None, copies: Vec::new() }
     }
 
     /// Goes on in another environment: the machine was started anew. Call `open` then.
@@ -65,6 +66,8 @@ impl Harness {
     /// Opens the database.
     pub fn open(&mut self) -> Result<()> {
         let db = self.config.open(&self.env, &self.dir)?;
+        // Background work may meet tables whose rules are not known yet.
+        self.env.jobs.step_some(self.model.last_sequence() as usize % 40);
         let tables = Tables::open(&db, &self.config)?;
         self.open = Some(Open { snapshots: Vec::new(), tables, db });
         Ok(())
@@ -86,7 +89,7 @@ impl Harness {
 
     /// Compares everything.
     pub fn check_all(&self) -> Result<()> {
-        assert_same(self.tables(), self.model.tables())
+        assert_same(self.tables(), &self.config, &self.seen())
     }
 
     /// Does an operation on both and compares.
@@ -103,7 +106,7 @@ impl Harness {
             Op::Commit(changes, durability) => self.commit(changes, *durability),
             Op::Read(table, query) => self.read(*table, query),
             Op::Snapshot => {
-                let contents = self.model.tables().clone();
+                let contents = self.seen();
                 let open = self.open.as_mut().expect("the database is open");
                 open.snapshots.push((open.db.snapshot(), contents));
                 Ok(())
@@ -122,7 +125,7 @@ impl Harness {
                 Ok(())
             }
             Op::Flush => self.db().flush(),
-            Op::Compact(table) => self.tables().get(*table).compact(),
+            Op::Compact(table) => self.tables().compact(*table),
             Op::Checkpoint => self.checkpoint(),
             Op::Reopen => self.reopen(),
             Op::Verify => {
@@ -146,13 +149,13 @@ impl Harness {
     /// Writes a batch, and tells the model what became of it.
     pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
-        for Change { table, key, value } in changes {
-            match value {
-                Some(value) => batch.put(self.tables().get(*table), key, value),
-                None => batch.delete(self.tables().get(*table), key),
+        changes.iter().for_each(|change| self.tables().push(&mut batch, change));
+        let outcome = match changes.last() {
+            Some(Change { table, write: Write::Metadata(bytes), .. }) => {
+                self.tables().aggregator(*table).commit(batch, durability, bytes)
             }
-        }
-        let outcome = self.db().write(&mut batch, durability);
+            _ => self.db().write(&mut batch, durability),
+        };
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
             self.model.accept(numbered, changes.to_vec());
@@ -164,14 +167,20 @@ impl Harness {
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {
-        let view = View { tables: self.tables(), snapshot: None };
-        view.check(table, self.model.table(table), query)
+        let view = View { tables: self.tables(), config: &self.config, snapshot: None };
+        view.check(table, self.model.table(table), self.model.metadata()[table].as_deref(), query)
+    }
+
+    /// What there is now.
+    fn seen(&self) -> Seen {
+        Seen { tables: self.model.tables().clone(), metadata: self.model.metadata().clone() }
     }
 
     fn read_snapshots(&self, table: usize, query: &Query) -> Result<()> {
         let open = self.open.as_ref().expect("the database is open");
-        for (snapshot, contents) in &open.snapshots {
-            View { tables: &open.tables, snapshot: Some(snapshot) }.check(table, &contents[table], query)?;
+        for (snapshot, seen) in &open.snapshots {
+            let view = View { tables: &open.tables, config: &self.config, snapshot: Some(snapshot) };
+            view.check(table, &seen.tables[table], seen.metadata[table].as_deref(), query)?;
         }
         Ok(())
     }
@@ -187,7 +196,8 @@ impl Harness {
             number += 1;
         };
         self.db().checkpoint(&dir)?;
-        self.copies.push((dir, self.model.tables().clone()));
+        let seen = self.seen();
+        self.copies.push((dir, seen));
         Ok(())
     }
 

@@ -12,10 +12,14 @@ mod data;
 mod harness;
 mod model;
 mod ops;
+mod rules;
+mod tables;
 
-pub use check::{assert_checkpoint, assert_same};
-pub use config::{Config, Tables};
+pub use check::{Seen, assert_checkpoint, assert_same};
+pub use config::Config;
 pub use data::{Keys, Values};
 pub use harness::Harness;
-pub use model::{Change, Contents, Model, TABLES};
+pub use model::{Change, Contents, Model, TABLES, Write};
 pub use ops::{Generator, Kind, Op, Query};
+pub use rules::{Merging, Multiset, Suffix};
+pub use tables::Tables;

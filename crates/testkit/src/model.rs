@@ -6,21 +6,36 @@ use std::collections::BTreeMap;
 
 use forebay::Durability;
 
+use crate::Merging;
+
 /// How many tables tests use: two, so that batches span tables.
 pub const TABLES: usize = 2;
 
 /// A table's contents.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// One record of a batch: a put, or a delete where there is no value.
+/// What becomes of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// It gets a value.
+    Put(Vec<u8>),
+    /// It has none any more.
+    Delete,
+    /// An operand is merged into it, or a value aggregated.
+    Merge(Vec<u8>),
+    /// Not a key but what the whole batch tells of itself: the last of its changes, of a table of states.
+    Metadata(Vec<u8>),
+}
+
+/// One record of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The table's number.
     pub table: usize,
     /// The key.
     pub key: Vec<u8>,
-    /// The value, or none.
-    pub value: Option<Vec<u8>>,
+    /// What becomes of it.
+    pub write: Write,
 }
 
 #[derive(Clone, Debug)]
@@ -32,13 +47,17 @@ struct Accepted {
 /// The model of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
+    /// What tables merge by.
+    merging: [Merging; TABLES],
     /// The contents at `base_sequence`.
     base: [Contents; TABLES],
+    base_metadata: [Option<Vec<u8>>; TABLES],
     base_sequence: u64,
     /// What was accepted since.
     batches: Vec<Accepted>,
     /// The contents now.
     now: [Contents; TABLES],
+    metadata: [Option<Vec<u8>>; TABLES],
     last_sequence: u64,
     /// What must survive a crash of the process.
     kept_by_process_crash: u64,
@@ -46,17 +65,37 @@ pub struct Model {
     kept_by_power_loss: u64,
 }
 
-fn apply(contents: &mut [Contents; TABLES], changes: &[Change]) {
-    for change in changes {
-        let table = &mut contents[change.table];
-        match &change.value {
-            Some(value) => table.insert(change.key.clone(), value.clone()),
-            None => table.remove(&change.key),
-        };
+fn apply(
+    merging: [Merging; TABLES],
+    contents: &mut [Contents; TABLES],
+    metadata: &mut [Option<Vec<u8>>; TABLES],
+    changes: &[Change],
+) {
+    for Change { table: number, key, write } in changes {
+        let table = &mut contents[*number];
+        match write {
+            Write::Put(value) => drop(table.insert(key.clone(), value.clone())),
+            Write::Delete => drop(table.remove(key)),
+            Write::Merge(operand) => {
+                let merged = merging[*number].merged(operand, table.get(key).map(Vec::as_slice));
+                table.insert(key.clone(), merged);
+            }
+            Write::Metadata(bytes) => metadata[*number] = Some(bytes.clone()),
+        }
     }
 }
 
 impl Model {
+    /// An empty database, whose tables merge so.
+    pub fn new(merging: [Merging; TABLES]) -> Self {
+        Self { merging, ..Self::default() }
+    }
+
+    /// What the last commits with metadata told, by table.
+    pub fn metadata(&self) -> &[Option<Vec<u8>>; TABLES] {
+        &self.metadata
+    }
+
     /// The contents of a table now.
     pub fn table(&self, table: usize) -> &Contents {
         &self.now[table]
@@ -76,7 +115,7 @@ impl Model {
     pub fn accept(&mut self, last_sequence: u64, changes: Vec<Change>) {
         let expected = self.last_sequence + changes.len() as u64;
         assert_eq!(last_sequence, expected, "sequence numbers have a hole");
-        apply(&mut self.now, &changes);
+        apply(self.merging, &mut self.now, &mut self.metadata, &changes);
         self.last_sequence = last_sequence;
         self.batches.push(Accepted { last_sequence, changes });
     }
@@ -109,9 +148,11 @@ impl Model {
         assert!(is_whole, "recovery ended at {sequence}, inside a batch");
         let kept: Vec<Accepted> =
             self.batches.drain(..).take_while(|batch| batch.last_sequence <= sequence).collect();
-        kept.iter().for_each(|batch| apply(&mut self.base, &batch.changes));
+        let (merging, base, metadata) = (self.merging, &mut self.base, &mut self.base_metadata);
+        kept.iter().for_each(|batch| apply(merging, base, metadata, &batch.changes));
         self.base_sequence = sequence;
         self.now = self.base.clone();
+        self.metadata = self.base_metadata.clone();
         self.last_sequence = sequence;
         self.kept_by_process_crash = sequence;
         self.kept_by_power_loss = sequence;

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use forebay::Durability;
 use forebay::env::Rng;
 
-use crate::{Change, Config, Keys, TABLES, Values};
+use crate::{Change, Config, Keys, Merging, TABLES, Values, Write};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -60,6 +60,7 @@ pub enum Op {
 pub enum Kind {
     Put,
     Delete,
+    Merge,
     Batch,
     Get,
     MultiGet,
@@ -79,9 +80,10 @@ pub enum Kind {
 }
 
 /// Every kind with its usual weight.
-const USUAL: [(Kind, u32); 18] = [
+const USUAL: [(Kind, u32); 19] = [
     (Kind::Put, 200),
     (Kind::Delete, 50),
+    (Kind::Merge, 100),
     (Kind::Batch, 100),
     (Kind::Get, 60),
     (Kind::MultiGet, 10),
@@ -109,6 +111,7 @@ pub struct Generator {
     keys: Keys,
     key_count: u64,
     values: Values,
+    merging: [Merging; TABLES],
     batch_max: u64,
     stamp: u64,
 }
@@ -119,7 +122,7 @@ impl Generator {
         let weights = USUAL
             .iter()
             .map(|&(kind, usual)| match kind {
-                Kind::Put | Kind::Batch => (kind, usual * [1, 1, 3][rng.index(3)]),
+                Kind::Put | Kind::Merge | Kind::Batch => (kind, usual * [1, 1, 3][rng.index(3)]),
                 _ => (kind, usual * [0, 1, 2, 6][rng.index(4)] / 2),
             })
             .collect();
@@ -131,8 +134,8 @@ impl Generator {
             _ => all.to_vec(),
         };
         let batch_max = [4, 30, 200][rng.index(3)];
-        let Config { keys, key_count, values, .. } = *config;
-        Self { rng, weights, durabilities, keys, key_count, values, batch_max, stamp: 0 }
+        let Config { keys, key_count, values, merging, .. } = *config;
+        Self { rng, weights, durabilities, keys, key_count, values, merging, batch_max, stamp: 0 }
     }
 
     /// Never draws this kind again.
@@ -153,6 +156,7 @@ impl Generator {
         match kind {
             Kind::Put => Op::Commit(vec![self.put(table)], self.durability()),
             Kind::Delete => Op::Commit(vec![self.delete(table)], self.durability()),
+            Kind::Merge => Op::Commit(vec![self.merge(table)], self.durability()),
             Kind::Batch => Op::Commit(self.batch(), self.durability()),
             Kind::Get => Op::Read(table, Query::Get(self.key())),
             Kind::MultiGet => Op::Read(table, self.multi_get()),
@@ -202,21 +206,47 @@ impl Generator {
     fn put(&mut self, table: usize) -> Change {
         self.stamp += 1;
         let (key, stamp) = (self.key(), self.stamp);
-        Change { table, key, value: Some(self.values.value(&mut self.rng, stamp)) }
+        let value = self.values.value(&mut self.rng, stamp);
+        let write = if self.merging[table].has_states() { Write::Merge(value) } else { Write::Put(value) };
+        Change { table, key, write }
     }
 
+    /// A merge where the table has a rule; else a put.
+    fn merge(&mut self, table: usize) -> Change {
+        let Change { key, write, .. } = self.put(table);
+        let write = match write {
+            Write::Put(value) if self.merging[table] == Merging::Operands => Write::Merge(value),
+            write => write,
+        };
+        Change { table, key, write }
+    }
+
+    /// A delete where the table has such.
     fn delete(&mut self, table: usize) -> Change {
-        Change { table, key: self.key(), value: None }
+        match self.merging[table].has_states() {
+            true => self.put(table),
+            false => Change { table, key: self.key(), write: Write::Delete },
+        }
     }
 
     fn batch(&mut self) -> Vec<Change> {
         let length = 1 + self.rng.below(self.batch_max);
-        (0..length)
+        let mut changes: Vec<Change> = (0..length)
             .map(|_| {
                 let table = self.rng.index(TABLES);
-                if self.rng.chance(80) { self.put(table) } else { self.delete(table) }
+                match self.rng.below(10) {
+                    0..5 => self.put(table),
+                    5..8 => self.merge(table),
+                    _ => self.delete(table),
+                }
             })
-            .collect()
+            .collect();
+        let table = self.rng.index(TABLES);
+        if self.merging[table].has_states() && self.rng.chance(50) {
+            let write = Write::Metadata(self.stamp.to_le_bytes().to_vec());
+            changes.push(Change { table, key: Vec::new(), write });
+        }
+        changes
     }
 
     fn multi_get(&mut self) -> Query {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay::env::fs::MemoryFs;
 use forebay::env::{Access, Env, FileSystem};
 use forebay::{Codec, Database, Durability, Error, Layout, Result, Table};
+use forebay_testkit::Suffix;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -46,8 +47,8 @@ fn options(env: &Env) -> forebay::Options {
 }
 
 fn tables(db: &Database) -> Result<[Table; 2]> {
-    let ordered = db.table("ordered").layout(Layout::write_buffer_ordered()).codec(Codec::Lz4).open()?;
-    Ok([db.table("hashed").layout(Layout::write_buffer()).open()?, ordered])
+    let ordered = db.table("ordered").layout(Layout::write_buffer_ordered()).codec(Codec::Lz4);
+    Ok([db.table("hashed").layout(Layout::write_buffer()).open()?, ordered.merge_rule(Suffix).open()?])
 }
 
 /// A closed database with every kind of file: lists of both orders, a sealed and an active log segment.
@@ -66,6 +67,7 @@ fn sample() -> Files {
             let mut batch = forebay::Batch::new();
             match number % 6 {
                 0 => batch.delete(table, &key(number)),
+                4 if table.name() == "ordered" => batch.merge(table, &key(number), b", merged"),
                 _ => batch.put(table, &key(number), &value(number, 2)),
             }
             db.commit(batch, Durability::Os).unwrap();
@@ -82,9 +84,10 @@ fn sample() -> Files {
     files
 }
 
-fn expected(number: u32) -> Option<Vec<u8>> {
+fn expected(table: &Table, number: u32) -> Option<Vec<u8>> {
     match number {
         _ if number.is_multiple_of(6) => None,
+        _ if number % 6 == 4 && table.name() == "ordered" => Some([&value(number, 1)[..], b", merged"].concat()),
         _ if number.is_multiple_of(2) => Some(value(number, 2)),
         _ => Some(value(number, 1)),
     }
@@ -103,14 +106,14 @@ fn complaints_of(files: &Files, read_only: bool) -> Vec<String> {
             for table in &tables {
                 for number in 0..KEYS {
                     match table.get(&key(number)) {
-                        Ok(found) => assert_eq!(found, expected(number), "a wrong answer"),
+                        Ok(found) => assert_eq!(found, expected(table, number), "a wrong answer"),
                         Err(error) => note(error),
                     }
                 }
                 match table.iter().and_then(|scan| scan.collect::<Result<Vec<_>>>()) {
                     Ok(mut entries) => {
                         entries.sort();
-                        let wanted = (0..KEYS).filter_map(|number| Some((key(number), expected(number)?)));
+                        let wanted = (0..KEYS).filter_map(|number| Some((key(number), expected(table, number)?)));
                         assert!(entries.into_iter().eq(wanted), "a wrong scan");
                     }
                     Err(error) => note(error),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error};
-use forebay_testkit::{Change, Config, Harness, Keys, Op, Query, TABLES, Values};
+use forebay_testkit::{Change, Config, Harness, Keys, Merging, Op, Query, TABLES, Values, Write};
 
 const DIR: &str = "/some/where/db";
 
@@ -23,6 +23,7 @@ fn config() -> Config {
         key_count: 150,
         keys: Keys::Mixed,
         values: Values::Short,
+        merging: [Merging::Operands, Merging::Tally],
         ..Config::default()
     }
 }
@@ -32,13 +33,22 @@ fn script() -> Vec<Op> {
     let mut rng = Rng::new(9);
     let mut ops = Vec::new();
     for number in 0..36u64 {
-        let changes = (0..12)
+        let mut changes: Vec<Change> = (0..12)
             .map(|_| {
                 let (table, key) = (rng.index(TABLES), Keys::Mixed.key(rng.below(150)));
-                let value = rng.chance(85).then(|| Values::Short.value(&mut rng, number));
-                Change { table, key, value }
+                let value = Values::Short.value(&mut rng, number);
+                let write = match (table, rng.below(10)) {
+                    (0, 0..5) => Write::Put(value),
+                    (0, 5) => Write::Delete,
+                    _ => Write::Merge(value),
+                };
+                Change { table, key, write }
             })
             .collect();
+        if number % 9 == 4 {
+            let write = Write::Metadata(number.to_le_bytes().to_vec());
+            changes.push(Change { table: 1, key: Vec::new(), write });
+        }
         let durability = [Durability::Memory, Durability::Os, Durability::Os, Durability::Disk][rng.index(4)];
         ops.push(Op::Commit(changes, durability));
         ops.push(Op::Step(rng.index(12)));
@@ -132,7 +142,7 @@ impl Sweep {
         self.harness.env.jobs.advance(Duration::from_secs(1));
         self.harness.env.jobs.step_some(100_000);
         self.harness.check_all().expect("reading once the disk is well again");
-        let change = Change { table: 0, key: b"resumed".to_vec(), value: Some(b"yes".to_vec()) };
+        let change = Change { table: 0, key: b"resumed".to_vec(), write: Write::Put(b"yes".to_vec()) };
         match self.harness.commit(&[change], Durability::Disk).and_then(|()| self.harness.apply(&Op::Flush)) {
             Ok(()) => assert!(!self.is_poisoned, "a failed sync was forgotten"),
             Err(Error::Poisoned(_)) => {}

@@ -5,6 +5,7 @@ mod damage;
 mod errors;
 mod faults;
 mod memory;
+mod merging;
 mod order;
 mod reads;
 mod recovery;

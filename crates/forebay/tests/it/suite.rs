@@ -115,7 +115,8 @@ fn bounds_above_everything_in_a_buffer_find_their_place() {
     for number in 0..400u64 {
         // Keys of each buffer lie in a narrow stretch of their own.
         let key = ((number / 100) << 60 | number << 40).to_be_bytes().to_vec();
-        let change = forebay_testkit::Change { table: 0, key, value: Some(Vec::new()) };
+        let write = forebay_testkit::Write::Put(Vec::new());
+        let change = forebay_testkit::Change { table: 0, key, write };
         harness.commit(&[change], forebay::Durability::Memory).unwrap();
         harness.env.jobs.step_some(1);
         for bound in [1u64 << 59, 1 << 61, 3 << 60, 5 << 60, u64::MAX] {

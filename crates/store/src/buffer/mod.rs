@@ -202,7 +202,7 @@ impl WriteBuffer {
                         return look(runs);
                     }
                 }
-                None if index.noted => return look(&[]),
+                None if index.noted || self.is_empty() => return look(&[]),
                 None => {}
             }
         }

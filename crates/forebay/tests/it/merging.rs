@@ -1,0 +1,385 @@
+//! Tables that merge, and the durable aggregator: what they answer, what they cost, and what they refuse.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay::aggregate::functions::{Collect, Count, SumInt};
+use forebay::aggregate::{self, Aggregate, StateType};
+use forebay::env::fs::CrashFs;
+use forebay::env::{Env, FileSystem, Rng};
+use forebay::{Aggregator, Batch, Database, Durability, Layout, MergeRule, Options, Result};
+use forebay_testkit::Suffix;
+
+const DIR: &str = "/db";
+
+fn options(env: &Env) -> Options {
+    Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
+}
+
+#[track_caller]
+fn assert_says<T>(outcome: Result<T>, words: &[&str]) {
+    let text = outcome.err().expect("an error").to_string();
+    words.iter().for_each(|word| assert!(text.contains(word), "`{text}` does not say `{word}`"));
+}
+
+struct Other;
+
+impl MergeRule for Other {
+    fn name(&self) -> &str {
+        "other/3"
+    }
+    fn merge(&self, _key: &[u8], newer: &[u8], _older: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(newer);
+    }
+}
+
+#[test]
+fn a_table_opens_with_no_other_rule_than_its_own() {
+    let env = Env::memory(1);
+    let open = || Database::open(DIR, options(&env)).unwrap();
+    {
+        let db = open();
+        db.table("plain").open().unwrap();
+        db.table("texts").merge_rule(Suffix).open().unwrap();
+        db.aggregator("hits", Count).open().unwrap();
+        // Known by now.
+        db.table("texts").open().unwrap();
+        assert_eq!(db.describe().tables[0].merging, "aggregator of `count/1`");
+        db.close().unwrap();
+    }
+    let db = open();
+    assert_says(db.table("texts").merge_rule(Other).open(), &["`texts`", "suffix/1", "other/3"]);
+    assert_says(db.table("plain").merge_rule(Other).open(), &["`plain`", "no merge rule", "other/3"]);
+    assert_says(db.table("hits").merge_rule(Other).open(), &["`hits`", "count/1", "other/3"]);
+    assert_says(db.aggregator("hits", SumInt).open(), &["`hits`", "count/1", "sum_int/1"]);
+    assert_says(db.aggregator("texts", Count).open(), &["`texts`", "suffix/1", "count/1"]);
+    assert_says(db.aggregator("plain", Count).open(), &["`plain`", "no merge rule", "count/1"]);
+    for _ in 0..2 {
+        assert_says(db.table("hits").open(), &["`hits`", "count/1", "Database::aggregator"]);
+        db.aggregator("hits", Count).open().unwrap();
+    }
+    assert_says(db.table("texts").open(), &["`texts`", "suffix/1", "merge_rule"]);
+    db.table("texts").merge_rule(Suffix).open().unwrap();
+    db.table("texts").open().unwrap();
+}
+
+#[test]
+fn a_table_without_a_rule_refuses_operands() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let plain = db.table("plain").open().unwrap();
+    assert_says(plain.merge(b"k", b"v"), &["`plain`", "no merge rule"]);
+    let mut batch = Batch::new();
+    batch.put(&plain, b"other", b"v");
+    batch.merge(&plain, b"k", b"v");
+    assert_says(db.commit(batch, Durability::Os), &["no merge rule"]);
+    assert_eq!((plain.get(b"k").unwrap(), plain.get(b"other").unwrap()), (None, None));
+}
+
+/// What the log holds of a table whose rule nobody has brought stays there: writers who would have to wait for it are
+/// told which table to open, and nothing is lost.
+#[test]
+fn tables_whose_rule_is_not_known_yet_wait_for_it() {
+    let env = Env::memory(1);
+    let fill = |add: &mut dyn FnMut(u32) -> Result<()>| (0..).find_map(|number| add(number).err()).unwrap();
+    {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits = db.aggregator("hits", Count).open().unwrap();
+        let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
+        db.table("plain").open().unwrap().put(b"before", b"value").unwrap();
+        (0..400u32).for_each(|number| hits.add(&(number % 7).to_le_bytes(), ()).unwrap());
+        db.flush().unwrap();
+        hits.add(b"last", ()).unwrap();
+        texts.merge(b"text", b"one ").unwrap();
+        texts.merge(b"text", b"two").unwrap();
+        drop((hits, texts));
+        db.close().unwrap();
+    }
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let plain = db.table("plain").open().unwrap();
+    // Gets and scans of other tables go on, and so do writes as long as there is room.
+    assert_eq!(plain.get(b"before").unwrap().as_deref(), Some(&b"value"[..]));
+    let error = fill(&mut |number| plain.put(&number.to_le_bytes(), &[7; 50]));
+    assert_says(Err::<(), _>(error), &["`hits`", "count/1", "Database::aggregator"]);
+    assert_says(db.flush(), &["`hits`", "count/1"]);
+    env.jobs.step_some(100);
+    let hits = db.aggregator("hits", Count).open().unwrap();
+    assert_says(db.flush(), &["`texts`", "suffix/1", "merge_rule"]);
+    assert_eq!(hits.get(b"last").unwrap(), Some(1));
+    let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
+    db.flush().unwrap();
+    db.settle().unwrap();
+    assert_eq!(texts.get(b"text").unwrap().as_deref(), Some(&b"one two"[..]));
+    let counts: Vec<u64> = (0..7u32).map(|key| hits.get(&key.to_le_bytes()).unwrap().unwrap()).collect();
+    assert_eq!(counts, [58, 57, 57, 57, 57, 57, 57]);
+    assert!(plain.iter().unwrap().count() > 10);
+}
+
+#[test]
+fn dropping_a_table_that_is_waited_for_ends_the_wait() {
+    let env = Env::memory(1);
+    {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        db.aggregator("hits", Count).open().unwrap().add(b"key", ()).unwrap();
+        db.close().unwrap();
+    }
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let plain = db.table("plain").open().unwrap();
+    plain.put(b"key", b"value").unwrap();
+    assert_says(db.flush(), &["`hits`"]);
+    db.drop_table("hits").unwrap();
+    db.flush().unwrap();
+    assert_eq!(plain.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+}
+
+/// Offset and counts are one: whatever a crash leaves, each record up to the offset was counted once.
+#[test]
+fn metadata_after_a_crash_are_those_of_what_was_counted() {
+    for seed in 0..40 {
+        let fs = CrashFs::new(seed);
+        let mut rng = Rng::new(seed);
+        let env = Env::simulated(fs.clone() as Arc<dyn FileSystem>, seed);
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits = db.aggregator("hits", Count).open().unwrap();
+        assert_eq!(hits.metadata().unwrap(), None);
+        let durabilities = [Durability::Memory, Durability::Os, Durability::Disk];
+        fs.crash_at(fs.operations() + 1 + rng.below(300));
+        let (mut read, mut kept) = (0u64, 0);
+        loop {
+            let mut batch = Batch::new();
+            for _ in 0..1 + rng.below(30) {
+                batch.add(&hits, &(read % 10).to_le_bytes(), ());
+                read += 1;
+            }
+            let durability = durabilities[rng.index(3)];
+            if hits.commit(batch, durability, &read.to_le_bytes()).is_err() {
+                break;
+            }
+            if durability == Durability::Disk {
+                kept = read;
+            }
+            env.jobs.step_some(rng.index(10));
+        }
+        let left = fs.power_cycle();
+        env.jobs.abandon();
+        drop((hits, db));
+        let env = Env::simulated(left as Arc<dyn FileSystem>, seed);
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits = db.aggregator("hits", Count).open().unwrap();
+        let offset = hits.metadata().unwrap().map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+        assert!(offset >= kept, "disk {seed}: {offset} of {kept}");
+        let counted: u64 = hits.iter().unwrap().map(|entry| entry.unwrap().1).sum();
+        assert_eq!(counted, offset, "disk {seed}");
+        assert_eq!(db.tables().len(), 1, "metadata are in no table that users see");
+        assert_eq!(db.stats().tables.len(), 1);
+    }
+}
+
+/// Counts, and counts merges.
+struct Counted(Arc<AtomicU64>);
+
+impl Aggregate for Counted {
+    type Input<'a> = ();
+    type Output = u64;
+
+    fn state_type(&self) -> StateType {
+        Count.state_type()
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Some(8)
+    }
+    fn lift(&self, (): (), state: &mut Vec<u8>) -> Result<()> {
+        Aggregate::lift(&Count, (), state)
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        self.0.fetch_add(states.len() as u64, Ordering::Relaxed);
+        Aggregate::merge(&Count, states, out);
+    }
+    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
+        self.0.fetch_add(2, Ordering::Relaxed);
+        Aggregate::merge_in_place(&Count, state, other);
+    }
+    fn finish(&self, state: &[u8]) -> Result<u64> {
+        Aggregate::finish(&Count, state)
+    }
+}
+
+/// However often a key was added to, a get folds a few records beside those that came since the last one.
+#[test]
+fn a_get_of_a_hot_counter_folds_a_few_records() {
+    let env = Env::memory(1);
+    let options = Options::default().memory_limit(16 << 20).write_buffer(2 << 20).env(env.clone());
+    let db = Database::open(DIR, options).unwrap();
+    let merges = Arc::new(AtomicU64::new(0));
+    let hits = db.aggregator("hits", Counted(Arc::clone(&merges))).open().unwrap();
+    let (keys, between) = (10u64, 1000u64);
+    for round in 1..=300u64 {
+        let mut batch = Batch::new();
+        (0..between).for_each(|number| batch.add(&hits, &(number % keys).to_le_bytes(), ()));
+        db.commit(batch, Durability::Memory).unwrap();
+        merges.store(0, Ordering::Relaxed);
+        assert_eq!(hits.get(&(round % keys).to_le_bytes()).unwrap(), Some(round * between / keys));
+        let merged = merges.load(Ordering::Relaxed);
+        // All that came since, of all keys, once; and each key's runs and lists.
+        assert!(merged <= between + 40 * keys, "{merged} records merged by one get, round {round}");
+        env.jobs.step_some(3);
+    }
+    merges.store(0, Ordering::Relaxed);
+    let key = 3u64.to_le_bytes();
+    (0..100).for_each(|_| assert!(hits.get(&key).unwrap().is_some()));
+    assert!(merges.load(Ordering::Relaxed) <= 100 * 100, "{merges:?} records merged by a hundred gets");
+}
+
+fn random_run(layout: Layout, seed: u64) {
+    let env = Env::memory(seed);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let open = || db.aggregator("sums", SumInt).layout(layout).node_bytes(6 << 10).lists_max(6).open().unwrap();
+    let sums: Aggregator<SumInt> = open();
+    let mut rng = Rng::new(seed);
+    let mut model: BTreeMap<Vec<u8>, i128> = BTreeMap::new();
+    let mut snapshots = Vec::new();
+    let key_of = |rng: &mut Rng| {
+        let number = rng.below(300);
+        number.to_be_bytes()[8 - rng.range(2..9) as usize..].to_vec()
+    };
+    for step in 0..1500 {
+        match rng.below(100) {
+            0..50 => {
+                let (key, value) = (key_of(&mut rng), rng.next_u64() as i64);
+                sums.add(&key, value).unwrap();
+                *model.entry(key).or_default() += i128::from(value);
+            }
+            50..70 => {
+                let values: Vec<_> = (0..rng.below(60)).map(|_| (key_of(&mut rng), rng.below(9) as i64)).collect();
+                sums.add_batch(values.iter().map(|(key, value)| (&key[..], *value))).unwrap();
+                values.into_iter().for_each(|(key, value)| *model.entry(key).or_default() += i128::from(value));
+            }
+            70..80 => {
+                let key = key_of(&mut rng);
+                assert_eq!(sums.get(&key).unwrap(), model.get(&key).copied(), "step {step}");
+            }
+            80..85 => {
+                let keys: Vec<_> = (0..9).map(|_| key_of(&mut rng)).collect();
+                let wanted: Vec<_> = keys.iter().map(|key| model.get(key).copied()).collect();
+                assert_eq!(sums.multi_get(&keys).unwrap(), wanted);
+            }
+            85..88 => snapshots.push((db.snapshot(), model.clone())),
+            88 => drop((!snapshots.is_empty()).then(|| snapshots.remove(0))),
+            89..91 => {
+                for (snapshot, seen) in &snapshots {
+                    let entries: BTreeMap<_, _> = sums.at(snapshot).iter().unwrap().map(Result::unwrap).collect();
+                    assert_eq!(&entries, seen, "step {step}");
+                    let key = key_of(&mut rng);
+                    assert_eq!(sums.at(snapshot).get(&key).unwrap(), seen.get(&key).copied());
+                }
+            }
+            91 => sums.finalize().unwrap(),
+            92 => db.flush().unwrap(),
+            _ => env.jobs.step_some(rng.index(20)),
+        }
+    }
+    let entries: BTreeMap<_, _> = sums.iter().unwrap().map(Result::unwrap).collect();
+    assert_eq!(entries, model);
+}
+
+#[test]
+fn an_aggregator_equals_a_map() {
+    for seed in 0..6 {
+        random_run(Layout::write_buffer(), seed);
+        random_run(Layout::write_buffer_ordered(), seed);
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_what_was_counted_before_it() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let hits = db.aggregator("hits", Count).open().unwrap();
+    let mut seen = Vec::new();
+    for number in 0..200u64 {
+        hits.add(b"key", ()).unwrap();
+        // Whether anybody looked in between or not.
+        if number % 3 == 0 {
+            assert_eq!(hits.get(b"key").unwrap(), Some(number + 1));
+        }
+        seen.push((db.snapshot(), number + 1));
+        if number % 50 == 49 {
+            env.jobs.step_some(20);
+        }
+    }
+    for (snapshot, count) in seen.iter().rev().chain(&seen) {
+        assert_eq!(hits.at(snapshot).get(b"key").unwrap(), Some(*count));
+    }
+}
+
+#[test]
+fn finalizing_leaves_one_record_a_key_and_more_may_be_added() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let hits = db.aggregator("hits", Count).open().unwrap();
+    for round in 1..=3u64 {
+        (0..2000u32).for_each(|number| hits.add(&(number % 100).to_be_bytes(), ()).unwrap());
+        hits.finalize().unwrap();
+        assert_eq!(db.stats().list_records, 100);
+        let entries: Vec<_> = hits.iter().unwrap().map(Result::unwrap).collect();
+        assert_eq!(entries.len(), 100);
+        assert!(entries.iter().all(|(_, count)| *count == 20 * round));
+    }
+}
+
+/// Used by whoever knows only the seam between aggregators.
+fn count_words(mut aggregator: impl aggregate::Aggregator<Count>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    for word in ["ebb", "flood", "ebb", "tide"] {
+        aggregator.add(word.as_bytes(), ())?;
+    }
+    aggregator.add_state(b"tide", &7u64.to_le_bytes())?;
+    assert!(aggregator.add_state(b"tide", b"short").is_err());
+    aggregator.finalize()?;
+    assert!(aggregator.memory_bytes() > 0);
+    let mut seen = Vec::new();
+    aggregator.for_each(&mut |key, state| {
+        seen.push((key.to_vec(), state.to_vec()));
+        Ok(())
+    })?;
+    seen.sort();
+    Ok(seen)
+}
+
+#[test]
+fn it_is_an_aggregator_like_any_other() {
+    let env = Env::memory(1);
+    let db = Database::open(Path::new(DIR), options(&env)).unwrap();
+    let durable = count_words(db.aggregator("words", Count).open().unwrap()).unwrap();
+    assert_eq!(durable, count_words(aggregate::HashAggregator::new(Count, 1 << 20)).unwrap());
+}
+
+/// States that all had one length so far may merge to longer ones.
+#[test]
+fn states_may_grow() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let lists = db.aggregator("lists", Collect::list(1000)).lists_max(2).open().unwrap();
+    for round in 0..6u8 {
+        for key in 0..200u32 {
+            lists.add(&key.to_be_bytes(), &[round, key as u8][..]).unwrap();
+        }
+        db.flush().unwrap();
+        env.jobs.step_some(200);
+    }
+    lists.finalize().unwrap();
+    for key in 0..200u32 {
+        let state = lists.get_state(&key.to_be_bytes()).unwrap().unwrap();
+        let mut wanted = Vec::new();
+        let mut states: Vec<Vec<u8>> = Vec::new();
+        for round in 0..6u8 {
+            let mut one = Vec::new();
+            lists.function().lift(&[round, key as u8][..], &mut one).unwrap();
+            states.push(one);
+        }
+        let states: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
+        lists.function().merge(&states, &mut wanted);
+        assert_eq!(state, wanted);
+    }
+}

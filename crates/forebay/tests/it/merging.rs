@@ -360,7 +360,7 @@ fn it_is_an_aggregator_like_any_other() {
 fn states_may_grow() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let lists = db.aggregator("lists", Collect::list(1000)).lists_max(2).open().unwrap();
+    let lists = db.aggregator("lists", Collect::list(1000).unwrap()).lists_max(2).open().unwrap();
     for round in 0..6u8 {
         for key in 0..200u32 {
             lists.add(&key.to_be_bytes(), &[round, key as u8][..]).unwrap();

@@ -283,8 +283,11 @@ impl<K> TableBuilder<K> {
             RuleName::Operands(_) => "open it with TableBuilder::merge_rule and that rule",
             RuleName::States(_) => "open it with Database::aggregator and a function of that type",
         };
-        let (kept, asked) = (kept.describe(), asked.describe());
-        Err(Error::invalid(format!("table `{}` was made with {kept}, not with {asked}; {how}", self.name)))
+        let asked = match asked {
+            RuleName::None => String::new(),
+            _ => format!(", not with {}", asked.describe()),
+        };
+        Err(Error::invalid(format!("table `{}` was made with {}{asked}; {how}", self.name, kept.describe())))
     }
 
     /// Whether everything asked for is what the table was made with.

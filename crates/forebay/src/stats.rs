@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use forebay_layouts::RuleName;
 use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
@@ -205,7 +206,7 @@ pub struct Description {
 pub struct TableDescription {
     pub name: String,
     pub layout: String,
-    pub merging: String,
+    pub rule: Option<String>,
     pub node_bytes: u64,
     pub fan_out: usize,
     pub fast_per_slow: u32,
@@ -230,7 +231,7 @@ impl Description {
                 TableDescription {
                     name: table.name.clone(),
                     layout: table.options.layout.to_string(),
-                    merging: table.rule.name().describe(),
+                    rule: (*table.rule.name() != RuleName::None).then(|| table.rule.name().describe()),
                     node_bytes: tree.node_bytes,
                     fan_out: tree.fan_out,
                     fast_per_slow: tree.fast_per_slow,
@@ -252,7 +253,10 @@ impl Description {
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for table in &self.tables {
-            write!(f, "table {} ({}), {}, ", table.name, table.layout, table.merging)?;
+            write!(f, "table {} ({}), ", table.name, table.layout)?;
+            if let Some(rule) = &table.rule {
+                write!(f, "{rule}, ")?;
+            }
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;
             f.write_str(&table.drawing)?;

@@ -24,7 +24,7 @@ impl RuleName {
         match self {
             Self::None => "no merge rule".into(),
             Self::Operands(name) => format!("merge rule `{name}`"),
-            Self::States(name) => format!("aggregator of `{name}`"),
+            Self::States(name) => format!("aggregation rule `{name}`"),
         }
     }
 

@@ -46,7 +46,8 @@ fn a_table_opens_with_no_other_rule_than_its_own() {
         db.aggregator("hits", Count).open().unwrap();
         // Known by now.
         db.table("texts").open().unwrap();
-        assert_eq!(db.describe().tables[0].merging, "aggregator of `count/1`");
+        assert_eq!(db.describe().tables[0].rule.as_deref(), Some("aggregation rule `count/1`"));
+        assert_eq!(db.describe().tables[1].rule, None);
         db.close().unwrap();
     }
     let db = open();

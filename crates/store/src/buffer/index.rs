@@ -57,7 +57,7 @@ pub(super) struct TableIndex {
 }
 
 /// So many moments of the past are remembered.
-const PAST_MAX: usize = 4;
+const PAST_MAX: usize = 2;
 
 /// Notes grow by one part in so many of what is there.
 const GROWTH: usize = 16;

@@ -234,7 +234,8 @@ impl Block {
         self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);
         self.bytes.extend_from_slice(&from.bytes[start..end]);
         if self.fixed.is_none() {
-            let moved = from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
+            let moved =
+                from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
             self.ends.extend(moved);
         }
     }

@@ -177,8 +177,7 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     /// All keys with what their values came to, in the table's own order.
     pub fn iter(&self) -> Result<AggregatorScan<A>> {
         let Aggregator { table, function } = &self.aggregator;
-        let scan =
-            Scan::new(&table.engine, self.view.clone(), table.id(), Range::all(), Direction::Forward)?;
+        let scan = Scan::new(&table.engine, self.view.clone(), table.id(), Range::all(), Direction::Forward)?;
         Ok(AggregatorScan { scan, function: Arc::clone(function) })
     }
 

@@ -1,7 +1,7 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
-use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_aggregate::Aggregate;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Kind, Record, Result};
 use forebay_store::log::batch::Payload;
 
@@ -44,7 +44,8 @@ impl Batch {
     pub fn merge(&mut self, table: impl AsRef<Table>, key: &[u8], operand: &[u8]) {
         let table = table.as_ref();
         if !table.merges() {
-            let fault = format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
+            let fault =
+                format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
             return self.fail(Error::invalid(fault));
         }
         self.push(table, Record { kind: Kind::Merge, key, value: operand });

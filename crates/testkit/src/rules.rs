@@ -22,8 +22,7 @@ pub enum Merging {
 
 impl Merging {
     /// Every kind, nothing more often than the others.
-    pub const ALL: [Self; 6] =
-        [Self::None, Self::None, Self::None, Self::Operands, Self::Tally, Self::Bag];
+    pub const ALL: [Self; 6] = [Self::None, Self::None, Self::None, Self::Operands, Self::Tally, Self::Bag];
 
     /// Whether all records are states.
     pub fn has_states(self) -> bool {
@@ -101,7 +100,9 @@ impl Aggregate for Multiset {
         hashes.sort_unstable();
         hashes.truncate(HASHES_MAX);
         if self.0 == Merging::Tally {
-            hashes = vec![states.iter().filter_map(|state| state.get(1)).fold(0, |sum, &hash| sum.wrapping_add(hash))];
+            hashes = vec![
+                states.iter().filter_map(|state| state.get(1)).fold(0, |sum, &hash| sum.wrapping_add(hash)),
+            ];
         }
         [count].iter().chain(&hashes).for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
     }

@@ -87,7 +87,9 @@ fn sample() -> Files {
 fn expected(table: &Table, number: u32) -> Option<Vec<u8>> {
     match number {
         _ if number.is_multiple_of(6) => None,
-        _ if number % 6 == 4 && table.name() == "ordered" => Some([&value(number, 1)[..], b", merged"].concat()),
+        _ if number % 6 == 4 && table.name() == "ordered" => {
+            Some([&value(number, 1)[..], b", merged"].concat())
+        }
         _ if number.is_multiple_of(2) => Some(value(number, 2)),
         _ => Some(value(number, 1)),
     }
@@ -113,7 +115,8 @@ fn complaints_of(files: &Files, read_only: bool) -> Vec<String> {
                 match table.iter().and_then(|scan| scan.collect::<Result<Vec<_>>>()) {
                     Ok(mut entries) => {
                         entries.sort();
-                        let wanted = (0..KEYS).filter_map(|number| Some((key(number), expected(table, number)?)));
+                        let wanted =
+                            (0..KEYS).filter_map(|number| Some((key(number), expected(table, number)?)));
                         assert!(entries.into_iter().eq(wanted), "a wrong scan");
                     }
                     Err(error) => note(error),

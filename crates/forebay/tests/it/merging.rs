@@ -169,7 +169,8 @@ fn metadata_after_a_crash_are_those_of_what_was_counted() {
         let env = Env::simulated(left as Arc<dyn FileSystem>, seed);
         let db = Database::open(DIR, options(&env)).unwrap();
         let hits = db.aggregator("hits", Count).open().unwrap();
-        let offset = hits.metadata().unwrap().map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+        let offset =
+            hits.metadata().unwrap().map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
         assert!(offset >= kept, "disk {seed}: {offset} of {kept}");
         let counted: u64 = hits.iter().unwrap().map(|entry| entry.unwrap().1).sum();
         assert_eq!(counted, offset, "disk {seed}");
@@ -236,7 +237,8 @@ fn a_get_of_a_hot_counter_folds_a_few_records() {
 fn random_run(layout: Layout, seed: u64) {
     let env = Env::memory(seed);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let open = || db.aggregator("sums", SumInt).layout(layout).node_bytes(6 << 10).lists_max(6).open().unwrap();
+    let open =
+        || db.aggregator("sums", SumInt).layout(layout).node_bytes(6 << 10).lists_max(6).open().unwrap();
     let sums: Aggregator<SumInt> = open();
     let mut rng = Rng::new(seed);
     let mut model: BTreeMap<Vec<u8>, i128> = BTreeMap::new();
@@ -253,9 +255,12 @@ fn random_run(layout: Layout, seed: u64) {
                 *model.entry(key).or_default() += i128::from(value);
             }
             50..70 => {
-                let values: Vec<_> = (0..rng.below(60)).map(|_| (key_of(&mut rng), rng.below(9) as i64)).collect();
+                let values: Vec<_> =
+                    (0..rng.below(60)).map(|_| (key_of(&mut rng), rng.below(9) as i64)).collect();
                 sums.add_batch(values.iter().map(|(key, value)| (&key[..], *value))).unwrap();
-                values.into_iter().for_each(|(key, value)| *model.entry(key).or_default() += i128::from(value));
+                values
+                    .into_iter()
+                    .for_each(|(key, value)| *model.entry(key).or_default() += i128::from(value));
             }
             70..80 => {
                 let key = key_of(&mut rng);
@@ -270,7 +275,8 @@ fn random_run(layout: Layout, seed: u64) {
             88 => drop((!snapshots.is_empty()).then(|| snapshots.remove(0))),
             89..91 => {
                 for (snapshot, seen) in &snapshots {
-                    let entries: BTreeMap<_, _> = sums.at(snapshot).iter().unwrap().map(Result::unwrap).collect();
+                    let entries: BTreeMap<_, _> =
+                        sums.at(snapshot).iter().unwrap().map(Result::unwrap).collect();
                     assert_eq!(&entries, seen, "step {step}");
                     let key = key_of(&mut rng);
                     assert_eq!(sums.at(snapshot).get(&key).unwrap(), seen.get(&key).copied());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use forebay::Codec;
 use forebay::env::{Env, Rng};
-use forebay_testkit::{Config, Generator, Harness, Keys, Op, Values};
+use forebay_testkit::{Config, Generator, Harness, Keys, Merging, Op, Values};
 
 const NODE_BYTES: [u64; 3] = [2 << 10, 6 << 10, 20 << 10];
 const FAN_OUTS: [usize; 3] = [2, 4, 16];
@@ -84,6 +84,22 @@ fn every_kind_of_key_and_value_equals_the_model() {
             let codec = if seed % 2 == 0 { Codec::Lz4 } else { Codec::None };
             let filter_bits_per_key = [0, 4, 12][seed as usize % 3];
             run(Config { keys, values, codec, filter_bits_per_key, ..Config::default() }, seed, 500);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_merging_equals_the_model() {
+    let mut seed = 6000;
+    for merging in [Merging::Operands, Merging::Tally, Merging::Bag] {
+        for keys in [Keys::Fixed, Keys::Mixed] {
+            for ordered in [false, true] {
+                seed += 1;
+                let (key_count, lists_max) = ([20, 400][seed as usize % 2], [2, 16][seed as usize / 2 % 2]);
+                let merging = [merging; 2];
+                let config = Config { merging, keys, ordered, key_count, lists_max, ..Config::default() };
+                run(config, seed, 700);
+            }
         }
     }
 }

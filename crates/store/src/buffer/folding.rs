@@ -59,7 +59,9 @@ impl<'a> Folding<'a> {
                 (None, None) => break,
                 (None, _) => true,
                 (_, None) => false,
-                (Some(&word), Some(&other)) => newer.compare(buffer, other, (older, word)) != Ordering::Greater,
+                (Some(&word), Some(&other)) => {
+                    newer.compare(buffer, other, (older, word)) != Ordering::Greater
+                }
             };
             let (run, at, words) = match takes_newer {
                 true => (newer, &mut from_newer, &mut newer_words),

@@ -113,10 +113,7 @@ impl Run {
             if left_key == right_key {
                 return left.cmp(&right);
             }
-            order
-                .prefix(left_key)
-                .cmp(&order.prefix(right_key))
-                .then_with(|| left_key.cmp(right_key))
+            order.prefix(left_key).cmp(&order.prefix(right_key)).then_with(|| left_key.cmp(right_key))
         });
     }
 
@@ -246,9 +243,13 @@ impl TableIndex {
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
         let mut words = Vec::new();
-        // Folded runs do not have every record: then the buffer is walked again.
-        if let Some(tail) = self.tail.take().filter(|_| !self.is_folded()) {
+        if let Some(tail) = self.tail.take() {
             words = tail;
+            if self.is_folded() {
+                // Folded runs do not have every record: the buffer is walked again.
+                words.clear();
+                return TableNotes { table, contents: self.contents, words };
+            }
             words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
             self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
         }
@@ -304,10 +305,11 @@ impl TableIndex {
     fn take_tail(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Run {
         let mut newest = Run::of(Vec::new(), rows.order, None);
         match &mut self.tail {
-            Some(tail) => {
-                let later = tail.split_off(tail.partition_point(|&word| place_in(word) < to));
-                newest.words = std::mem::replace(tail, later);
+            // The tail's memory is kept: folded runs are small, and the next look is soon.
+            Some(tail) if rows.rule.is_some() => {
+                newest.words.extend(tail.drain(..tail.partition_point(|&word| place_in(word) < to)));
             }
+            Some(tail) => newest.words = std::mem::take(tail),
             None => {
                 let mut words = Vec::new();
                 newest.collect(buffer, rows.table, self.covers, to, &mut words);

@@ -187,12 +187,7 @@ impl WriteBuffer {
     }
 
     /// Runs `look` over runs that tell what the buffer held at length `limit`.
-    fn with_runs<T>(
-        &self,
-        rows: &TableRows<'_>,
-        limit: usize,
-        look: impl FnOnce(&[Arc<Run>]) -> T,
-    ) -> T {
+    fn with_runs<T>(&self, rows: &TableRows<'_>, limit: usize, look: impl FnOnce(&[Arc<Run>]) -> T) -> T {
         {
             // Nothing is published while the index is locked.
             let index = self.index.read();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay_base::merge::{Cursor, Direction};
 use forebay_base::combine::{Depth, Fold};
+use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Combine, Kind, Order, Range, Record};
 use forebay_env::{Appender, Arena};
 use proptest::prelude::*;

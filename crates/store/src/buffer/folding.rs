@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::limits::VALUE_BYTES_MAX;
-use forebay_base::sort::{pack, piece_of};
+use forebay_base::sort::{pack, piece_of, sort_words};
 use forebay_base::{Combine, Record};
 use smallvec::SmallVec;
 
@@ -28,11 +28,24 @@ pub(super) struct Folding<'a> {
 }
 
 impl Run {
-    /// The same with each key once, of a table that merges; the words are sorted.
-    pub(super) fn folded(self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Self {
+    /// The same with each key once, of a table that merges; the words need not be sorted.
+    pub(super) fn folded(mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Self {
         let Some(rule) = rows.rule else { return self };
-        let mut folding = Folding::new(buffer, rule, self.len());
-        self.words().iter().for_each(|&word| folding.add(&self, word));
+        let mut words = std::mem::take(self.words_mut());
+        // Where pieces tie, it is mostly one key, and its newest record is first already.
+        sort_words(&mut words, &mut |_, _| Ordering::Equal);
+        let mut folding = Folding::new(buffer, rule, words.len());
+        for tied in words.chunk_by_mut(|&word, &next| piece_of(word) == piece_of(next)) {
+            let first = tied[0];
+            if tied[1..].iter().all(|&word| self.compare(buffer, word, (&self, first)).is_eq()) {
+                folding.group.extend(tied.iter().map(|&word| (&self, word)));
+                folding.close();
+            } else {
+                tied.sort_by(|&word, &other| self.compare(buffer, word, (&self, other)));
+                tied.iter().for_each(|&word| folding.add(&self, word));
+                folding.close();
+            }
+        }
         folding.finish(rows, to)
     }
 }

@@ -128,6 +128,10 @@ impl Run {
         &self.words
     }
 
+    pub(super) fn words_mut(&mut self) -> &mut Vec<u64> {
+        &mut self.words
+    }
+
     /// Whether each key comes once.
     pub(super) fn is_folded(&self) -> bool {
         self.folded.is_some()
@@ -293,7 +297,6 @@ impl TableIndex {
         let mut words = Vec::new();
         rest.collect(buffer, rows.table, from, limit, &mut words);
         rest.words = words;
-        rest.sort(buffer, 0..rest.len());
         runs.push(Arc::new(rest.folded(buffer, rows, limit)));
         if self.past.len() == PAST_MAX {
             self.past.pop_front();
@@ -330,8 +333,6 @@ impl TableIndex {
         if newest.is_empty() {
             return;
         }
-        newest.words.shrink_to_fit();
-        newest.sort(buffer, 0..newest.len());
         if rows.rule.is_some() {
             let mut newest = newest.folded(buffer, rows, to);
             while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
@@ -339,6 +340,8 @@ impl TableIndex {
             }
             return self.runs.push(Arc::new(newest));
         }
+        newest.words.shrink_to_fit();
+        newest.sort(buffer, 0..newest.len());
         while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
             newest.words.reserve_exact(older.words.len());
             newest.words.extend_from_slice(&older.words);

@@ -40,6 +40,8 @@ const ROOT_BYTES_MIN: usize = 64 << 10;
 const ROOT_BYTES_MAX: usize = 8 << 20;
 /// Root buffers that may wait.
 const SEALED_MAX: usize = 2;
+/// Where memory is short, merging gives back one part in so many more than is needed.
+const SLACK: usize = 16;
 /// What a worker takes to merge.
 const WORKER_BYTES: usize = 2 << 20;
 
@@ -217,23 +219,24 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Merges what can be merged if memory is short, and fails if it still is.
     fn ensure_memory(&self) -> Result<()> {
-        let is_short = || self.overhead_bytes() + self.shared.meter.get() > self.memory_max;
-        if is_short() {
-            self.work_until_idle(Goal::Limits)?;
+        let used = || self.overhead_bytes() + self.shared.meter.get();
+        if used() <= self.memory_max {
+            return Ok(());
         }
-        if is_short() {
-            self.work_until_idle(Goal::Memory)?;
-        }
-        if is_short() {
+        // Some more than is needed, or the next buffer would wait again.
+        let enough = self.memory_max - self.memory_max / SLACK;
+        self.work_until(Goal::Memory, || used() <= enough)?;
+        if used() > self.memory_max {
             return Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"));
         }
         Ok(())
     }
 
-    fn work_until_idle(&self, goal: Goal) -> Result<()> {
+    /// Waits until workers have nothing more to do for a goal, or enough is done.
+    fn work_until(&self, goal: Goal, enough: impl Fn() -> bool) -> Result<()> {
         self.shared.inner.lock().goal = goal;
         self.shared.jobs.wake();
-        let waited = self.wait(worker::Inner::is_idle);
+        let waited = self.wait(|inner| enough() || inner.is_idle());
         self.shared.inner.lock().goal = Goal::Limits;
         waited
     }
@@ -295,7 +298,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     fn finalize(&mut self) -> Result<()> {
         self.cool()?;
         self.seal()?;
-        self.work_until_idle(Goal::Compaction)?;
+        self.work_until(Goal::Compaction, || false)?;
         self.is_finalized = true;
         Ok(())
     }

@@ -66,10 +66,12 @@ impl Inner {
 
     /// The next job or free edit of the tree.
     fn peek(&self) -> Option<Work<Handle>> {
-        let relief = |_: ()| self.tree.next_relief(&self.busy, false, u64::MAX, &|portion| portion.bytes);
         self.tree.next_work(&self.busy).or_else(|| match self.goal {
             Goal::Limits => None,
-            Goal::Memory => relief(()).map(|(plan, _)| Work::Job(plan)),
+            Goal::Memory => {
+                let relief = self.tree.next_relief(&self.busy, false, u64::MAX, &|portion| portion.bytes);
+                relief.map(|(plan, _)| Work::Job(plan))
+            }
             Goal::Compaction => self.tree.next_compaction(&self.busy).map(Work::Job),
         })
     }

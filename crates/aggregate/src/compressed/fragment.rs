@@ -78,7 +78,7 @@ impl Packed {
     pub(super) fn chunks_in(&self, range: &Range) -> std::ops::Range<usize> {
         let low = self.chunks.partition_point(|chunk| chunk.last < range.low.prefix);
         let high = range.high.as_ref().map_or(self.chunks.len(), |high| {
-            self.chunks.partition_point(|chunk| chunk.first <= high.prefix)
+            self.chunks.partition_point(|chunk| Bound::at_prefix(chunk.first) < *high)
         });
         low..high.max(low)
     }

@@ -5,7 +5,7 @@ use forebay_base::digest::Digest;
 use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Error, Order, Range, Record, Result};
-use forebay_buffer_tree::{Expected, FragmentStore, FragmentWriter};
+use forebay_buffer_tree::{Expected, Fragment, FragmentStore, FragmentWriter};
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,7 +42,7 @@ impl FragmentStore for Chunks {
             chunks: fragment.0.chunks_in(range),
             fragment: fragment.clone(),
             range: range.clone(),
-            block: block_of(fragment.0.shape())?,
+            block: block_of(fragment.shape())?,
             at: 0,
             end: 0,
         };

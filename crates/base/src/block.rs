@@ -144,6 +144,23 @@ impl Block {
         &mut self.bytes[start..end]
     }
 
+    /// The shape that its records have.
+    pub fn shape(&self) -> Shape {
+        match self.fixed {
+            Some((key_bytes, record_bytes)) => Shape::Fixed {
+                key_bytes: key_bytes as u32,
+                value_bytes: (record_bytes - key_bytes) as u32,
+            },
+            None => Shape::Puts,
+        }
+    }
+
+    /// Memory that its records take, with a word for each to sort them.
+    #[inline]
+    pub fn working_bytes(&self) -> usize {
+        self.bytes.len() + size_of::<u64>() * (2 * self.prefixes.len() + self.ends.len())
+    }
+
     /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity()
@@ -227,8 +244,11 @@ impl Block {
         }
     }
 
-    /// Adds a range of the records of another block of this shape.
+    /// Adds a range of the records of another block, of this shape or one that this one's allows.
     pub fn extend(&mut self, from: &Self, range: std::ops::Range<usize>) {
+        if self.fixed != from.fixed {
+            return range.for_each(|index| self.push(from.prefixes[index], &from.record(index)));
+        }
         let (start, end) = (from.offset(range.start), from.offset(range.end));
         let before = self.bytes.len();
         self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);

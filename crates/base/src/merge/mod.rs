@@ -59,6 +59,27 @@ pub fn fill_by_record(cursor: &mut (impl Cursor + ?Sized), block: &mut Block) ->
     Ok(())
 }
 
+impl<C: Cursor + ?Sized> Cursor for &mut C {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        (**self).prefix()
+    }
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        (**self).record()
+    }
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        (**self).advance()
+    }
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        (**self).fill(block)
+    }
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        (**self).fill_up_to(high, block)
+    }
+}
+
 impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn prefix(&self) -> Option<u64> {

@@ -1,0 +1,121 @@
+//! A column of numbers: bits above its least number, as many for each as makes the column shortest, and exceptions.
+//!
+//! `varint least | u8 width | varint exceptions | packed bits | for each exception: varint index, varint high bits`
+
+use forebay_base::wire::{Reader, put_varint, varint_bytes};
+
+/// Appends a column.
+pub(super) fn put_column(numbers: &[u64], out: &mut Vec<u8>) {
+    let least = numbers.iter().copied().min().unwrap_or(0);
+    let width = best_width(numbers, least);
+    let is_exception = |number: u64| width < 64 && (number - least) >> width > 0;
+    put_varint(out, least);
+    out.push(width as u8);
+    put_varint(out, numbers.iter().filter(|&&number| is_exception(number)).count() as u64);
+    pack(numbers, least, width, out);
+    for (index, &number) in numbers.iter().enumerate().filter(|&(_, &number)| is_exception(number)) {
+        put_varint(out, index as u64);
+        put_varint(out, (number - least) >> width);
+    }
+}
+
+/// Reads a column of so many numbers, in place of those in `numbers`. `None` where the bytes are none.
+pub(super) fn get_column(from: &mut Reader<'_>, count: usize, numbers: &mut Vec<u64>) -> Option<()> {
+    let least = from.varint()?;
+    let width = from.u8()? as u32;
+    let exceptions = from.varint()?;
+    if width > 64 {
+        return None;
+    }
+    unpack(from.take((count * width as usize).div_ceil(8))?, count, least, width, numbers);
+    for _ in 0..exceptions {
+        let index = usize::try_from(from.varint()?).ok()?;
+        let high = from.varint()?.checked_shl(width)?;
+        let number = numbers.get_mut(index)?;
+        *number = number.wrapping_add(high);
+    }
+    Some(())
+}
+
+/// The width that makes the column shortest.
+fn best_width(numbers: &[u64], least: u64) -> u32 {
+    let mut lengths = [0usize; 65];
+    numbers.iter().for_each(|number| lengths[64 - (number - least).leading_zeros() as usize] += 1);
+    // What an exception costs besides: its index, and its high bits in sevens.
+    let index_bits = 8 * varint_bytes(numbers.len() as u64);
+    let cost = |width: u32| {
+        let exceptions = (width as usize + 1..=64)
+            .map(|length| lengths[length] * (index_bits + 8 * (length - width as usize).div_ceil(7)));
+        numbers.len() * width as usize + exceptions.sum::<usize>()
+    };
+    (0..=64).min_by_key(|&width| cost(width)).unwrap_or(64)
+}
+
+fn mask(width: u32) -> u64 {
+    u64::MAX.checked_shr(64 - width).unwrap_or(0)
+}
+
+fn pack(numbers: &[u64], least: u64, width: u32, out: &mut Vec<u8>) {
+    let (mask, mut bits, mut held) = (mask(width), 0u128, 0u32);
+    for number in numbers {
+        bits |= (((number - least) & mask) as u128) << held;
+        held += width;
+        while held >= 32 {
+            out.extend_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            held -= 32;
+        }
+    }
+    out.extend_from_slice(&bits.to_le_bytes()[..(held as usize).div_ceil(8)]);
+}
+
+fn unpack(packed: &[u8], count: usize, least: u64, width: u32, numbers: &mut Vec<u64>) {
+    numbers.clear();
+    let mask = mask(width);
+    numbers.extend((0..count).map(|index| {
+        let bit = index * width as usize;
+        let rest = &packed[bit / 8..];
+        let bits = match rest.first_chunk() {
+            Some(chunk) => u128::from_le_bytes(*chunk),
+            None => {
+                let mut chunk = [0; 16];
+                chunk[..rest.len()].copy_from_slice(rest);
+                u128::from_le_bytes(chunk)
+            }
+        };
+        least.wrapping_add((bits >> (bit % 8)) as u64 & mask)
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn columns_come_back(numbers: Vec<(u64, u32)>) {
+            let numbers: Vec<u64> = numbers.iter().map(|(number, bits)| number >> (bits % 64)).collect();
+            let mut bytes = Vec::new();
+            put_column(&numbers, &mut bytes);
+            let (mut reader, mut found) = (Reader::new(&bytes), vec![7]);
+            prop_assert_eq!(get_column(&mut reader, numbers.len(), &mut found), Some(()));
+            prop_assert_eq!(reader.remaining(), 0);
+            prop_assert_eq!(found, numbers);
+        }
+
+        #[test]
+        fn rubbish_is_refused_or_read(bytes: Vec<u8>, count in 0..1000usize) {
+            get_column(&mut Reader::new(&bytes), count, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn small_counts_take_few_bits() {
+        let numbers: Vec<u64> = (0..1000).map(|index| if index % 100 == 0 { 1 << 40 } else { 1 + index % 4 }).collect();
+        let mut bytes = Vec::new();
+        put_column(&numbers, &mut bytes);
+        assert!(bytes.len() < 350, "{} bytes", bytes.len());
+    }
+}

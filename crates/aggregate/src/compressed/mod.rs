@@ -1,0 +1,355 @@
+//! [`CompressedAggregator`]: the Compressed Buffer Tree of chapter 5 of Amur's thesis. A key's state takes little more
+//! than its bytes, because most of them lie packed, and are unpacked only to be merged many at a time.
+//!
+//! 1. Values of keys that come again and again are merged in a small table ([hot](hot)).
+//! 2. All others are appended to the root's buffer.
+//! 3. Full root buffers are sorted, merged and spilled to the tree's nodes, packed column by column ([chunk](chunk)).
+//! 4. Full nodes spill and split as in every buffer tree; where keys repeat, leaves are merged ([worker](worker)).
+//!
+//! The tree is `forebay-buffer-tree`, over fragments in memory and with a rule that merges.
+
+mod chunk;
+mod column;
+mod fragment;
+mod hot;
+mod store;
+mod worker;
+
+use forebay_base::limits::KEY_BYTES_MAX;
+use forebay_base::merge::Cursor;
+use forebay_base::record::Shape;
+use forebay_base::{Block, Error, Order, Record, Result};
+use forebay_buffer_tree::{Tree, TreeOptions};
+use forebay_env::sync::Arc;
+use forebay_env::{Handle, Jobs, RealClock};
+
+use crate::aggregate::Aggregate;
+use crate::aggregator::{Aggregator, Visit, check, over_limit};
+use hot::Hot;
+use worker::{Goal, Shared, Worker};
+
+/// A node holds so many bytes, before packing.
+const NODE_BYTES: u64 = 1 << 20;
+const FAN_OUT: usize = 256;
+/// A leaf is merged once it holds a key so often, on average.
+const REPEATS_MAX: f64 = 1.7;
+const LISTS_MAX: usize = 64;
+/// A root buffer takes this share of the memory, within these bounds.
+const ROOT_SHARE: usize = 24;
+const ROOT_BYTES_MIN: usize = 64 << 10;
+const ROOT_BYTES_MAX: usize = 8 << 20;
+/// Root buffers that may wait.
+const SEALED_MAX: usize = 2;
+/// Where memory is short, merging gives back one part in so many more than is needed.
+const SLACK: usize = 16;
+/// What a worker takes to merge.
+const WORKER_BYTES: usize = 2 << 20;
+
+/// How a [`CompressedAggregator`] works.
+#[derive(Clone, Debug)]
+pub struct AggregatorOptions {
+    memory_limit_bytes: usize,
+    threads: usize,
+    jobs: Option<Jobs>,
+}
+
+impl Default for AggregatorOptions {
+    /// 1 GiB of memory, two threads.
+    fn default() -> Self {
+        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None }
+    }
+}
+
+impl AggregatorOptions {
+    /// Memory for everything.
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit_bytes = bytes;
+        self
+    }
+
+    /// How many threads work: the one that adds and others behind it. With 1 it does all by itself.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Who drives the workers; a seeded stepper in tests.
+    #[doc(hidden)]
+    pub fn jobs(mut self, jobs: Jobs) -> Self {
+        self.jobs = Some(jobs);
+        self
+    }
+}
+
+/// An aggregator whose states lie packed in memory.
+pub struct CompressedAggregator<A: Aggregate> {
+    shared: Arc<Shared<A>>,
+    workers: Vec<Handle>,
+    memory_max: usize,
+    root_bytes: usize,
+    /// What keys and states have in common; `Unknown` before the first.
+    shape: Shape,
+    root: Block,
+    /// Where states are of a fixed length.
+    hot: Option<Hot>,
+    lifted: Vec<u8>,
+    is_finalized: bool,
+}
+
+impl<A: Aggregate> CompressedAggregator<A> {
+    /// An empty one.
+    pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
+        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs } = options;
+        let root_bytes = (memory_max / ROOT_SHARE).clamp(ROOT_BYTES_MIN, ROOT_BYTES_MAX);
+        let tree = TreeOptions {
+            node_bytes: NODE_BYTES.min(memory_max as u64 / 16),
+            fan_out: FAN_OUT,
+            lists_max: LISTS_MAX,
+            repeats_max: REPEATS_MAX,
+            ..TreeOptions::default()
+        };
+        tree.validate()?;
+        let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
+        let shared = Arc::new(Shared::new(function, Order::Hashed { seed: 0 }, jobs, Tree::new(tree)));
+        let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
+        let workers: Vec<Handle> = (1..threads).map(worker).collect();
+        let aggregator = Self {
+            memory_max,
+            root_bytes,
+            shape: Shape::Unknown,
+            root: Block::default(),
+            hot: None,
+            lifted: Vec::new(),
+            is_finalized: true,
+            workers,
+            shared,
+        };
+        let needed = aggregator.overhead_bytes();
+        if needed > memory_max {
+            return Err(over_limit(memory_max, &format!("it needs {needed} bytes to begin with")));
+        }
+        Ok(aggregator)
+    }
+
+    /// What root buffers, and merging, may take besides fragments.
+    fn overhead_bytes(&self) -> usize {
+        (SEALED_MAX + 1) * self.root_bytes + self.workers.len().max(1) * WORKER_BYTES
+    }
+
+    #[inline]
+    fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        if !self.fits_shape(key, state) {
+            self.change_shape(key, state)?;
+        }
+        let prefix = self.shared.order.prefix(key);
+        self.is_finalized = false;
+        if let Some(hot) = &mut self.hot {
+            if hot.add(&*self.shared.function, prefix, key, state) {
+                return Ok(());
+            }
+            if hot.is_full() {
+                self.cool()?;
+            }
+        }
+        self.make_room()?;
+        self.root.push(prefix, &Record::put(key, state));
+        Ok(())
+    }
+
+    /// Moves what is hot to the root.
+    fn cool(&mut self) -> Result<()> {
+        self.make_room()?;
+        if let Some(hot) = &mut self.hot {
+            self.root.extend(hot.keys(), 0..hot.keys().len());
+            hot.clear();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn fits_shape(&self, key: &[u8], state: &[u8]) -> bool {
+        match self.shape {
+            Shape::Fixed { key_bytes, value_bytes } => {
+                key.len() == key_bytes as usize && state.len() == value_bytes as usize
+            }
+            Shape::Puts => true,
+            _ => false,
+        }
+    }
+
+    /// Takes the shape of this record too.
+    #[cold]
+    fn change_shape(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        let fixed = self.shared.function.state_bytes().is_some();
+        let shape = match self.shape {
+            Shape::Unknown if fixed => Shape::of(&Record::put(key, state)),
+            _ => Shape::Puts,
+        };
+        self.cool()?;
+        self.seal()?;
+        let block = || Block::new(shape).ok_or_else(|| Error::invalid("states are kept as puts"));
+        (self.shape, self.root) = (shape, block()?);
+        self.shared.inner.lock().free.clear();
+        self.hot = if fixed { Some(Hot::new(block()?)) } else { None };
+        Ok(())
+    }
+
+    /// Seals the root's buffer if it is full.
+    #[inline]
+    fn make_room(&mut self) -> Result<()> {
+        if self.root.working_bytes() < self.root_bytes { Ok(()) } else { self.seal() }
+    }
+
+    /// Gives the root's buffer to the workers. Fails, and leaves it, where memory does not suffice.
+    #[inline(never)]
+    fn seal(&mut self) -> Result<()> {
+        if self.root.is_empty() {
+            return Ok(());
+        }
+        self.ensure_memory()?;
+        self.wait(|inner| inner.sealed.len() < SEALED_MAX)?;
+        let mut inner = self.shared.inner.lock();
+        let fresh = inner.free.pop().filter(|free| free.shape() == self.shape).or_else(|| Block::new(self.shape));
+        let full = std::mem::replace(&mut self.root, fresh.unwrap_or_default());
+        inner.sealed.push_back(full);
+        drop(inner);
+        self.shared.jobs.wake();
+        Ok(())
+    }
+
+    /// Merges what can be merged if memory is short, and fails if it still is.
+    fn ensure_memory(&self) -> Result<()> {
+        let used = || self.overhead_bytes() + self.shared.meter.get();
+        if used() <= self.memory_max {
+            return Ok(());
+        }
+        // Some more than is needed, or the next buffer would wait again.
+        let enough = self.memory_max - self.memory_max / SLACK;
+        self.work_until(Goal::Memory, || used() <= enough)?;
+        if used() > self.memory_max {
+            return Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"));
+        }
+        Ok(())
+    }
+
+    /// Waits until workers have nothing more to do for a goal, or enough is done.
+    fn work_until(&self, goal: Goal, enough: impl Fn() -> bool) -> Result<()> {
+        self.shared.inner.lock().goal = goal;
+        self.shared.jobs.wake();
+        let waited = self.wait(|inner| enough() || inner.is_idle());
+        self.shared.inner.lock().goal = Goal::Limits;
+        waited
+    }
+
+    /// Waits for the workers; where there are none, does their work.
+    fn wait(&self, ready: impl Fn(&worker::Inner) -> bool) -> Result<()> {
+        let shared = &self.shared;
+        if self.workers.is_empty() {
+            while !ready(&shared.inner.lock()) {
+                shared.work()?;
+            }
+            return Ok(());
+        }
+        shared.jobs.wait(&mut || {
+            let inner = shared.inner.lock();
+            inner.failed.is_some() || shared.jobs.panicked().is_some() || ready(&inner)
+        });
+        if let Some(panicked) = shared.jobs.panicked() {
+            return Err(Error::Poisoned(panicked));
+        }
+        shared.inner.lock().failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn finalized(&self) -> Result<Tree<fragment::Handle>> {
+        if !self.is_finalized {
+            return Err(Error::invalid("states were added since the last call of finalize; call it first"));
+        }
+        Ok(self.shared.inner.lock().tree.clone())
+    }
+
+    /// How many keys there are; exact once finalised.
+    pub fn keys(&self) -> u64 {
+        let mut keys = 0;
+        self.shared.inner.lock().tree.for_each_node(&mut |_, node| keys += node.records());
+        keys
+    }
+}
+
+impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
+    #[inline]
+    fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
+        let mut lifted = std::mem::take(&mut self.lifted);
+        lifted.clear();
+        let added = self
+            .shared
+            .function
+            .lift(value, &mut lifted)
+            .and_then(|()| check(&*self.shared.function, key, &lifted))
+            .and_then(|()| self.push(key, &lifted));
+        self.lifted = lifted;
+        added
+    }
+
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        check(&*self.shared.function, key, state)?;
+        self.push(key, state)
+    }
+
+    fn finalize(&mut self) -> Result<()> {
+        self.cool()?;
+        self.seal()?;
+        self.work_until(Goal::Compaction, || false)?;
+        self.is_finalized = true;
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let tree = self.finalized()?;
+        if key.len() > KEY_BYTES_MAX {
+            return Ok(None);
+        }
+        let at = self.shared.order.bound(key);
+        let just = forebay_base::Range { low: at.clone(), high: None };
+        let lists = tree.path(at.prefix, key).flat_map(|node| node.lists());
+        for list in lists {
+            let cursor = self.shared.cursor(&list.fragment, &just)?;
+            if cursor.prefix() == Some(at.prefix) && cursor.record().key == key {
+                return Ok(Some(cursor.record().value.to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// By the keys' hashes.
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
+        let tree = self.finalized()?;
+        let mut leaves = Vec::new();
+        tree.for_each_node(&mut |_, node| {
+            leaves.extend(node.lists().iter().map(|list| (list.fragment.clone(), node.range().clone())));
+        });
+        for (fragment, range) in leaves {
+            let mut cursor = self.shared.cursor(&fragment, &range)?;
+            while cursor.prefix().is_some() {
+                let record = cursor.record();
+                visit(record.key, record.value)?;
+                cursor.advance()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let inner = self.shared.inner.lock();
+        let buffers = inner.sealed.iter().chain(&inner.free).map(Block::memory_bytes).sum::<usize>();
+        let hot = self.hot.as_ref().map_or(0, Hot::memory_bytes);
+        self.shared.meter.get() + buffers + self.root.memory_bytes() + hot + self.lifted.capacity()
+    }
+}
+
+impl<A: Aggregate> Drop for CompressedAggregator<A> {
+    fn drop(&mut self) {
+        self.shared.inner.lock().closing = true;
+        self.shared.jobs.wake();
+        self.workers.drain(..).for_each(Handle::join);
+    }
+}

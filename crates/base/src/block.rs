@@ -147,10 +147,9 @@ impl Block {
     /// The shape that its records have.
     pub fn shape(&self) -> Shape {
         match self.fixed {
-            Some((key_bytes, record_bytes)) => Shape::Fixed {
-                key_bytes: key_bytes as u32,
-                value_bytes: (record_bytes - key_bytes) as u32,
-            },
+            Some((key_bytes, record_bytes)) => {
+                Shape::Fixed { key_bytes: key_bytes as u32, value_bytes: (record_bytes - key_bytes) as u32 }
+            }
             None => Shape::Puts,
         }
     }

@@ -58,9 +58,8 @@ impl Packer {
         out.extend_from_slice(&[SHORT_KEYS, key_bytes as u8]);
         let mut last = 0;
         self.numbers.clear();
-        self.numbers.extend(
-            block.prefixes().iter().map(|&prefix| prefix - std::mem::replace(&mut last, prefix)),
-        );
+        self.numbers
+            .extend(block.prefixes().iter().map(|&prefix| prefix - std::mem::replace(&mut last, prefix)));
         // The first is no difference, and would be an exception.
         put_varint(out, self.numbers[0]);
         put_column(&self.numbers[1..], out);

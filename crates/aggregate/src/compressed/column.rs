@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn small_counts_take_few_bits() {
-        let numbers: Vec<u64> = (0..1000).map(|index| if index % 100 == 0 { 1 << 40 } else { 1 + index % 4 }).collect();
+        let numbers: Vec<u64> =
+            (0..1000).map(|index| if index % 100 == 0 { 1 << 40 } else { 1 + index % 4 }).collect();
         let mut bytes = Vec::new();
         put_column(&numbers, &mut bytes);
         assert!(bytes.len() < 350, "{} bytes", bytes.len());

@@ -209,7 +209,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.ensure_memory()?;
         self.wait(|inner| inner.sealed.len() < SEALED_MAX)?;
         let mut inner = self.shared.inner.lock();
-        let fresh = inner.free.pop().filter(|free| free.shape() == self.shape).or_else(|| Block::new(self.shape));
+        let fresh =
+            inner.free.pop().filter(|free| free.shape() == self.shape).or_else(|| Block::new(self.shape));
         let full = std::mem::replace(&mut self.root, fresh.unwrap_or_default());
         inner.sealed.push_back(full);
         drop(inner);

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use forebay::aggregate::functions::Count;
 use forebay::env::sync::atomic::{AtomicU64, Ordering};
 use forebay::env::{Env, FileSystem, Rng, sync};
 use forebay::{Batch, Database, Durability, Layout, Options, OrderedTable, Table};
@@ -214,4 +215,50 @@ fn four_threads_write_at_every_durability() {
     let db = Database::open(&dir.path, options()).unwrap();
     let table = db.table("t").open().unwrap();
     assert_eq!(table.iter().unwrap().count(), 4 * 500 + 4);
+}
+
+/// Two threads count, each batch once under every key; others look. Counts never fall, those of one moment are equal,
+/// and a snapshot's stay.
+#[test]
+fn threads_read_counters_that_others_add_to() {
+    const COUNTED: u64 = 10_000;
+    let dir = TestDir::new("counters");
+    let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10);
+    let db = Arc::new(Database::open(&dir.path, options).unwrap());
+    let hits = db.aggregator("hits", Count).node_bytes(16 << 10).open().unwrap();
+    let keys: Vec<[u8; 8]> = (0..6).map(key).collect();
+    let writers: Vec<_> = (0..2u64)
+        .map(|_| {
+            let (db, hits, keys) = (Arc::clone(&db), hits.clone(), keys.clone());
+            sync::spawn(move || {
+                for _ in 0..COUNTED {
+                    let mut batch = Batch::new();
+                    keys.iter().for_each(|key| batch.add(&hits, key, ()));
+                    db.commit(batch, Durability::Os).unwrap();
+                }
+            })
+        })
+        .collect();
+    let readers: Vec<_> = (0..3u64)
+        .map(|seed| {
+            let (db, hits, keys) = (Arc::clone(&db), hits.clone(), keys.clone());
+            sync::spawn(move || {
+                let (mut rng, mut last) = (Rng::new(seed), 0);
+                for _ in 0..400 {
+                    let found = hits.get(&keys[rng.index(6)]).unwrap().unwrap_or(0);
+                    assert!(found >= last, "{found} after {last}");
+                    let all = hits.multi_get(&keys).unwrap();
+                    assert!(all.iter().all(|count| *count == all[0]), "{all:?}");
+                    assert!(all[0].unwrap_or(0) >= found);
+                    let snapshot = db.snapshot();
+                    let seen = hits.at(&snapshot).get(&keys[0]).unwrap();
+                    last = hits.get(&keys[1]).unwrap().unwrap_or(0);
+                    let entries: Vec<_> = hits.at(&snapshot).iter().unwrap().map(Result::unwrap).collect();
+                    assert!(entries.iter().all(|(_, count)| Some(*count) == seen), "{seen:?} {entries:?}");
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
+    assert_eq!(hits.multi_get(&keys).unwrap(), vec![Some(2 * COUNTED); 6]);
 }

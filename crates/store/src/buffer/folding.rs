@@ -36,8 +36,9 @@ impl Run {
         sort_words(&mut words, &mut |_, _| Ordering::Equal);
         let mut folding = Folding::new(buffer, rule, words.len());
         for tied in words.chunk_by_mut(|&word, &next| piece_of(word) == piece_of(next)) {
-            let first = tied[0];
-            if tied[1..].iter().all(|&word| self.compare(buffer, word, (&self, first)).is_eq()) {
+            let key_of = |word: u64| self.record(buffer, place_in(word)).key;
+            let first = key_of(tied[0]);
+            if tied[1..].iter().all(|&word| key_of(word) == first) {
                 folding.group.extend(tied.iter().map(|&word| (&self, word)));
                 folding.close();
             } else {

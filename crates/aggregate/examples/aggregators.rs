@@ -71,7 +71,9 @@ fn count(file: &str, aggregator: &str, threads: usize) -> Outcome<()> {
         "compressed" => {
             let mut counts = CompressedAggregator::new(Count, options)?;
             run(file, &mut counts, |counts, key| Ok(counts.add(key, ())?), |counts| {
+                eprintln!("{} bytes before", counts.memory_bytes());
                 counts.finalize()?;
+                eprintln!("{} bytes after", counts.memory_bytes());
                 sum(counts)
             })
         }

@@ -230,7 +230,36 @@ impl Block {
             Some(16) => self.pick_sized::<16>(from, places),
             Some(32) => self.pick_sized::<32>(from, places),
             Some(64) => self.pick_sized::<64>(from, places),
-            _ => places.for_each(|place| self.push(from.prefixes[place], &from.record(place))),
+            _ => places.for_each(|place| self.copy(from, place)),
+        }
+    }
+
+    /// Adds a record of another block of this shape.
+    #[inline]
+    fn copy(&mut self, from: &Self, index: usize) {
+        let (start, end) = (from.offset(index), from.offset(index + 1));
+        self.prefixes.push(from.prefixes[index]);
+        put_short(&mut self.bytes, &from.bytes, start, end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), from.ends[index].key_bytes()));
+        }
+    }
+
+    /// Adds a put whose key and value are these parts of two buffers. The block must be of no fixed shape, or of
+    /// theirs.
+    #[inline]
+    pub fn push_parts(
+        &mut self,
+        prefix: u64,
+        (keys, key): (&[u8], std::ops::Range<usize>),
+        (values, value): (&[u8], std::ops::Range<usize>),
+    ) {
+        let key_bytes = key.len();
+        self.prefixes.push(prefix);
+        put_short(&mut self.bytes, keys, key.start, key.end);
+        put_short(&mut self.bytes, values, value.start, value.end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), key_bytes));
         }
     }
 
@@ -304,7 +333,7 @@ impl Block {
         let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
         (0..self.len())
             .filter(|&index| keeps(self, index))
-            .for_each(|index| kept.push(self.prefixes[index], &self.record(index)));
+            .for_each(|index| kept.copy(self, index));
         let gone = self.len() - kept.len();
         *self = kept;
         gone
@@ -320,7 +349,7 @@ impl Block {
         let mut first = 0;
         while first < self.len() {
             let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
-            spare.push(self.prefixes[first], &self.record(first));
+            spare.copy(self, first);
             if same > 0 {
                 spare.fold_last(rule, self, first + 1..first + 1 + same);
             }
@@ -358,6 +387,21 @@ impl Block {
         self.prefixes.truncate(last);
         self.ends.truncate(last);
         self.bytes.truncate(end);
+    }
+}
+
+/// Appends `from[start..end]`. Up to so many bytes are copied as so many, wherever they are there, and cut: a few
+/// stores rather than a call.
+#[inline]
+fn put_short(out: &mut Vec<u8>, from: &[u8], start: usize, end: usize) {
+    const SHORT: usize = 32;
+    match from[start..].first_chunk::<SHORT>() {
+        Some(chunk) if end - start <= SHORT => {
+            let len = out.len() + end - start;
+            out.extend_from_slice(chunk);
+            out.truncate(len);
+        }
+        _ => out.extend_from_slice(&from[start..end]),
     }
 }
 

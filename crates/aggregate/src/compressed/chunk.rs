@@ -8,7 +8,7 @@
 use forebay_base::codec::Codec;
 use forebay_base::hash::short_key;
 use forebay_base::wire::{Reader, put_varint};
-use forebay_base::{Block, Order, Record};
+use forebay_base::{Block, Order};
 
 use super::column::{get_column, put_column};
 
@@ -107,8 +107,13 @@ impl Packer {
             Some(bytes) => Pieces::fixed_states(&mut from, count, bytes)?,
             None => Pieces::read(&mut from, count)?,
         };
-        for (key, state) in keys.iter().zip(states.iter()).take(count) {
-            block.push(self.order.prefix(key), &Record::put(key, state));
+        let (mut key_ends, mut state_ends) = (keys.ends(), states.ends());
+        let (mut key, mut state) = (0, 0);
+        for _ in 0..count {
+            let (key_end, state_end) = (key_ends.next()?, state_ends.next()?);
+            let prefix = self.order.prefix(keys.bytes.get(key..key_end)?);
+            block.push_parts(prefix, (&keys.bytes, key..key_end), (&states.bytes, state..state_end));
+            (key, state) = (key_end, state_end);
         }
         Some(())
     }
@@ -185,17 +190,16 @@ impl Pieces {
         Some(Self { bytes, lengths: Lengths::All(state_bytes) })
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let mut at = 0;
-        let mut index = 0;
+    /// Where each ends; all of them in `bytes`.
+    fn ends(&self) -> impl Iterator<Item = usize> {
+        let (mut end, mut index) = (0, 0);
         std::iter::from_fn(move || {
-            let length = match &self.lengths {
+            end += match &self.lengths {
                 Lengths::All(length) => *length,
                 Lengths::Each(lengths) => *lengths.get(index)? as usize,
             };
-            let piece = self.bytes.get(at..at + length)?;
-            (at, index) = (at + length, index + 1);
-            Some(piece)
+            index += 1;
+            (end <= self.bytes.len()).then_some(end)
         })
     }
 }

@@ -41,14 +41,15 @@ pub(super) fn get_column(from: &mut Reader<'_>, count: usize, numbers: &mut Vec<
 fn best_width(numbers: &[u64], least: u64) -> u32 {
     let mut lengths = [0usize; 65];
     numbers.iter().for_each(|number| lengths[64 - (number - least).leading_zeros() as usize] += 1);
+    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
     // What an exception costs besides: its index, and its high bits in sevens.
     let index_bits = 8 * varint_bytes(numbers.len() as u64);
-    let cost = |width: u32| {
-        let exceptions = (width as usize + 1..=64)
-            .map(|length| lengths[length] * (index_bits + 8 * (length - width as usize).div_ceil(7)));
-        numbers.len() * width as usize + exceptions.sum::<usize>()
+    let cost = |width: usize| {
+        let exceptions = (width + 1..=longest)
+            .map(|length| lengths[length] * (index_bits + 8 * (length - width).div_ceil(7)));
+        numbers.len() * width + exceptions.sum::<usize>()
     };
-    (0..=64).min_by_key(|&width| cost(width)).unwrap_or(64)
+    (0..=longest).min_by_key(|&width| cost(width)).unwrap_or(longest) as u32
 }
 
 fn mask(width: u32) -> u64 {
@@ -71,8 +72,18 @@ fn pack(numbers: &[u64], least: u64, width: u32, out: &mut Vec<u8>) {
 
 fn unpack(packed: &[u8], count: usize, least: u64, width: u32, numbers: &mut Vec<u64>) {
     numbers.clear();
+    if width == 0 {
+        return numbers.resize(count, least);
+    }
     let mask = mask(width);
-    numbers.extend((0..count).map(|index| {
+    // What fits a word wherever it begins in a byte is read as a word, but near the end.
+    let words = if width <= 56 { packed.len().saturating_sub(8) * 8 / width as usize } else { 0 }.min(count);
+    numbers.extend((0..words).map(|index| {
+        let bit = index * width as usize;
+        let word = packed[bit / 8..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+        least.wrapping_add(word >> (bit % 8) & mask)
+    }));
+    numbers.extend((words..count).map(|index| {
         let bit = index * width as usize;
         let rest = &packed[bit / 8..];
         let bits = match rest.first_chunk() {

@@ -29,7 +29,10 @@ fn main() -> Outcome<()> {
         ["make", kind, adds, groups, file] => make(kind, adds.parse()?, groups.parse()?, file),
         ["count", file, aggregator] => count(file, aggregator, 2),
         ["count", file, aggregator, threads] => count(file, aggregator, threads.parse()?),
-        _ => Err("usage: make words|numbers|few|zipf ADDS GROUPS FILE, or count FILE AGGREGATOR [THREADS]".into()),
+        _ => {
+            Err("usage: make words|numbers|few|zipf ADDS GROUPS FILE, or count FILE AGGREGATOR [THREADS]"
+                .into())
+        }
     }
 }
 
@@ -41,7 +44,9 @@ fn make(kind: &str, adds: u64, groups: u64, file: &str) -> Outcome<()> {
         let draw = mix(add ^ 0x5eed);
         let group = match kind {
             // By the inverse of the sum of 1/rank.
-            "zipf" => ((groups as f64).powf((draw >> 11) as f64 / (1u64 << 53) as f64) as u64).min(groups - 1),
+            "zipf" => {
+                ((groups as f64).powf((draw >> 11) as f64 / (1u64 << 53) as f64) as u64).min(groups - 1)
+            }
             _ => draw % groups,
         };
         key.clear();
@@ -70,12 +75,17 @@ fn count(file: &str, aggregator: &str, threads: usize) -> Outcome<()> {
     match aggregator {
         "compressed" => {
             let mut counts = CompressedAggregator::new(Count, options)?;
-            run(file, &mut counts, |counts, key| Ok(counts.add(key, ())?), |counts| {
-                eprintln!("{} bytes before", counts.memory_bytes());
-                counts.finalize()?;
-                eprintln!("{} bytes after", counts.memory_bytes());
-                sum(counts)
-            })
+            run(
+                file,
+                &mut counts,
+                |counts, key| Ok(counts.add(key, ())?),
+                |counts| {
+                    eprintln!("{} bytes before", counts.memory_bytes());
+                    counts.finalize()?;
+                    eprintln!("{} bytes after", counts.memory_bytes());
+                    sum(counts)
+                },
+            )
         }
         "hash" => {
             let mut counts = HashAggregator::new(Count, MEMORY_BYTES);

@@ -147,10 +147,9 @@ impl Block {
     /// The shape that its records have.
     pub fn shape(&self) -> Shape {
         match self.fixed {
-            Some((key_bytes, record_bytes)) => Shape::Fixed {
-                key_bytes: key_bytes as u32,
-                value_bytes: (record_bytes - key_bytes) as u32,
-            },
+            Some((key_bytes, record_bytes)) => {
+                Shape::Fixed { key_bytes: key_bytes as u32, value_bytes: (record_bytes - key_bytes) as u32 }
+            }
             None => Shape::Puts,
         }
     }
@@ -283,7 +282,8 @@ impl Block {
         self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);
         self.bytes.extend_from_slice(&from.bytes[start..end]);
         if self.fixed.is_none() {
-            let moved = from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
+            let moved =
+                from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
             self.ends.extend(moved);
         }
     }
@@ -331,9 +331,7 @@ impl Block {
             _ => !block.repeats(index),
         };
         let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
-        (0..self.len())
-            .filter(|&index| keeps(self, index))
-            .for_each(|index| kept.copy(self, index));
+        (0..self.len()).filter(|&index| keeps(self, index)).for_each(|index| kept.copy(self, index));
         let gone = self.len() - kept.len();
         *self = kept;
         gone

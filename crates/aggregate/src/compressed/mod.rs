@@ -33,7 +33,7 @@ const NODE_BYTES: u64 = 1 << 20;
 const FAN_OUT: usize = 256;
 /// A leaf is merged once all its lists hold so many times what the longest does.
 const REPEATS_MAX: f64 = 1.7;
-const LISTS_MAX: usize = 64;
+const LISTS_MAX: usize = 1024;
 /// A root buffer takes this share of the memory, within these bounds.
 const ROOT_SHARE: usize = 24;
 const ROOT_BYTES_MIN: usize = 64 << 10;
@@ -210,7 +210,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.ensure_memory()?;
         self.wait(|inner| inner.sealed.len() < SEALED_MAX)?;
         let mut inner = self.shared.inner.lock();
-        let fresh = inner.free.pop().filter(|free| free.shape() == self.shape).or_else(|| Block::new(self.shape));
+        let fresh =
+            inner.free.pop().filter(|free| free.shape() == self.shape).or_else(|| Block::new(self.shape));
         let full = std::mem::replace(&mut self.root, fresh.unwrap_or_default());
         inner.sealed.push_back(full);
         drop(inner);

@@ -184,22 +184,23 @@ impl ChunkWriter {
         let room = CHUNK_BYTES.saturating_sub(self.pending.bytes().len());
         let begin = block.offset(start);
         // One at least, however long.
-        (start + 1..end).take_while(|&index| block.offset(index + 1) - begin <= room).last().map_or(
-            end.min(start + 1),
-            |last| last + 1,
-        )
+        (start + 1..end)
+            .take_while(|&index| block.offset(index + 1) - begin <= room)
+            .last()
+            .map_or(end.min(start + 1), |last| last + 1)
     }
 
     fn seal(&mut self) {
         let Some(last) = self.pending.len().checked_sub(1) else { return };
         let codec = *self.codec.get_or_insert_with(|| {
-            let [plain, packed] = [Codec::None, Codec::Lz4].map(|codec| self.packer.pack(&self.pending, codec).len());
+            let [plain, packed] =
+                [Codec::None, Codec::Lz4].map(|codec| self.packer.pack(&self.pending, codec).len());
             let saved = 1.0 - packed as f64 / plain as f64;
             if saved >= WORTHWHILE { Codec::Lz4 } else { Codec::None }
         });
         let (first, last) = (self.pending.prefixes()[0], self.pending.prefixes()[last]);
         let bytes = self.packer.pack(&self.pending, codec);
-        self.chunks.push(Chunk::new(first, last, self.pending.len(), &bytes));
+        self.chunks.push(Chunk::new(first, last, self.pending.len(), bytes));
         self.pending.clear();
     }
 }

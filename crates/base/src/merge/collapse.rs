@@ -36,7 +36,16 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
     /// Collapses `input` by `rule`.
     pub fn new(input: C, rule: R, depth: Depth) -> Self {
         let (held, spare) = (None, Block::default());
-        Self { input, rule, depth, last_prefix: None, last_key: Vec::new(), fold: Fold::default(), held, spare }
+        Self {
+            input,
+            rule,
+            depth,
+            last_prefix: None,
+            last_key: Vec::new(),
+            fold: Fold::default(),
+            held,
+            spare,
+        }
     }
 
     /// Whether nothing is left.

@@ -8,6 +8,8 @@
 //! Keys come from a file, one after the other: `u8 length | key`. What is told: seconds, processor seconds, adds a
 //! second, groups, and peak memory by group.
 
+#![expect(clippy::disallowed_methods, reason = "a program that measures reads files and the clock itself")]
+
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

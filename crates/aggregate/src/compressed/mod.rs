@@ -107,7 +107,6 @@ impl<A: Aggregate> CompressedAggregator<A> {
             fast_per_slow: 0,
             lists_max: LISTS_MAX,
             repeats_max: REPEATS_MAX,
-            ..TreeOptions::default()
         };
         tree.validate()?;
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));

@@ -1,10 +1,13 @@
 //! Puts in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
 //! Records of one shape pay nothing for their lengths; others have the ends of their keys and values beside them.
 
+mod short;
+
 use crate::combine::Combine;
 use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Order, Record};
+use short::{End, put_short};
 
 /// What a block should hold, in bytes: it stays in the first cache, or nearly.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -21,30 +24,6 @@ pub struct Block {
     /// Where each record ends and how long its key is, where they differ: see [`End`].
     ends: Vec<End>,
     bytes: Vec<u8>,
-}
-
-/// Where a record ends, and the length of its key, in one word: keys are of 64 KiB at most.
-#[derive(Clone, Copy, Debug)]
-struct End(u64);
-
-const KEY_BITS: u32 = 17;
-
-impl End {
-    #[inline]
-    fn new(end: usize, key_bytes: usize) -> Self {
-        debug_assert!(key_bytes < 1 << KEY_BITS);
-        Self((end as u64) << KEY_BITS | key_bytes as u64)
-    }
-
-    #[inline]
-    fn end(self) -> usize {
-        (self.0 >> KEY_BITS) as usize
-    }
-
-    #[inline]
-    fn key_bytes(self) -> usize {
-        (self.0 & ((1 << KEY_BITS) - 1)) as usize
-    }
 }
 
 impl Block {
@@ -385,21 +364,6 @@ impl Block {
         self.prefixes.truncate(last);
         self.ends.truncate(last);
         self.bytes.truncate(end);
-    }
-}
-
-/// Appends `from[start..end]`. Up to so many bytes are copied as so many, wherever they are there, and cut: a few
-/// stores rather than a call.
-#[inline]
-fn put_short(out: &mut Vec<u8>, from: &[u8], start: usize, end: usize) {
-    const SHORT: usize = 32;
-    match from[start..].first_chunk::<SHORT>() {
-        Some(chunk) if end - start <= SHORT => {
-            let len = out.len() + end - start;
-            out.extend_from_slice(chunk);
-            out.truncate(len);
-        }
-        _ => out.extend_from_slice(&from[start..end]),
     }
 }
 

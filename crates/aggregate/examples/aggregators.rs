@@ -8,6 +8,8 @@
 //! Keys come from a file, one after the other: `u8 length | key`. What is told: seconds, processor seconds, adds a
 //! second, groups, and peak memory by group.
 
+#![expect(clippy::disallowed_methods, reason = "a program that measures reads files and the clock itself")]
+
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -80,7 +82,9 @@ fn count(file: &str, aggregator: &str, threads: usize) -> Outcome<()> {
                 &mut counts,
                 |counts, key| Ok(counts.add(key, ())?),
                 |counts| {
+                    eprintln!("{} bytes before", counts.memory_bytes());
                     counts.finalize()?;
+                    eprintln!("{} bytes after", counts.memory_bytes());
                     sum(counts)
                 },
             )

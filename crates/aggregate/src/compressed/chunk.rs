@@ -8,7 +8,7 @@
 use forebay_base::codec::Codec;
 use forebay_base::hash::short_key;
 use forebay_base::wire::{Reader, put_varint};
-use forebay_base::{Block, Order, Record};
+use forebay_base::{Block, Order};
 
 use super::column::{get_column, put_column};
 
@@ -26,24 +26,34 @@ pub(super) struct Packer {
     codec: Codec,
     numbers: Vec<u64>,
     bytes: Vec<u8>,
+    packed: Vec<u8>,
 }
 
 impl Packer {
     pub(super) fn new(order: Order, state_bytes: Option<usize>) -> Self {
-        Self { order, state_bytes, codec: Codec::None, numbers: Vec::new(), bytes: Vec::new() }
+        Self {
+            order,
+            state_bytes,
+            codec: Codec::None,
+            numbers: Vec::new(),
+            bytes: Vec::new(),
+            packed: Vec::new(),
+        }
     }
 
     /// Packs all records of a block, of which there is at least one.
-    pub(super) fn pack(&mut self, block: &Block, codec: Codec) -> Box<[u8]> {
+    pub(super) fn pack(&mut self, block: &Block, codec: Codec) -> &[u8] {
         self.codec = codec;
-        let mut out = Vec::with_capacity(block.bytes().len());
+        let mut out = std::mem::take(&mut self.packed);
+        out.clear();
         put_varint(&mut out, block.len() as u64);
         self.put_keys(block, &mut out);
         match self.state_bytes {
             Some(bytes) => self.put_fixed_states(block, bytes, &mut out),
             None => self.put_bytes(block, &mut out, Block::value),
         }
-        out.into()
+        self.packed = out;
+        &self.packed
     }
 
     fn put_keys(&mut self, block: &Block, out: &mut Vec<u8>) {
@@ -106,8 +116,16 @@ impl Packer {
             Some(bytes) => Pieces::fixed_states(&mut from, count, bytes)?,
             None => Pieces::read(&mut from, count)?,
         };
-        for (key, state) in keys.iter().zip(states.iter()).take(count) {
-            block.push(self.order.prefix(key), &Record::put(key, state));
+        let (mut key_ends, mut state_ends) = (keys.ends(), states.ends());
+        let (mut key, mut state) = (0, 0);
+        for index in 0..count {
+            let (key_end, state_end) = (key_ends.next()?, state_ends.next()?);
+            let prefix = match keys.hashes.get(index) {
+                Some(&hash) => hash,
+                None => self.order.prefix(keys.bytes.get(key..key_end)?),
+            };
+            block.push_parts(prefix, (&keys.bytes, key..key_end), (&states.bytes, state..state_end));
+            (key, state) = (key_end, state_end);
         }
         Some(())
     }
@@ -116,6 +134,9 @@ impl Packer {
 /// A little-endian number of up to eight bytes.
 #[inline]
 fn number(bytes: &[u8]) -> u64 {
+    if let Ok(word) = bytes.try_into() {
+        return u64::from_le_bytes(word);
+    }
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)
@@ -125,6 +146,8 @@ fn number(bytes: &[u8]) -> u64 {
 struct Pieces {
     bytes: Vec<u8>,
     lengths: Lengths,
+    /// Of keys that were their hashes.
+    hashes: Vec<u64>,
 }
 
 enum Lengths {
@@ -145,15 +168,20 @@ impl Pieces {
         let mut bytes = Vec::with_capacity(count * key_bytes);
         let mut push = |hash: u64| {
             let key = short_key(hash, key_bytes, seed);
-            bytes.extend_from_slice(key.get(..key_bytes)?);
+            match key_bytes {
+                8 => bytes.extend_from_slice(&key),
+                _ => bytes.extend_from_slice(key.get(..key_bytes)?),
+            }
             Some(())
         };
         push(hash)?;
-        for difference in differences {
-            hash = hash.wrapping_add(difference);
+        for difference in &mut differences {
+            let before = std::mem::replace(difference, hash);
+            hash = hash.wrapping_add(before);
             push(hash)?;
         }
-        Some(Self { bytes, lengths: Lengths::All(key_bytes) })
+        differences.push(hash);
+        Some(Self { bytes, lengths: Lengths::All(key_bytes), hashes: differences })
     }
 
     fn read(from: &mut Reader<'_>, count: usize) -> Option<Self> {
@@ -168,7 +196,7 @@ impl Pieces {
             Codec::None => stored.to_vec(),
             codec => codec.decompress(stored, sum)?,
         };
-        (bytes.len() == sum).then_some(Self { bytes, lengths: Lengths::Each(lengths) })
+        (bytes.len() == sum).then_some(Self { bytes, lengths: Lengths::Each(lengths), hashes: Vec::new() })
     }
 
     fn fixed_states(from: &mut Reader<'_>, count: usize, state_bytes: usize) -> Option<Self> {
@@ -178,23 +206,25 @@ impl Pieces {
             let (start, end) = (8 * word, state_bytes.min(8 * word + 8));
             get_column(from, count, &mut numbers)?;
             for (state, number) in bytes.chunks_exact_mut(state_bytes).zip(&numbers) {
-                state[start..end].copy_from_slice(&number.to_le_bytes()[..end - start]);
+                match state[start..end].first_chunk_mut() {
+                    Some(word) => *word = number.to_le_bytes(),
+                    None => state[start..end].copy_from_slice(&number.to_le_bytes()[..end - start]),
+                }
             }
         }
-        Some(Self { bytes, lengths: Lengths::All(state_bytes) })
+        Some(Self { bytes, lengths: Lengths::All(state_bytes), hashes: Vec::new() })
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let mut at = 0;
-        let mut index = 0;
+    /// Where each ends; all of them in `bytes`.
+    fn ends(&self) -> impl Iterator<Item = usize> {
+        let (mut end, mut index) = (0, 0);
         std::iter::from_fn(move || {
-            let length = match &self.lengths {
+            end += match &self.lengths {
                 Lengths::All(length) => *length,
                 Lengths::Each(lengths) => *lengths.get(index)? as usize,
             };
-            let piece = self.bytes.get(at..at + length)?;
-            (at, index) = (at + length, index + 1);
-            Some(piece)
+            index += 1;
+            (end <= self.bytes.len()).then_some(end)
         })
     }
 }

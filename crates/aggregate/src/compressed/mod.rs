@@ -31,13 +31,13 @@ use worker::{Goal, Shared, Worker};
 /// A node holds so many bytes, before packing.
 const NODE_BYTES: u64 = 1 << 20;
 const FAN_OUT: usize = 256;
-/// A leaf is merged once it holds a key so often, on average.
+/// A leaf is merged once all its lists hold so many times what the longest does.
 const REPEATS_MAX: f64 = 1.7;
-const LISTS_MAX: usize = 64;
+const LISTS_MAX: usize = 1024;
 /// A root buffer takes this share of the memory, within these bounds.
 const ROOT_SHARE: usize = 24;
 const ROOT_BYTES_MIN: usize = 64 << 10;
-const ROOT_BYTES_MAX: usize = 8 << 20;
+const ROOT_BYTES_MAX: usize = 4 << 20;
 /// Root buffers that may wait.
 const SEALED_MAX: usize = 2;
 /// Where memory is short, merging gives back one part in so many more than is needed.
@@ -104,9 +104,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let tree = TreeOptions {
             node_bytes: NODE_BYTES.min(memory_max as u64 / 16),
             fan_out: FAN_OUT,
+            fast_per_slow: 0,
             lists_max: LISTS_MAX,
             repeats_max: REPEATS_MAX,
-            ..TreeOptions::default()
         };
         tree.validate()?;
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
@@ -242,23 +242,27 @@ impl<A: Aggregate> CompressedAggregator<A> {
         waited
     }
 
-    /// Waits for the workers; where there are none, does their work.
+    /// Works beside the workers until this comes true; waits only while there is nothing to do.
     fn wait(&self, ready: impl Fn(&worker::Inner) -> bool) -> Result<()> {
         let shared = &self.shared;
-        if self.workers.is_empty() {
-            while !ready(&shared.inner.lock()) {
-                shared.work()?;
+        loop {
+            if let Some(panicked) = shared.jobs.panicked() {
+                return Err(Error::Poisoned(panicked));
             }
-            return Ok(());
+            if let Some(error) = &shared.inner.lock().failed {
+                return Err(error.clone());
+            }
+            if ready(&shared.inner.lock()) {
+                return Ok(());
+            }
+            if !shared.work()? {
+                shared.jobs.wait(&mut || {
+                    let inner = shared.inner.lock();
+                    let stopped = inner.failed.is_some() || shared.jobs.panicked().is_some();
+                    stopped || inner.has_work() || ready(&inner)
+                });
+            }
         }
-        shared.jobs.wait(&mut || {
-            let inner = shared.inner.lock();
-            inner.failed.is_some() || shared.jobs.panicked().is_some() || ready(&inner)
-        });
-        if let Some(panicked) = shared.jobs.panicked() {
-            return Err(Error::Poisoned(panicked));
-        }
-        shared.inner.lock().failed.clone().map_or(Ok(()), Err)
     }
 
     fn finalized(&self) -> Result<Tree<fragment::Handle>> {

@@ -1,7 +1,6 @@
 //! Reading and writing fragments in memory: what makes the buffer tree the compressed one.
 
 use forebay_base::codec::Codec;
-use forebay_base::digest::Digest;
 use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Error, Order, Range, Record, Result};
@@ -53,7 +52,6 @@ impl FragmentStore for Chunks {
     fn writer(&self, expected: &Expected) -> Result<ChunkWriter> {
         Ok(ChunkWriter {
             packer: Packer::new(self.order, self.state_bytes),
-            digest: Digest::new(expected.records),
             pending: block_of(expected.shape)?,
             shape: expected.shape,
             chunks: Vec::new(),
@@ -164,7 +162,6 @@ impl Cursor for ChunkCursor {
 pub(super) struct ChunkWriter {
     store: Chunks,
     packer: Packer,
-    digest: Digest,
     shape: Shape,
     chunks: Vec<Chunk>,
     /// What the next chunk will have.
@@ -203,7 +200,7 @@ impl ChunkWriter {
         });
         let (first, last) = (self.pending.prefixes()[0], self.pending.prefixes()[last]);
         let bytes = self.packer.pack(&self.pending, codec);
-        self.chunks.push(Chunk::new(first, last, self.pending.len(), &bytes));
+        self.chunks.push(Chunk::new(first, last, self.pending.len(), bytes));
         self.pending.clear();
     }
 }
@@ -218,7 +215,6 @@ impl FragmentWriter for ChunkWriter {
     }
 
     fn push_block(&mut self, block: &Block) -> Result<()> {
-        block.prefixes().iter().for_each(|&prefix| self.digest.add(prefix, prefix));
         self.raw_bytes += block.bytes().len() as u64;
         let mut start = 0;
         while start < block.len() {
@@ -248,9 +244,8 @@ impl FragmentWriter for ChunkWriter {
             return Ok(None);
         }
         self.chunks.shrink_to_fit();
-        self.digest.shrink();
         let id = self.store.next_id.fetch_add(1, Ordering::Relaxed);
-        let packed = Packed::new(id, self.chunks, self.shape, self.digest, self.store.meter);
+        let packed = Packed::new(id, self.chunks, self.shape, self.store.meter);
         Ok(Some(Handle(Arc::new(packed))))
     }
 }

@@ -54,6 +54,8 @@ pub(super) enum Goal {
 
 /// A piece of work.
 enum Piece {
+    /// An edit that moved no state.
+    Done,
     Spill(Block, Tree<Handle>),
     Job(JobPlan, Tree<Handle>),
 }
@@ -62,6 +64,11 @@ impl Inner {
     /// Whether workers have nothing to do and do nothing.
     pub(super) fn is_idle(&self) -> bool {
         self.sealed.is_empty() && !self.spilling && self.busy.is_empty() && self.peek().is_none()
+    }
+
+    /// Whether there is a piece of work for somebody.
+    pub(super) fn has_work(&self) -> bool {
+        !self.sealed.is_empty() && !self.spilling || self.peek().is_some()
     }
 
     /// The next job or free edit of the tree.
@@ -77,22 +84,22 @@ impl Inner {
     }
 
     fn take(&mut self) -> Result<Option<Piece>> {
-        if !self.spilling
-            && let Some(block) = self.sealed.pop_front()
-        {
-            self.spilling = true;
-            return Ok(Some(Piece::Spill(block, self.tree.clone())));
-        }
-        loop {
-            match self.peek() {
-                None => return Ok(None),
-                Some(Work::Now(edit)) => self.tree = self.tree.apply(&edit)?.0,
-                Some(Work::Job(plan)) => {
-                    self.busy.insert(plan.node.id);
-                    return Ok(Some(Piece::Job(plan, self.tree.clone())));
-                }
+        // The tree first: it stays within its limits, and whoever adds waits for that.
+        Ok(match self.peek() {
+            None if self.spilling => None,
+            None => self.sealed.pop_front().map(|block| {
+                self.spilling = true;
+                Piece::Spill(block, self.tree.clone())
+            }),
+            Some(Work::Now(edit)) => {
+                self.tree = self.tree.apply(&edit)?.0;
+                Some(Piece::Done)
             }
-        }
+            Some(Work::Job(plan)) => {
+                self.busy.insert(plan.node.id);
+                Some(Piece::Job(plan, self.tree.clone()))
+            }
+        })
     }
 
     fn apply(&mut self, outcome: Outcome<Handle>) -> Result<()> {
@@ -129,6 +136,7 @@ impl<A: Aggregate> Shared<A> {
         let piece = self.inner.lock().take()?;
         match piece {
             None => return Ok(false),
+            Some(Piece::Done) => {}
             Some(Piece::Spill(block, tree)) => self.spill(block, &tree)?,
             Some(Piece::Job(plan, tree)) => self.run(&plan, &tree)?,
         }

@@ -133,10 +133,11 @@ impl<C: Cursor> Merge<C> {
     pub fn new(sources: Vec<C>, extent: Extent) -> Result<Self> {
         let short = extent.bytes <= extent.records.saturating_mul(CUT_RECORD_BYTES_MAX);
         match extent.uniform {
-            Some(prefixes) if short && sources.len() > 2 => Ok(match Block::new(extent.shape) {
-                Some(block) => Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?),
-                None => Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?),
-            }),
+            Some(prefixes) if short && sources.len() > 1 => match Block::new(extent.shape) {
+                Some(block) => Ok(Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?)),
+                None if sources.len() > 2 => Ok(Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?)),
+                None => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
+            },
             _ => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
         }
     }

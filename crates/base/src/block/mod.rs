@@ -1,10 +1,13 @@
 //! Puts in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
 //! Records of one shape pay nothing for their lengths; others have the ends of their keys and values beside them.
 
+mod short;
+
 use crate::combine::Combine;
 use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Order, Record};
+use short::{End, put_short};
 
 /// What a block should hold, in bytes: it stays in the first cache, or nearly.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -21,30 +24,6 @@ pub struct Block {
     /// Where each record ends and how long its key is, where they differ: see [`End`].
     ends: Vec<End>,
     bytes: Vec<u8>,
-}
-
-/// Where a record ends, and the length of its key, in one word: keys are of 64 KiB at most.
-#[derive(Clone, Copy, Debug)]
-struct End(u64);
-
-const KEY_BITS: u32 = 17;
-
-impl End {
-    #[inline]
-    fn new(end: usize, key_bytes: usize) -> Self {
-        debug_assert!(key_bytes < 1 << KEY_BITS);
-        Self((end as u64) << KEY_BITS | key_bytes as u64)
-    }
-
-    #[inline]
-    fn end(self) -> usize {
-        (self.0 >> KEY_BITS) as usize
-    }
-
-    #[inline]
-    fn key_bytes(self) -> usize {
-        (self.0 & ((1 << KEY_BITS) - 1)) as usize
-    }
 }
 
 impl Block {
@@ -229,7 +208,36 @@ impl Block {
             Some(16) => self.pick_sized::<16>(from, places),
             Some(32) => self.pick_sized::<32>(from, places),
             Some(64) => self.pick_sized::<64>(from, places),
-            _ => places.for_each(|place| self.push(from.prefixes[place], &from.record(place))),
+            _ => places.for_each(|place| self.copy(from, place)),
+        }
+    }
+
+    /// Adds a record of another block of this shape.
+    #[inline]
+    fn copy(&mut self, from: &Self, index: usize) {
+        let (start, end) = (from.offset(index), from.offset(index + 1));
+        self.prefixes.push(from.prefixes[index]);
+        put_short(&mut self.bytes, &from.bytes, start, end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), from.ends[index].key_bytes()));
+        }
+    }
+
+    /// Adds a put whose key and value are these parts of two buffers. The block must be of no fixed shape, or of
+    /// theirs.
+    #[inline]
+    pub fn push_parts(
+        &mut self,
+        prefix: u64,
+        (keys, key): (&[u8], std::ops::Range<usize>),
+        (values, value): (&[u8], std::ops::Range<usize>),
+    ) {
+        let key_bytes = key.len();
+        self.prefixes.push(prefix);
+        put_short(&mut self.bytes, keys, key.start, key.end);
+        put_short(&mut self.bytes, values, value.start, value.end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), key_bytes));
         }
     }
 
@@ -302,9 +310,7 @@ impl Block {
             _ => !block.repeats(index),
         };
         let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
-        (0..self.len())
-            .filter(|&index| keeps(self, index))
-            .for_each(|index| kept.push(self.prefixes[index], &self.record(index)));
+        (0..self.len()).filter(|&index| keeps(self, index)).for_each(|index| kept.copy(self, index));
         let gone = self.len() - kept.len();
         *self = kept;
         gone
@@ -320,7 +326,7 @@ impl Block {
         let mut first = 0;
         while first < self.len() {
             let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
-            spare.push(self.prefixes[first], &self.record(first));
+            spare.copy(self, first);
             if same > 0 {
                 spare.fold_last(rule, self, first + 1..first + 1 + same);
             }

@@ -1,0 +1,134 @@
+//! The inputs of an aggregation: opened one after the other, gunzipped where they have to be, and counted.
+
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use forebay::Error;
+
+use super::engine::Refused;
+use crate::commands::progress::Progress;
+use crate::failure::Failure;
+use crate::input::open::{Opened, open};
+use crate::input::{Position, Trouble, TroubleKind};
+
+/// What a malformed record does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnBad {
+    Stop,
+    Skip,
+}
+
+/// What the inputs came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    /// Values that were added.
+    pub(super) records: u64,
+    /// Malformed records that were passed over.
+    pub(super) skipped: u64,
+}
+
+/// See the module.
+pub(super) struct Inputs<'a> {
+    pub(super) files: &'a [PathBuf],
+    pub(super) progress: &'a Progress,
+    pub(super) on_bad: OnBad,
+    pub(super) tally: Tally,
+}
+
+impl<'a> Inputs<'a> {
+    /// Opens an input. What begins as gzip data do is gunzipped, and so is what is called so.
+    pub(super) fn open(&self, path: &Path) -> Result<Input<'a>, Failure> {
+        let Opened { name, from, .. } = open(path)?;
+        let mut from = Counted { from, progress: self.progress };
+        let mut head = Vec::new();
+        (&mut from)
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut head)
+            .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
+        let is_gzip = head == MAGIC || !head.is_empty() && path.extension().is_some_and(|ending| ending == "gz");
+        let whole = Cursor::new(head).chain(from);
+        let from: Box<dyn Read + Send + 'a> = match is_gzip {
+            true => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(GZIP_BYTES, whole))),
+            false => Box::new(whole),
+        };
+        Ok(Input { name, from })
+    }
+
+    /// Counts what was added, or says why it was not.
+    #[inline]
+    pub(super) fn note(
+        &mut self,
+        added: Result<(), Refused>,
+        name: &str,
+        at: impl FnOnce() -> Position,
+    ) -> Result<(), Failure> {
+        match added {
+            Ok(()) => {
+                self.tally.records += 1;
+                self.progress.count(self.tally.records);
+                Ok(())
+            }
+            Err(Refused::Record(Error::Invalid(reason))) => self.refuse(name, at(), &reason),
+            Err(Refused::Record(error)) => self.refuse(name, at(), &error.to_string()),
+            Err(Refused::Work(error)) => Err(error.into()),
+        }
+    }
+
+    /// The next record could not be had.
+    pub(super) fn trouble(&mut self, trouble: Trouble, name: &str, at: Position) -> Result<(), Failure> {
+        match *trouble {
+            TroubleKind::Bad(reason) => self.refuse(name, at, &reason),
+            TroubleKind::Read(error) => Err(Failure::work(format!("cannot read {name}: {error}"))),
+        }
+    }
+
+    /// Counts a malformed record, or stops at it.
+    #[cold]
+    pub(super) fn refuse(&mut self, name: &str, at: Position, reason: &str) -> Result<(), Failure> {
+        match self.on_bad {
+            OnBad::Skip => {
+                self.tally.skipped += 1;
+                Ok(())
+            }
+            OnBad::Stop => Err(Failure::work(format!(
+                "{name}: record {} at byte offset {}: {reason} (--skip-bad goes on)",
+                at.number, at.offset
+            ))),
+        }
+    }
+}
+
+/// An input that is read.
+pub(super) struct Input<'a> {
+    /// What to call it in messages.
+    pub(super) name: String,
+    pub(super) from: Box<dyn Read + Send + 'a>,
+}
+
+/// What gzip data begin with.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// How much of them is read at once.
+const GZIP_BYTES: usize = 64 << 10;
+
+/// Counts what is read.
+struct Counted<'a> {
+    from: Box<dyn Read + Send>,
+    progress: &'a Progress,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.progress.read(read as u64);
+        Ok(read)
+    }
+}
+
+/// How long all inputs are together, where that is known; a failure where one is not there.
+pub(super) fn bytes(files: &[PathBuf]) -> Result<Option<u64>, Failure> {
+    files.iter().try_fold(Some(0), |sum: Option<u64>, path| {
+        let bytes = open(path)?.bytes;
+        Ok(sum.zip(bytes).map(|(sum, bytes)| sum + bytes))
+    })
+}

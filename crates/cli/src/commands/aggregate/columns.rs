@@ -69,13 +69,13 @@ impl Reading {
     pub(super) fn feed<A: Measure>(
         &self,
         table: &Table,
-        inputs: &mut Inputs<'_>,
+        inputs: &mut Inputs<'_, '_>,
         engine: &mut Engine<A>,
     ) -> Result<(), Failure> {
         for path in inputs.files {
             let format = self.format_of(path)?;
             let Input { name, from } = inputs.open(path)?;
-            let window: Window<Box<dyn Read + Send + '_>> = Window::new(from);
+            let window: Window<Box<dyn Read + '_>> = Window::new(from);
             match format {
                 RowFormat::Delimited(dialect) => {
                     let rows = self.delimited(window, dialect, table)?;
@@ -117,7 +117,7 @@ fn pump<A: Measure>(
     mut rows: impl Rows,
     table: &Table,
     name: &str,
-    inputs: &mut Inputs<'_>,
+    inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<A>,
 ) -> Result<(), Failure> {
     let mut key = Vec::new();

@@ -1,11 +1,14 @@
 //! The inputs of an aggregation: opened one after the other, gunzipped where they have to be, and counted.
+//! Files are gunzipped ahead on a thread of their own. A pipe is not: its thread might wait for ever.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::thread::Scope;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use forebay::Error;
 
+use super::ahead::Ahead;
 use super::engine::Refused;
 use crate::commands::progress::Progress;
 use crate::failure::Failure;
@@ -29,17 +32,19 @@ pub(super) struct Tally {
 }
 
 /// See the module.
-pub(super) struct Inputs<'a> {
-    pub(super) files: &'a [PathBuf],
-    pub(super) progress: &'a Progress,
+pub(super) struct Inputs<'scope, 'env> {
+    pub(super) files: &'env [PathBuf],
+    pub(super) progress: &'env Progress,
+    /// Of the threads that read ahead.
+    pub(super) scope: &'scope Scope<'scope, 'env>,
     pub(super) on_bad: OnBad,
     pub(super) tally: Tally,
 }
 
-impl<'a> Inputs<'a> {
+impl<'scope, 'env> Inputs<'scope, 'env> {
     /// Opens an input. What begins as gzip data do is gunzipped, and so is what is called so.
-    pub(super) fn open(&self, path: &Path) -> Result<Input<'a>, Failure> {
-        let Opened { name, from, .. } = open(path)?;
+    pub(super) fn open(&self, path: &Path) -> Result<Input<'scope>, Failure> {
+        let Opened { name, from, bytes } = open(path)?;
         let mut from = Counted { from, progress: self.progress };
         let mut head = Vec::new();
         (&mut from)
@@ -48,9 +53,13 @@ impl<'a> Inputs<'a> {
             .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
         let is_gzip = head == MAGIC || !head.is_empty() && path.extension().is_some_and(|ending| ending == "gz");
         let whole = Cursor::new(head).chain(from);
-        let from: Box<dyn Read + Send + 'a> = match is_gzip {
-            true => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(GZIP_BYTES, whole))),
-            false => Box::new(whole),
+        if !is_gzip {
+            return Ok(Input { name, from: Box::new(whole) });
+        }
+        let plain = MultiGzDecoder::new(BufReader::with_capacity(GZIP_BYTES, whole));
+        let from: Box<dyn Read + 'scope> = match bytes {
+            Some(_) => Box::new(Ahead::spawn(self.scope, plain)),
+            None => Box::new(plain),
         };
         Ok(Input { name, from })
     }
@@ -103,7 +112,7 @@ impl<'a> Inputs<'a> {
 pub(super) struct Input<'a> {
     /// What to call it in messages.
     pub(super) name: String,
-    pub(super) from: Box<dyn Read + Send + 'a>,
+    pub(super) from: Box<dyn Read + 'a>,
 }
 
 /// What gzip data begin with.

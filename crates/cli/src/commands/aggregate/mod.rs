@@ -7,6 +7,7 @@
 //!
 //! A plain `count` is compiled for each source by itself; all other functions go through rows of values.
 
+mod ahead;
 mod by;
 mod columns;
 mod cube;
@@ -23,10 +24,12 @@ mod sheet;
 mod words;
 
 use std::path::PathBuf;
+use std::thread;
 
 use clap::{ArgAction, Args};
 use forebay::aggregate::functions::Count;
 use forebay::env::sync::Arc;
+use forebay::limits::KEY_BYTES_MAX;
 
 use super::progress::Progress;
 use crate::args::Common;
@@ -199,25 +202,30 @@ impl<'a> Job<'a> {
         &self,
         function: A,
         means: Means,
-        feed: impl FnOnce(&mut Inputs<'_>, &mut Engine<A>) -> Result<Labels, Failure>,
+        feed: impl FnOnce(&mut Inputs<'_, '_>, &mut Engine<A>) -> Result<Labels, Failure>,
     ) -> Result<(), Failure> {
         let progress = Progress::of_reading(inputs::bytes(&self.args.files)?);
         let mut sheet = Sheet::open(self.args.out.as_deref(), self.style)?;
         let on_bad = if self.args.skip_bad { OnBad::Skip } else { OnBad::Stop };
-        let mut inputs =
-            Inputs { files: &self.args.files, progress: &progress, on_bad, tally: Tally::default() };
         let mut engine = Engine::new(Arc::new(function), means.clone());
         let watch = Stopwatch::start();
-        let (labels, groups) = progress.tell_while(|| {
-            let labels = feed(&mut inputs, &mut engine)?;
+        let read = || {
+            thread::scope(|scope| {
+                let files = &self.args.files[..];
+                let mut inputs = Inputs { files, progress: &progress, scope, on_bad, tally: Tally::default() };
+                feed(&mut inputs, &mut engine).map(|labels| (labels, inputs.tally))
+            })
+        };
+        let (labels, tally, groups) = progress.tell_while(|| {
+            let (labels, tally) = read()?;
             let base = engine.finish()?;
             let groups = match self.cube {
                 Some(cube) => cube.derive(&base, means)?,
                 None => base,
             };
-            Ok::<_, Failure>((labels, groups))
+            Ok::<_, Failure>((labels, tally, groups))
         })?;
-        let mut report = Report::new(&inputs, &groups, &labels, watch.seconds());
+        let mut report = Report::new(tally, progress.bytes_read(), &groups, &labels, watch.seconds());
         let showing = Stopwatch::start();
         let count = self.show(&groups, &labels, &mut sheet).map_err(sheet::failure)?;
         sheet.finish().map_err(sheet::failure)?;
@@ -254,7 +262,7 @@ impl<'a> Job<'a> {
     }
 }
 
-fn words(inputs: &mut Inputs<'_>, engine: &mut Engine<Count>, case: Case) -> Result<Labels, Failure> {
+fn words(inputs: &mut Inputs<'_, '_>, engine: &mut Engine<Count>, case: Case) -> Result<Labels, Failure> {
     for path in inputs.files {
         let Input { name, from } = inputs.open(path)?;
         let mut number = 0;
@@ -267,7 +275,7 @@ fn words(inputs: &mut Inputs<'_>, engine: &mut Engine<Count>, case: Case) -> Res
 }
 
 fn ngrams(
-    inputs: &mut Inputs<'_>,
+    inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<Count>,
     words: usize,
     case: Case,
@@ -278,16 +286,25 @@ fn ngrams(
     for path in inputs.files {
         let Input { name, from } = inputs.open(path)?;
         window.clear();
-        Words::new(from, &name, case).for_each(|word, offset| match window.push(vocabulary.number(word)?) {
-            Some(key) => inputs.note(engine.add(key, ()), &name, || Position { number: 0, offset }),
-            None => Ok(()),
+        let mut number = 0;
+        Words::new(from, &name, case).for_each(|word, offset| {
+            number += 1;
+            let at = Position { number, offset };
+            if word.len() > KEY_BYTES_MAX {
+                window.clear();
+                return inputs.refuse(&name, at, &format!("a word of more than {KEY_BYTES_MAX} bytes"));
+            }
+            match window.push(vocabulary.number(word)?) {
+                Some(key) => inputs.note(engine.add(key, ()), &name, || at),
+                None => Ok(()),
+            }
         })?;
     }
     let (words, renumbered) = vocabulary.sorted();
     Ok(Labels::Ngrams { words, renumbered })
 }
 
-fn kmers(inputs: &mut Inputs<'_>, engine: &mut Engine<Count>, k: usize) -> Result<Labels, Failure> {
+fn kmers(inputs: &mut Inputs<'_, '_>, engine: &mut Engine<Count>, k: usize) -> Result<Labels, Failure> {
     let (mut roller, key_start) = (kmers::Roller::new(k), size_of::<u64>() - kmers::key_bytes(k));
     for path in inputs.files {
         let Input { name, from } = inputs.open(path)?;

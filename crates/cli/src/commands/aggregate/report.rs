@@ -4,7 +4,7 @@ use forebay::aggregate::Aggregate;
 use serde::Serialize;
 
 use super::engine::{Groups, Held};
-use super::inputs::Inputs;
+use super::inputs::Tally;
 use super::labels::Labels;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
@@ -30,15 +30,21 @@ pub(super) struct Report {
 
 impl Report {
     /// Of an aggregation of which nothing was shown yet.
-    pub(super) fn new<A: Aggregate>(inputs: &Inputs<'_>, groups: &Groups<A>, labels: &Labels, seconds: f64) -> Self {
+    pub(super) fn new<A: Aggregate>(
+        tally: Tally,
+        input_bytes: u64,
+        groups: &Groups<A>,
+        labels: &Labels,
+        seconds: f64,
+    ) -> Self {
         Self {
-            records: inputs.tally.records,
+            records: tally.records,
             groups: 0,
-            skipped: inputs.tally.skipped,
+            skipped: tally.skipped,
             seconds,
-            records_per_second: inputs.tally.records as f64 / seconds.max(1e-9),
+            records_per_second: tally.records as f64 / seconds.max(1e-9),
             output_seconds: 0.0,
-            input_bytes: inputs.progress.bytes_read(),
+            input_bytes,
             memory_bytes: groups.memory_bytes_peak + labels.memory_bytes(),
             bytes_per_group: 0.0,
             spilled: matches!(groups.held, Held::Sorted(_)),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats, verify,
+    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats,
+    verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;

@@ -75,7 +75,10 @@ impl Table {
             }
         }
         if cube.is_some() && keys.len() > cube::COLUMNS_MAX {
-            return Err(Failure::Usage(format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX)));
+            return Err(Failure::Usage(format!(
+                "a cube or rollup has at most {} columns",
+                cube::COLUMNS_MAX
+            )));
         }
         let table = Self { keys: keys.to_vec(), columns, cube };
         table.check_names(functions)?;
@@ -85,8 +88,8 @@ impl Table {
     /// Every column of the output has a name of its own.
     fn check_names(&self, functions: &str) -> Result<(), Failure> {
         let grouping = self.cube.map(|_| GROUPING);
-        let mut names: Vec<&str> = self.keys.iter().map(String::as_str).chain(grouping).collect();
-        for name in functions.split(',') {
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.keys.iter().map(String::as_str).chain(grouping).chain(functions.split(',')) {
             if names.contains(&name) {
                 return Err(Failure::Usage(format!(
                     "two columns of the output would be called {name}; columns can be named by number too"
@@ -102,7 +105,8 @@ impl Table {
 fn arguments(function: &str) -> impl Iterator<Item = &str> {
     let mut words = function.split(':');
     let name = words.next().unwrap_or_default();
-    let forms = FUNCTIONS.iter().map(|(form, _)| *form).filter(move |form| form_words(form).next() == Some(name));
+    let forms =
+        FUNCTIONS.iter().map(|(form, _)| *form).filter(move |form| form_words(form).next() == Some(name));
     // `count` has two forms, of which the longer one comes last.
     let form = forms.last().unwrap_or_default();
     let kinds = form_words(form).skip(1);
@@ -135,8 +139,18 @@ mod tests {
         assert_eq!("ngram:3".parse(), Ok(By::Ngram(3)));
         assert_eq!("kmer:32".parse(), Ok(By::Kmer(32)));
         assert_eq!("column:a,b c".parse(), Ok(By::Columns(vec!["a".into(), "b c".into()])));
-        for wrong in ["", "words", "word:1", "ngram", "ngram:0", "ngram:33", "kmer:33", "kmer:x", "column:", "column:a,"]
-        {
+        for wrong in [
+            "",
+            "words",
+            "word:1",
+            "ngram",
+            "ngram:0",
+            "ngram:33",
+            "kmer:33",
+            "kmer:x",
+            "column:",
+            "column:a,",
+        ] {
             assert!(wrong.parse::<By>().is_err(), "{wrong}");
         }
     }

@@ -79,11 +79,23 @@ impl Reading {
             match format {
                 RowFormat::Delimited(dialect) => {
                     let rows = self.delimited(window, dialect, table)?;
-                    pump(rows.map_err(|trouble| header_failure(*trouble, &name))?, table, &name, inputs, engine)?;
+                    pump(
+                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
+                        table,
+                        &name,
+                        inputs,
+                        engine,
+                    )?;
                 }
                 RowFormat::Jsonl => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(rows.map_err(|trouble| header_failure(*trouble, &name))?, table, &name, inputs, engine)?;
+                    pump(
+                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
+                        table,
+                        &name,
+                        inputs,
+                        engine,
+                    )?;
                 }
             }
         }

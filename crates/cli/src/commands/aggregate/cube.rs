@@ -53,7 +53,8 @@ impl Cube {
             Ok(())
         })?;
         let mut groups = engine.finish()?;
-        groups.memory_bytes_peak = base.memory_bytes_peak.max(base.held.memory_bytes() + groups.memory_bytes_peak);
+        groups.memory_bytes_peak =
+            base.memory_bytes_peak.max(base.held.memory_bytes() + groups.memory_bytes_peak);
         Ok(groups)
     }
 }

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use forebay::Error;
 use forebay::aggregate::functions::Count;
-use forebay::aggregate::{Aggregate, Aggregator, Composite, HashAggregator, Order, SortAggregator, Value, Visit};
+use forebay::aggregate::{
+    Aggregate, Aggregator, Composite, HashAggregator, Order, SortAggregator, Value, Visit,
+};
 use forebay::env::Env;
 use forebay::env::sync::Arc;
 use forebay::limits::KEY_BYTES_MAX;
@@ -48,8 +50,13 @@ impl Means {
             .tempdir_in(&self.temp)
             .map_err(|error| Error::io("make a temporary directory in", &self.temp, &error))?;
         let fs = Env::real().fs;
-        let sort =
-            SortAggregator::new(Arc::clone(function), Order::Lexical, fs, directory.path(), self.sort_bytes())?;
+        let sort = SortAggregator::new(
+            Arc::clone(function),
+            Order::Lexical,
+            fs,
+            directory.path(),
+            self.sort_bytes(),
+        )?;
         Ok(Sorter { sort, _directory: directory })
     }
 }
@@ -202,8 +209,7 @@ impl<A: Aggregate> Engine<A> {
         // What it has no room to merge it merges while it shows it.
         drop(self.table.finalize());
         self.table.for_each(&mut |key, state| sort.add_state(key, state))?;
-        self.memory_bytes_peak =
-            self.memory_bytes_peak.max(self.table.memory_bytes() + sort.memory_bytes());
+        self.memory_bytes_peak = self.memory_bytes_peak.max(self.table.memory_bytes() + sort.memory_bytes());
         self.table = Self::table(&self.function, &self.means);
         Ok(sort)
     }

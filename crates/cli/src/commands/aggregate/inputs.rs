@@ -51,7 +51,8 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             .take(MAGIC.len() as u64)
             .read_to_end(&mut head)
             .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
-        let is_gzip = head == MAGIC || !head.is_empty() && path.extension().is_some_and(|ending| ending == "gz");
+        let is_gzip =
+            head == MAGIC || !head.is_empty() && path.extension().is_some_and(|ending| ending == "gz");
         let whole = Cursor::new(head).chain(from);
         if !is_gzip {
             return Ok(Input { name, from: Box::new(whole) });

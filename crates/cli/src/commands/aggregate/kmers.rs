@@ -119,7 +119,8 @@ mod tests {
 
     /// Slices, each or its reverse complement, whichever is less.
     fn plainly(k: usize, sequence: &str) -> Vec<String> {
-        let windows = sequence.as_bytes().windows(k).map(|window| String::from_utf8(window.to_vec()).unwrap());
+        let windows =
+            sequence.as_bytes().windows(k).map(|window| String::from_utf8(window.to_vec()).unwrap());
         let canonical = |kmer: String| {
             let other = reverse_complement(&kmer);
             kmer.min(other)

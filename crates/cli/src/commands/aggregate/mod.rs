@@ -131,7 +131,9 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
     let names = match &args.by {
         By::Columns(names) => names,
         _ if functions != "count" => {
-            return Err(Failure::Usage("only count goes with words, n-grams and k-mers: --fn is for columns".into()));
+            return Err(Failure::Usage(
+                "only count goes with words, n-grams and k-mers: --fn is for columns".into(),
+            ));
         }
         By::Word => return job.run(Count, job.means.clone(), |inputs, engine| words(inputs, engine, case)),
         By::Ngram(n) => {
@@ -151,9 +153,8 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
         None => Labels::Columns(table.keys.clone()),
     };
     if functions == "count" {
-        return job.run(Count, means, |inputs, engine| {
-            reading.feed(&table, inputs, engine).map(|()| labels())
-        });
+        return job
+            .run(Count, means, |inputs, engine| reading.feed(&table, inputs, engine).map(|()| labels()));
     }
     let function = by::functions(&functions, &table.columns)?;
     job.run(function, means, |inputs, engine| reading.feed(&table, inputs, engine).map(|()| labels()))
@@ -174,7 +175,10 @@ impl<'a> Job<'a> {
         }
         let memory = common.memory.unwrap_or(MEMORY_BYTES);
         if memory < MEMORY_BYTES_MIN {
-            return usage(&format!("aggregating takes a --memory of at least {}", sizes::human(MEMORY_BYTES_MIN)));
+            return usage(&format!(
+                "aggregating takes a --memory of at least {}",
+                sizes::human(MEMORY_BYTES_MIN)
+            ));
         }
         let style = match (&args.out, common.form()) {
             (None, Form::Json) => Style::Json,
@@ -206,18 +210,10 @@ impl<'a> Job<'a> {
     ) -> Result<(), Failure> {
         let progress = Progress::of_reading(inputs::bytes(&self.args.files)?);
         let mut sheet = Sheet::open(self.args.out.as_deref(), self.style)?;
-        let on_bad = if self.args.skip_bad { OnBad::Skip } else { OnBad::Stop };
         let mut engine = Engine::new(Arc::new(function), means.clone());
         let watch = Stopwatch::start();
-        let read = || {
-            thread::scope(|scope| {
-                let files = &self.args.files[..];
-                let mut inputs = Inputs { files, progress: &progress, scope, on_bad, tally: Tally::default() };
-                feed(&mut inputs, &mut engine).map(|labels| (labels, inputs.tally))
-            })
-        };
         let (labels, tally, groups) = progress.tell_while(|| {
-            let (labels, tally) = read()?;
+            let (labels, tally) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
             let base = engine.finish()?;
             let groups = match self.cube {
                 Some(cube) => cube.derive(&base, means)?,
@@ -231,6 +227,20 @@ impl<'a> Job<'a> {
         sheet.finish().map_err(sheet::failure)?;
         report.shown(count, showing.seconds());
         report.print(self.form, self.args.out.is_some())
+    }
+
+    fn read(
+        &self,
+        progress: &Progress,
+        feed: impl FnOnce(&mut Inputs<'_, '_>) -> Result<Labels, Failure>,
+    ) -> Result<(Labels, Tally), Failure> {
+        let on_bad = if self.args.skip_bad { OnBad::Skip } else { OnBad::Stop };
+        thread::scope(|scope| {
+            let mut inputs =
+                Inputs { files: &self.args.files, progress, scope, on_bad, tally: Tally::default() };
+            let labels = feed(&mut inputs)?;
+            Ok((labels, inputs.tally))
+        })
     }
 
     fn show<A: Measure>(

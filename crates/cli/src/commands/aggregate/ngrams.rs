@@ -53,7 +53,8 @@ impl Vocabulary {
                 self.memory_max
             )));
         }
-        let number = u32::try_from(self.ends.len()).map_err(|_| Error::invalid("more than 2^32 distinct words"))?;
+        let number =
+            u32::try_from(self.ends.len()).map_err(|_| Error::invalid("more than 2^32 distinct words"))?;
         self.words.extend_from_slice(word);
         self.ends.push(self.words.len());
         let (words, ends) = (&self.words, &self.ends);
@@ -116,7 +117,8 @@ impl Window {
 
 /// The words' numbers of a key.
 pub(super) fn numbers(key: &[u8]) -> impl Iterator<Item = u32> {
-    key.chunks_exact(NUMBER_BYTES).map(|number| number.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)))
+    key.chunks_exact(NUMBER_BYTES)
+        .map(|number| number.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use forebay::Error;
 use forebay::aggregate::ordered::Number;
-use forebay::aggregate::{Aggregate, Aggregator, Order, Value, Visit};
+use forebay::aggregate::{Aggregator, Order, Value, Visit};
 
 use super::engine::{Groups, Held, Measure};
 use super::labels::Labels;

@@ -45,7 +45,9 @@ pub(super) fn for_each(
         let records = match &mut file {
             Some(file) => file,
             None => file.insert(Records::new(bytes[0]).ok_or_else(|| {
-                Failure::work(format!("{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"))
+                Failure::work(format!(
+                    "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
+                ))
             })?),
         };
         records.take(bytes, &mut show)?;
@@ -231,7 +233,9 @@ mod tests {
                     Piece::Bases(bases) => {
                         seen.last_mut().unwrap().push_str(std::str::from_utf8(bases).unwrap().trim_end());
                     }
-                    Piece::Malformed(at, reason) => seen.push(format!("{}@{} {reason}", at.number, at.offset)),
+                    Piece::Malformed(at, reason) => {
+                        seen.push(format!("{}@{} {reason}", at.number, at.offset))
+                    }
                 }
                 Ok(())
             });
@@ -270,10 +274,10 @@ mod tests {
                 "A",
                 "2@10 the third line of a record of FASTQ begins with `+`",
                 "G",
-                "4@25 a record of FASTQ begins with `@`",
+                "4@24 a record of FASTQ begins with `@`",
                 "T",
                 "C",
-                "6@37 the input ends in the middle of a record",
+                "6@35 the input ends in the middle of a record",
             ]
         );
         assert!(sequences("ACGT\n")[0].contains("neither `>`"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use forebay::Error;
 use forebay::aggregate::Value;
-use memchr::{memchr, memchr3, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr3};
 
 use crate::failure::Failure;
 use crate::keys::Notation;

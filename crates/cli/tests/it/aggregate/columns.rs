@@ -54,7 +54,10 @@ fn tsv(rows: &[Row]) -> Vec<u8> {
 }
 
 /// What each group comes to: rows, sum and greatest number.
-fn grouped(rows: &[Row], key: impl Fn(&Row) -> Vec<String>) -> BTreeMap<Vec<String>, (u64, Option<i64>, Option<i64>)> {
+fn grouped(
+    rows: &[Row],
+    key: impl Fn(&Row) -> Vec<String>,
+) -> BTreeMap<Vec<String>, (u64, Option<i64>, Option<i64>)> {
     let mut groups: BTreeMap<_, (u64, Option<i64>, Option<i64>)> = BTreeMap::new();
     for row in rows {
         let (count, sum, max) = groups.entry(key(row)).or_default();
@@ -88,7 +91,9 @@ fn rows_of_every_format_are_grouped() {
             groups.iter().map(|(key, group)| format!("{}\t{}\n", key.join("\t"), group.0)).collect();
         let answers: String = groups
             .iter()
-            .map(|(key, (count, sum, max))| format!("{}\t{count}\t{}\t{}\n", key.join("\t"), cell(*sum), cell(*max)))
+            .map(|(key, (count, sum, max))| {
+                format!("{}\t{count}\t{}\t{}\n", key.join("\t"), cell(*sum), cell(*max))
+            })
             .collect();
         for file in ["rows.csv", "rows.tsv", "rows.jsonl.gz"] {
             let words = format!("aggregate --by column:{columns} {file}");
@@ -116,14 +121,23 @@ fn nothing_and_empty_text_are_two_groups() {
     let folder = Folder::new("nothing");
     let input = b"{\"a\":null,\"b\":1}\n{\"b\":\"\"}\n{\"a\":\"\",\"b\":null}\n{\"a\":\"null\"}\n{\"a\":\"\\t\\\\N\"}\n";
     let words = "aggregate --format jsonl --by column:a --fn count,count:b";
-    assert_eq!(folder.ok_on(words, input), "a\tcount\tcount:b\n\\N\t2\t2\n\t1\t0\n\\t\\\\N\t1\t0\nnull\t1\t0\n");
+    assert_eq!(
+        folder.ok_on(words, input),
+        "a\tcount\tcount:b\n\\N\t2\t2\n\t1\t0\n\\t\\\\N\t1\t0\nnull\t1\t0\n"
+    );
     folder.ok_on(&format!("{words} --out o.csv"), input);
     let written = std::fs::read_to_string(folder.path("o.csv")).unwrap();
     assert_eq!(written, "a,count,count:b\n,2,2\n\"\",1,0\n\t\\N,1,0\nnull,1,0\n");
     folder.ok_on(&format!("{words} --out o.jsonl --fn list:b,any:b"), input);
     let written = std::fs::read_to_string(folder.path("o.jsonl")).unwrap();
-    assert!(written.starts_with("{\"a\":null,\"count\":2,\"count:b\":2,\"list:b\":[\"\",\"1\"],\"any:b\":\"\"}\n"));
-    assert!(written.contains("{\"a\":\"\",\"count\":1,\"count:b\":0,\"list:b\":null,\"any:b\":null}\n"), "{written}");
+    assert!(
+        written
+            .starts_with("{\"a\":null,\"count\":2,\"count:b\":2,\"list:b\":[\"\",\"1\"],\"any:b\":\"\"}\n")
+    );
+    assert!(
+        written.contains("{\"a\":\"\",\"count\":1,\"count:b\":0,\"list:b\":null,\"any:b\":null}\n"),
+        "{written}"
+    );
 }
 
 #[test]
@@ -164,7 +178,8 @@ fn a_cube_is_what_grouping_again_would_give() {
     std::fs::write(folder.path("rows.csv"), csv(&rows(12, 3000, 30))).unwrap();
     let columns = ["city", "kind", "amount"];
     for functions in ["--fn count", FUNCTIONS] {
-        for (option, groupings) in [("--cube", (0..8).collect::<Vec<u32>>()), ("--rollup", vec![0, 1, 3, 7])] {
+        for (option, groupings) in [("--cube", (0..8).collect::<Vec<u32>>()), ("--rollup", vec![0, 1, 3, 7])]
+        {
             let words = format!("aggregate rows.csv --by column:{} {functions} {option}", columns.join(","));
             let lines = folder.ok(&words);
             let mut expected = BTreeSet::new();
@@ -207,5 +222,7 @@ fn malformed_rows_are_named_or_skipped() {
     let figures = last_object(&folder.ok(&format!("{words} --skip-bad --json")));
     assert_eq!((figures["records"].as_u64(), figures["skipped"].as_u64()), (Some(3), Some(2)));
     folder.run("aggregate --by column:no good.csv").refused(1, &["good.csv: no column is called \"no\""]);
-    folder.run_on("aggregate --by column:a --format jsonl", b"{\"a\":1}\n{\n").refused(1, &["record 2", "not JSON"]);
+    folder
+        .run_on("aggregate --by column:a --format jsonl", b"{\"a\":1}\n{\n")
+        .refused(1, &["record 2", "not JSON"]);
 }

@@ -23,9 +23,15 @@ fn usage_that_cannot_work_is_code_2() {
     ] {
         folder.run(&format!("aggregate {words}")).refused(2, &[said]);
     }
-    for words in
-        ["", "--by", "--by words", "--by kmer:33", "--by ngram:0", "--by word --top 0", "--by word --top 1 --unsorted"]
-    {
+    for words in [
+        "",
+        "--by",
+        "--by words",
+        "--by kmer:33",
+        "--by ngram:0",
+        "--by word --top 0",
+        "--by word --top 1 --unsorted",
+    ] {
         let outcome = folder.run(format!("aggregate {words}").trim());
         assert_eq!((outcome.code, outcome.stdout.is_empty()), (2, true), "{words}: {outcome:?}");
     }

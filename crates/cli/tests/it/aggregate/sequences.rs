@@ -6,7 +6,9 @@ use super::{Draws, write_gzip};
 use crate::tool::{Folder, last_object};
 
 fn bases(draws: &mut Draws, length: u64) -> String {
-    (0..length).map(|_| if draws.below(97) == 0 { 'N' } else { b"ACGTacgt"[draws.below(8) as usize].into() }).collect()
+    (0..length)
+        .map(|_| if draws.below(97) == 0 { 'N' } else { b"ACGTacgt"[draws.below(8) as usize].into() })
+        .collect()
 }
 
 /// The lines that counting canonical k-mers of these sequences gives.
@@ -85,10 +87,9 @@ fn kmers_that_do_not_fit_memory_are_counted_all_the_same() {
 fn malformed_records_of_fastq_are_named_or_skipped() {
     let folder = Folder::new("fastq");
     let text = b"@a\nACGT\n+\nIII\n@b\nACG\n+\nIII\n";
-    folder.run_on("aggregate --by kmer:3", text).refused(
-        1,
-        &["standard input: record 1 at byte offset 0", "qualities", "--skip-bad"],
-    );
+    folder
+        .run_on("aggregate --by kmer:3", text)
+        .refused(1, &["standard input: record 1 at byte offset 0", "qualities", "--skip-bad"]);
     let lines = folder.ok_on("aggregate --by kmer:3 --skip-bad --json", text);
     assert_eq!(last_object(&lines)["skipped"], 1);
     folder.run_on("aggregate --by kmer:3", b"ACGT\n").refused(1, &["standard input", "FASTA", "FASTQ"]);

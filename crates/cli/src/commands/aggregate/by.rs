@@ -105,10 +105,9 @@ impl Table {
 fn arguments(function: &str) -> impl Iterator<Item = &str> {
     let mut words = function.split(':');
     let name = words.next().unwrap_or_default();
-    let forms =
-        FUNCTIONS.iter().map(|(form, _)| *form).filter(move |form| form_words(form).next() == Some(name));
     // `count` has two forms, of which the longer one comes last.
-    let form = forms.last().unwrap_or_default();
+    let form = FUNCTIONS.iter().rfind(|(form, _)| form_words(form).next() == Some(name));
+    let form = form.map_or("", |(form, _)| form);
     let kinds = form_words(form).skip(1);
     words.zip(kinds).filter(|(_, kind)| matches!(*kind, "C" | "BY" | "WEIGHT")).map(|(word, _)| word)
 }

@@ -138,7 +138,7 @@ fn pump<A: Measure>(
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(trouble) => {
-                inputs.trouble(trouble, name, rows.position())?;
+                inputs.trouble(*trouble, name, rows.position())?;
                 continue;
             }
         }

@@ -13,7 +13,7 @@ use super::engine::Refused;
 use crate::commands::progress::Progress;
 use crate::failure::Failure;
 use crate::input::open::{Opened, open};
-use crate::input::{Position, Trouble, TroubleKind};
+use crate::input::{Position, TroubleKind};
 
 /// What a malformed record does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
     }
 
     /// The next record could not be had.
-    pub(super) fn trouble(&mut self, trouble: Trouble, name: &str, at: Position) -> Result<(), Failure> {
-        match *trouble {
+    pub(super) fn trouble(&mut self, trouble: TroubleKind, name: &str, at: Position) -> Result<(), Failure> {
+        match trouble {
             TroubleKind::Bad(reason) => self.refuse(name, at, &reason),
             TroubleKind::Read(error) => Err(Failure::work(format!("cannot read {name}: {error}"))),
         }

@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Print one JSON object a line; progress and messages go to standard error
     #[arg(long, global = true)]
     json: bool,
-    /// The most memory the database uses in all, such as 64M or 2G
+    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
     #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) memory: Option<u64>,
 }

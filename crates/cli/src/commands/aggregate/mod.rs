@@ -62,7 +62,7 @@ Inputs that are gzip data are gunzipped.
 
 Examples:
   forebay aggregate --by word --top 10 book.txt
-  zcat logs/*.gz | forebay aggregate --by word --fold-case
+  forebay aggregate --by word --fold-case notes.txt logs/*.gz
   forebay aggregate --by kmer:25 --out kmers.tsv reads.fastq.gz --memory 2G
   forebay aggregate --by column:country,year --fn count,sum:amount,max:price sales.csv
   forebay aggregate --by column:country,year --fn sum:amount --rollup --out sums.csv sales-*.csv";

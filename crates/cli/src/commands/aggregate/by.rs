@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use forebay::aggregate::{Composite, FUNCTIONS};
 
-use super::cube::{self, Cube};
-use super::labels::GROUPING;
 use super::{kmers, ngrams};
 use crate::failure::Failure;
 
@@ -54,12 +52,12 @@ pub(super) struct Table {
     pub(super) keys: Vec<String>,
     /// All columns that are read, those of the key first.
     pub(super) columns: Vec<String>,
-    pub(super) cube: Option<Cube>,
 }
 
 impl Table {
-    /// The columns that grouping by `keys` and `functions` ask for.
-    pub(super) fn new(keys: &[String], functions: &str, cube: Option<Cube>) -> Result<Self, Failure> {
+    /// The columns that grouping by `keys` and `functions` ask for. Every column of the output has a name of
+    /// its own, also beside `grouping`, where there is one.
+    pub(super) fn new(keys: &[String], functions: &str, grouping: Option<&str>) -> Result<Self, Failure> {
         let mut columns: Vec<String> = Vec::new();
         for key in keys {
             if columns.contains(key) {
@@ -74,22 +72,8 @@ impl Table {
                 }
             }
         }
-        if cube.is_some() && keys.len() > cube::COLUMNS_MAX {
-            return Err(Failure::Usage(format!(
-                "a cube or rollup has at most {} columns",
-                cube::COLUMNS_MAX
-            )));
-        }
-        let table = Self { keys: keys.to_vec(), columns, cube };
-        table.check_names(functions)?;
-        Ok(table)
-    }
-
-    /// Every column of the output has a name of its own.
-    fn check_names(&self, functions: &str) -> Result<(), Failure> {
-        let grouping = self.cube.map(|_| GROUPING);
         let mut names: Vec<&str> = Vec::new();
-        for name in self.keys.iter().map(String::as_str).chain(grouping).chain(functions.split(',')) {
+        for name in keys.iter().map(String::as_str).chain(grouping).chain(functions.split(',')) {
             if names.contains(&name) {
                 return Err(Failure::Usage(format!(
                     "two columns of the output would be called {name}; columns can be named by number too"
@@ -97,7 +81,7 @@ impl Table {
             }
             names.push(name);
         }
-        Ok(())
+        Ok(Self { keys: keys.to_vec(), columns })
     }
 }
 
@@ -174,7 +158,7 @@ mod tests {
         let table = Table::new(&keys, "sum:a,last:b:k,max:b", None).unwrap();
         assert_eq!(table.columns, ["k", "a", "b"]);
         assert!(Table::new(&["count".into()], "count", None).is_err());
-        assert!(Table::new(&["grouping".into()], "count", Some(Cube::Full)).is_err());
+        assert!(Table::new(&["grouping".into()], "count", Some("grouping")).is_err());
         assert!(Table::new(&["a".into(), "a".into()], "count", None).is_err());
         assert!(Table::new(&keys, "sum:a,sum:a", None).is_err());
     }

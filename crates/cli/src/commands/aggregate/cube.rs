@@ -16,30 +16,30 @@ pub(super) const COLUMNS_MAX: usize = 12;
 /// Bytes of a grouping in a key.
 const GROUPING_BYTES: usize = 2;
 
-/// Which columns are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cube {
-    /// Every choice of them.
-    Full,
-    /// The last one, the last two, and so on to all.
-    Rollup,
+/// Which columns are left out in each grouping.
+#[derive(Debug)]
+pub(super) struct Cube {
+    groupings: Vec<u16>,
 }
 
 impl Cube {
-    fn groupings(self, columns: usize) -> Vec<u16> {
-        match self {
-            Self::Full => (0..1 << columns).collect(),
-            Self::Rollup => (0..=columns).map(|left_out| (1 << left_out) - 1).collect(),
-        }
+    /// Every choice of so many columns.
+    pub(super) fn full(columns: usize) -> Self {
+        Self { groupings: (0..1 << columns).collect() }
     }
 
-    /// The groups of all groupings.
-    pub(super) fn derive<A: Aggregate>(self, base: &Groups<A>, means: Means) -> Result<Groups<A>, Error> {
+    /// The last one, the last two, and so on to all.
+    pub(super) fn rollup(columns: usize) -> Self {
+        Self { groupings: (0..=columns).map(|left_out| (1 << left_out) - 1).collect() }
+    }
+
+    /// The groups of all groupings, out of those by all columns.
+    pub(super) fn derive<A: Aggregate>(&self, base: &Groups<A>, means: Means) -> Result<Groups<A>, Error> {
         let mut engine = Engine::new(Arc::clone(&base.function), means);
         let mut masked = Vec::new();
         base.held.for_each(&mut |key, state| {
             let columns = keys::split(key);
-            for grouping in self.groupings(columns.len()) {
+            for grouping in &self.groupings {
                 masked.clear();
                 masked.extend_from_slice(&grouping.to_be_bytes());
                 for (bit, column) in (0..columns.len()).rev().zip(&columns) {

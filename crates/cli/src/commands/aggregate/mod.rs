@@ -44,9 +44,9 @@ use cube::Cube;
 use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
 use forebay_bench::sizes;
 use inputs::{Input, Inputs, OnBad, Tally};
-use labels::Labels;
+use labels::{GROUPING, Labels};
 use order::Arrangement;
-use report::Report;
+use report::{Report, Stdout};
 use sheet::{Header, Sheet, Style};
 use words::{Case, Words};
 
@@ -143,12 +143,12 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
         }
         By::Kmer(k) => return job.run(Count, job.means.clone(), |inputs, engine| kmers(inputs, engine, *k)),
     };
-    let table = Table::new(names, &functions, job.cube)?;
+    let table = Table::new(names, &functions, job.cube.as_ref().map(|_| GROUPING))?;
     let header = if args.header { delimited::Header::Present } else { delimited::Header::Absent };
     let reading = Reading { format: args.format, header };
     args.files.iter().try_for_each(|path| reading.format_of(path).map(drop))?;
     let means = if job.cube.is_some() { job.means.share(1, 2) } else { job.means.clone() };
-    let labels = || match job.cube {
+    let labels = || match &job.cube {
         Some(_) => Labels::Cube(table.keys.clone()),
         None => Labels::Columns(table.keys.clone()),
     };
@@ -173,6 +173,15 @@ impl<'a> Job<'a> {
         if args.fold_case && !matches!(args.by, By::Word | By::Ngram(_)) {
             return usage("--fold-case is for words and n-grams");
         }
+        let columns = if let By::Columns(names) = &args.by { names.len() } else { 0 };
+        if columns > cube::COLUMNS_MAX && (args.cube || args.rollup) {
+            return usage(&format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX));
+        }
+        let cube = match (args.cube, args.rollup) {
+            (true, _) => Some(Cube::full(columns)),
+            (_, true) => Some(Cube::rollup(columns)),
+            _ => None,
+        };
         let memory = common.memory.unwrap_or(MEMORY_BYTES);
         if memory < MEMORY_BYTES_MIN {
             return usage(&format!(
@@ -197,7 +206,7 @@ impl<'a> Job<'a> {
             },
             // Words hold no tabs, and are shown as they are.
             style: if style == Style::Tsv && !has_columns { Style::Plain } else { style },
-            cube: args.cube.then_some(Cube::Full).or(args.rollup.then_some(Cube::Rollup)),
+            cube,
         })
     }
 
@@ -215,7 +224,7 @@ impl<'a> Job<'a> {
         let (labels, tally, groups) = progress.tell_while(|| {
             let (labels, tally) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
             let base = engine.finish()?;
-            let groups = match self.cube {
+            let groups = match &self.cube {
                 Some(cube) => cube.derive(&base, means)?,
                 None => base,
             };
@@ -226,7 +235,7 @@ impl<'a> Job<'a> {
         let count = self.show(&groups, &labels, &mut sheet).map_err(sheet::failure)?;
         sheet.finish().map_err(sheet::failure)?;
         report.shown(count, showing.seconds());
-        report.print(self.form, self.args.out.is_some())
+        report.print(self.form, if self.args.out.is_some() { Stdout::Free } else { Stdout::Taken })
     }
 
     fn read(

@@ -10,6 +10,13 @@ use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
 use forebay_bench::sizes;
 
+/// Whether standard output holds the groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stdout {
+    Free,
+    Taken,
+}
+
 /// What an aggregation came to.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -61,9 +68,9 @@ impl Report {
     }
 
     /// Tells it to a program; to a person where standard output is free for it.
-    pub(super) fn print(&self, form: Form, is_output_free: bool) -> Result<(), Failure> {
+    pub(super) fn print(&self, form: Form, stdout: Stdout) -> Result<(), Failure> {
         let skipped = format!("{} skipped", counted(self.skipped, "malformed record"));
-        if form == Form::Text && !is_output_free {
+        if form == Form::Text && stdout == Stdout::Taken {
             if self.skipped > 0 {
                 eprintln!("forebay: {skipped}");
             }

@@ -20,6 +20,8 @@ fn usage_that_cannot_work_is_code_2() {
         ("--by column:a --format csv --fn sum", "sum:C"),
         ("--by column:count --format csv", "called count"),
         ("--by column:0 --format csv", "counted from 1"),
+        ("--by column:grouping,b --format csv --rollup", "called grouping"),
+        ("--by column:1,2,3,4,5,6,7,8,9,10,11,12,13 --format csv --cube", "at most 12"),
     ] {
         folder.run(&format!("aggregate {words}")).refused(2, &[said]);
     }

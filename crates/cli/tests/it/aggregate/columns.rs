@@ -117,6 +117,17 @@ fn columns_have_numbers_and_formats_can_be_told() {
 }
 
 #[test]
+fn every_file_has_its_own_header_and_format() {
+    let folder = Folder::new("headers");
+    std::fs::write(folder.path("a.csv"), "kind,amount\nx,1\ny,2\n").unwrap();
+    std::fs::write(folder.path("b.tsv"), "amount\tother\tkind\r\n10\t.\tx\r\n").unwrap();
+    std::fs::write(folder.path("c.ndjson"), "{\"amount\":100.0,\"kind\":\"y\"}\n").unwrap();
+    std::fs::write(folder.path("empty.csv"), "").unwrap();
+    let words = "aggregate --by column:kind --fn sum:amount a.csv empty.csv b.tsv c.ndjson";
+    assert_eq!(folder.ok(words), "kind\tsum:amount\nx\t11\ny\t102\n");
+}
+
+#[test]
 fn nothing_and_empty_text_are_two_groups() {
     let folder = Folder::new("nothing");
     let input = b"{\"a\":null,\"b\":1}\n{\"b\":\"\"}\n{\"a\":\"\",\"b\":null}\n{\"a\":\"null\"}\n{\"a\":\"\\t\\\\N\"}\n";

@@ -1,6 +1,8 @@
 //! Words and n-grams.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use super::{Draws, write_gzip};
 use crate::tool::{Folder, last_object};
@@ -147,4 +149,21 @@ fn the_last_object_tells_what_it_came_to() {
     assert_eq!(written, "\"\"\"c\"\"\",1\n\"a,b\",1\nd,1\n");
     assert_eq!(folder.ok_on("aggregate --by word --json --out words.tsv", b"a\\b").lines().count(), 1);
     assert_eq!(std::fs::read_to_string(folder.path("words.tsv")).unwrap(), "a\\b\t1\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new("aggregate-head");
+    let words: String = (0..200_000).map(|word| format!("{word}\n")).collect();
+    std::fs::write(folder.path("text"), words).unwrap();
+    let mut child = folder
+        .command(&["aggregate", "--by", "word", "text"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((&line[..], output.status.code(), output.stderr.len()), ("0\t1\n", Some(0), 0));
 }

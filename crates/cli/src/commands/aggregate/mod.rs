@@ -125,7 +125,8 @@ struct Job<'a> {
 }
 
 pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> {
-    let functions = args.functions.join(",");
+    let lists = args.functions.iter().flat_map(|list| list.split(','));
+    let functions = lists.map(str::trim).collect::<Vec<_>>().join(",");
     let job = Job::new(args, common)?;
     let case = if args.fold_case { Case::Folded } else { Case::Kept };
     let names = match &args.by {

@@ -125,6 +125,11 @@ fn every_file_has_its_own_header_and_format() {
     std::fs::write(folder.path("empty.csv"), "").unwrap();
     let words = "aggregate --by column:kind --fn sum:amount a.csv empty.csv b.tsv c.ndjson";
     assert_eq!(folder.ok(words), "kind\tsum:amount\nx\t11\ny\t102\n");
+    let spaced = folder
+        .command(&["aggregate", "--by", "column:kind", "a.csv", "--fn", "count, sum:amount"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(spaced.stdout).unwrap(), "kind\tcount\tsum:amount\nx\t1\t1\ny\t1\t2\n");
 }
 
 #[test]

@@ -30,20 +30,25 @@ use worker::{Goal, Shared, Worker};
 
 /// A node holds so many bytes, before packing.
 const NODE_BYTES: u64 = 1 << 20;
+const NODE_BYTES_MIN: u64 = 4 << 10;
 const FAN_OUT: usize = 256;
 /// A leaf is merged once all its lists hold so many times what the longest does.
 const REPEATS_MAX: f64 = 1.7;
 const LISTS_MAX: usize = 1024;
 /// A root buffer takes this share of the memory, within these bounds.
-const ROOT_SHARE: usize = 24;
-const ROOT_BYTES_MIN: usize = 64 << 10;
+const ROOT_SHARE: usize = 32;
+const ROOT_BYTES_MIN: usize = 16 << 10;
 const ROOT_BYTES_MAX: usize = 4 << 20;
+/// Keys that come again and again have this share of the memory, or less.
+const HOT_SHARE: usize = 16;
 /// Root buffers that may wait.
 const SEALED_MAX: usize = 2;
 /// Where memory is short, merging gives back one part in so many more than is needed.
 const SLACK: usize = 16;
-/// What a worker takes to merge.
-const WORKER_BYTES: usize = 2 << 20;
+/// What a worker takes to merge: this share of the memory, within these bounds.
+const WORKER_SHARE: usize = 8;
+const WORKER_BYTES_MIN: usize = 128 << 10;
+const WORKER_BYTES_MAX: usize = 2 << 20;
 
 /// How a [`CompressedAggregator`] works.
 #[derive(Clone, Debug)]
@@ -102,7 +107,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs } = options;
         let root_bytes = (memory_max / ROOT_SHARE).clamp(ROOT_BYTES_MIN, ROOT_BYTES_MAX);
         let tree = TreeOptions {
-            node_bytes: NODE_BYTES.min(memory_max as u64 / 16),
+            node_bytes: (memory_max as u64 / 16).clamp(NODE_BYTES_MIN, NODE_BYTES),
             fan_out: FAN_OUT,
             fast_per_slow: 0,
             lists_max: LISTS_MAX,
@@ -131,9 +136,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
         Ok(aggregator)
     }
 
+    fn hot_bytes(&self) -> usize {
+        (self.memory_max / HOT_SHARE).min(1 << 20)
+    }
+
     /// What root buffers, and merging, may take besides fragments.
     fn overhead_bytes(&self) -> usize {
-        (SEALED_MAX + 1) * self.root_bytes + self.workers.len().max(1) * WORKER_BYTES
+        let worker_bytes = (self.memory_max / WORKER_SHARE).clamp(WORKER_BYTES_MIN, WORKER_BYTES_MAX);
+        // What grows has up to twice what it needs.
+        2 * (SEALED_MAX + 1) * self.root_bytes + self.hot_bytes() + self.workers.len().max(1) * worker_bytes
     }
 
     #[inline]
@@ -159,11 +170,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves what is hot to the root.
     fn cool(&mut self) -> Result<()> {
         self.make_room()?;
+        self.empty_hot();
+        Ok(())
+    }
+
+    fn empty_hot(&mut self) {
         if let Some(hot) = &mut self.hot {
             self.root.extend(hot.keys(), 0..hot.keys().len());
             hot.clear();
         }
-        Ok(())
     }
 
     #[inline]
@@ -190,7 +205,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let block = || Block::new(shape).ok_or_else(|| Error::invalid("states are kept as puts"));
         (self.shape, self.root) = (shape, block()?);
         self.shared.inner.lock().free.clear();
-        self.hot = if fixed { Some(Hot::new(block()?)) } else { None };
+        self.hot = if fixed { Some(Hot::new(block()?, self.hot_bytes())) } else { None };
         Ok(())
     }
 
@@ -207,6 +222,10 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Ok(());
         }
         self.ensure_memory()?;
+        self.send()
+    }
+
+    fn send(&mut self) -> Result<()> {
         self.wait(|inner| inner.sealed.len() < SEALED_MAX)?;
         let mut inner = self.shared.inner.lock();
         let fresh =
@@ -301,8 +320,10 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     }
 
     fn finalize(&mut self) -> Result<()> {
-        self.cool()?;
-        self.seal()?;
+        self.empty_hot();
+        if !self.root.is_empty() {
+            self.send()?;
+        }
         self.work_until(Goal::Compaction, || false)?;
         self.is_finalized = true;
         Ok(())

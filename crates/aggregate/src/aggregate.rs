@@ -100,6 +100,30 @@ impl<A: Aggregate> Combine for Combining<A> {
     }
 }
 
+/// A function as the rule of a table all of whose records are states, kept as puts.
+#[derive(Clone, Copy, Debug)]
+pub struct Merging<A>(pub A);
+
+impl<A: Aggregate> Combine for Merging<A> {
+    fn fold(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        self.0.merge(&[older, newer], out);
+    }
+    fn merges_puts(&self) -> bool {
+        true
+    }
+    fn merge_states(&self, _key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
+        self.0.merge(states, out);
+    }
+    #[inline]
+    fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
+        let fixed = self.0.state_bytes().is_some();
+        if fixed {
+            self.0.merge_in_place(newer, older);
+        }
+        fixed
+    }
+}
+
 /// A function that is shared, or chosen at run time.
 impl<A: Aggregate + ?Sized> Aggregate for std::sync::Arc<A> {
     type Input<'a> = A::Input<'a>;

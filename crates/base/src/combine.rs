@@ -6,6 +6,48 @@ use crate::record::{Kind, Record};
 pub trait Combine: Send + Sync {
     /// Appends to `out` the fold of a newer operand into an older operand or value of `key`.
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
+
+    /// Whether puts are states, which merge with all older ones, rather than values that hide them. Such a table has
+    /// no other records.
+    fn merges_puts(&self) -> bool {
+        false
+    }
+
+    /// Appends the merge of two states or more, newest first.
+    fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
+        let Some((newest, older)) = states.split_first() else { return };
+        let (mut merged, mut spare) = (newest.to_vec(), Vec::new());
+        for older in older {
+            spare.clear();
+            self.fold(key, &merged, older, &mut spare);
+            std::mem::swap(&mut merged, &mut spare);
+        }
+        out.extend_from_slice(&merged);
+    }
+
+    /// Merges an older state into a newer one of the same length, in place. Says whether it could; if so, it always
+    /// can where two states are equally long.
+    #[inline]
+    fn merge_in_place(&self, _newer: &mut [u8], _older: &[u8]) -> bool {
+        false
+    }
+}
+
+impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
+    fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        (**self).fold(key, newer, older, out);
+    }
+    #[inline]
+    fn merges_puts(&self) -> bool {
+        (**self).merges_puts()
+    }
+    fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
+        (**self).merge_states(key, states, out);
+    }
+    #[inline]
+    fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
+        (**self).merge_in_place(newer, older)
+    }
 }
 
 /// The rule of plain tables, which hold no operands; if one is met, the newer wins.
@@ -44,7 +86,7 @@ impl Fold {
     }
 
     /// Adds the next older record. Returns whether still older ones can matter.
-    pub fn add(&mut self, rule: &impl Combine, record: &Record<'_>) -> bool {
+    pub fn add(&mut self, rule: &(impl Combine + ?Sized), record: &Record<'_>) -> bool {
         match self.kind {
             None => {
                 self.kind = Some(record.kind);
@@ -59,9 +101,14 @@ impl Fold {
                     self.kind = Some(older);
                 }
             },
+            Some(Kind::Put) if record.kind == Kind::Put && rule.merges_puts() => {
+                self.spare.clear();
+                rule.fold(record.key, &self.value, record.value, &mut self.spare);
+                std::mem::swap(&mut self.value, &mut self.spare);
+            }
             Some(_) => {}
         }
-        self.kind == Some(Kind::Merge)
+        self.kind == Some(Kind::Merge) || self.kind == Some(Kind::Put) && rule.merges_puts()
     }
 
     /// The key's value, if all records of the key that can matter were added and it has one.

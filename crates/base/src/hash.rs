@@ -40,6 +40,24 @@ pub const fn mix(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// The key of `key_bytes` bytes, eight at most, that has this hash: the inverse of [`key_hash`]. What lies behind the
+/// key in the answer is zero if there is such a key.
+#[inline]
+pub fn short_key(hash: u64, key_bytes: usize, seed: u64) -> [u8; 8] {
+    let length = (key_bytes as u64).wrapping_mul(LENGTH_STEP);
+    (unmix(hash) ^ seed.wrapping_add(length)).to_le_bytes()
+}
+
+/// The inverse of [`mix`].
+#[inline]
+const fn unmix(mut word: u64) -> u64 {
+    word ^= word >> 31 ^ word >> 62;
+    word = word.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    word ^= word >> 27 ^ word >> 54;
+    word = word.wrapping_mul(0x96de_1b17_3f11_9089);
+    word ^ word >> 30 ^ word >> 60
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +68,15 @@ mod tests {
         assert_eq!(keys.map(|key| key_hash(key, 1)), GOLDEN);
         assert_ne!(key_hash(b"a", 1), key_hash(b"a", 2), "the seed matters");
         assert_ne!(key_hash(b"a", 1), key_hash(b"a\0", 1), "the length matters");
+    }
+
+    #[test]
+    fn short_keys_come_back() {
+        for key in [&b""[..], b"a", b"forebay", b"forebay!", &[255; 8]] {
+            let found = short_key(key_hash(key, 7), key.len(), 7);
+            assert_eq!(&found[..key.len()], key);
+            assert!(found[key.len()..].iter().all(|&byte| byte == 0));
+        }
     }
 
     const GOLDEN: [u64; 4] =

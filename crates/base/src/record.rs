@@ -115,6 +115,8 @@ pub enum Shape {
         /// Bytes of every value.
         value_bytes: u32,
     },
+    /// All records are puts of any sizes. Fragments in memory may say so; a list file has no word for it.
+    Puts,
     /// Sizes or kinds differ.
     Variable,
 }
@@ -137,6 +139,7 @@ impl Shape {
         match (self, other) {
             (Self::Unknown, shape) | (shape, Self::Unknown) => shape,
             (left, right) if left == right => left,
+            (Self::Puts, Self::Fixed { .. }) | (Self::Fixed { .. }, Self::Puts) => Self::Puts,
             _ => Self::Variable,
         }
     }

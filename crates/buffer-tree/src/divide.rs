@@ -47,7 +47,7 @@ impl Tally {
 
     /// Counts the records of a block.
     pub(crate) fn count_block(&mut self, block: &Block, bytes: u64) {
-        let (mut at, len, record_bytes) = (0, block.len(), block.record_bytes() as u64);
+        let (mut at, len) = (0, block.len());
         while at < len {
             let is_behind =
                 |end: &Bound, index: usize| end.place(block.prefixes()[index], block.key(index)).is_ge();
@@ -65,7 +65,7 @@ impl Tally {
             self.records += (here - at) as u64;
             at = here;
             if at < len {
-                self.close(bytes + at as u64 * record_bytes);
+                self.close(bytes + block.offset(at) as u64);
             }
         }
     }

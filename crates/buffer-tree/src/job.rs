@@ -188,8 +188,8 @@ impl Target {
         match self {
             Self::Children { tally, .. } => tally.count_block(block, bytes),
             Self::Leaf { halving, .. } => {
-                let ends = (bytes..).step_by(block.record_bytes().max(1));
-                (0..block.len()).zip(ends).for_each(|(index, bytes)| halving.count(block.key(index), bytes));
+                (0..block.len())
+                    .for_each(|index| halving.count(block.key(index), bytes + block.offset(index) as u64));
             }
         }
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay_aggregate::functions::{Collect, Count, Distinct, SumInt};
-use forebay_aggregate::{Aggregate, Aggregator, HashAggregator, SortAggregator};
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_aggregate::{HashAggregator, SortAggregator};
 use forebay_base::hash::mix;
 use forebay_base::{Error, Order, Result};
 use forebay_env::fs::{FaultyFs, MemoryFs};
@@ -74,6 +75,11 @@ fn compare<A: Aggregate>(
 
 fn compare_all<A: Aggregate + Copy>(function: A, states: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
     compare(&function, HashAggregator::new(function, 64 << 20), states)?;
+    for threads in [1, 3] {
+        let options = AggregatorOptions::default().memory_limit(16 << 20).threads(threads);
+        let options = options.jobs(Env::memory(threads as u64).jobs);
+        compare(&function, CompressedAggregator::new(function, options)?, states)?;
+    }
     for order in [Order::Lexical, Order::Hashed { seed: 5 }, Order::Colliding { bits: 2 }] {
         compare(&function, sorter(function, order), states)?;
     }

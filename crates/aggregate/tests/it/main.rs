@@ -3,5 +3,6 @@
 mod aggregators;
 mod answers;
 mod composites;
+mod compressed;
 mod laws;
 mod values;

@@ -27,17 +27,30 @@ pub struct Collapse<C, R> {
     last_prefix: Option<u64>,
     last_key: Vec<u8>,
     fold: Fold,
+    /// Of states: the one record that what comes next may belong to, and memory.
+    held: Option<Block>,
+    spare: Block,
 }
 
 impl<C: Cursor, R: Combine> Collapse<C, R> {
     /// Collapses `input` by `rule`.
     pub fn new(input: C, rule: R, depth: Depth) -> Self {
-        Self { input, rule, depth, last_prefix: None, last_key: Vec::new(), fold: Fold::default() }
+        let (held, spare) = (None, Block::default());
+        Self {
+            input,
+            rule,
+            depth,
+            last_prefix: None,
+            last_key: Vec::new(),
+            fold: Fold::default(),
+            held,
+            spare,
+        }
     }
 
     /// Whether nothing is left.
     pub fn is_finished(&self) -> bool {
-        self.input.prefix().is_none()
+        self.input.prefix().is_none() && self.held.as_ref().is_none_or(Block::is_empty)
     }
 
     /// Hands on records until about `bytes_max` bytes were read or nothing is left.
@@ -63,7 +76,7 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             self.last_key.clear();
             put_raw(&mut self.last_key, record.key);
             match record.kind {
-                Kind::Merge => {
+                kind if kind == Kind::Merge || self.rule.merges_puts() => {
                     self.fold_key(prefix, &mut progress)?;
                     match self.fold.finish(&self.last_key, self.depth) {
                         Some(folded) => sink(prefix, &folded)?,
@@ -84,13 +97,16 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         Ok(progress)
     }
 
-    /// As [`run`](Self::run) for puts of one shape, by blocks: hands on what is left of each.
+    /// As [`run`](Self::run) for puts, by blocks: hands on what is left of each.
     pub fn run_blocks(
         &mut self,
         bytes_max: usize,
         block: &mut Block,
         mut sink: impl FnMut(&Block) -> Result<()>,
     ) -> Result<Progress> {
+        if self.rule.merges_puts() {
+            return self.run_states(bytes_max, block, sink);
+        }
         let mut progress = Progress::default();
         while progress.bytes < bytes_max as u64 {
             block.clear();
@@ -106,6 +122,37 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
                 self.last_prefix = Some(last);
                 self.last_key.clear();
                 self.last_key.extend_from_slice(block.key(block.len() - 1));
+                sink(block)?;
+            }
+        }
+        progress.produced = progress.consumed - progress.dropped;
+        Ok(progress)
+    }
+
+    /// As [`run_blocks`](Self::run_blocks) where puts are states.
+    fn run_states(
+        &mut self,
+        bytes_max: usize,
+        block: &mut Block,
+        mut sink: impl FnMut(&Block) -> Result<()>,
+    ) -> Result<Progress> {
+        let mut progress = Progress::default();
+        let held = self.held.get_or_insert_with(|| {
+            block.clear();
+            block.clone()
+        });
+        while progress.bytes < bytes_max as u64 && (self.input.prefix().is_some() || !held.is_empty()) {
+            std::mem::swap(block, held);
+            held.clear();
+            let (records, bytes) = (block.len(), block.bytes().len());
+            self.input.fill(block)?;
+            progress.consumed += (block.len() - records) as u64;
+            progress.bytes += (block.bytes().len() - bytes) as u64;
+            progress.dropped += block.fold(&self.rule, &mut self.spare) as u64;
+            if self.input.prefix().is_some() {
+                block.split_last(held);
+            }
+            if !block.is_empty() {
                 sink(block)?;
             }
         }

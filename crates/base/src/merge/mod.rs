@@ -2,13 +2,14 @@
 //!
 //! A merge is itself a [`Cursor`]: it yields every record of every source by `(prefix, key)`, the newest
 //! first among equals. Three merges do so: the [loser tree](LoserTree), for key order and skew, the
-//! [cut merge](CutMerge), for uniform hashes, and the [block cut](BlockCut), for those of records of one shape.
+//! [cut merge](CutMerge), for uniform hashes, and the [block cut](BlockCut), for uniform hashes of puts alone.
 //! Each is the others' oracle.
 
 mod block_cut;
 mod collapse;
 mod cut;
 mod loser_tree;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use block_cut::BlockCut;
 pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
 pub use loser_tree::{Direction, LoserTree};
+pub use sorted::Sorted;
 
 use crate::record::Shape;
 use crate::{Block, Record, Result};
@@ -55,6 +57,27 @@ pub fn fill_by_record(cursor: &mut (impl Cursor + ?Sized), block: &mut Block) ->
         cursor.advance()?;
     }
     Ok(())
+}
+
+impl<C: Cursor + ?Sized> Cursor for &mut C {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        (**self).prefix()
+    }
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        (**self).record()
+    }
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        (**self).advance()
+    }
+    fn fill(&mut self, block: &mut Block) -> Result<()> {
+        (**self).fill(block)
+    }
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        (**self).fill_up_to(high, block)
+    }
 }
 
 impl<C: Cursor + ?Sized> Cursor for Box<C> {
@@ -110,10 +133,11 @@ impl<C: Cursor> Merge<C> {
     pub fn new(sources: Vec<C>, extent: Extent) -> Result<Self> {
         let short = extent.bytes <= extent.records.saturating_mul(CUT_RECORD_BYTES_MAX);
         match extent.uniform {
-            Some(prefixes) if short && sources.len() > 2 => Ok(match Block::new(extent.shape) {
-                Some(block) => Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?),
-                None => Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?),
-            }),
+            Some(prefixes) if short && sources.len() > 1 => match Block::new(extent.shape) {
+                Some(block) => Ok(Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?)),
+                None if sources.len() > 2 => Ok(Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?)),
+                None => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
+            },
             _ => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
         }
     }

@@ -152,7 +152,7 @@ impl Cursor for BufferCursor {
         }
         // Records of one shape have heads of one length. The record here is in front of what is left.
         let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
-        let touch_bytes = block.record_bytes().min(TOUCH_BYTES_MAX);
+        let touch_bytes = block.record_bytes().unwrap_or(TOUCH_BYTES_MAX).min(TOUCH_BYTES_MAX);
         block.gather(self.order, self.buffer.bytes(), self.prefix.map(|_| key_at).into_iter());
         let some = self.left.start..self.left.end.min(self.left.start + block.room());
         self.left.start = some.end;

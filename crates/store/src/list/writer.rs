@@ -142,8 +142,10 @@ impl ListWriter {
 
     /// Adds the records of a block of the list's shape.
     pub fn push_block(&mut self, block: &Block) -> Result<()> {
-        debug_assert!(matches!(self.shape, Shape::Fixed { .. }));
-        let record_bytes = block.record_bytes();
+        let Some(record_bytes) = block.record_bytes() else {
+            let mut records = block.prefixes().iter().enumerate();
+            return records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)));
+        };
         let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, page::RECORDS_MAX as usize);
         let mut at = 0;
         while at < block.len() {

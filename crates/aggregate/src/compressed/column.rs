@@ -1,0 +1,145 @@
+//! A column of numbers: bits above its least number, as many for each as makes the column shortest, and exceptions.
+//!
+//! `varint least | u8 width | packed bits | varint exceptions | for each exception: varint index, varint high bits`
+
+use forebay_base::wire::{Reader, put_varint, varint_bytes};
+
+/// About so many numbers decide how wide a column is.
+const SAMPLE: usize = 128;
+
+/// Appends a column.
+pub(super) fn put_column(numbers: &[u64], out: &mut Vec<u8>) {
+    let least = numbers.iter().copied().min().unwrap_or(0);
+    let width = best_width(numbers, least);
+    put_varint(out, least);
+    out.push(width as u8);
+    let beyond = pack(numbers, least, width, out);
+    if beyond == 0 {
+        return out.push(0);
+    }
+    let is_exception = |number: u64| (number - least) >> width > 0;
+    put_varint(out, numbers.iter().filter(|&&number| is_exception(number)).count() as u64);
+    for (index, &number) in numbers.iter().enumerate().filter(|&(_, &number)| is_exception(number)) {
+        put_varint(out, index as u64);
+        put_varint(out, (number - least) >> width);
+    }
+}
+
+/// Reads a column of so many numbers, in place of those in `numbers`. `None` where the bytes are none.
+pub(super) fn get_column(from: &mut Reader<'_>, count: usize, numbers: &mut Vec<u64>) -> Option<()> {
+    let least = from.varint()?;
+    let width = from.u8()? as u32;
+    if width > 64 {
+        return None;
+    }
+    unpack(from.take((count * width as usize).div_ceil(8))?, count, least, width, numbers);
+    let exceptions = from.varint()?;
+    for _ in 0..exceptions {
+        let index = usize::try_from(from.varint()?).ok()?;
+        let high = from.varint()?.checked_shl(width)?;
+        let number = numbers.get_mut(index)?;
+        *number = number.wrapping_add(high);
+    }
+    Some(())
+}
+
+/// The width that makes the column shortest, or nearly: of long columns not every number is looked at.
+fn best_width(numbers: &[u64], least: u64) -> u32 {
+    let mut lengths = [0usize; 65];
+    let looked_at = numbers.iter().step_by((numbers.len() / SAMPLE) | 1);
+    looked_at.for_each(|number| lengths[64 - (number - least).leading_zeros() as usize] += 1);
+    let count: usize = lengths.iter().sum();
+    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
+    // What an exception costs besides: its index, and its high bits in sevens.
+    let index_bits = 8 * varint_bytes(numbers.len() as u64);
+    let cost = |width: usize| {
+        let exceptions = (width + 1..=longest)
+            .map(|length| lengths[length] * (index_bits + 8 * (length - width).div_ceil(7)));
+        count * width + exceptions.sum::<usize>()
+    };
+    (0..=longest).min_by_key(|&width| cost(width)).unwrap_or(longest) as u32
+}
+
+fn mask(width: u32) -> u64 {
+    u64::MAX.checked_shr(64 - width).unwrap_or(0)
+}
+
+/// Appends the low bits of each number. Returns the join of what lies beyond them.
+fn pack(numbers: &[u64], least: u64, width: u32, out: &mut Vec<u8>) -> u64 {
+    let (mask, mut bits, mut held, mut beyond) = (mask(width), 0u128, 0u32, 0);
+    out.reserve(numbers.len() * width as usize / 8 + 8);
+    for number in numbers {
+        beyond |= (number - least) & !mask;
+        bits |= (((number - least) & mask) as u128) << held;
+        held += width;
+        while held >= 32 {
+            out.extend_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            held -= 32;
+        }
+    }
+    out.extend_from_slice(&bits.to_le_bytes()[..(held as usize).div_ceil(8)]);
+    beyond
+}
+
+fn unpack(packed: &[u8], count: usize, least: u64, width: u32, numbers: &mut Vec<u64>) {
+    numbers.clear();
+    if width == 0 {
+        return numbers.resize(count, least);
+    }
+    let mask = mask(width);
+    // What fits a word wherever it begins in a byte is read as a word, but near the end.
+    let words = if width <= 56 { packed.len().saturating_sub(8) * 8 / width as usize } else { 0 }.min(count);
+    numbers.extend((0..words).map(|index| {
+        let bit = index * width as usize;
+        let word = packed[bit / 8..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+        least.wrapping_add(word >> (bit % 8) & mask)
+    }));
+    numbers.extend((words..count).map(|index| {
+        let bit = index * width as usize;
+        let rest = &packed[bit / 8..];
+        let bits = match rest.first_chunk() {
+            Some(chunk) => u128::from_le_bytes(*chunk),
+            None => {
+                let mut chunk = [0; 16];
+                chunk[..rest.len()].copy_from_slice(rest);
+                u128::from_le_bytes(chunk)
+            }
+        };
+        least.wrapping_add((bits >> (bit % 8)) as u64 & mask)
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn columns_come_back(numbers: Vec<(u64, u32)>) {
+            let numbers: Vec<u64> = numbers.iter().map(|(number, bits)| number >> (bits % 64)).collect();
+            let mut bytes = Vec::new();
+            put_column(&numbers, &mut bytes);
+            let (mut reader, mut found) = (Reader::new(&bytes), vec![7]);
+            prop_assert_eq!(get_column(&mut reader, numbers.len(), &mut found), Some(()));
+            prop_assert_eq!(reader.remaining(), 0);
+            prop_assert_eq!(found, numbers);
+        }
+
+        #[test]
+        fn rubbish_is_refused_or_read(bytes: Vec<u8>, count in 0..1000usize) {
+            get_column(&mut Reader::new(&bytes), count, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn small_counts_take_few_bits() {
+        let numbers: Vec<u64> =
+            (0..1000).map(|index| if index % 100 == 0 { 1 << 40 } else { 1 + index % 4 }).collect();
+        let mut bytes = Vec::new();
+        put_column(&numbers, &mut bytes);
+        assert!(bytes.len() < 500, "{} bytes", bytes.len());
+    }
+}

@@ -1,0 +1,103 @@
+//! The compressed buffer tree with little memory, so that few keys make a deep tree.
+
+use std::collections::BTreeMap;
+
+use forebay_aggregate::functions::{Count, Distinct, SumInt};
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_base::Result;
+use forebay_base::hash::mix;
+use forebay_env::Env;
+
+fn options(seed: u64, threads: usize) -> AggregatorOptions {
+    AggregatorOptions::default().memory_limit(6 << 20).threads(threads).jobs(Env::memory(seed).jobs)
+}
+
+/// Adds one to each key, as often as it comes, and compares with a map, twice.
+fn count<K: AsRef<[u8]> + Ord + Clone>(mut counts: CompressedAggregator<Count>, keys: &[K]) -> Result<()> {
+    let mut map: BTreeMap<K, u64> = BTreeMap::new();
+    for half in keys.chunks(keys.len().div_ceil(2)) {
+        for key in half {
+            counts.add(key.as_ref(), ())?;
+            *map.entry(key.clone()).or_default() += 1;
+        }
+        assert!(counts.get(b"").is_err(), "it is not finalised");
+        counts.finalize()?;
+        assert_eq!(counts.keys(), map.len() as u64);
+        let mut seen = 0;
+        counts.for_each(&mut |_, _| {
+            seen += 1;
+            Ok(())
+        })?;
+        assert_eq!(seen, map.len());
+        for (key, times) in map.iter().step_by(37) {
+            assert_eq!(counts.get(key.as_ref())?, Some(times.to_le_bytes().to_vec()));
+        }
+        assert_eq!(counts.get(b"no such key")?, None);
+    }
+    Ok(())
+}
+
+#[test]
+fn numbers_are_counted() -> Result<()> {
+    let numbers = |groups: u64| (0..400_000).map(|i| mix(mix(i) % groups).to_le_bytes()).collect::<Vec<_>>();
+    for (groups, threads) in [(7, 1), (5_000, 2), (150_000, 1), (150_000, 3)] {
+        count(CompressedAggregator::new(Count, options(groups, threads))?, &numbers(groups))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn words_are_counted_by_threads_too() -> Result<()> {
+    let words: Vec<String> =
+        (0..300_000).map(|i| format!("w{:x}", mix(mix(i) % 60_000) >> (i % 3 * 16))).collect();
+    count(CompressedAggregator::new(Count, options(1, 2))?, &words)?;
+    let threads = AggregatorOptions::default().memory_limit(12 << 20).threads(3);
+    count(CompressedAggregator::new(Count, threads)?, &words)
+}
+
+#[test]
+fn keys_may_change_their_length_at_any_time() -> Result<()> {
+    let keys: Vec<Vec<u8>> = (0..100_000u64)
+        .map(|i| mix(i % 30_000).to_le_bytes()[..if i < 40_000 { 8 } else { (i % 9) as usize }].to_vec())
+        .collect();
+    count(CompressedAggregator::new(Count, options(2, 2))?, &keys)
+}
+
+#[test]
+fn states_of_any_length_are_merged() -> Result<()> {
+    let mut aggregator = CompressedAggregator::new(Distinct, options(3, 2))?;
+    for i in 0..50_000u64 {
+        aggregator.add(&(mix(i) % 2_000).to_le_bytes(), &(mix(i) % 10).to_le_bytes())?;
+    }
+    aggregator.finalize()?;
+    aggregator.for_each(&mut |_, state| {
+        assert!((1..=10).contains(&Distinct.finish(state)?));
+        Ok(())
+    })?;
+    assert_eq!(aggregator.keys(), 2_000);
+    Ok(())
+}
+
+#[test]
+fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
+    let limit = 6 << 20;
+    let mut sums = CompressedAggregator::new(SumInt, options(4, 2))?;
+    let mut added = 0u64;
+    let error = loop {
+        match sums.add(&mix(added).to_le_bytes(), 1) {
+            Ok(()) => added += 1,
+            Err(error) => break error,
+        }
+        if added.is_multiple_of(1000) {
+            assert!(sums.memory_bytes() <= limit, "{} bytes", sums.memory_bytes());
+        }
+    };
+    assert!(error.to_string().contains("memory limit"), "{error}");
+    // Every key packed takes some six bytes and its sum hardly any.
+    assert!(added > limit as u64 / 20, "{added} keys");
+    assert!(sums.add(&mix(added).to_le_bytes(), 1).is_err(), "it is still full");
+    let mut least = AggregatorOptions::default().memory_limit(200 << 10);
+    least = least.threads(1);
+    assert!(CompressedAggregator::new(SumInt, least).is_err());
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! Puts in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
+//! Records of one shape pay nothing for their lengths; others have the ends of their keys and values beside them.
+
+mod short;
+
+use crate::combine::Combine;
+use crate::record::Shape;
+use crate::wire::put_raw;
+use crate::{Order, Record};
+use short::{End, put_short};
+
+/// What a block should hold, in bytes: it stays in the first cache, or nearly.
+const BLOCK_BYTES: usize = 32 << 10;
+/// And how many records at least, however long they are.
+const RECORDS_MIN: usize = 16;
+
+/// Sorted records, and their prefixes.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Bytes of a key and of a record, where all have the same.
+    fixed: Option<(usize, usize)>,
+    records_max: usize,
+    prefixes: Vec<u64>,
+    /// Where each record ends and how long its key is, where they differ: see [`End`].
+    ends: Vec<End>,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    /// An empty block for records of this shape; `None` where they are not all puts.
+    pub fn new(shape: Shape) -> Option<Self> {
+        let fixed = match shape {
+            Shape::Fixed { key_bytes, value_bytes } => {
+                Some((key_bytes as usize, key_bytes as usize + value_bytes as usize))
+            }
+            Shape::Puts => None,
+            Shape::Unknown | Shape::Variable => return None,
+        };
+        let record_bytes = fixed.map_or(0, |(_, record_bytes)| record_bytes);
+        let records_max = (BLOCK_BYTES / record_bytes.max(1)).clamp(RECORDS_MIN, BLOCK_BYTES / 8);
+        Some(Self { fixed, records_max, ..Self::default() })
+    }
+
+    /// Forgets all records and keeps the memory.
+    pub fn clear(&mut self) {
+        self.prefixes.clear();
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// How many records.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.prefixes.is_empty()
+    }
+
+    /// How many more it should take.
+    #[inline]
+    pub fn room(&self) -> usize {
+        // Two at least, so that whoever keeps one back gets on.
+        if self.fixed.is_none() && self.bytes.len() >= BLOCK_BYTES && self.len() > 1 {
+            return 0;
+        }
+        self.records_max.saturating_sub(self.len())
+    }
+
+    /// Bytes of one record, where all have the same.
+    #[inline]
+    pub fn record_bytes(&self) -> Option<usize> {
+        self.fixed.map(|(_, record_bytes)| record_bytes)
+    }
+
+    /// The records' prefixes.
+    #[inline]
+    pub fn prefixes(&self) -> &[u64] {
+        &self.prefixes
+    }
+
+    /// The records: key, value, key, value.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where the record at `index` begins in [`bytes`](Self::bytes); that behind the last is where they end.
+    #[inline]
+    pub fn offset(&self, index: usize) -> usize {
+        match self.fixed {
+            Some((_, record_bytes)) => index * record_bytes,
+            None => index.checked_sub(1).map_or(0, |before| self.ends[before].end()),
+        }
+    }
+
+    /// How long the key of the record at `index` is.
+    #[inline]
+    fn key_bytes(&self, index: usize) -> usize {
+        self.fixed.map_or_else(|| self.ends[index].key_bytes(), |(key_bytes, _)| key_bytes)
+    }
+
+    /// The key of the record at `index`, below [`len`](Self::len).
+    #[inline]
+    pub fn key(&self, index: usize) -> &[u8] {
+        let at = self.offset(index);
+        &self.bytes[at..at + self.key_bytes(index)]
+    }
+
+    /// The value of the record at `index`, below [`len`](Self::len).
+    #[inline]
+    pub fn value(&self, index: usize) -> &[u8] {
+        &self.bytes[self.offset(index) + self.key_bytes(index)..self.offset(index + 1)]
+    }
+
+    /// The value of the record at `index`, to be changed for one of the same length.
+    #[inline]
+    pub fn value_mut(&mut self, index: usize) -> &mut [u8] {
+        let (start, end) = (self.offset(index) + self.key_bytes(index), self.offset(index + 1));
+        &mut self.bytes[start..end]
+    }
+
+    /// The shape that its records have.
+    pub fn shape(&self) -> Shape {
+        match self.fixed {
+            Some((key_bytes, record_bytes)) => {
+                Shape::Fixed { key_bytes: key_bytes as u32, value_bytes: (record_bytes - key_bytes) as u32 }
+            }
+            None => Shape::Puts,
+        }
+    }
+
+    /// Memory that its records take, with a word for each to sort them.
+    #[inline]
+    pub fn working_bytes(&self) -> usize {
+        self.bytes.len() + size_of::<u64>() * (2 * self.prefixes.len() + self.ends.len())
+    }
+
+    /// Memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + size_of::<u64>() * self.prefixes.capacity()
+            + size_of::<End>() * self.ends.capacity()
+    }
+
+    /// The record at `index`, below [`len`](Self::len).
+    #[inline]
+    pub fn record(&self, index: usize) -> Record<'_> {
+        Record::put(self.key(index), self.value(index))
+    }
+
+    /// Adds a put of the block's shape.
+    #[inline]
+    pub fn push(&mut self, prefix: u64, record: &Record<'_>) {
+        self.prefixes.push(prefix);
+        put_raw(&mut self.bytes, record.key);
+        put_raw(&mut self.bytes, record.value);
+        match self.fixed {
+            None => self.ends.push(End::new(self.bytes.len(), record.key.len())),
+            Some((key_bytes, record_bytes)) => debug_assert_eq!(
+                (record.key.len(), record.value.len()),
+                (key_bytes, record_bytes - key_bytes)
+            ),
+        }
+    }
+
+    /// Adds the records whose keys and values lie in `from` at these places. The block must be of a fixed shape.
+    #[inline]
+    pub fn gather(&mut self, order: Order, from: &[u8], places: impl ExactSizeIterator<Item = usize>) {
+        let Some((key_bytes, record_bytes)) = self.fixed else { return };
+        // The shortest records are copied by a load and a store rather than a call.
+        match record_bytes {
+            16 => self.gather_sized::<16>(key_bytes, order, from, places),
+            32 => self.gather_sized::<32>(key_bytes, order, from, places),
+            64 => self.gather_sized::<64>(key_bytes, order, from, places),
+            bytes => places.for_each(|place| self.append(key_bytes, order, &from[place..place + bytes])),
+        }
+    }
+
+    fn gather_sized<const N: usize>(
+        &mut self,
+        key_bytes: usize,
+        order: Order,
+        from: &[u8],
+        places: impl ExactSizeIterator<Item = usize>,
+    ) {
+        self.prefixes.reserve(places.len());
+        self.bytes.reserve(places.len() * N);
+        for place in places {
+            if let Some(record) = from[place..].first_chunk::<N>() {
+                self.append(key_bytes, order, record);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, key_bytes: usize, order: Order, record: &[u8]) {
+        self.bytes.extend_from_slice(record);
+        self.prefixes.push(order.prefix(&record[..key_bytes]));
+    }
+
+    /// Adds the records at these places of another block of this shape.
+    pub fn pick(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
+        match self.record_bytes() {
+            Some(16) => self.pick_sized::<16>(from, places),
+            Some(32) => self.pick_sized::<32>(from, places),
+            Some(64) => self.pick_sized::<64>(from, places),
+            _ => places.for_each(|place| self.copy(from, place)),
+        }
+    }
+
+    /// Adds a record of another block of this shape.
+    #[inline]
+    fn copy(&mut self, from: &Self, index: usize) {
+        let (start, end) = (from.offset(index), from.offset(index + 1));
+        self.prefixes.push(from.prefixes[index]);
+        put_short(&mut self.bytes, &from.bytes, start, end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), from.ends[index].key_bytes()));
+        }
+    }
+
+    /// Adds a put whose key and value are these parts of two buffers. The block must be of no fixed shape, or of
+    /// theirs.
+    #[inline]
+    pub fn push_parts(
+        &mut self,
+        prefix: u64,
+        (keys, key): (&[u8], std::ops::Range<usize>),
+        (values, value): (&[u8], std::ops::Range<usize>),
+    ) {
+        let key_bytes = key.len();
+        self.prefixes.push(prefix);
+        put_short(&mut self.bytes, keys, key.start, key.end);
+        put_short(&mut self.bytes, values, value.start, value.end);
+        if self.fixed.is_none() {
+            self.ends.push(End::new(self.bytes.len(), key_bytes));
+        }
+    }
+
+    fn pick_sized<const N: usize>(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
+        let records = from.bytes.as_chunks::<N>().0;
+        self.prefixes.reserve(places.len());
+        self.bytes.reserve(places.len() * N);
+        for place in places {
+            self.prefixes.push(from.prefixes[place]);
+            self.bytes.extend_from_slice(&records[place]);
+        }
+    }
+
+    /// Adds a range of the records of another block, of this shape or one that this one's allows.
+    pub fn extend(&mut self, from: &Self, range: std::ops::Range<usize>) {
+        if self.fixed != from.fixed {
+            return range.for_each(|index| self.push(from.prefixes[index], &from.record(index)));
+        }
+        let (start, end) = (from.offset(range.start), from.offset(range.end));
+        let before = self.bytes.len();
+        self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);
+        self.bytes.extend_from_slice(&from.bytes[start..end]);
+        if self.fixed.is_none() {
+            let moved =
+                from.ends[range].iter().map(|end| End::new(end.end() - start + before, end.key_bytes()));
+            self.ends.extend(moved);
+        }
+    }
+
+    /// Adds records from the front of `run`, which holds them side by side and in order, while their prefixes are
+    /// at most `high`. Returns how many. The block must be of a fixed shape.
+    pub fn extend_up_to(&mut self, order: Order, run: &[u8], high: u64) -> usize {
+        let Some((key_bytes, record_bytes)) = self.fixed else { return 0 };
+        let first = self.prefixes.len();
+        for record in run.chunks_exact(record_bytes.max(1)) {
+            let prefix = order.prefix(&record[..key_bytes]);
+            if prefix > high {
+                break;
+            }
+            self.prefixes.push(prefix);
+        }
+        let count = self.prefixes.len() - first;
+        self.bytes.extend_from_slice(&run[..count * record_bytes]);
+        count
+    }
+
+    /// Whether the record at `index` has the key of the one before it.
+    #[inline]
+    fn repeats(&self, index: usize) -> bool {
+        self.prefixes[index - 1] == self.prefixes[index] && self.key(index - 1) == self.key(index)
+    }
+
+    /// Whether two neighbours may have one key.
+    fn is_suspicious(&self) -> bool {
+        self.prefixes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]))
+    }
+
+    /// Keeps the first record of each key, which is its newest, and none of the key `before`. Returns how
+    /// many went.
+    pub fn collapse(&mut self, before: Option<(u64, &[u8])>) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        let first_repeats = before == Some((self.prefixes[0], self.key(0)));
+        if !first_repeats && !self.is_suspicious() {
+            return 0;
+        }
+        let keeps = |block: &Self, index: usize| match index {
+            0 => !first_repeats,
+            _ => !block.repeats(index),
+        };
+        let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
+        (0..self.len()).filter(|&index| keeps(self, index)).for_each(|index| kept.copy(self, index));
+        let gone = self.len() - kept.len();
+        *self = kept;
+        gone
+    }
+
+    /// Merges the states of each key, newest first, into one. Returns how many records went. `spare` is memory.
+    pub fn fold(&mut self, rule: &impl Combine, spare: &mut Self) -> usize {
+        if !self.is_suspicious() {
+            return 0;
+        }
+        spare.clear();
+        (spare.fixed, spare.records_max) = (self.fixed, self.records_max);
+        let mut first = 0;
+        while first < self.len() {
+            let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
+            spare.copy(self, first);
+            if same > 0 {
+                spare.fold_last(rule, self, first + 1..first + 1 + same);
+            }
+            first += 1 + same;
+        }
+        std::mem::swap(self, spare);
+        spare.len() - self.len()
+    }
+
+    /// Merges older states of its key, which lie in `from`, into the last record.
+    fn fold_last(&mut self, rule: &impl Combine, from: &Self, older: std::ops::Range<usize>) {
+        let last = self.len() - 1;
+        let (end, key_bytes) = (self.bytes.len(), self.key_bytes(last));
+        let value_start = self.offset(last) + key_bytes;
+        let in_place = older.clone().all(|index| {
+            let state = from.value(index);
+            state.len() == end - value_start && rule.merge_in_place(&mut self.bytes[value_start..end], state)
+        });
+        if !in_place {
+            // From the first one on: some may have been merged in place already.
+            let states: Vec<&[u8]> = (older.start - 1..older.end).map(|index| from.value(index)).collect();
+            self.bytes.truncate(value_start);
+            rule.merge_states(from.key(older.start), &states, &mut self.bytes);
+            if let Some(last) = self.ends.last_mut() {
+                *last = End::new(self.bytes.len(), key_bytes);
+            }
+        }
+    }
+
+    /// Takes the last record off into `held`, an empty block of this shape.
+    pub fn split_last(&mut self, held: &mut Self) {
+        let Some(last) = self.len().checked_sub(1) else { return };
+        held.push(self.prefixes[last], &self.record(last));
+        let end = self.offset(last);
+        self.prefixes.truncate(last);
+        self.ends.truncate(last);
+        self.bytes.truncate(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn collapsing_keeps_the_first_of_each_key(mut keys: Vec<[u8; 2]>, before: Option<[u8; 2]>, fixed: bool) {
+            let order = Order::Lexical;
+            keys.iter_mut().for_each(|key| key[1] &= 3);
+            keys.sort_unstable();
+            let shape = if fixed { Shape::Fixed { key_bytes: 2, value_bytes: 1 } } else { Shape::Puts };
+            let Some(mut block) = Block::new(shape) else { unreachable!() };
+            for (age, key) in keys.iter().enumerate() {
+                block.push(order.prefix(key), &Record::put(key, &[age as u8]));
+            }
+            let last = before.map(|key| (order.prefix(&key), key));
+            let gone = block.collapse(last.as_ref().map(|(prefix, key)| (*prefix, &key[..])));
+            let mut expected: Vec<Vec<u8>> =
+                keys.iter().enumerate().map(|(age, key)| vec![key[0], key[1], age as u8]).collect();
+            expected.dedup_by_key(|record| [record[0], record[1]]);
+            // Only a first key can repeat the last one of the block before.
+            if expected.first().is_some_and(|first| before == Some([first[0], first[1]])) {
+                expected.remove(0);
+            }
+            prop_assert_eq!(gone, keys.len() - expected.len());
+            prop_assert_eq!(block.bytes(), expected.concat());
+            prop_assert_eq!(block.prefixes().len(), expected.len());
+        }
+    }
+}

@@ -27,6 +27,7 @@ pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;
 pub use compressed::{AggregatorOptions, CompressedAggregator};
 pub use fixed::{FixedAggregate, Plain};
+pub use forebay_base::Order;
 pub use function::{Column, Function, over};
 pub use hash::HashAggregator;
 pub use optional::{Lifted, Optional};

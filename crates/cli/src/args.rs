@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats, verify,
+    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats,
+    verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -17,6 +18,7 @@ Examples:
   forebay get users.db users 1042 --json
   forebay scan users.db users --prefix 10 --limit 20
   forebay stats users.db
+  forebay aggregate --by word --top 10 book.txt
   forebay simulate --record 16 --records 1e12 --memory 8G
 
 Exit codes: 0 success, 1 the work failed, 2 bad usage.";
@@ -37,7 +39,7 @@ pub(crate) struct Common {
     /// Print one JSON object a line; progress and messages go to standard error
     #[arg(long, global = true)]
     json: bool,
-    /// The most memory the database uses in all, such as 64M or 2G
+    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
     #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) memory: Option<u64>,
 }
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Destroy(destroy::DestroyArgs),
+    Aggregate(Box<aggregate::AggregateArgs>),
     Bench(Box<bench::BenchArgs>),
     Simulate(simulate::SimulateArgs),
 }

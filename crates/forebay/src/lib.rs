@@ -61,6 +61,7 @@ pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
 pub use database::Database;
+/// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub use forebay_aggregate as aggregate;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};

@@ -46,7 +46,7 @@ pub(super) fn get_column(from: &mut Reader<'_>, count: usize, numbers: &mut Vec<
 /// The width that makes the column shortest, or nearly: of long columns not every number is looked at.
 fn best_width(numbers: &[u64], least: u64) -> u32 {
     let mut lengths = [0usize; 65];
-    let looked_at = numbers.iter().step_by(1 + numbers.len() / SAMPLE);
+    let looked_at = numbers.iter().step_by((numbers.len() / SAMPLE) | 1);
     looked_at.for_each(|number| lengths[64 - (number - least).leading_zeros() as usize] += 1);
     let count: usize = lengths.iter().sum();
     let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);

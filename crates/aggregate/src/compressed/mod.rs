@@ -12,6 +12,7 @@ mod chunk;
 mod column;
 mod fragment;
 mod hot;
+mod options;
 mod store;
 mod worker;
 
@@ -19,74 +20,23 @@ use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Error, Order, Record, Result};
-use forebay_buffer_tree::{Tree, TreeOptions};
+use forebay_buffer_tree::Tree;
 use forebay_env::sync::Arc;
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, over_limit};
 use hot::Hot;
+pub use options::AggregatorOptions;
+use options::{SEALED_MAX, SLACK, Sizes, tree_options};
 use worker::{Goal, Shared, Worker};
-
-/// A node holds so many bytes, before packing.
-const NODE_BYTES: u64 = 1 << 20;
-const FAN_OUT: usize = 256;
-/// A leaf is merged once all its lists hold so many times what the longest does.
-const REPEATS_MAX: f64 = 1.7;
-const LISTS_MAX: usize = 1024;
-/// A root buffer takes this share of the memory, within these bounds.
-const ROOT_SHARE: usize = 24;
-const ROOT_BYTES_MIN: usize = 64 << 10;
-const ROOT_BYTES_MAX: usize = 4 << 20;
-/// Root buffers that may wait.
-const SEALED_MAX: usize = 2;
-/// Where memory is short, merging gives back one part in so many more than is needed.
-const SLACK: usize = 16;
-/// What a worker takes to merge.
-const WORKER_BYTES: usize = 2 << 20;
-
-/// How a [`CompressedAggregator`] works.
-#[derive(Clone, Debug)]
-pub struct AggregatorOptions {
-    memory_limit_bytes: usize,
-    threads: usize,
-    jobs: Option<Jobs>,
-}
-
-impl Default for AggregatorOptions {
-    /// 1 GiB of memory, two threads.
-    fn default() -> Self {
-        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None }
-    }
-}
-
-impl AggregatorOptions {
-    /// Memory for everything.
-    pub fn memory_limit(mut self, bytes: usize) -> Self {
-        self.memory_limit_bytes = bytes;
-        self
-    }
-
-    /// How many threads work: the one that adds and others behind it. With 1 it does all by itself.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Who drives the workers; a seeded stepper in tests.
-    #[doc(hidden)]
-    pub fn jobs(mut self, jobs: Jobs) -> Self {
-        self.jobs = Some(jobs);
-        self
-    }
-}
 
 /// An aggregator whose states lie packed in memory.
 pub struct CompressedAggregator<A: Aggregate> {
     shared: Arc<Shared<A>>,
     workers: Vec<Handle>,
     memory_max: usize,
-    root_bytes: usize,
+    sizes: Sizes,
     /// What keys and states have in common; `Unknown` before the first.
     shape: Shape,
     root: Block,
@@ -100,22 +50,20 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// An empty one.
     pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
         let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs } = options;
-        let root_bytes = (memory_max / ROOT_SHARE).clamp(ROOT_BYTES_MIN, ROOT_BYTES_MAX);
-        let tree = TreeOptions {
-            node_bytes: NODE_BYTES.min(memory_max as u64 / 16),
-            fan_out: FAN_OUT,
-            fast_per_slow: 0,
-            lists_max: LISTS_MAX,
-            repeats_max: REPEATS_MAX,
-        };
+        let sizes = Sizes::new(memory_max, threads);
+        if sizes.overhead_bytes > memory_max {
+            let needed = format!("it needs {} bytes to begin with", sizes.overhead_bytes);
+            return Err(over_limit(memory_max, &needed));
+        }
+        let tree = tree_options(memory_max);
         tree.validate()?;
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
         let shared = Arc::new(Shared::new(function, Order::Hashed { seed: 0 }, jobs, Tree::new(tree)));
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         let workers: Vec<Handle> = (1..threads).map(worker).collect();
-        let aggregator = Self {
+        Ok(Self {
             memory_max,
-            root_bytes,
+            sizes,
             shape: Shape::Unknown,
             root: Block::default(),
             hot: None,
@@ -123,17 +71,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             is_finalized: true,
             workers,
             shared,
-        };
-        let needed = aggregator.overhead_bytes();
-        if needed > memory_max {
-            return Err(over_limit(memory_max, &format!("it needs {needed} bytes to begin with")));
-        }
-        Ok(aggregator)
-    }
-
-    /// What root buffers, and merging, may take besides fragments.
-    fn overhead_bytes(&self) -> usize {
-        (SEALED_MAX + 1) * self.root_bytes + self.workers.len().max(1) * WORKER_BYTES
+        })
     }
 
     #[inline]
@@ -159,11 +97,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves what is hot to the root.
     fn cool(&mut self) -> Result<()> {
         self.make_room()?;
+        self.empty_hot();
+        Ok(())
+    }
+
+    fn empty_hot(&mut self) {
         if let Some(hot) = &mut self.hot {
             self.root.extend(hot.keys(), 0..hot.keys().len());
             hot.clear();
         }
-        Ok(())
     }
 
     #[inline]
@@ -190,14 +132,14 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let block = || Block::new(shape).ok_or_else(|| Error::invalid("states are kept as puts"));
         (self.shape, self.root) = (shape, block()?);
         self.shared.inner.lock().free.clear();
-        self.hot = if fixed { Some(Hot::new(block()?)) } else { None };
+        self.hot = if fixed { Some(Hot::new(block()?, self.sizes.hot_bytes)) } else { None };
         Ok(())
     }
 
     /// Seals the root's buffer if it is full.
     #[inline]
     fn make_room(&mut self) -> Result<()> {
-        if self.root.working_bytes() < self.root_bytes { Ok(()) } else { self.seal() }
+        if self.root.working_bytes() < self.sizes.root_bytes { Ok(()) } else { self.seal() }
     }
 
     /// Gives the root's buffer to the workers. Fails, and leaves it, where memory does not suffice.
@@ -207,6 +149,10 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Ok(());
         }
         self.ensure_memory()?;
+        self.send()
+    }
+
+    fn send(&mut self) -> Result<()> {
         self.wait(|inner| inner.sealed.len() < SEALED_MAX)?;
         let mut inner = self.shared.inner.lock();
         let fresh =
@@ -220,7 +166,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Merges what can be merged if memory is short, and fails if it still is.
     fn ensure_memory(&self) -> Result<()> {
-        let used = || self.overhead_bytes() + self.shared.meter.get();
+        let used = || self.sizes.overhead_bytes + self.shared.meter.get();
         if used() <= self.memory_max {
             return Ok(());
         }
@@ -301,8 +247,10 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     }
 
     fn finalize(&mut self) -> Result<()> {
-        self.cool()?;
-        self.seal()?;
+        self.empty_hot();
+        if !self.root.is_empty() {
+            self.send()?;
+        }
         self.work_until(Goal::Compaction, || false)?;
         self.is_finalized = true;
         Ok(())

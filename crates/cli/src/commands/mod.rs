@@ -1,5 +1,6 @@
 //! One file a command, and what several of them need: a database opened the right way, and keys.
 
+pub(crate) mod aggregate;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -9,6 +10,7 @@ pub(crate) mod destroy;
 pub(crate) mod get;
 mod key_list;
 pub(crate) mod load;
+mod progress;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod simulate;
@@ -37,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args, common),
         Command::Checkpoint(args) => checkpoint::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
+        Command::Aggregate(args) => aggregate::run(args, common),
         Command::Bench(args) => bench::run(args, common),
         Command::Simulate(args) => simulate::run(args, common),
     }

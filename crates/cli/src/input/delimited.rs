@@ -1,4 +1,4 @@
-//! `csv` and `tsv`: a row is a record; `--key` and `--value` choose its columns.
+//! `csv` and `tsv`: a row is a record, of which some columns are read.
 //!
 //! Rows of one input have the same number of columns; a row that has not is malformed, for most often a
 //! separator was not quoted. Blank lines are passed over.
@@ -8,7 +8,7 @@ use std::io::Read;
 use super::format::Column;
 use super::rfc4180::{self, Field};
 use super::window::{LineEnd, Window};
-use super::{Pair, Position, Source, Trouble, TroubleKind};
+use super::{Pair, Position, Rows, Source, Trouble, TroubleKind};
 use crate::output::counted;
 
 /// What separates columns.
@@ -42,43 +42,61 @@ pub(crate) enum Header {
 pub(crate) struct Delimited<R> {
     window: Window<R>,
     dialect: Dialect,
-    key: usize,
-    value: usize,
+    chosen: Vec<Chosen>,
     /// Columns of every row; known once the first row is read.
     columns: Option<usize>,
     fields: Vec<Field>,
+    /// Where the row stands, as a place for [`Window::taken`].
+    row_start: usize,
     row_end: usize,
-    key_text: Vec<u8>,
-    value_text: Vec<u8>,
+}
+
+/// A column that is read.
+struct Chosen {
+    place: usize,
+    /// The option that asks for it.
+    option: &'static str,
+    /// Its text, where that is not as it stands in the row.
+    text: Vec<u8>,
 }
 
 impl<R: Read> Delimited<R> {
-    /// Reads the header, if there is one, and finds the two columns in it.
+    /// A source of keys and values. Reads the header, if there is one, and finds the two columns in it.
     pub(crate) fn new(
-        mut window: Window<R>,
+        window: Window<R>,
         dialect: Dialect,
         header: Header,
         key: &Column,
         value: &Column,
     ) -> Result<Self, Trouble> {
+        Self::with_columns(window, dialect, header, &[(key, "--key"), (value, "--value")])
+    }
+
+    /// Rows of which these columns are read, each with the option that asks for it.
+    pub(crate) fn with_columns(
+        mut window: Window<R>,
+        dialect: Dialect,
+        header: Header,
+        columns: &[(&Column, &'static str)],
+    ) -> Result<Self, Trouble> {
         window.skip_byte_order_mark()?;
         let mut source = Self {
             window,
             dialect,
-            key: 0,
-            value: 0,
+            chosen: Vec::new(),
             columns: None,
             fields: Vec::new(),
+            row_start: 0,
             row_end: 0,
-            key_text: Vec::new(),
-            value_text: Vec::new(),
         };
         let names = match header {
             Header::Present => source.header()?,
             Header::Absent => None,
         };
-        source.key = place_of(key, names.as_deref())?;
-        source.value = place_of(value, names.as_deref())?;
+        for (column, option) in columns {
+            let place = place_of(column, names.as_deref())?;
+            source.chosen.push(Chosen { place, option, text: Vec::new() });
+        }
         Ok(source)
     }
 
@@ -132,19 +150,28 @@ impl<R: Read> Delimited<R> {
                 counted(found as u64, "column")
             )));
         }
-        for (place, option) in [(self.key, "--key"), (self.value, "--value")] {
-            if place >= found {
-                return Err(TroubleKind::bad(format!(
-                    "{}, where {option} asks for number {}",
-                    counted(found as u64, "column"),
-                    place + 1
-                )));
-            }
+        if let Some(Chosen { place, option, .. }) = self.chosen.iter().find(|chosen| chosen.place >= found) {
+            return Err(TroubleKind::bad(format!(
+                "{}, where {option} asks for number {}",
+                counted(found as u64, "column"),
+                place + 1
+            )));
         }
         Ok(())
     }
 
-    /// Finds the next record's fields. `false` at the end of the input.
+    #[inline]
+    fn text(&self, at: usize) -> &[u8] {
+        let chosen = &self.chosen[at];
+        let field = self.fields[chosen.place];
+        if field.escaped {
+            return &chosen.text;
+        }
+        self.window.taken(self.row_start + field.start..self.row_start + field.end)
+    }
+}
+
+impl<R: Read> Rows for Delimited<R> {
     #[inline]
     fn advance(&mut self) -> Result<bool, Trouble> {
         let line = match self.first_line() {
@@ -166,7 +193,31 @@ impl<R: Read> Delimited<R> {
             self.window.consume(self.row_end);
             return Err(trouble);
         }
+        for chosen in &mut self.chosen {
+            let field = self.fields[chosen.place];
+            if field.escaped {
+                chosen.text.clear();
+                rfc4180_text(&self.window, field, &mut chosen.text);
+            }
+        }
+        self.row_start = self.window.start();
+        self.window.consume(self.row_end);
         Ok(true)
+    }
+
+    #[inline]
+    fn column(&self, at: usize) -> Option<&[u8]> {
+        Some(self.text(at))
+    }
+
+    /// An empty field holds no value.
+    #[inline]
+    fn value(&self, at: usize) -> Option<&[u8]> {
+        Some(self.text(at)).filter(|text| !text.is_empty())
+    }
+
+    fn position(&self) -> Position {
+        self.window.record()
     }
 }
 
@@ -176,22 +227,7 @@ impl<R: Read> Source for Delimited<R> {
         if !self.advance()? {
             return Ok(None);
         }
-        let (key, value) = (self.fields[self.key], self.fields[self.value]);
-        if key.escaped {
-            self.key_text.clear();
-            rfc4180_text(&self.window, key, &mut self.key_text);
-        }
-        if value.escaped {
-            self.value_text.clear();
-            rfc4180_text(&self.window, value, &mut self.value_text);
-        }
-        let base = self.window.start();
-        self.window.consume(self.row_end);
-        let place = |field: Field| self.window.taken(base + field.start..base + field.end);
-        Ok(Some((
-            if key.escaped { &self.key_text } else { place(key) },
-            if value.escaped { &self.value_text } else { place(value) },
-        )))
+        Ok(Some((self.text(0), self.text(1))))
     }
 
     fn position(&self) -> Position {

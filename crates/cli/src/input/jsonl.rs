@@ -1,37 +1,89 @@
-//! `jsonl`: a JSON object a line; `--key` and `--value` name its fields, and without `--value` the whole
-//! line is the value. A string stands for its text, anything else for its JSON. Blank lines are passed over.
+//! `jsonl`: a JSON object a line, of which some fields are read. For `load` they are `--key` and `--value`, and
+//! without `--value` the whole line is the value. A string stands for its text, anything else for its JSON.
+//! Blank lines are passed over.
 
 use std::fmt;
 use std::io::Read;
+use std::ops::Range;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use memchr::memchr;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::window::Window;
-use super::{Pair, Position, Source, Trouble, TroubleKind};
+use super::{Pair, Position, Rows, Source, Trouble, TroubleKind};
 
 /// See the module.
 pub(crate) struct Jsonl<R> {
     window: Window<R>,
-    key: String,
-    value: Option<String>,
-    key_text: Vec<u8>,
-    value_text: Vec<u8>,
+    fields: Vec<Field>,
+    /// Which field is the value of a pair; the whole line without one.
+    value: Option<usize>,
+    /// The line, as a place for [`Window::taken`].
+    line: Range<usize>,
+}
+
+/// A field that is read.
+struct Field {
+    name: String,
+    found: Found,
+    /// Its text, where that does not stand in the line.
+    text: Vec<u8>,
+}
+
+/// What an object has under a field's name. Places are counted from the line's start.
+enum Found {
+    Nothing,
+    /// Anything but a string: its JSON.
+    Json(Range<usize>),
+    /// A string: what stands between its quotes.
+    Plain(Range<usize>),
+    /// A string with escapes.
+    Escaped,
 }
 
 impl<R: Read> Jsonl<R> {
-    pub(crate) fn new(mut window: Window<R>, key: String, value: Option<String>) -> Result<Self, Trouble> {
+    /// A source of keys and values.
+    pub(crate) fn new(window: Window<R>, key: String, value: Option<String>) -> Result<Self, Trouble> {
+        let is_key = value.as_ref() == Some(&key);
+        let place = value.as_ref().map(|_| usize::from(!is_key));
+        let names = std::iter::once(key).chain(value.filter(|_| !is_key));
+        Ok(Self { value: place, ..Self::with_fields(window, names)? })
+    }
+
+    /// Rows of which these fields are read; no name comes twice.
+    pub(crate) fn with_fields(
+        mut window: Window<R>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<Self, Trouble> {
         window.skip_byte_order_mark()?;
-        Ok(Self { window, key, value, key_text: Vec::new(), value_text: Vec::new() })
+        let field = |name| Field { name, found: Found::Nothing, text: Vec::new() };
+        Ok(Self { window, fields: names.into_iter().map(field).collect(), value: None, line: 0..0 })
+    }
+
+    /// What a field stands for.
+    fn text(&self, at: usize) -> Option<&[u8]> {
+        let place = match &self.fields[at].found {
+            Found::Nothing => return None,
+            Found::Escaped => return Some(&self.fields[at].text),
+            Found::Json(place) | Found::Plain(place) => place,
+        };
+        Some(self.window.taken(self.line.start + place.start..self.line.start + place.end))
+    }
+
+    /// The same of a field that must be there.
+    fn wanted(&self, at: usize) -> Result<&[u8], Trouble> {
+        let missing = || TroubleKind::bad(format!("the object has no field {:?}", self.fields[at].name));
+        self.text(at).ok_or_else(missing)
     }
 }
 
-impl<R: Read> Source for Jsonl<R> {
-    fn next(&mut self) -> Result<Option<Pair<'_>>, Trouble> {
+impl<R: Read> Rows for Jsonl<R> {
+    fn advance(&mut self) -> Result<bool, Trouble> {
         loop {
             let line = match self.window.line_end(0) {
                 Ok(Some(line)) => line,
-                Ok(None) => return Ok(None),
+                Ok(None) => return Ok(false),
                 Err(trouble) => {
                     self.window.begin_record();
                     self.window.skip_line()?;
@@ -43,17 +95,35 @@ impl<R: Read> Source for Jsonl<R> {
                 continue;
             }
             self.window.begin_record();
-            let place = self.window.start()..self.window.start() + line.content;
+            self.line = self.window.start()..self.window.start() + line.content;
             self.window.consume(line.next);
-            let line = self.window.taken(place);
-            let wanted = Wanted { key: &self.key, value: self.value.as_deref() };
-            let (key, value) = wanted.find(line)?;
-            let value = match value {
-                Some(value) => text(value, &mut self.value_text)?,
-                None => line,
-            };
-            return Ok(Some((text(key, &mut self.key_text)?, value)));
+            find(self.window.taken(self.line.clone()), &mut self.fields)?;
+            return Ok(true);
         }
+    }
+
+    /// A field that is null is none.
+    fn column(&self, at: usize) -> Option<&[u8]> {
+        let is_json = matches!(self.fields[at].found, Found::Json(_));
+        self.text(at).filter(|text| !is_json || *text != b"null")
+    }
+
+    fn position(&self) -> Position {
+        self.window.record()
+    }
+}
+
+impl<R: Read> Source for Jsonl<R> {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Trouble> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        let key = self.wanted(0)?;
+        let value = match self.value {
+            Some(at) => self.wanted(at)?,
+            None => self.window.taken(self.line.clone()),
+        };
+        Ok(Some((key, value)))
     }
 
     fn position(&self) -> Position {
@@ -65,101 +135,86 @@ impl<R: Read> Source for Jsonl<R> {
     }
 }
 
-/// The bytes that a JSON value stands for.
-fn text<'a>(raw: &'a RawValue, unescaped: &'a mut Vec<u8>) -> Result<&'a [u8], Trouble> {
-    let json = raw.get();
-    let Some(inner) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
-        return Ok(json.as_bytes());
-    };
-    if !inner.contains('\\') {
-        return Ok(inner.as_bytes());
-    }
-    *unescaped = serde_json::from_str::<String>(json).map_err(not_json)?.into_bytes();
-    Ok(unescaped)
+/// Finds the fields of the object that `line` is.
+fn find(line: &[u8], fields: &mut [Field]) -> Result<(), Trouble> {
+    fields.iter_mut().for_each(|field| field.found = Found::Nothing);
+    let mut json = serde_json::Deserializer::from_slice(line);
+    json.deserialize_map(Object { line, fields }).map_err(not_json)?;
+    json.end().map_err(not_json)
 }
 
-/// The fields to find. Of a field that is there twice, the last counts, as for most readers of JSON.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    key: &'a str,
-    value: Option<&'a str>,
+/// Of a field that is there twice, the last counts, as for most readers of JSON.
+struct Object<'a> {
+    line: &'a [u8],
+    fields: &'a mut [Field],
 }
 
-impl Wanted<'_> {
-    fn find(self, line: &[u8]) -> Result<(&RawValue, Option<&RawValue>), Trouble> {
-        let mut json = serde_json::Deserializer::from_slice(line);
-        let found = json.deserialize_map(self).map_err(not_json)?;
-        json.end().map_err(not_json)?;
-        let key =
-            found.0.ok_or_else(|| TroubleKind::bad(format!("the object has no field {:?}", self.key)))?;
-        match (self.value, found.1) {
-            (Some(name), None) => Err(TroubleKind::bad(format!("the object has no field {name:?}"))),
-            (_, value) => Ok((key, value)),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Wanted<'_> {
-    type Value = (Option<&'de RawValue>, Option<&'de RawValue>);
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = (None, None);
-        while let Some(name) = map.next_key_seed(Name(self))? {
-            match name {
-                Match::Neither => {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(wanted) = map.next_key_seed(Name(self.fields))? {
+            match wanted {
+                None => {
                     map.next_value::<IgnoredAny>()?;
                 }
-                Match::Key => found.0 = Some(map.next_value()?),
-                Match::Value => found.1 = Some(map.next_value()?),
-                Match::Both => {
-                    found.0 = Some(map.next_value()?);
-                    found.1 = found.0;
+                Some(at) => {
+                    let json = map.next_value::<&RawValue>()?.get();
+                    // Both are of the line, so the difference is where the value stands in it.
+                    let start = json.as_ptr().addr() - self.line.as_ptr().addr();
+                    self.fields[at].take(json, start).map_err(serde::de::Error::custom)?;
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 
-/// Which wanted field a name is.
-enum Match {
-    Neither,
-    Key,
-    Value,
-    Both,
+impl Field {
+    /// Notes the value whose JSON stands at `start`.
+    fn take(&mut self, json: &str, start: usize) -> serde_json::Result<()> {
+        let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        self.found = match inner {
+            None => Found::Json(start..start + json.len()),
+            Some(inner) if memchr(b'\\', inner.as_bytes()).is_none() => {
+                Found::Plain(start + 1..start + 1 + inner.len())
+            }
+            Some(_) => {
+                self.text = serde_json::from_str::<String>(json)?.into_bytes();
+                Found::Escaped
+            }
+        };
+        Ok(())
+    }
 }
 
-struct Name<'a>(Wanted<'a>);
+/// Finds out which field a name is.
+struct Name<'a>(&'a [Field]);
 
-impl<'de> serde::de::DeserializeSeed<'de> for Name<'_> {
-    type Value = Match;
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Option<usize>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Match, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name<'_> {
-    type Value = Match;
+    type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field's name")
     }
 
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Match, E> {
-        Ok(match (name == self.0.key, self.0.value == Some(name)) {
-            (true, true) => Match::Both,
-            (true, false) => Match::Key,
-            (false, true) => Match::Value,
-            (false, false) => Match::Neither,
-        })
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|field| field.name == name))
     }
 
-    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Match, E> {
+    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Self::Value, E> {
         Err(E::custom("a field's name is not UTF-8"))
     }
 }

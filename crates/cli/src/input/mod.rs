@@ -8,6 +8,7 @@ pub(crate) mod fixed;
 pub(crate) mod format;
 pub(crate) mod jsonl;
 pub(crate) mod lines;
+pub(crate) mod open;
 mod rfc4180;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,23 @@ pub(crate) trait Source {
 
     /// How many bytes of the input are behind.
     fn bytes_read(&self) -> u64;
+}
+
+/// A stream of rows, of which chosen columns are lent.
+pub(crate) trait Rows {
+    /// Goes to the next row; `false` at the end of the input.
+    fn advance(&mut self) -> Result<bool, Trouble>;
+
+    /// A chosen column of the row, by its place among the chosen ones; `None` where the row has none.
+    fn column(&self, at: usize) -> Option<&[u8]>;
+
+    /// The same as an argument of a function.
+    fn value(&self, at: usize) -> Option<&[u8]> {
+        self.column(at)
+    }
+
+    /// Where the last row, good or bad, stands.
+    fn position(&self) -> Position;
 }
 
 /// Why there is no next record. Boxed, to keep the good case small.

@@ -11,7 +11,7 @@ use super::format::Column;
 use super::jsonl::Jsonl;
 use super::lines::Lines;
 use super::window::Window;
-use super::{Source, Trouble, TroubleKind};
+use super::{Rows, Source, Trouble, TroubleKind};
 
 /// A pipe that gives few bytes at a time.
 struct Trickle<'a> {
@@ -173,6 +173,37 @@ fn objects_have_fields() {
     assert_eq!(jsonl("{\"k\":null,\"v\":true}\n{\"\\u006b\":1,\"v\":2}", Some("v")), ["null=true", "1=2"]);
     assert_eq!(jsonl("{\"k\":\"a\"}\n", None), ["a={\"k\":\"a\"}"]);
     assert_eq!(jsonl("{\"k\":\"a\"}\n", Some("k")), ["a=a"]);
+}
+
+/// The columns of every row, `-` for one that has none, and as arguments, where those differ.
+fn rows(mut rows: impl Rows, columns: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    while rows.advance().unwrap() {
+        let text =
+            |text: Option<&[u8]>| text.map_or("-".into(), |text| String::from_utf8_lossy(text).into_owned());
+        let cell = |at| {
+            let (column, value) = (text(rows.column(at)), text(rows.value(at)));
+            if column == value { column } else { format!("{column}({value})") }
+        };
+        seen.push((0..columns).map(cell).collect::<Vec<_>>().join("|"));
+    }
+    seen
+}
+
+#[test]
+fn rows_lend_any_of_their_columns() {
+    let text = "a,b,c\n1,,\"two\nlines \"\"x\"\"\"\n,y,\"\"\n";
+    let [b, c, a] = ["b", "c", "1"].map(|column| column.parse::<Column>().unwrap());
+    let columns = [(&c, "--by"), (&a, "--by"), (&b, "--fn"), (&c, "--fn")];
+    let seen = same_through_all_windows(text.as_bytes(), |window| {
+        rows(Delimited::with_columns(window, Dialect::Csv, Header::Present, &columns).unwrap(), columns.len())
+    });
+    assert_eq!(seen, ["two\nlines \"x\"|1|(-)|two\nlines \"x\"", "(-)|(-)|y|(-)"]);
+    let text = "{\"a\":\"\",\"b\":null,\"c\":\"null\"}\n\n{\"c\":[1, 2],\"a\":\"\\n\\\"\"}\n";
+    let seen = same_through_all_windows(text.as_bytes(), |window| {
+        rows(Jsonl::with_fields(window, ["a", "b", "c"].map(String::from)).unwrap(), 3)
+    });
+    assert_eq!(seen, ["|-|null", "\n\"|-|[1, 2]"]);
 }
 
 #[test]

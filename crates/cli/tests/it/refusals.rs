@@ -43,6 +43,7 @@ fn help_has_examples() {
     let folder = Folder::new("help");
     assert!(folder.ok("--help").contains("Examples:"));
     for command in [
+        "aggregate",
         "load",
         "put",
         "get",

@@ -7,17 +7,16 @@
 //!
 //! A bad record ends the load, once what stands before it is committed; with `--skip-bad` it is counted.
 
-mod progress;
 mod pump;
 mod report;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
 use forebay::{Durability, Layout};
 
+use super::progress::Progress;
 use super::{Access, open, parse_durability, parse_layout, table_with_layout};
 use crate::args::{Common, TableArgs};
 use crate::clock::Stopwatch;
@@ -28,8 +27,8 @@ use crate::input::fixed::Fixed;
 use crate::input::format::{Column, Format};
 use crate::input::jsonl::Jsonl;
 use crate::input::lines::Lines;
+use crate::input::open::open as open_input;
 use crate::input::window::Window;
-use progress::Progress;
 use pump::{OnBad, Pump};
 
 const EXAMPLES: &str = "\
@@ -89,11 +88,10 @@ enum Choice {
 
 pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let choice = choice(args)?;
-    let (name, input) = open_input(args)?;
-    let input_bytes = input.bytes;
+    let input = open_input(&args.file)?;
     let db = open(&args.target.db, common, Access::Create)?;
     let table = table_with_layout(&db, &args.target.table, args.layout)?;
-    let progress = Progress::new(common.form(), input_bytes);
+    let progress = Progress::new(common.form(), input.bytes);
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
     let mut pump = Pump::new(&db, &table, &progress, args.durability, args.batch as usize, on_bad);
     let watch = Stopwatch::start();
@@ -105,7 +103,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
         drop(table);
         // Whatever closing may add, the first cause is the one to tell.
         drop(db.close());
-        return Err(stop.into_failure(&name, tally.records));
+        return Err(stop.into_failure(&input.name, tally.records));
     }
     let stats = db.stats();
     drop(table);
@@ -118,7 +116,7 @@ fn start_source(
     pump: &mut Pump<'_>,
     format: Format,
     choice: Choice,
-    window: Window<Box<dyn Read>>,
+    window: Window<Box<dyn Read + Send>>,
 ) -> Result<(), pump::Stop> {
     match (choice, format) {
         (Choice::Columns { dialect, header, key, value }, _) => pump.run(
@@ -173,27 +171,4 @@ fn choice(args: &LoadArgs) -> Result<Choice, Failure> {
         false => Header::Absent,
     };
     Ok(Choice::Columns { dialect, header, key, value })
-}
-
-struct Input {
-    from: Box<dyn Read>,
-    /// How long it is, where that is known.
-    bytes: Option<u64>,
-}
-
-/// The input and what to call it in messages.
-#[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
-fn open_input(args: &LoadArgs) -> Result<(String, Input), Failure> {
-    if args.file.as_os_str() == "-" {
-        return Ok(("standard input".into(), Input { from: Box::new(io::stdin().lock()), bytes: None }));
-    }
-    let name = args.file.display().to_string();
-    let file =
-        File::open(&args.file).map_err(|error| Failure::work(format!("cannot open {name}: {error}")))?;
-    let about = file.metadata().map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
-    if about.is_dir() {
-        return Err(Failure::work(format!("cannot read {name}: it is a directory")));
-    }
-    let bytes = about.is_file().then_some(about.len());
-    Ok((name, Input { from: Box::new(file), bytes }))
 }

@@ -6,8 +6,8 @@ use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay::{Batch, Database, Durability, Table};
 use hdrhistogram::Histogram;
 
-use super::progress::Progress;
 use crate::clock::Stopwatch;
+use crate::commands::progress::Progress;
 use crate::failure::Failure;
 use crate::input::{Position, Source, TroubleKind};
 use crate::output::counted;

@@ -1,7 +1,8 @@
-//! How far a load is: `{"acknowledged":N}` five times a second for a program, a bar for a person at a terminal.
+//! How far reading an input is: a bar for a person at a terminal, and of a load `{"acknowledged":N}` five times
+//! a second for a program.
 //!
-//! The load stores two numbers; a thread beside it reads and tells them, so that a commit that waits does
-//! not silence it. What is told as acknowledged was stored after the commit returned.
+//! The work stores two numbers; a thread beside it reads and tells them, so that a commit that waits does
+//! not silence it. What a load tells as acknowledged was stored after the commit returned.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,34 +25,61 @@ enum Audience {
 }
 
 /// See the module.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     audience: Audience,
     acknowledged: AtomicU64,
     bytes_read: AtomicU64,
 }
 
 impl Progress {
-    pub(super) fn new(form: Form, input_bytes: Option<u64>) -> Self {
-        let audience = match form {
-            Form::Json => Audience::Program,
-            Form::Text if io::stderr().is_terminal() => Audience::Person(bar(input_bytes)),
-            Form::Text => Audience::Nobody,
-        };
+    /// Of a load: a program is told what is acknowledged.
+    pub(crate) fn new(form: Form, input_bytes: Option<u64>) -> Self {
+        match form {
+            Form::Json => Self::to(Audience::Program),
+            Form::Text => Self::of_reading(input_bytes),
+        }
+    }
+
+    /// Of anything that reads: only a person is told.
+    pub(crate) fn of_reading(input_bytes: Option<u64>) -> Self {
+        Self::to(match io::stderr().is_terminal() {
+            true => Audience::Person(bar(input_bytes)),
+            false => Audience::Nobody,
+        })
+    }
+
+    fn to(audience: Audience) -> Self {
         Self { audience, acknowledged: AtomicU64::new(0), bytes_read: AtomicU64::new(0) }
     }
 
     /// So many records are acknowledged, of so many bytes of input.
-    pub(super) fn acknowledge(&self, records: u64, bytes_read: u64) {
+    pub(crate) fn acknowledge(&self, records: u64, bytes_read: u64) {
         self.bytes_read.store(bytes_read, Ordering::Relaxed);
         self.acknowledged.store(records, Ordering::Release);
     }
 
-    pub(super) fn acknowledged(&self) -> u64 {
+    /// So many records are done.
+    #[inline]
+    pub(crate) fn count(&self, records: u64) {
+        self.acknowledged.store(records, Ordering::Relaxed);
+    }
+
+    /// So many more bytes of input are read.
+    pub(crate) fn read(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes of input are read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Acquire)
     }
 
     /// Tells while `work` runs.
-    pub(super) fn tell_while<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn tell_while<T>(&self, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {
             // Held until the work is done, or unwinds: then the receiver sees it gone.
             let (working, done) = mpsc::channel::<()>();
@@ -86,7 +114,7 @@ impl Progress {
         while done.recv_timeout(BAR_EVERY) == Err(RecvTimeoutError::Timeout) {
             let records = self.acknowledged();
             let rate = records as f64 / watch.seconds().max(1e-9);
-            bar.set_position(self.bytes_read.load(Ordering::Relaxed));
+            bar.set_position(self.bytes_read());
             bar.set_message(format!("{} records, {}/s", thousands(records), thousands(rate as u64)));
         }
         bar.finish_and_clear();

@@ -1,0 +1,151 @@
+//! Rows of csv, tsv and jsonl: some columns make the group key, and functions are given these and others.
+
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+
+use forebay::aggregate::Value;
+
+use super::by::Table;
+use super::engine::{Engine, Measure};
+use super::inputs::{Input, Inputs};
+use super::keys;
+use crate::failure::Failure;
+use crate::input::delimited::{Delimited, Dialect, Header};
+use crate::input::format::Column;
+use crate::input::jsonl::Jsonl;
+use crate::input::window::Window;
+use crate::input::{Rows, Trouble, TroubleKind};
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowFormat {
+    Delimited(Dialect),
+    Jsonl,
+}
+
+impl FromStr for RowFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "csv" => Ok(Self::Delimited(Dialect::Csv)),
+            "tsv" => Ok(Self::Delimited(Dialect::Tsv)),
+            "jsonl" | "ndjson" => Ok(Self::Jsonl),
+            _ => Err("one of csv, tsv, jsonl".into()),
+        }
+    }
+}
+
+impl RowFormat {
+    /// What a file's name tells, with or without `.gz` behind.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let name = path.to_str()?;
+        let (_, ending) = name.strip_suffix(".gz").unwrap_or(name).rsplit_once('.')?;
+        ending.parse().ok()
+    }
+}
+
+/// What rows are read as.
+pub(super) struct Reading {
+    /// The format of all files; else each file's name tells.
+    pub(super) format: Option<RowFormat>,
+    /// Whether the first row names the columns even where all are given by number.
+    pub(super) header: Header,
+}
+
+impl Reading {
+    /// The format of a file, which the command line must tell.
+    pub(super) fn format_of(&self, path: &Path) -> Result<RowFormat, Failure> {
+        self.format.or_else(|| RowFormat::of(path)).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{}: its name does not end in .csv, .tsv or .jsonl; say --format",
+                path.display()
+            ))
+        })
+    }
+
+    /// Adds the rows of all inputs.
+    pub(super) fn feed<A: Measure>(
+        &self,
+        table: &Table,
+        inputs: &mut Inputs<'_, '_>,
+        engine: &mut Engine<A>,
+    ) -> Result<(), Failure> {
+        for path in inputs.files {
+            let format = self.format_of(path)?;
+            let Input { name, from } = inputs.open(path)?;
+            let window: Window<Box<dyn Read + '_>> = Window::new(from);
+            match format {
+                RowFormat::Delimited(dialect) => {
+                    let rows = self.delimited(window, dialect, table)?;
+                    pump(
+                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
+                        table,
+                        &name,
+                        inputs,
+                        engine,
+                    )?;
+                }
+                RowFormat::Jsonl => {
+                    let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
+                    pump(
+                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
+                        table,
+                        &name,
+                        inputs,
+                        engine,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delimited<R: Read>(
+        &self,
+        window: Window<R>,
+        dialect: Dialect,
+        table: &Table,
+    ) -> Result<Result<Delimited<R>, Trouble>, Failure> {
+        let columns = table.columns.iter().map(|name| name.parse().map_err(Failure::Usage));
+        let columns: Vec<Column> = columns.collect::<Result<_, Failure>>()?;
+        let is_named = columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let header = if is_named { Header::Present } else { self.header };
+        let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
+        let chosen: Vec<_> = columns.iter().enumerate().map(|(at, column)| (column, option(at))).collect();
+        Ok(Delimited::with_columns(window, dialect, header, &chosen))
+    }
+}
+
+fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
+    Failure::work(match trouble {
+        TroubleKind::Bad(reason) => format!("{name}: {reason}"),
+        TroubleKind::Read(error) => format!("cannot read {name}: {error}"),
+    })
+}
+
+fn pump<A: Measure>(
+    mut rows: impl Rows,
+    table: &Table,
+    name: &str,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<A>,
+) -> Result<(), Failure> {
+    let mut key = Vec::new();
+    loop {
+        match rows.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(trouble) => {
+                inputs.trouble(*trouble, name, rows.position())?;
+                continue;
+            }
+        }
+        key.clear();
+        (0..table.keys.len()).for_each(|at| keys::push(&mut key, rows.column(at)));
+        let values = (0..table.columns.len()).map(|at| rows.value(at).map_or(Value::Null, Value::bytes));
+        let added = A::add_row(engine, &key, values);
+        inputs.note(added, name, || rows.position())?;
+    }
+}

@@ -1,0 +1,117 @@
+//! The group key of several columns: one after the other, each with an end.
+//!
+//! A value's bytes stand as they are, but for zero, which is `00 FF`; its end is `00 01`. No value is `00 00`.
+//!
+//! **Invariant:** different columns give different keys, and keys are ordered by the first column, then the
+//! next, each by its bytes; no value comes before every value.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+const MARK: u8 = 0x00;
+const NOTHING: u8 = 0x00;
+const END: u8 = 0x01;
+const ZERO: u8 = 0xff;
+
+/// Appends a column.
+#[inline]
+pub(super) fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
+    let Some(mut rest) = column else {
+        key.extend_from_slice(&[MARK, NOTHING]);
+        return;
+    };
+    while let Some(zero) = memchr(MARK, rest) {
+        key.extend_from_slice(&rest[..zero]);
+        key.extend_from_slice(&[MARK, ZERO]);
+        rest = &rest[zero + 1..];
+    }
+    key.extend_from_slice(rest);
+    key.extend_from_slice(&[MARK, END]);
+}
+
+/// The columns of a key, each still as it was pushed.
+pub(super) fn split(key: &[u8]) -> Vec<&[u8]> {
+    let mut columns = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(length) = memchr(MARK, &key[at..]) {
+        at = (at + length + 2).min(key.len());
+        if key[at - 1] != ZERO {
+            columns.push(&key[start..at]);
+            start = at;
+        }
+    }
+    columns
+}
+
+/// What a column is that [`split`] gave.
+pub(super) fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let (value, end) = pushed.split_at(pushed.len().saturating_sub(2));
+    if end.last() != Some(&END) {
+        return None;
+    }
+    let Some(mut zero) = memchr(MARK, value) else { return Some(Cow::Borrowed(value)) };
+    let (mut text, mut rest) = (Vec::with_capacity(value.len()), value);
+    loop {
+        text.extend_from_slice(&rest[..=zero]);
+        rest = rest.get(zero + 2..).unwrap_or_default();
+        match memchr(MARK, rest) {
+            Some(next) => zero = next,
+            None => {
+                text.extend_from_slice(rest);
+                return Some(Cow::Owned(text));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use super::*;
+
+    type Columns = Vec<Option<Vec<u8>>>;
+
+    fn key(columns: &Columns) -> Vec<u8> {
+        let mut key = Vec::new();
+        columns.iter().for_each(|column| push(&mut key, column.as_deref()));
+        key
+    }
+
+    fn few_bytes() -> impl Strategy<Value = Option<Vec<u8>>> {
+        let byte = prop::sample::select(vec![0_u8, 1, 2, 0xfe, 0xff]);
+        prop::option::of(prop::collection::vec(byte, 0..4))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(11),
+            ..ProptestConfig::with_cases(2000)
+        })]
+
+        #[test]
+        fn columns_come_back(columns in prop::collection::vec(few_bytes(), 0..4)) {
+            let key = key(&columns);
+            let back: Columns = split(&key).into_iter().map(|pushed| column(pushed).map(Cow::into_owned)).collect();
+            prop_assert_eq!(back, columns);
+        }
+
+        #[test]
+        fn keys_are_ordered_as_their_columns(
+            one in prop::collection::vec(few_bytes(), 2),
+            other in prop::collection::vec(few_bytes(), 2),
+        ) {
+            prop_assert_eq!(key(&one).cmp(&key(&other)), one.cmp(&other));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(0_u8..3, 0..9)) {
+            for pushed in split(&bytes) {
+                column(pushed);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What keys look like to people, and the order they are shown in.
+
+use forebay::aggregate::Value;
+
+use super::kmers;
+use super::ngrams::{self, Vocabulary};
+use super::{cube, keys};
+
+/// What the column of a cube's groupings is called.
+pub(super) const GROUPING: &str = "grouping";
+
+/// How keys are shown.
+pub(super) enum Labels {
+    /// As they are.
+    Plain,
+    /// As words.
+    Ngrams {
+        /// The words in their order.
+        words: Vocabulary,
+        /// From the numbers that keys have to those.
+        renumbered: Vec<u32>,
+    },
+    /// As so many letters.
+    Kmers(usize),
+    /// As columns.
+    Columns(Vec<String>),
+    /// As columns and their grouping.
+    Cube(Vec<String>),
+}
+
+impl Labels {
+    /// What a key's cells are called.
+    pub(super) fn names(&self) -> Vec<String> {
+        match self {
+            Self::Plain | Self::Ngrams { .. } | Self::Kmers(_) => vec!["key".into()],
+            Self::Columns(names) => names.clone(),
+            Self::Cube(names) => names.iter().cloned().chain([GROUPING.into()]).collect(),
+        }
+    }
+
+    /// The memory that showing them takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Ngrams { words, renumbered } => words.memory_bytes() + size_of_val(&renumbered[..]),
+            _ => 0,
+        }
+    }
+
+    /// Whether keys in the order of their bytes are in the order to show them in.
+    pub(super) fn keep_order(&self) -> bool {
+        !matches!(self, Self::Ngrams { .. })
+    }
+
+    /// The key to show and to sort by instead of `key`.
+    pub(super) fn shown<'a>(&self, key: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        let Self::Ngrams { renumbered, .. } = self else { return key };
+        buffer.clear();
+        for number in ngrams::numbers(key) {
+            let number = renumbered.get(number as usize).copied().unwrap_or(number);
+            buffer.extend_from_slice(&number.to_be_bytes());
+        }
+        buffer
+    }
+
+    /// The cells of a key that [`shown`](Self::shown) gave.
+    pub(super) fn cells<'a>(&self, key: &'a [u8], text: &'a mut Vec<u8>, cells: &mut Vec<Value<'a>>) {
+        text.clear();
+        match self {
+            Self::Plain => return cells.push(Value::bytes(key)),
+            Self::Ngrams { words, .. } => {
+                for (place, number) in ngrams::numbers(key).enumerate() {
+                    text.extend_from_slice(if place > 0 { b" " } else { b"" });
+                    text.extend_from_slice(words.word(number));
+                }
+            }
+            Self::Kmers(k) => kmers::letters(*k, key, text),
+            Self::Columns(_) => return columns(key, cells),
+            Self::Cube(_) => {
+                let (grouping, key) = cube::split(key);
+                columns(key, cells);
+                return cells.push(Value::from(i64::from(grouping)));
+            }
+        }
+        cells.push(Value::bytes(&text[..]));
+    }
+}
+
+fn columns<'a>(key: &'a [u8], cells: &mut Vec<Value<'a>>) {
+    let cell = |pushed| keys::column(pushed).map_or(Value::Null, Value::bytes);
+    cells.extend(keys::split(key).into_iter().map(cell));
+}

@@ -1,0 +1,104 @@
+//! The last words of an aggregation.
+
+use forebay::aggregate::Aggregate;
+use serde::Serialize;
+
+use super::engine::{Groups, Held};
+use super::inputs::Tally;
+use super::labels::Labels;
+use crate::failure::Failure;
+use crate::output::{Form, Output, counted, thousands};
+use forebay_bench::sizes;
+
+/// Whether standard output holds the groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stdout {
+    Free,
+    Taken,
+}
+
+/// What an aggregation came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    records: u64,
+    groups: u64,
+    skipped: u64,
+    /// From the first byte read until every group's state was there.
+    seconds: f64,
+    records_per_second: f64,
+    /// What showing them took.
+    output_seconds: f64,
+    input_bytes: u64,
+    memory_bytes: usize,
+    bytes_per_group: f64,
+    spilled: bool,
+    peak_memory_bytes: Option<u64>,
+}
+
+impl Report {
+    /// Of an aggregation of which nothing was shown yet.
+    pub(super) fn new<A: Aggregate>(
+        tally: Tally,
+        input_bytes: u64,
+        groups: &Groups<A>,
+        labels: &Labels,
+        seconds: f64,
+    ) -> Self {
+        Self {
+            records: tally.records,
+            groups: 0,
+            skipped: tally.skipped,
+            seconds,
+            records_per_second: tally.records as f64 / seconds.max(1e-9),
+            output_seconds: 0.0,
+            input_bytes,
+            memory_bytes: groups.memory_bytes_peak + labels.memory_bytes(),
+            bytes_per_group: 0.0,
+            spilled: matches!(groups.held, Held::Sorted(_)),
+            peak_memory_bytes: None,
+        }
+    }
+
+    /// So many groups are shown.
+    pub(super) fn shown(&mut self, groups: u64, seconds: f64) {
+        self.groups = groups;
+        self.output_seconds = seconds;
+        self.bytes_per_group = self.memory_bytes as f64 / groups.max(1) as f64;
+        self.peak_memory_bytes = forebay::env::process::peak_memory_bytes();
+    }
+
+    /// Tells it to a program; to a person where standard output is free for it.
+    pub(super) fn print(&self, form: Form, stdout: Stdout) -> Result<(), Failure> {
+        let skipped = format!("{} skipped", counted(self.skipped, "malformed record"));
+        if form == Form::Text && stdout == Stdout::Taken {
+            if self.skipped > 0 {
+                eprintln!("forebay: {skipped}");
+            }
+            return Ok(());
+        }
+        let mut output = Output::new();
+        match form {
+            Form::Json => output.json(self)?,
+            Form::Text => {
+                output.line(format_args!(
+                    "{}, {}, {} of input in {:.2} s: {} records/s",
+                    counted(self.records, "record"),
+                    counted(self.groups, "group"),
+                    sizes::human(self.input_bytes),
+                    self.seconds,
+                    thousands(self.records_per_second as u64),
+                ))?;
+                output.line(format_args!(
+                    "groups took {} of memory{}, {:.1} bytes each",
+                    sizes::human(self.memory_bytes as u64),
+                    if self.spilled { " and temporary files" } else { "" },
+                    self.bytes_per_group,
+                ))?;
+                if self.skipped > 0 {
+                    output.line(skipped)?;
+                }
+            }
+        }
+        output.flush()
+    }
+}

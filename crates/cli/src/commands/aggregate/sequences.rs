@@ -1,0 +1,285 @@
+//! FASTA and FASTQ: the sequences of a file, in pieces as they are read, so that none has to fit anything.
+//!
+//! A file that begins with `>` is FASTA: lines that begin so end a sequence, all others continue it. One
+//! that begins with `@` is FASTQ: four lines a record, of which the second is the sequence, and the fourth
+//! is as long.
+
+use std::io::{ErrorKind, Read};
+
+use memchr::memchr;
+
+use crate::failure::Failure;
+use crate::input::Position;
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// What a file holds, in order.
+pub(super) enum Piece<'a> {
+    /// What follows is another sequence.
+    Next,
+    /// A part of a sequence, perhaps with ends of lines.
+    Bases(&'a [u8]),
+    /// A record that is malformed.
+    Malformed(Position, &'static str),
+}
+
+/// Shows what `input` holds.
+pub(super) fn for_each(
+    mut input: impl Read,
+    name: &str,
+    mut show: impl FnMut(Piece<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut file: Option<Records> = None;
+    loop {
+        let read = match input.read(&mut chunk) {
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::work(format!("cannot read {name}: {error}"))),
+        };
+        if read == 0 {
+            return file.map_or(Ok(()), |mut file| file.end(&mut show));
+        }
+        let bytes = &chunk[..read];
+        let records = match &mut file {
+            Some(file) => file,
+            None => file.insert(Records::new(bytes[0]).ok_or_else(|| {
+                Failure::work(format!(
+                    "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
+                ))
+            })?),
+        };
+        records.take(bytes, &mut show)?;
+    }
+}
+
+/// What a line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Of FASTA: the name of a sequence.
+    Name,
+    /// Of FASTA: a part of one.
+    Part,
+    /// Of FASTQ: where a record begins, or a blank one before it.
+    Between,
+    Title,
+    Sequence,
+    Plus,
+    Quality,
+    /// Of FASTQ: what is passed over after a malformed record.
+    Lost,
+}
+
+/// Where in a file reading is.
+struct Records {
+    line: Line,
+    /// Whether the line begins with the next byte.
+    begins: bool,
+    offset: u64,
+    record: Position,
+    bases: u64,
+    qualities: u64,
+}
+
+impl Records {
+    fn new(first: u8) -> Option<Self> {
+        let line = match first {
+            b'>' => Line::Name,
+            b'@' => Line::Between,
+            _ => return None,
+        };
+        let record = Position::default();
+        Some(Self { line, begins: true, offset: 0, record, bases: 0, qualities: 0 })
+    }
+
+    fn take(
+        &mut self,
+        chunk: &[u8],
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut rest = chunk;
+        while let Some(first) = rest.first() {
+            if self.begins {
+                self.begin(*first, show)?;
+            }
+            let end = memchr(b'\n', rest);
+            let part = &rest[..end.unwrap_or(rest.len())];
+            self.begins = end.is_some();
+            let counted = part.len() as u64 - u64::from(part.last() == Some(&b'\r'));
+            match self.line {
+                Line::Part => show(Piece::Bases(part))?,
+                Line::Sequence => {
+                    self.bases += counted;
+                    show(Piece::Bases(part))?;
+                }
+                Line::Quality => self.qualities += counted,
+                Line::Name | Line::Between | Line::Title | Line::Plus | Line::Lost => {}
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.offset += used as u64;
+            rest = &rest[used..];
+            if self.begins {
+                self.finish_line(show)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line begins with this byte.
+    fn begin(
+        &mut self,
+        first: u8,
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match (self.line, first) {
+            (Line::Name | Line::Part, b'>') => {
+                self.line = Line::Name;
+                show(Piece::Next)
+            }
+            (Line::Name | Line::Part, _) => {
+                self.line = Line::Part;
+                Ok(())
+            }
+            (Line::Between | Line::Lost, b'@') => self.begin_record(show),
+            (Line::Between, first) if !matches!(first, b'\n' | b'\r') => {
+                self.record = self.next_record();
+                self.lose("a record of FASTQ begins with `@`", show)
+            }
+            (Line::Plus, first) if first != b'+' => {
+                self.lose("the third line of a record of FASTQ begins with `+`", show)?;
+                // The line that is missing may be the third one.
+                if first == b'@' { self.begin_record(show) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn next_record(&self) -> Position {
+        Position { number: self.record.number + 1, offset: self.offset }
+    }
+
+    fn begin_record(
+        &mut self,
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.record = self.next_record();
+        self.line = Line::Title;
+        (self.bases, self.qualities) = (0, 0);
+        show(Piece::Next)
+    }
+
+    fn finish_line(
+        &mut self,
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.line = match self.line {
+            Line::Title => Line::Sequence,
+            Line::Sequence => Line::Plus,
+            Line::Plus => Line::Quality,
+            Line::Quality if self.bases != self.qualities => {
+                return self.lose("it has not as many qualities as bases", show);
+            }
+            Line::Quality => Line::Between,
+            line => line,
+        };
+        Ok(())
+    }
+
+    fn lose(
+        &mut self,
+        reason: &'static str,
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.line = Line::Lost;
+        show(Piece::Malformed(self.record, reason))
+    }
+
+    /// The file ends here.
+    fn end(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        let is_whole = match self.line {
+            Line::Name | Line::Part | Line::Between | Line::Lost => true,
+            Line::Quality => self.bases == self.qualities,
+            Line::Title | Line::Sequence | Line::Plus => false,
+        };
+        match is_whole {
+            true => Ok(()),
+            false => self.lose("the input ends in the middle of a record", show),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that gives few bytes at a time.
+    struct Trickle<'a>(&'a [u8], usize);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let length = self.1.min(into.len());
+            self.0.read(&mut into[..length])
+        }
+    }
+
+    /// The sequences, and `number@offset reason` of what is malformed.
+    fn sequences(text: &str) -> Vec<String> {
+        let through = |at_once| {
+            let mut seen = Vec::new();
+            let shown = for_each(Trickle(text.as_bytes(), at_once), "test", |piece| {
+                match piece {
+                    Piece::Next => seen.push(String::new()),
+                    Piece::Bases(bases) => {
+                        seen.last_mut().unwrap().push_str(std::str::from_utf8(bases).unwrap().trim_end());
+                    }
+                    Piece::Malformed(at, reason) => {
+                        seen.push(format!("{}@{} {reason}", at.number, at.offset))
+                    }
+                }
+                Ok(())
+            });
+            match shown {
+                Ok(()) => seen,
+                Err(failure) => vec![failure.to_string()],
+            }
+        };
+        let all = through(usize::MAX);
+        for at_once in [1, 2, 3, 5] {
+            assert_eq!(through(at_once), all, "{at_once} bytes at a time");
+        }
+        all
+    }
+
+    #[test]
+    fn sequences_of_fasta_go_over_lines() {
+        assert_eq!(sequences(">a b\nAC\nGT\n\n>c\r\nTT\r\nA"), ["ACGT", "TTA"]);
+        assert_eq!(sequences(">only"), [""]);
+        assert_eq!(sequences(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn records_of_fastq_have_four_lines() {
+        assert_eq!(sequences("@a\nACGT\n+a\n@>+I\n@b\r\nTT\r\n+\r\nII\r\n\n"), ["ACGT", "TT"]);
+        assert_eq!(sequences("@a\n\n+\n\n@b\nAC\n+\nII"), ["", "AC"]);
+    }
+
+    #[test]
+    fn what_is_malformed_is_told_and_passed_over() {
+        assert_eq!(
+            sequences("@a\nAC\n+\nI\n@b\nA\n@c\nG\n+\nI\nx\n@d\nT\n+\nI\n@e\nC"),
+            [
+                "AC",
+                "1@0 it has not as many qualities as bases",
+                "A",
+                "2@10 the third line of a record of FASTQ begins with `+`",
+                "G",
+                "4@24 a record of FASTQ begins with `@`",
+                "T",
+                "C",
+                "6@35 the input ends in the middle of a record",
+            ]
+        );
+        assert!(sequences("ACGT\n")[0].contains("neither `>`"));
+    }
+}

@@ -1,0 +1,230 @@
+//! Rows of values as text, csv, tsv or JSON, to standard output or to a file.
+//!
+//! No value is `\N` in text and tsv, nothing at all in csv, where an empty text is `""`, and `null` in JSON.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use forebay::Error;
+use forebay::aggregate::Value;
+use memchr::{memchr, memchr_iter, memchr3};
+
+use crate::failure::Failure;
+use crate::keys::Notation;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Tabs between cells, which are as they are.
+    Plain,
+    /// Tabs between cells; a tab, newline, return or backslash in one stands behind a backslash.
+    Tsv,
+    /// RFC 4180.
+    Csv,
+    /// An object a row.
+    Json,
+}
+
+impl Style {
+    /// What a file's name asks for.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "csv" => Some(Self::Csv),
+            "tsv" | "txt" => Some(Self::Tsv),
+            "jsonl" | "ndjson" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the first row names the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    Shown,
+    Hidden,
+}
+
+/// See the module.
+pub(super) struct Sheet {
+    out: BufWriter<Box<dyn Write>>,
+    /// What is written to; none is standard output.
+    path: Option<PathBuf>,
+    style: Style,
+    names: Vec<String>,
+}
+
+impl Sheet {
+    /// Opens `path`, or standard output, so that what cannot be written is known before any work.
+    #[expect(clippy::disallowed_methods, reason = "the output is the user's file, not the database's")]
+    pub(super) fn open(path: Option<&Path>, style: Style) -> Result<Self, Failure> {
+        let out: Box<dyn Write> = match path {
+            None => Box::new(io::stdout().lock()),
+            Some(path) => Box::new(
+                File::create(path)
+                    .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
+            ),
+        };
+        let out = BufWriter::with_capacity(64 << 10, out);
+        Ok(Self { out, path: path.map(Path::to_path_buf), style, names: Vec::new() })
+    }
+
+    /// Says what the cells of every row are called.
+    pub(super) fn begin(&mut self, names: Vec<String>, header: Header) -> Result<(), Error> {
+        self.names = names;
+        if header == Header::Hidden || self.style == Style::Json {
+            return Ok(());
+        }
+        let names: Vec<Value<'static>> =
+            self.names.iter().map(|name| Value::from(name.clone().into_bytes())).collect();
+        self.row(&names)
+    }
+
+    /// Writes a row.
+    pub(super) fn row(&mut self, cells: &[Value<'_>]) -> Result<(), Error> {
+        let written = match self.style {
+            Style::Json => object(&mut self.out, &self.names, cells),
+            Style::Csv => delimited(&mut self.out, cells, b",", csv_cell),
+            Style::Tsv => delimited(&mut self.out, cells, b"\t", tsv_cell),
+            Style::Plain => delimited(&mut self.out, cells, b"\t", plain_cell),
+        };
+        written.map_err(|error| self.error(&error))
+    }
+
+    /// Sends on what is buffered.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        self.out.flush().map_err(|error| self.error(&error))
+    }
+
+    fn error(&self, error: &io::Error) -> Error {
+        Error::io("write", self.path.as_deref().unwrap_or(Path::new("standard output")), error)
+    }
+}
+
+type Out = BufWriter<Box<dyn Write>>;
+
+fn delimited(
+    out: &mut Out,
+    cells: &[Value<'_>],
+    separator: &[u8],
+    write: fn(&mut Out, &Value<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    for (place, cell) in cells.iter().enumerate() {
+        if place > 0 {
+            out.write_all(separator)?;
+        }
+        write(out, cell)?;
+    }
+    out.write_all(b"\n")
+}
+
+fn plain_cell(out: &mut Out, cell: &Value<'_>) -> io::Result<()> {
+    match cell {
+        Value::I64(number) => write!(out, "{number}"),
+        Value::Null => out.write_all(b"\\N"),
+        cell => out.write_all(&cell.to_text()),
+    }
+}
+
+fn tsv_cell(out: &mut Out, cell: &Value<'_>) -> io::Result<()> {
+    let Value::Bytes(text) = cell else {
+        return match cell {
+            Value::List(_) | Value::Pairs(_) => tsv_cell(out, &Value::bytes(&cell.to_text()[..])),
+            cell => plain_cell(out, cell),
+        };
+    };
+    if memchr3(b'\t', b'\n', b'\r', text).is_none() && memchr(b'\\', text).is_none() {
+        return out.write_all(text);
+    }
+    for byte in text.iter() {
+        match byte {
+            b'\t' => out.write_all(b"\\t")?,
+            b'\n' => out.write_all(b"\\n")?,
+            b'\r' => out.write_all(b"\\r")?,
+            b'\\' => out.write_all(b"\\\\")?,
+            byte => out.write_all(&[*byte])?,
+        }
+    }
+    Ok(())
+}
+
+fn csv_cell(out: &mut Out, cell: &Value<'_>) -> io::Result<()> {
+    if *cell == Value::Null {
+        return Ok(());
+    }
+    let text = cell.to_text();
+    let needs_quotes = text.is_empty() || memchr3(b',', b'\n', b'\r', &text).is_some();
+    if !needs_quotes && memchr(b'"', &text).is_none() {
+        return out.write_all(&text);
+    }
+    out.write_all(b"\"")?;
+    let mut start = 0;
+    for quote in memchr_iter(b'"', &text) {
+        out.write_all(&text[start..=quote])?;
+        start = quote;
+    }
+    out.write_all(&text[start..])?;
+    out.write_all(b"\"")
+}
+
+fn object(out: &mut Out, names: &[String], cells: &[Value<'_>]) -> io::Result<()> {
+    out.write_all(b"{")?;
+    for (place, (name, cell)) in names.iter().zip(cells).enumerate() {
+        if place > 0 {
+            out.write_all(b",")?;
+        }
+        match cell {
+            Value::Bytes(text) => Notation::Plain.write_json(name, text, out)?,
+            cell => {
+                serde_json::to_writer(&mut *out, name)?;
+                out.write_all(b":")?;
+                json(out, cell)?;
+            }
+        }
+    }
+    out.write_all(b"}\n")
+}
+
+/// A value inside an object. Text that is not Unicode is an object of its own.
+fn json(out: &mut Out, value: &Value<'_>) -> io::Result<()> {
+    match value {
+        Value::F64(number) if !number.is_finite() => out.write_all(b"null"),
+        Value::Null => out.write_all(b"null"),
+        Value::Bool(_) | Value::I64(_) | Value::I128(_) | Value::F64(_) => out.write_all(&value.to_text()),
+        Value::Bytes(text) => match std::str::from_utf8(text) {
+            Ok(text) => serde_json::to_writer(out, text).map_err(io::Error::from),
+            Err(_) => {
+                out.write_all(b"{")?;
+                Notation::Hex.write_json("hex", text, out)?;
+                out.write_all(b"}")
+            }
+        },
+        Value::List(values) => list(out, values.iter(), json),
+        Value::Pairs(pairs) => list(out, pairs.iter(), |out, (one, other)| list(out, [one, other], json)),
+    }
+}
+
+fn list<T>(
+    out: &mut Out,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut Out, T) -> io::Result<()>,
+) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (place, item) in items.into_iter().enumerate() {
+        if place > 0 {
+            out.write_all(b",")?;
+        }
+        write(out, item)?;
+    }
+    out.write_all(b"]")
+}
+
+/// A failure of the work, but for a reader of standard output that went away.
+pub(super) fn failure(error: Error) -> Failure {
+    match error {
+        Error::Io { kind: io::ErrorKind::BrokenPipe, path, .. } if path == Path::new("standard output") => {
+            Failure::OutputClosed
+        }
+        error => error.into(),
+    }
+}

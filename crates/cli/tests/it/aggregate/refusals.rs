@@ -1,0 +1,63 @@
+//! What `aggregate` cannot do.
+
+use crate::tool::Folder;
+
+#[test]
+fn usage_that_cannot_work_is_code_2() {
+    let folder = Folder::new("aggregate-usage");
+    for (words, said) in [
+        ("--by word --store groups", "--store"),
+        ("--by word --fn sum:a", "--fn is for columns"),
+        ("--by word --cube", "columns"),
+        ("--by word --format csv", "columns"),
+        ("--by kmer:5 --fold-case", "--fold-case"),
+        ("--by word --memory 1M", "--memory"),
+        ("--by word --out groups", ".csv"),
+        ("--by column:a", "--format"),
+        ("--by column:a lines.txt", "--format"),
+        ("--by column:a,a --format csv", "twice"),
+        ("--by column:a --format csv --fn nonsense:b", "no function `nonsense`"),
+        ("--by column:a --format csv --fn sum", "sum:C"),
+        ("--by column:count --format csv", "called count"),
+        ("--by column:0 --format csv", "counted from 1"),
+        ("--by column:grouping,b --format csv --rollup", "called grouping"),
+        ("--by column:1,2,3,4,5,6,7,8,9,10,11,12,13 --format csv --cube", "at most 12"),
+    ] {
+        folder.run(&format!("aggregate {words}")).refused(2, &[said]);
+    }
+    for words in [
+        "",
+        "--by",
+        "--by words",
+        "--by kmer:33",
+        "--by ngram:0",
+        "--by word --top 0",
+        "--by word --top 1 --unsorted",
+    ] {
+        let outcome = folder.run(format!("aggregate {words}").trim());
+        assert_eq!((outcome.code, outcome.stdout.is_empty()), (2, true), "{words}: {outcome:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_named() {
+    let folder = Folder::new("aggregate-files");
+    std::fs::write(folder.path("text"), "a b\n").unwrap();
+    std::fs::write(folder.path("broken.gz"), b"\x1f\x8b\x08 and no more").unwrap();
+    folder.run("aggregate --by word text missing").refused(1, &["missing"]);
+    folder.run("aggregate --by word .").refused(1, &["directory"]);
+    folder.run("aggregate --by word broken.gz").refused(1, &["cannot read broken.gz"]);
+    folder.run("aggregate --by word text --out no/such/place.csv").refused(1, &["no/such/place.csv"]);
+    let many: String = (0..200_000).map(|number| format!("{number} ")).collect();
+    folder
+        .run_on("aggregate --by word - --temp nowhere --memory 4M", many.as_bytes())
+        .refused(1, &["temporary directory", "nowhere"]);
+    folder
+        .run_on("aggregate --by word", format!("a {} b", "x".repeat(70_000)).as_bytes())
+        .refused(1, &["record 2 at byte offset 2", "70000 bytes"]);
+    let long = format!("a {} b a", "x".repeat(600_000));
+    let outcome = folder.run_on("aggregate --by word --skip-bad", long.as_bytes());
+    assert_eq!((outcome.code, &outcome.stdout[..]), (0, "a\t2\nb\t1\n"), "{outcome:?}");
+    let outcome = folder.run_on("aggregate --by ngram:2 --skip-bad", long.as_bytes());
+    assert_eq!(outcome.stdout, "b a\t1\n", "no n-gram goes over what was skipped");
+}

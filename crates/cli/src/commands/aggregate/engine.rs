@@ -23,7 +23,7 @@ use tempfile::TempDir;
 /// Less memory than this is refused.
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
 /// The least that a table can do with.
-const TABLE_BYTES_MIN: usize = 256 << 10;
+const TABLE_BYTES_MIN: usize = 512 << 10;
 /// The least that a sort can do with.
 const SORT_BYTES_MIN: usize = 1 << 20;
 

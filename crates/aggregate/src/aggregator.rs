@@ -44,15 +44,21 @@ pub trait Aggregator<A: Aggregate> {
 }
 
 /// Refuses a key or state that no aggregator may take.
+#[inline]
 pub(crate) fn check<A: Aggregate>(function: &A, key: &[u8], state: &[u8]) -> Result<()> {
+    let is_whole = function.state_bytes().is_none_or(|bytes| bytes == state.len());
+    if key.len() <= KEY_BYTES_MAX && state.len() <= VALUE_BYTES_MAX && is_whole {
+        return Ok(());
+    }
+    Err(refusal(function, key, state))
+}
+
+#[cold]
+fn refusal<A: Aggregate>(function: &A, key: &[u8], state: &[u8]) -> Error {
     if key.len() > KEY_BYTES_MAX {
-        return Err(Error::invalid(format!("a key of {} bytes; {KEY_BYTES_MAX} at most", key.len())));
+        return Error::invalid(format!("a key of {} bytes; {KEY_BYTES_MAX} at most", key.len()));
     }
-    check_state(key, state)?;
-    match function.state_bytes() {
-        Some(bytes) if bytes != state.len() => Err(function.state_type().malformed(state)),
-        _ => Ok(()),
-    }
+    check_state(key, state).err().unwrap_or_else(|| function.state_type().malformed(state))
 }
 
 /// Refuses a state that has grown too long to be stored.

@@ -90,17 +90,7 @@ pub trait Aggregate: Send + Sync + 'static {
     fn finish(&self, state: &[u8]) -> Result<Self::Output>;
 }
 
-/// A function as the rule by which a merge of records folds states.
-#[derive(Clone, Copy, Debug)]
-pub struct Combining<A>(pub A);
-
-impl<A: Aggregate> Combine for Combining<A> {
-    fn fold(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
-        self.0.merge(&[older, newer], out);
-    }
-}
-
-/// A function as the rule of a table all of whose records are states, kept as puts.
+/// A function as the rule by which records are merged, all of which are states, kept as puts.
 #[derive(Clone, Copy, Debug)]
 pub struct Merging<A>(pub A);
 

@@ -43,6 +43,19 @@ pub trait Aggregator<A: Aggregate> {
     fn memory_bytes(&self) -> usize;
 }
 
+/// Makes the state of a value in place of what `state` holds, and refuses what no aggregator may take.
+#[inline]
+pub(crate) fn lift<A: Aggregate>(
+    function: &A,
+    key: &[u8],
+    value: A::Input<'_>,
+    state: &mut Vec<u8>,
+) -> Result<()> {
+    state.clear();
+    function.lift(value, state)?;
+    check(function, key, state)
+}
+
 /// Refuses a key or state that no aggregator may take.
 #[inline]
 pub(crate) fn check<A: Aggregate>(function: &A, key: &[u8], state: &[u8]) -> Result<()> {

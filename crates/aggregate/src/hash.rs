@@ -15,7 +15,7 @@ use forebay_base::{Error, Result};
 use hashbrown::HashTable;
 
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Aggregator, Visit, check, grow, growth, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, grow, growth, lift, over_limit};
 
 /// What keys are laid into: longer than any one entry.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -271,12 +271,7 @@ impl<A: Aggregate> Aggregator<A> for HashAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let mut lifted = std::mem::take(&mut self.lifted);
-        lifted.clear();
-        let added = self
-            .function
-            .lift(value, &mut lifted)
-            .and_then(|()| check(&self.function, key, &lifted))
-            .and_then(|()| self.upsert(key, &lifted));
+        let added = lift(&self.function, key, value, &mut lifted).and_then(|()| self.upsert(key, &lifted));
         self.lifted = lifted;
         added
     }

@@ -21,7 +21,7 @@ mod sort;
 mod state_type;
 mod value;
 
-pub use aggregate::{Aggregate, Combining, Merging};
+pub use aggregate::{Aggregate, Merging};
 pub use aggregator::{Aggregator, Visit};
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;

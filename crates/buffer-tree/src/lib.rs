@@ -37,4 +37,5 @@ pub use job::{Job, JobStep, Outcome};
 pub use node::{List, Node, NodeId, NodeRef, Portion};
 pub use options::TreeOptions;
 pub use plan::{JobKind, JobPlan, Work};
+pub use relief::Terms;
 pub use tree::Tree;

@@ -6,6 +6,17 @@ use std::collections::BTreeSet;
 use crate::plan::job;
 use crate::{Fragment, JobKind, JobPlan, Node, NodeId, Portion, Tree};
 
+/// On what terms a merge is done that no limit asks for.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// Nobody else wants the machine: what was mostly never merged is merged for nothing.
+    pub at_rest: bool,
+    /// What it may cost.
+    pub budget: u64,
+    /// What it costs to rewrite so much.
+    pub cost: &'a dyn Fn(Portion) -> u64,
+}
+
 /// The best job found so far.
 struct Best<'a, F> {
     spared_by_cost: f64,
@@ -14,24 +25,18 @@ struct Best<'a, F> {
 }
 
 impl<F: Fragment> Tree<F> {
-    /// The job that spares lookups the most lists for what it costs, if `budget` suffices for it, and its cost.
-    /// `None` also where no node has more than one list. At rest, when nobody else wants the machine, the merge of
-    /// a leaf costs nothing if at least half of what it rewrites was never merged: so each byte is merged for
-    /// nothing about twice at most, however its like come in.
-    pub fn next_relief(
-        &self,
-        busy: &BTreeSet<NodeId>,
-        at_rest: bool,
-        budget: u64,
-        cost: &dyn Fn(Portion) -> u64,
-    ) -> Option<(JobPlan, u64)> {
-        let cost = |node: &Node<F>| match at_rest && node.is_mostly_unmerged() {
+    /// The job that spares lookups the most lists for what it costs, if the budget suffices for it, and its cost.
+    /// `None` also where no node has more than one list. At rest, the merge of a leaf costs nothing if at least half
+    /// of what it rewrites was never merged: so each byte is merged for nothing about twice at most, however its like
+    /// come in.
+    pub fn next_relief(&self, busy: &BTreeSet<NodeId>, terms: &Terms<'_>) -> Option<(JobPlan, u64)> {
+        let cost = |node: &Node<F>| match terms.at_rest && node.is_mostly_unmerged() {
             true => 0,
-            false => cost(Portion { bytes: node.bytes(), records: node.records() }),
+            false => (terms.cost)(Portion { bytes: node.bytes(), records: node.records() }),
         };
         let mut best = None;
         visit(&self.root, 1.0, busy, &cost, &mut best);
-        let best = best.filter(|best| best.cost <= budget)?;
+        let best = best.filter(|best| best.cost <= terms.budget)?;
         let kind = if best.node.is_leaf() { JobKind::Merge } else { JobKind::Spill };
         Some((job(kind, best.node), best.cost))
     }

@@ -29,6 +29,12 @@ pub struct TableBuilder<K = ()> {
     kind: K,
     rule: AskedRule,
     existing: bool,
+    asked: AskedOptions,
+}
+
+/// The options that were asked for.
+#[derive(Clone, Debug, Default)]
+struct AskedOptions {
     layout: Option<Layout>,
     node_bytes: Option<u64>,
     fan_out: Option<usize>,
@@ -64,14 +70,7 @@ impl TableBuilder {
             kind: (),
             rule: AskedRule::default(),
             existing: false,
-            layout: None,
-            node_bytes: None,
-            fan_out: None,
-            fast_per_slow: None,
-            lists_max: None,
-            repeats_max: None,
-            filter_bits_per_key: None,
-            codec: None,
+            asked: AskedOptions::default(),
         }
     }
 
@@ -89,23 +88,8 @@ impl TableBuilder {
         let function = Arc::new(function);
         let name = RuleName::States(function.state_type().as_str().to_string());
         let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
-        let Self { engine, name, existing, layout, node_bytes, fan_out, fast_per_slow, .. } = self;
-        let Self { lists_max, repeats_max, filter_bits_per_key, codec, .. } = self;
-        TableBuilder {
-            engine,
-            name,
-            kind: Aggregating(function),
-            rule,
-            existing,
-            layout,
-            node_bytes,
-            fan_out,
-            fast_per_slow,
-            lists_max,
-            repeats_max,
-            filter_bits_per_key,
-            codec,
-        }
+        let Self { engine, name, existing, asked, .. } = self;
+        TableBuilder { engine, name, kind: Aggregating(function), rule, existing, asked }
     }
 
     /// Opens or makes the table.
@@ -117,14 +101,14 @@ impl TableBuilder {
     /// Opens or makes a table that keeps its keys in order; its layout must be one that does.
     pub fn open_ordered(mut self) -> Result<OrderedTable> {
         let found = self.engine.state().table_named(&self.name).map(|table| table.options.layout);
-        let layout = self.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
+        let layout = self.asked.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
         if !layout.is_ordered() {
             return Err(Error::invalid(format!(
                 "table `{}` has layout {layout}, which keeps no order; ranges need write-buffer:ordered",
                 self.name
             )));
         }
-        self.layout = Some(layout);
+        self.asked.layout = Some(layout);
         self.open().map(OrderedTable::new)
     }
 
@@ -153,51 +137,51 @@ impl<K> TableBuilder<K> {
 
     /// The organisation; [`Layout::write_buffer`] unless given.
     pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = Some(layout);
+        self.asked.layout = Some(layout);
         self
     }
 
     /// Capacity of a node, in bytes; the size of a write buffer unless given (WB paper, section 3.1).
     pub fn node_bytes(mut self, bytes: u64) -> Self {
-        self.node_bytes = Some(bytes);
+        self.asked.node_bytes = Some(bytes);
         self
     }
 
     /// The most children of a node; 256 unless given.
     pub fn fan_out(mut self, fan_out: usize) -> Self {
-        self.fan_out = Some(fan_out);
+        self.asked.fan_out = Some(fan_out);
         self
     }
 
     /// Fast splits of a leaf for each slow one; 8 unless given, 0 for slow splits only (section 3.3).
     pub fn fast_per_slow(mut self, ratio: u32) -> Self {
-        self.fast_per_slow = Some(ratio);
+        self.asked.fast_per_slow = Some(ratio);
         self
     }
 
     /// The most lists of a leaf before they are merged; 128 unless given.
     pub fn lists_max(mut self, lists: usize) -> Self {
-        self.lists_max = Some(lists);
+        self.asked.lists_max = Some(lists);
         self
     }
 
     /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled
     /// or merged; 2.0 unless given (section 6).
     pub fn repeats_max(mut self, repeats: f64) -> Self {
-        self.repeats_max = Some(repeats);
+        self.asked.repeats_max = Some(repeats);
         self
     }
 
     /// Filter memory for each key of each list, in bits; 12 unless given, 14 in key order, 0 for no filters
     /// (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
-        self.filter_bits_per_key = Some(bits);
+        self.asked.filter_bits_per_key = Some(bits);
         self
     }
 
     /// Page compression; none unless given.
     pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = Some(codec);
+        self.asked.codec = Some(codec);
         self
     }
 
@@ -254,18 +238,18 @@ impl<K> TableBuilder<K> {
     }
 
     fn options(&self) -> TableOptions {
-        let layout = self.layout.unwrap_or_else(Layout::write_buffer);
+        let layout = self.asked.layout.unwrap_or_else(Layout::write_buffer);
         let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
         TableOptions {
             layout,
-            filter_bits_per_key: self.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
-            codec: self.codec.unwrap_or(usual.codec),
+            filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
+            codec: self.asked.codec.unwrap_or(usual.codec),
             tree: TreeOptions {
-                node_bytes: self.node_bytes.unwrap_or(usual.tree.node_bytes),
-                fan_out: self.fan_out.unwrap_or(usual.tree.fan_out),
-                fast_per_slow: self.fast_per_slow.unwrap_or(usual.tree.fast_per_slow),
-                lists_max: self.lists_max.unwrap_or(usual.tree.lists_max),
-                repeats_max: self.repeats_max.unwrap_or(usual.tree.repeats_max),
+                node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
+                fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
+                fast_per_slow: self.asked.fast_per_slow.unwrap_or(usual.tree.fast_per_slow),
+                lists_max: self.asked.lists_max.unwrap_or(usual.tree.lists_max),
+                repeats_max: self.asked.repeats_max.unwrap_or(usual.tree.repeats_max),
             },
         }
     }
@@ -299,18 +283,26 @@ impl<K> TableBuilder<K> {
             ))),
             _ => Ok(()),
         };
-        differs("layout", self.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
-        differs("node_bytes", self.node_bytes.map(|v| v.to_string()), kept.tree.node_bytes.to_string())?;
-        differs("fan_out", self.fan_out.map(|v| v.to_string()), kept.tree.fan_out.to_string())?;
+        differs("layout", self.asked.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
+        differs(
+            "node_bytes",
+            self.asked.node_bytes.map(|v| v.to_string()),
+            kept.tree.node_bytes.to_string(),
+        )?;
+        differs("fan_out", self.asked.fan_out.map(|v| v.to_string()), kept.tree.fan_out.to_string())?;
         differs(
             "fast_per_slow",
-            self.fast_per_slow.map(|v| v.to_string()),
+            self.asked.fast_per_slow.map(|v| v.to_string()),
             kept.tree.fast_per_slow.to_string(),
         )?;
-        differs("lists_max", self.lists_max.map(|v| v.to_string()), kept.tree.lists_max.to_string())?;
-        differs("repeats_max", self.repeats_max.map(|v| v.to_string()), kept.tree.repeats_max.to_string())?;
+        differs("lists_max", self.asked.lists_max.map(|v| v.to_string()), kept.tree.lists_max.to_string())?;
+        differs(
+            "repeats_max",
+            self.asked.repeats_max.map(|v| v.to_string()),
+            kept.tree.repeats_max.to_string(),
+        )?;
         let bits = kept.filter_bits_per_key.to_string();
-        differs("filter_bits_per_key", self.filter_bits_per_key.map(|v| v.to_string()), bits)?;
-        differs("codec", self.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))
+        differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
+        differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use forebay_base::Result;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{NodeKey, Plan, Portion};
+use forebay_layouts::{NodeKey, Plan, Portion, Terms};
 
 use crate::engine::{Engine, TableState};
 
@@ -34,7 +34,7 @@ impl Engine {
             (nanoseconds / ratio) as u64
         };
         let budget = table.vain_nanoseconds.load(Ordering::Relaxed);
-        table.catalog.next_relief(busy, at_rest, budget, &cost)
+        table.catalog.next_relief(busy, &Terms { at_rest, budget, cost: &cost })
     }
 
     /// Whether some table's lookups might have paid for a merge. Worth asking now and then: lookups wake nobody.

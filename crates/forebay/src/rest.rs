@@ -45,8 +45,12 @@ impl Engine {
         self.options.filter_bytes() + self.lent_bytes()
     }
 
-    /// Gives the page cache what filters leave of the memory for reading.
+    /// Gives the page cache what filters leave of the memory for reading, and while nobody writes what spare buffers
+    /// take to both.
     pub(crate) fn share_memory(&self) {
+        if self.lent_bytes() > 0 {
+            self.pool.release();
+        }
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
         self.lists.cache.resize(self.options.cache_bytes_min() + limit.saturating_sub(held));
     }
@@ -54,12 +58,6 @@ impl Engine {
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
     /// step by step.
     fn lent_bytes(&self) -> u64 {
-        match self.resting.load(Ordering::Relaxed) {
-            true => {
-                self.pool.release();
-                self.options.idle_bytes()
-            }
-            false => 0,
-        }
+        if self.resting.load(Ordering::Relaxed) { self.options.idle_bytes() } else { 0 }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{JobPlan, Portion};
+use forebay_buffer_tree::{JobPlan, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
@@ -79,15 +79,8 @@ pub trait Catalog: Send + Sync {
     /// Plans the next step of a full compaction. Pure.
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
 
-    /// Plans the job that spares lookups the most for what it costs, in nanoseconds, if `budget` suffices; and
-    /// that cost. At rest what was never merged is merged for nothing. Pure.
-    fn next_relief(
-        &self,
-        busy: &BTreeSet<NodeKey>,
-        at_rest: bool,
-        budget: u64,
-        cost: &dyn Fn(Portion) -> u64,
-    ) -> Option<(Plan, u64)>;
+    /// Plans the job that spares lookups the most for what it costs, if the terms allow one; and that cost. Pure.
+    fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)>;
 
     /// Starts a planned job.
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>>;

@@ -10,7 +10,7 @@ mod rule;
 pub mod write_buffer;
 
 pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
-pub use forebay_buffer_tree::Portion;
+pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use rule::{Rule, RuleName, TableRule};
 

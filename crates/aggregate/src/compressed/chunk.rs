@@ -7,7 +7,7 @@
 
 use forebay_base::codec::Codec;
 use forebay_base::hash::short_key;
-use forebay_base::wire::{Reader, put_varint};
+use forebay_base::wire::{Reader, put_bytes, put_varint};
 use forebay_base::{Block, Order};
 
 use super::column::{get_column, put_column};
@@ -23,9 +23,9 @@ pub(super) struct Packer {
     order: Order,
     /// Bytes of every state, if that is one number.
     state_bytes: Option<usize>,
-    codec: Codec,
     numbers: Vec<u64>,
     bytes: Vec<u8>,
+    compressed: Vec<u8>,
     packed: Vec<u8>,
 }
 
@@ -34,36 +34,35 @@ impl Packer {
         Self {
             order,
             state_bytes,
-            codec: Codec::None,
             numbers: Vec::new(),
             bytes: Vec::new(),
+            compressed: Vec::new(),
             packed: Vec::new(),
         }
     }
 
     /// Packs all records of a block, of which there is at least one.
     pub(super) fn pack(&mut self, block: &Block, codec: Codec) -> &[u8] {
-        self.codec = codec;
         let mut out = std::mem::take(&mut self.packed);
         out.clear();
         put_varint(&mut out, block.len() as u64);
-        self.put_keys(block, &mut out);
+        self.put_keys(block, codec, &mut out);
         match self.state_bytes {
             Some(bytes) => self.put_fixed_states(block, bytes, &mut out),
-            None => self.put_bytes(block, &mut out, Block::value),
+            None => self.put_bytes(block, codec, &mut out, Block::value),
         }
         self.packed = out;
         &self.packed
     }
 
-    fn put_keys(&mut self, block: &Block, out: &mut Vec<u8>) {
+    fn put_keys(&mut self, block: &Block, codec: Codec, out: &mut Vec<u8>) {
         let key_bytes = block.key(0).len();
         let short = matches!(self.order, Order::Hashed { .. })
             && key_bytes <= SHORT_KEY_BYTES_MAX
             && (1..block.len()).all(|index| block.key(index).len() == key_bytes);
         if !short {
             out.push(KEYS);
-            return self.put_bytes(block, out, Block::key);
+            return self.put_bytes(block, codec, out, Block::key);
         }
         out.extend_from_slice(&[SHORT_KEYS, key_bytes as u8]);
         let mut last = 0;
@@ -79,6 +78,7 @@ impl Packer {
     fn put_bytes<'b>(
         &mut self,
         block: &'b Block,
+        codec: Codec,
         out: &mut Vec<u8>,
         piece: impl Fn(&'b Block, usize) -> &'b [u8],
     ) {
@@ -90,12 +90,13 @@ impl Packer {
             self.bytes.extend_from_slice(piece);
         }
         put_column(&self.numbers, out);
-        let start = out.len();
-        let used = self.codec.compress(&self.bytes, out);
-        let stored = out.split_off(start);
+        self.compressed.clear();
+        let (used, stored) = match codec {
+            Codec::None => (Codec::None, &self.bytes),
+            codec => (codec.compress(&self.bytes, &mut self.compressed), &self.compressed),
+        };
         out.push(used as u8);
-        put_varint(out, stored.len() as u64);
-        out.extend_from_slice(&stored);
+        put_bytes(out, stored);
     }
 
     fn put_fixed_states(&mut self, block: &Block, bytes: usize, out: &mut Vec<u8>) {
@@ -188,15 +189,11 @@ impl Pieces {
         let mut lengths = Vec::new();
         get_column(from, count, &mut lengths)?;
         let codec = Codec::from_byte(from.u8()?)?;
-        let stored_bytes = usize::try_from(from.varint()?).ok()?;
-        let stored = from.take(stored_bytes)?;
+        let stored = from.bytes()?;
         let sum = lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))?;
         let sum = usize::try_from(sum).ok()?;
-        let bytes = match codec {
-            Codec::None => stored.to_vec(),
-            codec => codec.decompress(stored, sum)?,
-        };
-        (bytes.len() == sum).then_some(Self { bytes, lengths: Lengths::Each(lengths), hashes: Vec::new() })
+        let bytes = codec.decompress(stored, sum)?;
+        Some(Self { bytes, lengths: Lengths::Each(lengths), hashes: Vec::new() })
     }
 
     fn fixed_states(from: &mut Reader<'_>, count: usize, state_bytes: usize) -> Option<Self> {

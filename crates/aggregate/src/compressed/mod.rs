@@ -25,7 +25,7 @@ use forebay_env::sync::Arc;
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Aggregator, Visit, check, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use hot::Hot;
 pub use options::AggregatorOptions;
 use options::{SEALED_MAX, SLACK, Sizes, tree_options};
@@ -195,12 +195,14 @@ impl<A: Aggregate> CompressedAggregator<A> {
             if let Some(panicked) = shared.jobs.panicked() {
                 return Err(Error::Poisoned(panicked));
             }
-            if let Some(error) = &shared.inner.lock().failed {
+            let inner = shared.inner.lock();
+            if let Some(error) = &inner.failed {
                 return Err(error.clone());
             }
-            if ready(&shared.inner.lock()) {
+            if ready(&inner) {
                 return Ok(());
             }
+            drop(inner);
             if !shared.work()? {
                 shared.jobs.wait(&mut || {
                     let inner = shared.inner.lock();
@@ -230,13 +232,8 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let mut lifted = std::mem::take(&mut self.lifted);
-        lifted.clear();
-        let added = self
-            .shared
-            .function
-            .lift(value, &mut lifted)
-            .and_then(|()| check(&*self.shared.function, key, &lifted))
-            .and_then(|()| self.push(key, &lifted));
+        let added =
+            lift(&*self.shared.function, key, value, &mut lifted).and_then(|()| self.push(key, &lifted));
         self.lifted = lifted;
         added
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use forebay_base::merge::{Merge, Sorted};
 use forebay_base::{Block, Error, Order, Range, Result};
 use forebay_buffer_tree::{Expected, FragmentStore, FragmentWriter, Job, JobPlan, JobStep, NodeId, Outcome};
-use forebay_buffer_tree::{Tree, Work};
+use forebay_buffer_tree::{Terms, Tree, Work};
 use forebay_env::sync::atomic::AtomicU64;
 use forebay_env::sync::{Arc, Mutex};
 use forebay_env::{Jobs, Machine, Step};
@@ -76,7 +76,8 @@ impl Inner {
         self.tree.next_work(&self.busy).or_else(|| match self.goal {
             Goal::Limits => None,
             Goal::Memory => {
-                let relief = self.tree.next_relief(&self.busy, false, u64::MAX, &|portion| portion.bytes);
+                let terms = Terms { at_rest: false, budget: u64::MAX, cost: &|portion| portion.bytes };
+                let relief = self.tree.next_relief(&self.busy, &terms);
                 relief.map(|(plan, _)| Work::Job(plan))
             }
             Goal::Compaction => self.tree.next_compaction(&self.busy).map(Work::Job),
@@ -131,8 +132,15 @@ impl<A: Aggregate> Shared<A> {
         }
     }
 
-    /// Does a piece of work. `false` when there is none.
+    /// Does a piece of work. `false` when there is none. What fails is never done: nobody may wait for it.
     pub(super) fn work(&self) -> Result<bool> {
+        self.work_on().inspect_err(|error| {
+            self.inner.lock().failed = Some(error.clone());
+            self.jobs.wake();
+        })
+    }
+
+    fn work_on(&self) -> Result<bool> {
         let piece = self.inner.lock().take()?;
         match piece {
             None => return Ok(false),
@@ -226,11 +234,7 @@ impl<A: Aggregate> Machine for Worker<A> {
         match self.0.work() {
             Ok(true) => Step::Worked,
             Ok(false) => Step::Idle,
-            Err(error) => {
-                self.0.inner.lock().failed = Some(error);
-                self.0.jobs.wake();
-                Step::Finished
-            }
+            Err(_) => Step::Finished,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! all that is moved to sort them.
 
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
-use forebay_base::{Kind, Order, Record, Result};
+use forebay_base::{Order, Record, Result};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{grow, growth};
@@ -15,10 +15,6 @@ const UNIT_BYTES: usize = 4;
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     words: Vec<u64>,
-}
-
-fn record<'a>(key: &'a [u8], state: &'a [u8]) -> Record<'a> {
-    Record { kind: Kind::Merge, key, value: state }
 }
 
 impl Buffer {
@@ -39,7 +35,7 @@ impl Buffer {
     /// Whether one more fits `memory_max` bytes, also while the buffer grows for it.
     #[inline]
     pub(super) fn has_room(&self, key: &[u8], state: &[u8], memory_max: usize) -> bool {
-        let more = record(key, state).encoded_bytes() + UNIT_BYTES;
+        let more = Record::put(key, state).encoded_bytes() + UNIT_BYTES;
         let grown = growth(&self.bytes, more) + growth(&self.words, 1);
         (grown == 0 || self.memory_bytes() + grown <= memory_max)
             && (self.bytes.len() + more) / UNIT_BYTES <= u32::MAX as usize
@@ -47,7 +43,7 @@ impl Buffer {
 
     #[inline]
     pub(super) fn push(&mut self, order: Order, key: &[u8], state: &[u8]) {
-        let (record, place) = (record(key, state), self.bytes.len() / UNIT_BYTES);
+        let (record, place) = (Record::put(key, state), self.bytes.len() / UNIT_BYTES);
         grow(&mut self.bytes, record.encoded_bytes() + UNIT_BYTES);
         grow(&mut self.words, 1);
         self.words.push(pack(Pieces::WHOLE.of(order.prefix(key)), place as u32));
@@ -58,7 +54,7 @@ impl Buffer {
     fn at(bytes: &[u8], word: u64) -> Record<'_> {
         let start = place_of(word) as usize * UNIT_BYTES;
         // What was encoded here decodes; the empty record is never met.
-        Record::decode(&bytes[start..]).map_or(record(&[], &[]), |(record, _)| record)
+        Record::decode(&bytes[start..]).map_or(Record::put(&[], &[]), |(record, _)| record)
     }
 
     /// Sorts by prefix, then key.

@@ -20,8 +20,8 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
 
-use crate::aggregate::{Aggregate, Combining};
-use crate::aggregator::{Aggregator, Visit, check, check_state, over_limit};
+use crate::aggregate::{Aggregate, Merging};
+use crate::aggregator::{Aggregator, Visit, check, check_state, lift, over_limit};
 use buffer::Buffer;
 use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
 
@@ -124,7 +124,7 @@ impl<A: Aggregate> SortAggregator<A> {
         let cursors: Result<Vec<_>> =
             self.runs[..count].iter().map(|run| RunCursor::new(run, self.order)).collect();
         let tree = LoserTree::new(cursors?, Direction::Forward);
-        let mut merge = Collapse::new(tree, Combining(Arc::clone(&self.function)), Depth::Partial);
+        let mut merge = Collapse::new(tree, Merging(Arc::clone(&self.function)), Depth::Partial);
         merge.run(usize::MAX, |prefix, record| {
             check_state(record.key, record.value)?;
             writer.push(prefix, record.key, record.value)
@@ -146,12 +146,7 @@ impl<A: Aggregate> SortAggregator<A> {
 impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let mut lifted = std::mem::take(&mut self.lifted);
-        lifted.clear();
-        let added = self
-            .function
-            .lift(value, &mut lifted)
-            .and_then(|()| check(&*self.function, key, &lifted))
-            .and_then(|()| self.push(key, &lifted));
+        let added = lift(&*self.function, key, value, &mut lifted).and_then(|()| self.push(key, &lifted));
         self.lifted = lifted;
         added
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::aggregator::Visit;
 use forebay_base::checksum;
 use forebay_base::merge::Cursor;
-use forebay_base::{Bound, Error, Kind, Order, Record, Result};
+use forebay_base::{Bound, Error, Order, Record, Result};
 use forebay_env::sync::Arc;
 use forebay_env::{Access, File, FileSystem};
 
@@ -111,7 +111,7 @@ impl RunWriter {
         if self.block.is_empty() {
             self.first = Bound { prefix, key: key.into() };
         }
-        Record { kind: Kind::Merge, key, value: state }.encode(&mut self.block);
+        Record::put(key, state).encode(&mut self.block);
         if self.block.len() >= BLOCK_BYTES { self.write() } else { Ok(()) }
     }
 
@@ -178,11 +178,7 @@ impl Cursor for RunCursor<'_> {
 
     #[inline]
     fn record(&self) -> Record<'_> {
-        Record {
-            kind: Kind::Merge,
-            key: &self.block[self.key_at..self.value_at],
-            value: &self.block[self.value_at..self.end],
-        }
+        Record::put(&self.block[self.key_at..self.value_at], &self.block[self.value_at..self.end])
     }
 
     fn advance(&mut self) -> Result<()> {

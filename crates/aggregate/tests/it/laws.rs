@@ -3,7 +3,7 @@
 
 use forebay_aggregate::functions::*;
 use forebay_aggregate::ordered::{self, Number};
-use forebay_aggregate::{Aggregate, Combining, Composite, Optional, Value};
+use forebay_aggregate::{Aggregate, Composite, Merging, Optional, Value};
 use forebay_base::Combine;
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn check_laws<A: Aggregate>(
     let pairwise = |states: &[Vec<u8>]| {
         let rule = |one: &Vec<u8>, other: &Vec<u8>| {
             let mut out = Vec::new();
-            CombiningRef(function).fold(one, other, &mut out);
+            MergingRef(function).fold(one, other, &mut out);
             out
         };
         states[1..].iter().fold(states[0].clone(), |sum, state| rule(&sum, state))
@@ -55,10 +55,10 @@ fn check_laws<A: Aggregate>(
     }
 }
 
-/// What `Combining` does, for a borrowed function.
-struct CombiningRef<'a, A>(&'a A);
+/// What `Merging` does, for a borrowed function.
+struct MergingRef<'a, A>(&'a A);
 
-impl<A: Aggregate> CombiningRef<'_, A> {
+impl<A: Aggregate> MergingRef<'_, A> {
     fn fold(&self, newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
         self.0.merge(&[older, newer], out);
     }
@@ -291,6 +291,6 @@ proptest! {
 fn the_rule_of_merges_is_the_functions_merge() {
     let states = lifted(&SumInt, [3, 4]);
     let mut out = Vec::new();
-    Combining(SumInt).fold(b"key", &states[0], &states[1], &mut out);
+    Merging(SumInt).fold(b"key", &states[0], &states[1], &mut out);
     assert_eq!(SumInt.finish(&out).expect("a state"), 7);
 }

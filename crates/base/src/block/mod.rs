@@ -296,8 +296,8 @@ impl Block {
     }
 
     /// Keeps the first record of each key, which is its newest, and none of the key `before`. Returns how
-    /// many went.
-    pub fn collapse(&mut self, before: Option<(u64, &[u8])>) -> usize {
+    /// many went. `spare` is memory.
+    pub fn collapse(&mut self, before: Option<(u64, &[u8])>, spare: &mut Self) -> usize {
         if self.is_empty() {
             return 0;
         }
@@ -305,15 +305,20 @@ impl Block {
         if !first_repeats && !self.is_suspicious() {
             return 0;
         }
-        let keeps = |block: &Self, index: usize| match index {
-            0 => !first_repeats,
-            _ => !block.repeats(index),
-        };
-        let mut kept = Self { fixed: self.fixed, records_max: self.records_max, ..Self::default() };
-        (0..self.len()).filter(|&index| keeps(self, index)).for_each(|index| kept.copy(self, index));
-        let gone = self.len() - kept.len();
-        *self = kept;
-        gone
+        spare.restart_as(self);
+        for index in usize::from(first_repeats)..self.len() {
+            if index == 0 || !self.repeats(index) {
+                spare.copy(self, index);
+            }
+        }
+        std::mem::swap(self, spare);
+        spare.len() - self.len()
+    }
+
+    /// Forgets all records and takes the shape of another block.
+    fn restart_as(&mut self, other: &Self) {
+        self.clear();
+        (self.fixed, self.records_max) = (other.fixed, other.records_max);
     }
 
     /// Merges the states of each key, newest first, into one. Returns how many records went. `spare` is memory.
@@ -321,8 +326,7 @@ impl Block {
         if !self.is_suspicious() {
             return 0;
         }
-        spare.clear();
-        (spare.fixed, spare.records_max) = (self.fixed, self.records_max);
+        spare.restart_as(self);
         let mut first = 0;
         while first < self.len() {
             let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
@@ -385,7 +389,7 @@ mod tests {
                 block.push(order.prefix(key), &Record::put(key, &[age as u8]));
             }
             let last = before.map(|key| (order.prefix(&key), key));
-            let gone = block.collapse(last.as_ref().map(|(prefix, key)| (*prefix, &key[..])));
+            let gone = block.collapse(last.as_ref().map(|(prefix, key)| (*prefix, &key[..])), &mut Block::default());
             let mut expected: Vec<Vec<u8>> =
                 keys.iter().enumerate().map(|(age, key)| vec![key[0], key[1], age as u8]).collect();
             expected.dedup_by_key(|record| [record[0], record[1]]);

@@ -1,15 +1,14 @@
 //! Merging by cuts, of puts: as the [cut merge](super::CutMerge), but records move by runs, from page to block to
 //! block, and none is encoded or decoded on the way.
 
-use super::cut::CUT_BYTES;
+use super::cut::Width;
 use super::{Cursor, Sorted};
 use crate::{Block, Record, Result};
 
 /// The merge of sorted sources with uniform prefixes, all of whose records are puts, given newest first.
 pub struct BlockCut<C> {
     sources: Vec<C>,
-    /// How much of the prefix space the next cut takes.
-    width: u64,
+    width: Width,
     /// The records of the cut.
     cut: Sorted,
 }
@@ -18,8 +17,8 @@ impl<C: Cursor> BlockCut<C> {
     /// Merges sources that hold about `bytes` in all between the prefixes `low` and `high`. The block is empty, and
     /// of the records' shape.
     pub fn new(sources: Vec<C>, bytes: u64, (low, high): (u64, u64), block: Block) -> Result<Self> {
-        let width = high.saturating_sub(low) / bytes.div_ceil(CUT_BYTES).max(1);
-        let mut merge = Self { sources, width: width.max(1), cut: Sorted::new(block, low, high) };
+        let width = Width::new(bytes, (low, high));
+        let mut merge = Self { sources, width, cut: Sorted::new(block, low, high) };
         merge.cut()?;
         Ok(merge)
     }
@@ -27,15 +26,10 @@ impl<C: Cursor> BlockCut<C> {
     fn cut(&mut self) -> Result<()> {
         let block = self.cut.restart();
         let low = self.sources.iter().filter_map(|source| source.prefix()).min().unwrap_or(u64::MAX);
-        let high = low.saturating_add(self.width);
+        let high = self.width.end(low);
         self.sources.iter_mut().try_for_each(|source| source.fill_up_to(high, block))?;
         self.cut.sort(low, high);
-        let filled = self.cut.bytes() as u64;
-        if filled > 2 * CUT_BYTES {
-            self.width = (self.width / 2).max(1);
-        } else if filled < CUT_BYTES / 2 {
-            self.width = self.width.saturating_mul(2);
-        }
+        self.width.adapt(self.cut.bytes());
         Ok(())
     }
 

@@ -27,8 +27,9 @@ pub struct Collapse<C, R> {
     last_prefix: Option<u64>,
     last_key: Vec<u8>,
     fold: Fold,
-    /// Of states: the one record that what comes next may belong to, and memory.
+    /// Of states: the one record that what comes next may belong to.
     held: Option<Block>,
+    /// Memory.
     spare: Block,
 }
 
@@ -116,8 +117,8 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             }
             progress.consumed += block.len() as u64;
             progress.bytes += block.bytes().len() as u64;
-            progress.dropped +=
-                block.collapse(self.last_prefix.map(|prefix| (prefix, &self.last_key[..]))) as u64;
+            let before = self.last_prefix.map(|prefix| (prefix, &self.last_key[..]));
+            progress.dropped += block.collapse(before, &mut self.spare) as u64;
             if let Some(&last) = block.prefixes().last() {
                 self.last_prefix = Some(last);
                 self.last_key.clear();

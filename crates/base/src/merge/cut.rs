@@ -13,13 +13,37 @@ use crate::sort::{Pieces, pack, place_of, sort_words};
 use crate::{Record, Result};
 
 /// What a cut should hold, in bytes: it and its words stay in the second cache.
-pub(super) const CUT_BYTES: u64 = 256 << 10;
+const CUT_BYTES: u64 = 256 << 10;
+
+/// How much of the prefix space the next cut takes.
+pub(super) struct Width(u64);
+
+impl Width {
+    /// For sources that hold about `bytes` in all between two prefixes.
+    pub(super) fn new(bytes: u64, (low, high): (u64, u64)) -> Self {
+        Self((high.saturating_sub(low) / bytes.div_ceil(CUT_BYTES).max(1)).max(1))
+    }
+
+    /// Where a cut ends that begins at `low`.
+    pub(super) fn end(&self, low: u64) -> u64 {
+        low.saturating_add(self.0)
+    }
+
+    /// Learns from a cut that held so many bytes.
+    pub(super) fn adapt(&mut self, filled: usize) {
+        let filled = filled as u64;
+        if filled > 2 * CUT_BYTES {
+            self.0 = (self.0 / 2).max(1);
+        } else if filled < CUT_BYTES / 2 {
+            self.0 = self.0.saturating_mul(2);
+        }
+    }
+}
 
 /// The merge of sorted sources with uniform prefixes, given newest first.
 pub struct CutMerge<C> {
     sources: Vec<C>,
-    /// How much of the prefix space the next cut takes.
-    width: u64,
+    width: Width,
     block: Vec<u8>,
     words: Vec<u64>,
     /// By the words' places: a record's prefix and where in the block it is.
@@ -29,11 +53,10 @@ pub struct CutMerge<C> {
 
 impl<C: Cursor> CutMerge<C> {
     /// Merges sources that hold about `bytes` in all between the prefixes `low` and `high`.
-    pub fn new(sources: Vec<C>, bytes: u64, (low, high): (u64, u64)) -> Result<Self> {
-        let width = high.saturating_sub(low) / bytes.div_ceil(CUT_BYTES).max(1);
+    pub fn new(sources: Vec<C>, bytes: u64, prefixes: (u64, u64)) -> Result<Self> {
         let mut merge = Self {
             sources,
-            width: width.max(1),
+            width: Width::new(bytes, prefixes),
             block: Vec::new(),
             words: Vec::new(),
             places: Vec::new(),
@@ -49,7 +72,7 @@ impl<C: Cursor> CutMerge<C> {
         self.places.clear();
         self.at = 0;
         let Some(low) = self.sources.iter().filter_map(|source| source.prefix()).min() else { return Ok(()) };
-        let high = low.saturating_add(self.width);
+        let high = self.width.end(low);
         let pieces = Pieces::new(low, high);
         for source in &mut self.sources {
             while let Some(prefix) = source.prefix().filter(|&prefix| prefix <= high) {
@@ -68,12 +91,7 @@ impl<C: Cursor> CutMerge<C> {
                 .then_with(|| decode(block, left_at).key.cmp(decode(block, right_at).key))
                 .then(left.cmp(&right))
         });
-        let filled = self.block.len() as u64;
-        if filled > 2 * CUT_BYTES {
-            self.width = (self.width / 2).max(1);
-        } else if filled < CUT_BYTES / 2 {
-            self.width = self.width.saturating_mul(2);
-        }
+        self.width.adapt(self.block.len());
         Ok(())
     }
 }

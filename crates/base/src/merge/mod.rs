@@ -59,47 +59,32 @@ pub fn fill_by_record(cursor: &mut (impl Cursor + ?Sized), block: &mut Block) ->
     Ok(())
 }
 
-impl<C: Cursor + ?Sized> Cursor for &mut C {
-    #[inline]
-    fn prefix(&self) -> Option<u64> {
-        (**self).prefix()
-    }
-    #[inline]
-    fn record(&self) -> Record<'_> {
-        (**self).record()
-    }
-    #[inline]
-    fn advance(&mut self) -> Result<()> {
-        (**self).advance()
-    }
-    fn fill(&mut self, block: &mut Block) -> Result<()> {
-        (**self).fill(block)
-    }
-    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
-        (**self).fill_up_to(high, block)
-    }
+/// What leads to a cursor is one.
+macro_rules! lead_to_a_cursor {
+    ($($pointer:ty),*) => {$(
+        impl<C: Cursor + ?Sized> Cursor for $pointer {
+            #[inline]
+            fn prefix(&self) -> Option<u64> {
+                (**self).prefix()
+            }
+            #[inline]
+            fn record(&self) -> Record<'_> {
+                (**self).record()
+            }
+            #[inline]
+            fn advance(&mut self) -> Result<()> {
+                (**self).advance()
+            }
+            fn fill(&mut self, block: &mut Block) -> Result<()> {
+                (**self).fill(block)
+            }
+            fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+                (**self).fill_up_to(high, block)
+            }
+        }
+    )*};
 }
-
-impl<C: Cursor + ?Sized> Cursor for Box<C> {
-    #[inline]
-    fn prefix(&self) -> Option<u64> {
-        (**self).prefix()
-    }
-    #[inline]
-    fn record(&self) -> Record<'_> {
-        (**self).record()
-    }
-    #[inline]
-    fn advance(&mut self) -> Result<()> {
-        (**self).advance()
-    }
-    fn fill(&mut self, block: &mut Block) -> Result<()> {
-        (**self).fill(block)
-    }
-    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
-        (**self).fill_up_to(high, block)
-    }
-}
+lead_to_a_cursor!(&mut C, Box<C>);
 
 /// The merge that suits the sources: cuts for many sources of uniform prefixes and short records, else the
 /// loser tree.
@@ -108,7 +93,7 @@ pub enum Merge<C> {
     Tree(LoserTree<C>),
     /// By cuts of equal width.
     Cut(CutMerge<C>),
-    /// By such cuts, of records of one shape.
+    /// By such cuts, of puts alone.
     Blocks(BlockCut<C>),
 }
 
@@ -132,14 +117,15 @@ impl<C: Cursor> Merge<C> {
     /// Merges `sources`, newest first.
     pub fn new(sources: Vec<C>, extent: Extent) -> Result<Self> {
         let short = extent.bytes <= extent.records.saturating_mul(CUT_RECORD_BYTES_MAX);
-        match extent.uniform {
-            Some(prefixes) if short && sources.len() > 1 => match Block::new(extent.shape) {
-                Some(block) => Ok(Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?)),
-                None if sources.len() > 2 => Ok(Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?)),
-                None => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
-            },
-            _ => Ok(Self::Tree(LoserTree::new(sources, Direction::Forward))),
-        }
+        Ok(match (extent.uniform.filter(|_| short), Block::new(extent.shape)) {
+            (Some(prefixes), Some(block)) if sources.len() > 1 => {
+                Self::Blocks(BlockCut::new(sources, extent.bytes, prefixes, block)?)
+            }
+            (Some(prefixes), None) if sources.len() > 2 => {
+                Self::Cut(CutMerge::new(sources, extent.bytes, prefixes)?)
+            }
+            _ => Self::Tree(LoserTree::new(sources, Direction::Forward)),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use forebay_base::record::Kind;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{
-    Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, Tree, TreeOptions, Work,
+    Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, Terms, Tree, TreeOptions, Work,
 };
 
 use crate::memory::{Buffer, Entry, Handle, MemoryStore, Walk, Writer};
@@ -131,7 +131,8 @@ impl<R: Combine + Copy> Harness<R> {
 
     /// Plans a merge for the sake of lookups; whether there was one for so much.
     pub(crate) fn relieve(&mut self, at_rest: bool, budget: u64) -> bool {
-        let planned = self.tree.next_relief(&self.busy, at_rest, budget, &|portion| portion.bytes);
+        let planned =
+            self.tree.next_relief(&self.busy, &Terms { at_rest, budget, cost: &|portion| portion.bytes });
         planned.map(|(plan, _)| self.start(&plan)).is_some()
     }
 

@@ -13,7 +13,7 @@ use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Portion, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Terms, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
@@ -160,14 +160,8 @@ impl Catalog for WriteBufferTree {
         Some(Plan { node: job.node.id, job })
     }
 
-    fn next_relief(
-        &self,
-        busy: &BTreeSet<NodeKey>,
-        at_rest: bool,
-        budget: u64,
-        cost: &dyn Fn(Portion) -> u64,
-    ) -> Option<(Plan, u64)> {
-        let (job, cost) = self.tree.next_relief(busy, at_rest, budget, cost)?;
+    fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)> {
+        let (job, cost) = self.tree.next_relief(busy, terms)?;
         Some((Plan { node: job.node.id, job }, cost))
     }
 

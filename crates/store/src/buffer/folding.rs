@@ -115,13 +115,13 @@ impl<'a> Folding<'a> {
         }
         let (bytes, at) = run.locate(self.buffer, place);
         let length = record_in(bytes, at).1;
-        self.note(piece_of(word));
+        self.words.push(self.own_word(word));
         self.records.extend_from_slice(&bytes[at..at + length]);
     }
 
-    /// Notes that the next of the run's own records has this piece.
-    fn note(&mut self, piece: u32) {
-        self.words.push(pack(piece, !((FOLDED_PLACE + self.records.len()) as u32)));
+    /// The word of the next of the run's own records, whose piece is that of another word.
+    fn own_word(&self, like: u64) -> u64 {
+        pack(piece_of(like), !((FOLDED_PLACE + self.records.len()) as u32))
     }
 
     /// Merges all there is of one key; says whether that has room.
@@ -144,8 +144,7 @@ impl<'a> Folding<'a> {
         let end = self.records.len() + record.encoded_bytes();
         let fits = record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE;
         if fits {
-            let piece = piece_of(first);
-            self.words.push(pack(piece, !((FOLDED_PLACE + self.records.len()) as u32)));
+            self.words.push(self.own_word(first));
             record.encode(&mut self.records);
         }
         fits

@@ -78,24 +78,11 @@ impl Reading {
             let window: Window<Box<dyn Read + '_>> = Window::new(from);
             match format {
                 RowFormat::Delimited(dialect) => {
-                    let rows = self.delimited(window, dialect, table)?;
-                    pump(
-                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
-                        table,
-                        &name,
-                        inputs,
-                        engine,
-                    )?;
+                    pump(self.delimited(window, dialect, table)?, table, &name, inputs, engine)?;
                 }
                 RowFormat::Jsonl => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(
-                        rows.map_err(|trouble| header_failure(*trouble, &name))?,
-                        table,
-                        &name,
-                        inputs,
-                        engine,
-                    )?;
+                    pump(rows, table, &name, inputs, engine)?;
                 }
             }
         }
@@ -125,13 +112,15 @@ fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
     })
 }
 
+/// Adds the rows of one input, if its head could be read.
 fn pump<A: Measure>(
-    mut rows: impl Rows,
+    rows: Result<impl Rows, Trouble>,
     table: &Table,
     name: &str,
     inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<A>,
 ) -> Result<(), Failure> {
+    let mut rows = rows.map_err(|trouble| header_failure(*trouble, name))?;
     let mut key = Vec::new();
     loop {
         match rows.advance() {

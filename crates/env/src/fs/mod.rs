@@ -96,6 +96,9 @@ pub trait File: Send + Sync {
     fn reserve(&self, bytes: u64) -> Result<()>;
     /// Says that these bytes will soon be read, so that the system may fetch them meanwhile.
     fn will_need(&self, _offset: u64, _bytes: usize) {}
+    /// Says that these bytes will not soon be read, so that the system's cache may give them up where they
+    /// are synced.
+    fn wont_need(&self, _offset: u64, _bytes: usize) {}
     /// The system's handle to read by, where it has one.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None

@@ -94,6 +94,13 @@ impl RealFile {
         self.buffered.write_at(bytes, offset)
     }
 
+    /// Only advice: what comes of it is not asked. Without a length it would be about the whole file.
+    fn advise(&self, offset: u64, bytes: usize, advice: Advice) {
+        if let Some(bytes) = NonZeroU64::new(bytes as u64) {
+            let _ = fadvise(&self.buffered, offset, Some(bytes), advice);
+        }
+    }
+
     /// For file systems that cannot allocate: zeros from the present end on take the space too.
     fn reserve_by_writing(&self, bytes: u64) -> Result<()> {
         let zeros = [0; 64 << 10];
@@ -139,11 +146,11 @@ impl File for RealFile {
     }
 
     fn will_need(&self, offset: u64, bytes: usize) {
-        let bytes = NonZeroU64::new(bytes as u64);
-        // Only advice. Without a length it would be about the whole file.
-        if bytes.is_some() {
-            let _ = fadvise(&self.buffered, offset, bytes, Advice::WillNeed);
-        }
+        self.advise(offset, bytes, Advice::WillNeed);
+    }
+
+    fn wont_need(&self, offset: u64, bytes: usize) {
+        self.advise(offset, bytes, Advice::DontNeed);
     }
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {

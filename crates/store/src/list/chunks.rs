@@ -109,12 +109,15 @@ impl Chunks {
                 "the file ends too early",
             ));
         }
-        // A job reads on to the end, forward; a scan may stop anywhere.
-        let reads_on = matches!(self.reading, Reading::Job { .. }) && wanted.contains(&loaded.end);
-        if reads_on && self.chunk_bytes_max < LONG_CHUNK_BYTES {
-            let next = self.choose(body, loaded.end, wanted, Direction::Forward);
-            let (offset, bytes) = extent_of(body, &next);
-            self.file.will_need(offset, bytes);
+        if matches!(self.reading, Reading::Job { .. }) && self.chunk_bytes_max < LONG_CHUNK_BYTES {
+            // A job reads on to the end, forward; a scan may stop anywhere.
+            if wanted.contains(&loaded.end) {
+                let next = self.choose(body, loaded.end, wanted, Direction::Forward);
+                let (offset, bytes) = extent_of(body, &next);
+                self.file.will_need(offset, bytes);
+            }
+            // What is merged will go; under a tight limit the cache is better spent on the pages of the log.
+            self.file.wont_need(self.chunk_offset, bytes);
         }
         self.loaded = loaded;
         let metrics = &list.store().metrics;

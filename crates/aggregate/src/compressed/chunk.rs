@@ -1,135 +1,186 @@
 //! A chunk: a few hundred records in order, column by column, each column packed as suits it.
 //!
-//! `varint records | keys | states`. Keys of one length up to eight bytes, in hash order, are the differences of
-//! their hashes, which give them back. Other keys are their lengths and their bytes. States of a fixed length are a
-//! column for each eight bytes of them, as little-endian numbers. Others are their lengths and their bytes. Bytes are
-//! as they are or LZ4, whichever was shorter when it was tried.
+//! `varint records | keys | states`. Keys of one length up to eight bytes are the differences of their hashes, which
+//! give them back. Other keys are their lengths and their bytes. States of a fixed length are a column for each
+//! eight bytes of them, as little-endian numbers. Others are their lengths and their bytes. Bytes are a column of
+//! symbols, or LZ4 where that was shorter when it was tried.
 
 use forebay_base::codec::Codec;
-use forebay_base::hash::short_key;
+use forebay_base::hash::{key_hash, short_key};
 use forebay_base::wire::{Reader, put_bytes, put_varint};
-use forebay_base::{Block, Order};
 
-use super::column::{get_column, put_column};
+use super::column::{get_column, get_symbols, put_column, put_symbols};
+use super::columns::{Columns, Strings};
 
 const SHORT_KEYS: u8 = 0;
 const KEYS: u8 = 1;
 /// Keys of at most this many bytes are given back by their hashes.
 const SHORT_KEY_BYTES_MAX: usize = 8;
+/// LZ4 is kept where it saves this share.
+const WORTHWHILE: f64 = 0.1;
+/// How bytes are packed.
+const SYMBOLS: u8 = 0;
+const LZ4: u8 = 1;
 
-/// How records are packed, and memory to do so.
+/// Packs and unpacks, with memory to do so.
 #[derive(Debug)]
 pub(super) struct Packer {
-    order: Order,
+    seed: u64,
     /// Bytes of every state, if that is one number.
     state_bytes: Option<usize>,
+    /// How bytes are packed; chosen at the first chunk.
+    codec: Option<u8>,
     numbers: Vec<u64>,
-    bytes: Vec<u8>,
     compressed: Vec<u8>,
     packed: Vec<u8>,
 }
 
 impl Packer {
-    pub(super) fn new(order: Order, state_bytes: Option<usize>) -> Self {
-        Self {
-            order,
-            state_bytes,
-            numbers: Vec::new(),
-            bytes: Vec::new(),
-            compressed: Vec::new(),
-            packed: Vec::new(),
-        }
+    pub(super) fn new(seed: u64, state_bytes: Option<usize>) -> Self {
+        let (numbers, compressed, packed) = Default::default();
+        Self { seed, state_bytes, codec: None, numbers, compressed, packed }
     }
 
-    /// Packs all records of a block, of which there is at least one.
-    pub(super) fn pack(&mut self, block: &Block, codec: Codec) -> &[u8] {
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<u64>() * self.numbers.capacity() + self.compressed.capacity() + self.packed.capacity()
+    }
+
+    /// Forgets how bytes were packed, to choose anew.
+    pub(super) fn restart(&mut self) {
+        self.codec = None;
+    }
+
+    /// Packs all records, of which there is at least one.
+    pub(super) fn pack(&mut self, records: &Columns) -> &[u8] {
+        let codec = match self.codec {
+            Some(codec) => codec,
+            None => {
+                let [symbols, lz4] = [SYMBOLS, LZ4].map(|codec| self.pack_by(codec, records).len());
+                if lz4 as f64 <= (1.0 - WORTHWHILE) * symbols as f64 { LZ4 } else { SYMBOLS }
+            }
+        };
+        self.codec = Some(codec);
+        self.pack_by(codec, records)
+    }
+
+    fn pack_by(&mut self, codec: u8, records: &Columns) -> &[u8] {
         let mut out = std::mem::take(&mut self.packed);
         out.clear();
-        put_varint(&mut out, block.len() as u64);
-        self.put_keys(block, codec, &mut out);
+        put_varint(&mut out, records.len() as u64);
+        if let Some(key_bytes) = short_key_bytes(records) {
+            out.extend_from_slice(&[SHORT_KEYS, key_bytes]);
+            put_varint(&mut out, records.hashes[0]);
+            self.numbers.clear();
+            self.numbers.extend(records.hashes.windows(2).map(|pair| pair[1] - pair[0]));
+            put_column(&self.numbers, &mut out);
+        } else {
+            out.push(KEYS);
+            self.put_strings(codec, &records.keys, &mut out);
+        }
         match self.state_bytes {
-            Some(bytes) => self.put_fixed_states(block, bytes, &mut out),
-            None => self.put_bytes(block, codec, &mut out, Block::value),
+            Some(bytes) => self.put_fixed_states(&records.states.bytes, bytes, &mut out),
+            None => self.put_strings(codec, &records.states, &mut out),
         }
         self.packed = out;
         &self.packed
     }
 
-    fn put_keys(&mut self, block: &Block, codec: Codec, out: &mut Vec<u8>) {
-        let key_bytes = block.key(0).len();
-        let short = matches!(self.order, Order::Hashed { .. })
-            && key_bytes <= SHORT_KEY_BYTES_MAX
-            && (1..block.len()).all(|index| block.key(index).len() == key_bytes);
-        if !short {
-            out.push(KEYS);
-            return self.put_bytes(block, codec, out, Block::key);
-        }
-        out.extend_from_slice(&[SHORT_KEYS, key_bytes as u8]);
-        let mut last = 0;
+    fn put_strings(&mut self, codec: u8, strings: &Strings, out: &mut Vec<u8>) {
         self.numbers.clear();
-        self.numbers
-            .extend(block.prefixes().iter().map(|&prefix| prefix - std::mem::replace(&mut last, prefix)));
-        // The first is no difference, and would be an exception.
-        put_varint(out, self.numbers[0]);
-        put_column(&self.numbers[1..], out);
-    }
-
-    /// Puts pieces of any length.
-    fn put_bytes<'b>(
-        &mut self,
-        block: &'b Block,
-        codec: Codec,
-        out: &mut Vec<u8>,
-        piece: impl Fn(&'b Block, usize) -> &'b [u8],
-    ) {
-        self.numbers.clear();
-        self.bytes.clear();
-        for index in 0..block.len() {
-            let piece = piece(block, index);
-            self.numbers.push(piece.len() as u64);
-            self.bytes.extend_from_slice(piece);
-        }
+        self.numbers.extend(strings.lengths());
         put_column(&self.numbers, out);
         self.compressed.clear();
-        let (used, stored) = match codec {
-            Codec::None => (Codec::None, &self.bytes),
-            codec => (codec.compress(&self.bytes, &mut self.compressed), &self.compressed),
-        };
-        out.push(used as u8);
-        put_bytes(out, stored);
+        match codec {
+            LZ4 if Codec::Lz4.compress(&strings.bytes, &mut self.compressed) == Codec::Lz4 => {
+                out.push(LZ4);
+                put_bytes(out, &self.compressed);
+            }
+            _ => {
+                out.push(SYMBOLS);
+                put_symbols(&strings.bytes, out);
+            }
+        }
     }
 
-    fn put_fixed_states(&mut self, block: &Block, bytes: usize, out: &mut Vec<u8>) {
+    fn put_fixed_states(&mut self, states: &[u8], bytes: usize, out: &mut Vec<u8>) {
         for word in 0..bytes.div_ceil(8) {
             let (start, end) = (8 * word, bytes.min(8 * word + 8));
             self.numbers.clear();
-            self.numbers.extend((0..block.len()).map(|index| number(&block.value(index)[start..end])));
+            self.numbers.extend(states.chunks_exact(bytes).map(|state| number(&state[start..end])));
             put_column(&self.numbers, out);
         }
     }
 
-    /// Appends the records of a chunk to a block. `None` where the bytes are no chunk.
-    pub(super) fn unpack(&mut self, chunk: &[u8], block: &mut Block) -> Option<()> {
+    /// Puts the records of a chunk in place of those in `records`. `None` where the bytes are no chunk.
+    pub(super) fn unpack(&mut self, chunk: &[u8], records: &mut Columns) -> Option<()> {
+        records.clear();
         let mut from = Reader::new(chunk);
-        let count = from.varint()? as usize;
-        let keys = Pieces::keys(&mut from, count, self.order)?;
-        let states = match self.state_bytes {
-            Some(bytes) => Pieces::fixed_states(&mut from, count, bytes)?,
-            None => Pieces::read(&mut from, count)?,
-        };
-        let (mut key_ends, mut state_ends) = (keys.ends(), states.ends());
-        let (mut key, mut state) = (0, 0);
-        for index in 0..count {
-            let (key_end, state_end) = (key_ends.next()?, state_ends.next()?);
-            let prefix = match keys.hashes.get(index) {
-                Some(&hash) => hash,
-                None => self.order.prefix(keys.bytes.get(key..key_end)?),
-            };
-            block.push_parts(prefix, (&keys.bytes, key..key_end), (&states.bytes, state..state_end));
-            (key, state) = (key_end, state_end);
+        let count = usize::try_from(from.varint()?).ok()?;
+        if from.u8()? == SHORT_KEYS {
+            self.get_short_keys(&mut from, count, records)?;
+        } else {
+            self.get_strings(&mut from, count, &mut records.keys)?;
+            let Columns { hashes, keys, .. } = records;
+            hashes.extend((0..count).map(|index| key_hash(keys.get(index), self.seed)));
+        }
+        match self.state_bytes {
+            Some(bytes) => self.get_fixed_states(&mut from, count, bytes, &mut records.states.bytes),
+            None => self.get_strings(&mut from, count, &mut records.states),
+        }
+    }
+
+    fn get_short_keys(&mut self, from: &mut Reader<'_>, count: usize, records: &mut Columns) -> Option<()> {
+        let key_bytes = from.u8()? as usize;
+        let mut hash = from.varint()?;
+        get_column(from, count.checked_sub(1)?, &mut self.numbers)?;
+        let differences = self.numbers.iter().chain([&0]);
+        for &difference in differences {
+            records.hashes.push(hash);
+            records.keys.push(short_key(hash, key_bytes, self.seed).get(..key_bytes)?);
+            hash = hash.wrapping_add(difference);
         }
         Some(())
     }
+
+    fn get_strings(&mut self, from: &mut Reader<'_>, count: usize, strings: &mut Strings) -> Option<()> {
+        get_column(from, count, &mut self.numbers)?;
+        let bytes = strings.set_lengths(&self.numbers)?;
+        match from.u8()? {
+            LZ4 => strings.bytes = Codec::Lz4.decompress(from.bytes()?, bytes)?,
+            _ => get_symbols(from, bytes, &mut strings.bytes)?,
+        }
+        Some(())
+    }
+
+    fn get_fixed_states(
+        &mut self,
+        from: &mut Reader<'_>,
+        count: usize,
+        bytes: usize,
+        states: &mut Vec<u8>,
+    ) -> Option<()> {
+        states.resize(count.checked_mul(bytes)?, 0);
+        for word in 0..bytes.div_ceil(8) {
+            let (start, end) = (8 * word, bytes.min(8 * word + 8));
+            get_column(from, count, &mut self.numbers)?;
+            for (state, number) in states.chunks_exact_mut(bytes).zip(&self.numbers) {
+                match state[start..end].first_chunk_mut() {
+                    Some(word) => *word = number.to_le_bytes(),
+                    None => state[start..end].copy_from_slice(&number.to_le_bytes()[..end - start]),
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// The length of all keys, where it is one and their hashes give them back.
+fn short_key_bytes(records: &Columns) -> Option<u8> {
+    let length = records.keys.get(0).len();
+    let is_short = length <= SHORT_KEY_BYTES_MAX
+        && records.keys.bytes.len() == length * records.len()
+        && records.keys.lengths().all(|other| other == length as u64);
+    is_short.then_some(length as u8)
 }
 
 /// A little-endian number of up to eight bytes.
@@ -143,85 +194,60 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Keys or states, side by side.
-struct Pieces {
-    bytes: Vec<u8>,
-    lengths: Lengths,
-    /// Of keys that were their hashes.
-    hashes: Vec<u64>,
-}
+#[cfg(test)]
+mod tests {
+    use forebay_base::hash::mix;
+    use proptest::prelude::*;
 
-enum Lengths {
-    All(usize),
-    Each(Vec<u64>),
-}
+    use super::*;
 
-impl Pieces {
-    fn keys(from: &mut Reader<'_>, count: usize, order: Order) -> Option<Self> {
-        if from.u8()? == KEYS {
-            return Self::read(from, count);
+    /// Records of these keys in order, each with a state made from its key.
+    fn records(mut keys: Vec<Vec<u8>>, state_bytes: Option<usize>) -> Columns {
+        keys.sort_by_key(|key| (key_hash(key, 0), key.clone()));
+        keys.dedup();
+        let mut records = Columns::new(state_bytes);
+        for key in keys {
+            let state: Vec<u8> =
+                key.iter().copied().cycle().take(state_bytes.unwrap_or(key.len() % 5)).collect();
+            let state = if key.is_empty() { vec![0; state_bytes.unwrap_or(0)] } else { state };
+            records.push(key_hash(&key, 0), &key, &state);
         }
-        let Order::Hashed { seed } = order else { return None };
-        let key_bytes = from.u8()? as usize;
-        let mut hash = from.varint()?;
-        let mut differences = Vec::new();
-        get_column(from, count.checked_sub(1)?, &mut differences)?;
-        let mut bytes = Vec::with_capacity(count * key_bytes);
-        let mut push = |hash: u64| {
-            let key = short_key(hash, key_bytes, seed);
-            match key_bytes {
-                8 => bytes.extend_from_slice(&key),
-                _ => bytes.extend_from_slice(key.get(..key_bytes)?),
-            }
-            Some(())
-        };
-        push(hash)?;
-        for difference in &mut differences {
-            let before = std::mem::replace(difference, hash);
-            hash = hash.wrapping_add(before);
-            push(hash)?;
-        }
-        differences.push(hash);
-        Some(Self { bytes, lengths: Lengths::All(key_bytes), hashes: differences })
+        records
     }
 
-    fn read(from: &mut Reader<'_>, count: usize) -> Option<Self> {
-        let mut lengths = Vec::new();
-        get_column(from, count, &mut lengths)?;
-        let codec = Codec::from_byte(from.u8()?)?;
-        let stored = from.bytes()?;
-        let sum = lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))?;
-        let sum = usize::try_from(sum).ok()?;
-        let bytes = codec.decompress(stored, sum)?;
-        Some(Self { bytes, lengths: Lengths::Each(lengths), hashes: Vec::new() })
-    }
-
-    fn fixed_states(from: &mut Reader<'_>, count: usize, state_bytes: usize) -> Option<Self> {
-        let mut bytes = vec![0; count.checked_mul(state_bytes)?];
-        let mut numbers = Vec::new();
-        for word in 0..state_bytes.div_ceil(8) {
-            let (start, end) = (8 * word, state_bytes.min(8 * word + 8));
-            get_column(from, count, &mut numbers)?;
-            for (state, number) in bytes.chunks_exact_mut(state_bytes).zip(&numbers) {
-                match state[start..end].first_chunk_mut() {
-                    Some(word) => *word = number.to_le_bytes(),
-                    None => state[start..end].copy_from_slice(&number.to_le_bytes()[..end - start]),
+    proptest! {
+        #[test]
+        fn chunks_come_back(keys: Vec<Vec<u8>>, length in 0..12usize, state_bytes: Option<u8>, same: bool) {
+            let state_bytes = state_bytes.map(|bytes| bytes as usize % 20 + 1);
+            let keys = keys.into_iter().map(|mut key| {
+                if same {
+                    key.resize(length, 7);
                 }
+                key
+            });
+            let records = records(keys.chain([vec![1; length]]).collect(), state_bytes);
+            let mut packer = Packer::new(0, state_bytes);
+            let chunk = packer.pack(&records).to_vec();
+            let mut found = Columns::new(state_bytes);
+            found.push(1, b"rubbish", &vec![3; state_bytes.unwrap_or(1)]);
+            prop_assert_eq!(packer.unpack(&chunk, &mut found), Some(()));
+            prop_assert_eq!(&found.hashes, &records.hashes);
+            for index in 0..records.len() {
+                prop_assert_eq!(found.keys.get(index), records.keys.get(index));
+                prop_assert_eq!(found.states.get(index), records.states.get(index));
             }
         }
-        Some(Self { bytes, lengths: Lengths::All(state_bytes), hashes: Vec::new() })
     }
 
-    /// Where each ends; all of them in `bytes`.
-    fn ends(&self) -> impl Iterator<Item = usize> {
-        let (mut end, mut index) = (0, 0);
-        std::iter::from_fn(move || {
-            end += match &self.lengths {
-                Lengths::All(length) => *length,
-                Lengths::Each(lengths) => *lengths.get(index)? as usize,
-            };
-            index += 1;
-            (end <= self.bytes.len()).then_some(end)
-        })
+    #[test]
+    fn lower_case_words_take_five_bits_a_letter() {
+        let mut words = Columns::new(Some(8));
+        for word in 0..512u64 {
+            let letters: Vec<u8> =
+                (0..10).map(|letter| b'a' + (mix(word ^ letter << 32) % 26) as u8).collect();
+            words.push(word, &letters, &1u64.to_le_bytes());
+        }
+        let packed = Packer::new(0, Some(8)).pack(&words).len();
+        assert!((512 * 50 / 8..512 * 52 / 8).contains(&packed), "{packed} bytes");
     }
 }

@@ -1,6 +1,10 @@
 //! A column of numbers: bits above its least number, as many for each as makes the column shortest, and exceptions.
 //!
 //! `varint least | u8 width | packed bits | varint exceptions | for each exception: varint index, varint high bits`
+//!
+//! And a column of bytes: bits above the least of them, as many for each as the greatest takes.
+//!
+//! `u8 least | u8 width | packed bits`
 
 use forebay_base::wire::{Reader, put_varint, varint_bytes};
 
@@ -110,6 +114,87 @@ fn unpack(packed: &[u8], count: usize, least: u64, width: u32, numbers: &mut Vec
     }));
 }
 
+/// Appends bytes, eight at a time: lower-case letters take five bits each, digits four.
+pub(super) fn put_symbols(bytes: &[u8], out: &mut Vec<u8>) {
+    let (least, most) =
+        bytes.iter().fold((u8::MAX, 0), |(least, most), &byte| (byte.min(least), byte.max(most)));
+    let width = (u8::BITS - most.saturating_sub(least).leading_zeros()) as usize;
+    out.extend_from_slice(&[least, width as u8]);
+    if width == 8 {
+        return out.extend_from_slice(bytes);
+    }
+    out.reserve(bytes.len().div_ceil(8) * width + 8);
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let mut put = |eight: &[u8; 8]| {
+        let word = squeeze(u64::from_le_bytes(*eight) - every_byte(least), width as u32);
+        out.extend_from_slice(&word.to_le_bytes());
+        out.truncate(out.len() - (8 - width));
+    };
+    eights.iter().for_each(&mut put);
+    if !rest.is_empty() {
+        let mut last = [least; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        put(&last);
+    }
+}
+
+/// Appends so many bytes of a column. `None` where there are not so many.
+pub(super) fn get_symbols(from: &mut Reader<'_>, count: usize, bytes: &mut Vec<u8>) -> Option<()> {
+    let (least, width) = (from.u8()?, from.u8()? as usize);
+    if width >= 8 {
+        bytes.extend_from_slice(from.take(count)?);
+        return (width == 8).then_some(());
+    }
+    let end = bytes.len() + count;
+    if width == 0 {
+        bytes.resize(end, least);
+        return Some(());
+    }
+    let packed = from.take(count.div_ceil(8) * width)?;
+    bytes.reserve(count + 8);
+    for start in (0..packed.len()).step_by(width) {
+        let word = match packed[start..].first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => {
+                let mut word = [0; 8];
+                word[..packed.len() - start].copy_from_slice(&packed[start..]);
+                u64::from_le_bytes(word)
+            }
+        };
+        let eight = spread(word, width as u32).wrapping_add(every_byte(least));
+        bytes.extend_from_slice(&eight.to_le_bytes());
+    }
+    bytes.truncate(end);
+    Some(())
+}
+
+/// A word all of whose bytes are this one.
+fn every_byte(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The low bits of each byte, side by side: pairs join, then pairs of pairs, then those.
+#[inline]
+fn squeeze(word: u64, width: u32) -> u64 {
+    let spare = 8 - width;
+    let join = |word: u64, low: u64, shift: u32| word & low | (word & !low) >> shift;
+    let word = join(word, 0x00ff_00ff_00ff_00ff, spare);
+    let word = join(word, 0x0000_ffff_0000_ffff, 2 * spare);
+    join(word, 0x0000_0000_ffff_ffff, 4 * spare)
+}
+
+/// The inverse of [`squeeze`], whatever lies above the bits of eight bytes.
+#[inline]
+fn spread(word: u64, width: u32) -> u64 {
+    let spare = 8 - width;
+    let part = |word: u64, low: u64, shift: u32| word & low | (word & !low) << shift;
+    let word = part(word & mask(8 * width), mask(4 * width), 4 * spare);
+    let twice = mask(2 * width);
+    let word = part(word, twice | twice << 32, 2 * spare);
+    let once = mask(width);
+    part(word, once | once << 16 | once << 32 | once << 48, spare)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -129,8 +214,21 @@ mod tests {
         }
 
         #[test]
+        fn symbols_come_back(bytes: Vec<u8>, low: u8, width in 0..9u32) {
+            let bytes: Vec<u8> =
+                bytes.iter().map(|byte| low.saturating_add((u32::from(*byte) & ((1 << width) - 1)) as u8)).collect();
+            let mut packed = Vec::new();
+            put_symbols(&bytes, &mut packed);
+            let (mut reader, mut found) = (Reader::new(&packed), vec![7]);
+            prop_assert_eq!(get_symbols(&mut reader, bytes.len(), &mut found), Some(()));
+            prop_assert_eq!(reader.remaining(), 0);
+            prop_assert_eq!(&found[1..], &bytes);
+        }
+
+        #[test]
         fn rubbish_is_refused_or_read(bytes: Vec<u8>, count in 0..1000usize) {
             get_column(&mut Reader::new(&bytes), count, &mut Vec::new());
+            get_symbols(&mut Reader::new(&bytes), count, &mut Vec::new());
         }
     }
 

@@ -1,225 +1,99 @@
-//! The work behind adding: root buffers are sorted, merged and spilled, oldest first; full nodes spill and split. Each
-//! piece is planned under a lock, run without it, and applied under it.
+//! The work behind adding: leaves with much that is new are merged, by any thread, oldest first.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use forebay_base::merge::{Merge, Sorted};
-use forebay_base::{Block, Error, Order, Range, Result};
-use forebay_buffer_tree::{Expected, FragmentStore, FragmentWriter, Job, JobPlan, JobStep, NodeId, Outcome};
-use forebay_buffer_tree::{Terms, Tree, Work};
-use forebay_env::sync::atomic::AtomicU64;
+use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::{AtomicUsize, Ordering};
 use forebay_env::sync::{Arc, Mutex};
 use forebay_env::{Jobs, Machine, Step};
 
-use super::fragment::{Handle, Meter};
-use super::store::{ChunkCursor, Chunks};
-use crate::aggregate::{Aggregate, Merging};
+use super::base::Base;
+use super::leaves::Leaf;
+use super::merge::Merger;
+use super::tail::{Segment, Tail};
+use crate::aggregate::Aggregate;
 
 /// What an aggregator and its workers share.
 pub(super) struct Shared<A> {
     pub(super) function: Arc<A>,
-    pub(super) order: Order,
     pub(super) jobs: Jobs,
-    /// Memory of fragments.
-    pub(super) meter: Meter,
-    next_id: Arc<AtomicU64>,
+    /// Memory of chunks, and of what merges them.
+    used_bytes: AtomicUsize,
     pub(super) inner: Mutex<Inner>,
 }
 
+#[derive(Default)]
 pub(super) struct Inner {
-    pub(super) tree: Tree<Handle>,
-    busy: BTreeSet<NodeId>,
-    /// Full root buffers, oldest first.
-    pub(super) sealed: VecDeque<Block>,
-    /// Empty ones, for their memory.
-    pub(super) free: Vec<Block>,
-    /// One root spill at a time: they are settled in the order in which buffers were filled.
-    spilling: bool,
-    /// What goes beyond the limits of nodes.
-    pub(super) goal: Goal,
+    /// Leaves to be merged, oldest first.
+    pub(super) queue: VecDeque<Merge>,
+    /// How many are being merged.
+    running: usize,
+    /// Leaves that are merged, for whoever adds to take back.
+    pub(super) done: Vec<(usize, Base)>,
+    /// Empty segments.
+    pub(super) free: Vec<Segment>,
+    mergers: Vec<Merger>,
     pub(super) failed: Option<Error>,
     pub(super) closing: bool,
 }
 
-/// What workers do once all nodes are within their limits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goal {
-    /// Nothing.
-    Limits,
-    /// Give back memory: merge where most lists are.
-    Memory,
-    /// Leave one state a key.
-    Compaction,
-}
-
-/// A piece of work.
-enum Piece {
-    /// An edit that moved no state.
-    Done,
-    Spill(Block, Tree<Handle>),
-    Job(JobPlan, Tree<Handle>),
+/// A leaf to be merged.
+pub(super) struct Merge {
+    pub(super) number: usize,
+    pub(super) leaf: Leaf,
+    pub(super) tail: Tail,
+    pub(super) base: Base,
 }
 
 impl Inner {
-    /// Whether workers have nothing to do and do nothing.
+    /// Whether nothing is to be merged or being merged.
     pub(super) fn is_idle(&self) -> bool {
-        self.sealed.is_empty() && !self.spilling && self.busy.is_empty() && self.peek().is_none()
-    }
-
-    /// Whether there is a piece of work for somebody.
-    pub(super) fn has_work(&self) -> bool {
-        !self.sealed.is_empty() && !self.spilling || self.peek().is_some()
-    }
-
-    /// The next job or free edit of the tree.
-    fn peek(&self) -> Option<Work<Handle>> {
-        self.tree.next_work(&self.busy).or_else(|| match self.goal {
-            Goal::Limits => None,
-            Goal::Memory => {
-                let terms = Terms { at_rest: false, budget: u64::MAX, cost: &|portion| portion.bytes };
-                let relief = self.tree.next_relief(&self.busy, &terms);
-                relief.map(|(plan, _)| Work::Job(plan))
-            }
-            Goal::Compaction => self.tree.next_compaction(&self.busy).map(Work::Job),
-        })
-    }
-
-    fn take(&mut self) -> Result<Option<Piece>> {
-        // The tree first: it stays within its limits, and whoever adds waits for that.
-        Ok(match self.peek() {
-            None if self.spilling => None,
-            None => self.sealed.pop_front().map(|block| {
-                self.spilling = true;
-                Piece::Spill(block, self.tree.clone())
-            }),
-            Some(Work::Now(edit)) => {
-                self.tree = self.tree.apply(&edit)?.0;
-                Some(Piece::Done)
-            }
-            Some(Work::Job(plan)) => {
-                self.busy.insert(plan.node.id);
-                Some(Piece::Job(plan, self.tree.clone()))
-            }
-        })
-    }
-
-    fn apply(&mut self, outcome: Outcome<Handle>) -> Result<()> {
-        let edit = self.tree.settle(outcome)?;
-        self.tree = self.tree.apply(&edit)?.0;
-        Ok(())
+        self.queue.is_empty() && self.running == 0
     }
 }
 
 impl<A: Aggregate> Shared<A> {
-    pub(super) fn new(function: A, order: Order, jobs: Jobs, tree: Tree<Handle>) -> Self {
-        let inner = Inner {
-            tree,
-            busy: BTreeSet::new(),
-            sealed: VecDeque::new(),
-            free: Vec::new(),
-            spilling: false,
-            goal: Goal::Limits,
-            failed: None,
-            closing: false,
-        };
-        Self {
-            function: Arc::new(function),
-            order,
-            jobs,
-            meter: Meter::default(),
-            next_id: Arc::default(),
-            inner: Mutex::new(inner),
-        }
+    pub(super) fn new(function: A, jobs: Jobs) -> Self {
+        let (used_bytes, inner) = (AtomicUsize::new(0), Mutex::new(Inner::default()));
+        Self { function: Arc::new(function), jobs, used_bytes, inner }
     }
 
-    /// Does a piece of work. `false` when there is none. What fails is never done: nobody may wait for it.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
     pub(super) fn work(&self) -> Result<bool> {
-        self.work_on().inspect_err(|error| {
-            self.inner.lock().failed = Some(error.clone());
-            self.jobs.wake();
-        })
-    }
-
-    fn work_on(&self) -> Result<bool> {
-        let piece = self.inner.lock().take()?;
-        match piece {
-            None => return Ok(false),
-            Some(Piece::Done) => {}
-            Some(Piece::Spill(block, tree)) => self.spill(block, &tree)?,
-            Some(Piece::Job(plan, tree)) => self.run(&plan, &tree)?,
-        }
-        self.jobs.wake();
-        Ok(true)
-    }
-
-    /// How a node's fragments are made: no chunk lies on both sides of these bounds.
-    pub(super) fn store(&self, cuts: Vec<u64>) -> Chunks {
-        Chunks {
-            order: self.order,
-            state_bytes: self.function.state_bytes(),
-            next_id: Arc::clone(&self.next_id),
-            meter: self.meter.clone(),
-            cuts,
-        }
-    }
-
-    fn spill(&self, block: Block, tree: &Tree<Handle>) -> Result<()> {
-        let expected = Expected {
-            range: Range::all(),
-            bytes: block.bytes().len() as u64,
-            records: block.len() as u64,
-            shape: block.shape(),
-        };
-        let mut sorted = Sorted::new(block, 0, u64::MAX);
-        let store = self.store(cuts_of(tree.root()));
-        let job = Job::root_spill(tree, &mut sorted, &expected, self.rule(), &store)?;
-        let outcome = finish(job)?;
         let mut inner = self.inner.lock();
-        inner.apply(outcome)?;
-        inner.spilling = false;
-        let mut block = sorted.into_block();
-        block.clear();
-        inner.free.push(block);
-        Ok(())
-    }
-
-    fn run(&self, plan: &JobPlan, tree: &Tree<Handle>) -> Result<()> {
-        let Some(node) = tree.find(&plan.node) else { return Err(Error::invalid("a planned node is gone")) };
-        let store = self.store(cuts_of(node));
-        let job: Job<Merge<ChunkCursor>, _, _> = Job::start(tree, plan, self.order, self.rule(), &store)?;
-        let outcome = finish(job)?;
-        let mut inner = self.inner.lock();
-        inner.apply(outcome)?;
-        inner.busy.remove(&plan.node.id);
+        let Some(merge) = inner.queue.pop_front() else { return Ok(false) };
+        let merger = inner.mergers.pop();
+        inner.running += 1;
         drop(inner);
-        node.lists()[..plan.lists].iter().for_each(|list| list.fragment.0.release(node.range()));
-        Ok(())
-    }
-
-    fn rule(&self) -> Merging<Arc<A>> {
-        Merging(Arc::clone(&self.function))
-    }
-
-    /// A walk over part of a fragment.
-    pub(super) fn cursor(&self, fragment: &Handle, range: &Range) -> Result<ChunkCursor> {
-        self.store(Vec::new()).cursor(fragment, range, 1)
-    }
-}
-
-fn cuts_of(node: &forebay_buffer_tree::Node<Handle>) -> Vec<u64> {
-    node.children().iter().skip(1).map(|child| child.range().low.prefix).collect()
-}
-
-fn finish<C, W, R>(mut job: Job<C, W, R>) -> Result<Outcome<W::Fragment>>
-where
-    C: forebay_base::merge::Cursor,
-    W: FragmentWriter,
-    R: forebay_base::Combine,
-{
-    loop {
-        if let JobStep::Done(outcome) = job.step(usize::MAX)? {
-            return Ok(outcome);
+        let merged = self.merge(merge, merger);
+        let mut inner = self.inner.lock();
+        inner.running -= 1;
+        if let Err(error) = &merged {
+            inner.failed = Some(error.clone());
         }
+        drop(inner);
+        self.jobs.wake();
+        merged.map(|()| true)
+    }
+
+    fn merge(&self, merge: Merge, merger: Option<Merger>) -> Result<()> {
+        let Merge { number, leaf, tail, base } = merge;
+        let mut merger = merger.unwrap_or_else(|| Merger::new(self.function.state_bytes()));
+        let before = merger.memory_bytes() + base.bytes();
+        let segments = tail.drain(merger.raw());
+        self.inner.lock().free.extend(segments);
+        let merged = merger.merge(&*self.function, &leaf, base)?;
+        let after = merger.memory_bytes() + merged.bytes();
+        // It wraps where less is used than before.
+        self.used_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.mergers.push(merger);
+        inner.done.push((number, merged));
+        Ok(())
     }
 }
 

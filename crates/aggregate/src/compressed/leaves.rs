@@ -1,0 +1,107 @@
+//! The leaves, and which of them a hash belongs to: a table of the hash's first bits, as many as the narrowest leaf
+//! has.
+
+use super::base::Base;
+use super::tail::Tail;
+
+/// Of the hashes of keys.
+pub(super) const SEED: u64 = 0;
+/// Leaves are not made narrower than this many bits: beyond, keys are as good as equal.
+const BITS_MAX: u32 = 28;
+
+/// Keys whose hashes begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    low: u64,
+    bits: u32,
+}
+
+impl Leaf {
+    const WHOLE: Self = Self { low: 0, bits: 0 };
+
+    /// The lowest and the highest hash.
+    pub(super) fn hashes(self) -> (u64, u64) {
+        (self.low, self.low | u64::MAX.checked_shr(self.bits).unwrap_or(0))
+    }
+
+    /// Where it would be split, if it may be.
+    pub(super) fn middle(self) -> Option<u64> {
+        (self.bits < BITS_MAX).then(|| self.low | 1 << (63 - self.bits))
+    }
+}
+
+/// A leaf and what it holds.
+pub(super) struct Holder {
+    pub(super) leaf: Leaf,
+    pub(super) tail: Tail,
+    /// Empty while it is merged.
+    pub(super) base: Base,
+    pub(super) is_merged: bool,
+    /// The tail is merged once it has so many bytes.
+    pub(super) tail_bytes_max: usize,
+}
+
+/// All leaves.
+pub(super) struct Leaves {
+    pub(super) holders: Vec<Holder>,
+    /// The number of the leaf for each value of the first bits.
+    table: Vec<u32>,
+    shift: u32,
+}
+
+impl Leaves {
+    pub(super) fn new(tail_bytes_max: usize) -> Self {
+        let whole = Holder {
+            leaf: Leaf::WHOLE,
+            tail: Tail::default(),
+            base: Base::default(),
+            is_merged: false,
+            tail_bytes_max,
+        };
+        Self { holders: vec![whole], table: vec![0], shift: 64 }
+    }
+
+    /// The leaf of a hash.
+    #[inline]
+    pub(super) fn of(&self, hash: u64) -> usize {
+        self.table[hash.checked_shr(self.shift).unwrap_or(0) as usize] as usize
+    }
+
+    /// Splits a leaf in the middle, where no chunk lies on both sides. Its tail is to be dealt out by the caller.
+    pub(super) fn split(&mut self, number: usize) -> Option<Tail> {
+        let holder = &mut self.holders[number];
+        let middle = holder.leaf.middle()?;
+        let bits = holder.leaf.bits + 1;
+        let upper = Holder {
+            leaf: Leaf { low: middle, bits },
+            tail: Tail::default(),
+            base: holder.base.split_off(middle),
+            is_merged: false,
+            tail_bytes_max: holder.tail_bytes_max,
+        };
+        holder.leaf.bits = bits;
+        let tail = std::mem::take(&mut holder.tail);
+        if 64 - self.shift < bits {
+            self.table = self.table.iter().flat_map(|&number| [number; 2]).collect();
+            self.shift -= 1;
+        }
+        let (low, high) = upper.leaf.hashes();
+        let shift = self.shift;
+        self.table[(low >> shift) as usize..=(high >> shift) as usize].fill(self.holders.len() as u32);
+        self.holders.push(upper);
+        Some(tail)
+    }
+
+    /// The numbers of leaves in the order of their hashes.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = usize> {
+        let mut last = None;
+        self.table
+            .iter()
+            .map(|&number| number as usize)
+            .filter(move |&number| last.replace(number) != Some(number))
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<u32>() * self.table.capacity() + size_of::<Holder>() * self.holders.capacity()
+    }
+}

@@ -1,0 +1,309 @@
+//! Merging a leaf: what was added to it is sorted by hash and merged with its chunks into new ones.
+
+use forebay_base::hash::key_hash;
+use forebay_base::sort::{Pieces, pack, place_of, sort_words};
+use forebay_base::{Error, Result};
+
+use super::base::{Base, Chunk};
+use super::chunk::Packer;
+use super::columns::Columns;
+use super::leaves::{Leaf, SEED};
+use super::tail::{record_at, restore};
+use crate::aggregate::Aggregate;
+use crate::aggregator::check_state;
+
+/// A chunk has so many records at most.
+const CHUNK_RECORDS: usize = 512;
+/// And is closed at so many bytes.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// So many records are fetched at once.
+const LOOK_AHEAD: usize = 32;
+
+/// Memory to merge with.
+pub(super) struct Merger {
+    /// The records that were added.
+    raw: Vec<u8>,
+    /// Their order.
+    words: Vec<u64>,
+    walk: Walk,
+    writer: Writer,
+    state: Vec<u8>,
+}
+
+impl Merger {
+    pub(super) fn new(state_bytes: Option<usize>) -> Self {
+        let packer = || Packer::new(SEED, state_bytes);
+        Self {
+            raw: Vec::new(),
+            words: Vec::new(),
+            walk: Walk {
+                packer: packer(),
+                chunks: Vec::new().into_iter(),
+                records: Columns::new(state_bytes),
+                at: 0,
+                copied: 0,
+            },
+            writer: Writer {
+                packer: packer(),
+                pending: Columns::new(state_bytes),
+                cut: None,
+                base: Base::default(),
+            },
+            state: vec![0; state_bytes.unwrap_or(0)],
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let columns = self.walk.records.memory_bytes() + self.writer.pending.memory_bytes();
+        let packers = self.walk.packer.memory_bytes() + self.writer.packer.memory_bytes();
+        self.raw.capacity() + size_of::<u64>() * self.words.capacity() + columns + packers
+    }
+
+    /// What was added, to be filled before a merge.
+    pub(super) fn raw(&mut self) -> &mut Vec<u8> {
+        self.raw.clear();
+        &mut self.raw
+    }
+
+    /// Merges what lies in [`raw`](Self::raw) with the chunks of a leaf.
+    pub(super) fn merge<A: Aggregate>(&mut self, function: &A, leaf: &Leaf, base: Base) -> Result<Base> {
+        self.sort(leaf)?;
+        self.writer.restart(leaf.middle());
+        self.walk.restart(base)?;
+        let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
+        match function.state_bytes() {
+            Some(_) => self.merge_fixed(function, &raw, &words)?,
+            None => self.merge_any(function, &raw, &words)?,
+        }
+        self.walk.finish(&mut self.writer)?;
+        (self.words, self.raw) = (words, raw);
+        Ok(self.writer.finish())
+    }
+
+    /// Puts what was added in the order of hashes, and of keys of equal hashes.
+    fn sort(&mut self, leaf: &Leaf) -> Result<()> {
+        let (raw, (low, high)) = (&self.raw, leaf.hashes());
+        let pieces = Pieces::new(low, high);
+        self.words.clear();
+        let mut place = 0;
+        while place < raw.len() {
+            let (key, _, end) = record_at(raw, place).ok_or_else(malformed)?;
+            self.words.push(pack(pieces.of(key_hash(key, SEED)), place as u32));
+            place = end;
+        }
+        sort_words(&mut self.words, &mut |left, right| {
+            let of =
+                |place: u32| record_at(raw, place as usize).map(|(key, _, _)| (key_hash(key, SEED), key));
+            of(left).cmp(&of(right))
+        });
+        Ok(())
+    }
+
+    /// Merges states of a fixed length into their keys' where those lie.
+    fn merge_fixed<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
+        let Self { walk, writer, state, .. } = self;
+        // Records lie anywhere: so many are asked for at a time, and not each only once the one before is merged.
+        let mut next = [(0, &raw[..0], &raw[..0]); LOOK_AHEAD];
+        for words in words.chunks(LOOK_AHEAD) {
+            for (place, &word) in next.iter_mut().zip(words) {
+                let (key, state, _) = record_at(raw, place_of(word) as usize).ok_or_else(malformed)?;
+                *place = (key_hash(key, SEED), key, state);
+            }
+            for &(hash, key, added) in &next[..words.len()] {
+                restore(added, state);
+                walk.seek(hash, key, writer)?;
+                if walk.is_at(hash, key) {
+                    function.merge_in_place(walk.records.states.get_mut(walk.at), state);
+                } else if let Some(last) = writer.last_of(hash, key) {
+                    function.merge_in_place(last, state);
+                } else {
+                    walk.copy(writer);
+                    writer.push(hash, key, state);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges states of any length, all of a key at once, into new ones.
+    fn merge_any<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
+        let Self { walk, writer, state: merged, .. } = self;
+        let record = |word: u64| record_at(raw, place_of(word) as usize).ok_or_else(malformed);
+        let mut rest = words;
+        while let Some(&word) = rest.first() {
+            let (key, ..) = record(word)?;
+            let hash = key_hash(key, SEED);
+            walk.seek(hash, key, writer)?;
+            let found = walk.is_at(hash, key);
+            let mut states: Vec<&[u8]> = Vec::new();
+            if found {
+                states.push(walk.records.states.get(walk.at));
+            }
+            while let Some((&word, behind)) = rest.split_first() {
+                let (other, state, _) = record(word)?;
+                if other != key {
+                    break;
+                }
+                states.push(state);
+                rest = behind;
+            }
+            merged.clear();
+            match states[..] {
+                [state] => merged.extend_from_slice(state),
+                _ => function.merge(&states, merged),
+            }
+            check_state(key, merged)?;
+            walk.copy(writer);
+            writer.push(hash, key, merged);
+            if found {
+                walk.skip();
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn malformed() -> Error {
+    Error::invalid("a record or chunk in memory is malformed")
+}
+
+/// A walk over a leaf's chunks that takes them apart on the way.
+struct Walk {
+    packer: Packer,
+    chunks: std::vec::IntoIter<Chunk>,
+    /// The records of a chunk,
+    records: Columns,
+    /// which of them is next,
+    at: usize,
+    /// and up to which they are in the writer.
+    copied: usize,
+}
+
+impl Walk {
+    fn restart(&mut self, base: Base) -> Result<()> {
+        self.chunks = base.chunks.into_iter();
+        self.enter_next_chunk()
+    }
+
+    fn enter_next_chunk(&mut self) -> Result<()> {
+        (self.at, self.copied) = (0, 0);
+        self.records.clear();
+        match self.chunks.next() {
+            Some(chunk) => self.packer.unpack(&chunk.bytes, &mut self.records).ok_or_else(malformed),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes to the first record that is not below this place; what it passes goes to the writer, now or later.
+    #[inline]
+    fn seek(&mut self, hash: u64, key: &[u8], writer: &mut Writer) -> Result<()> {
+        loop {
+            self.at = self.records.seek(self.at, hash, key);
+            if self.at < self.records.len() || self.records.is_empty() {
+                return Ok(());
+            }
+            self.copy(writer);
+            self.enter_next_chunk()?;
+        }
+    }
+
+    #[inline]
+    fn is_at(&self, hash: u64, key: &[u8]) -> bool {
+        self.records.is(self.at, hash, key)
+    }
+
+    /// Copies what was passed.
+    #[inline]
+    fn copy(&mut self, writer: &mut Writer) {
+        writer.extend(&self.records, self.copied..self.at);
+        self.copied = self.at;
+    }
+
+    /// Leaves the record here out.
+    fn skip(&mut self) {
+        self.at += 1;
+        self.copied = self.at;
+    }
+
+    fn finish(&mut self, writer: &mut Writer) -> Result<()> {
+        while !self.records.is_empty() {
+            self.at = self.records.len();
+            self.copy(writer);
+            self.enter_next_chunk()?;
+        }
+        Ok(())
+    }
+}
+
+/// New chunks.
+struct Writer {
+    packer: Packer,
+    /// What the next chunk will have.
+    pending: Columns,
+    /// No chunk lies on both sides of this hash.
+    cut: Option<u64>,
+    base: Base,
+}
+
+impl Writer {
+    fn restart(&mut self, cut: Option<u64>) {
+        self.packer.restart();
+        self.cut = cut;
+    }
+
+    #[inline]
+    fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) {
+        self.make_room(hash);
+        self.pending.push(hash, key, state);
+    }
+
+    /// The state of the last record, if it is this key's.
+    #[inline]
+    fn last_of(&mut self, hash: u64, key: &[u8]) -> Option<&mut [u8]> {
+        let last = self.pending.len().checked_sub(1)?;
+        self.pending.is(last, hash, key).then(|| self.pending.states.get_mut(last))
+    }
+
+    /// Adds records in as large pieces as chunks take.
+    fn extend(&mut self, from: &Columns, mut range: std::ops::Range<usize>) {
+        while !range.is_empty() {
+            self.make_room(from.hashes[range.start]);
+            let mut end = range.end.min(range.start + CHUNK_RECORDS - self.pending.len());
+            if let Some(cut) = self.cut {
+                end = range.start + from.hashes[range.start..end].partition_point(|&hash| hash < cut);
+            }
+            if from.bytes() + self.pending.bytes() > CHUNK_BYTES {
+                end = range.start + 1;
+            }
+            self.pending.extend(from, range.start..end);
+            range.start = end;
+        }
+    }
+
+    /// Seals what is pending if it is full, or lies before the cut and this hash does not.
+    #[inline]
+    fn make_room(&mut self, hash: u64) {
+        if self.cut.is_some_and(|cut| hash >= cut) {
+            self.cut = None;
+            self.seal();
+        }
+        if self.pending.len() >= CHUNK_RECORDS || self.pending.bytes() >= CHUNK_BYTES {
+            self.seal();
+        }
+    }
+
+    fn seal(&mut self) {
+        if !self.pending.is_empty() {
+            let bytes = self.packer.pack(&self.pending);
+            self.base.push(Chunk { first: self.pending.hashes[0], bytes: bytes.into() }, self.pending.len());
+            self.pending.clear();
+        }
+    }
+
+    fn finish(&mut self) -> Base {
+        self.seal();
+        self.base.chunks.shrink_to_fit();
+        std::mem::take(&mut self.base)
+    }
+}

@@ -1,0 +1,130 @@
+//! What was added to a leaf since it was last merged: records in the order they came, side by side in segments.
+//!
+//! `varint key bytes | varint state bytes | key | state`. Of a state of fixed length, what is zero at its end is
+//! left out: small numbers are short.
+
+use forebay_base::wire::{get_varint, put_varint};
+
+/// A piece of memory of one size.
+pub(super) type Segment = Box<[u8]>;
+
+/// Records not yet merged.
+#[derive(Default)]
+pub(super) struct Tail {
+    segments: Vec<Segment>,
+    /// Bytes used of the last segment.
+    used: usize,
+    bytes: usize,
+}
+
+impl Tail {
+    /// Bytes of its records.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Appends a record. `false`, and nothing is done, where it does not fit the segment that is begun.
+    #[inline]
+    pub(super) fn append(&mut self, key: &[u8], state: &[u8]) -> bool {
+        let Some(segment) = self.segments.last_mut() else { return false };
+        let bytes = 2 + key.len() + state.len();
+        let Some(place) = segment.get_mut(self.used..self.used + bytes) else { return false };
+        if key.len() >= 0x80 || state.len() >= 0x80 {
+            return false;
+        }
+        place[0] = key.len() as u8;
+        place[1] = state.len() as u8;
+        let (key_place, state_place) = place[2..].split_at_mut(key.len());
+        key_place.copy_from_slice(key);
+        state_place.copy_from_slice(state);
+        self.used += bytes;
+        self.bytes += bytes;
+        true
+    }
+
+    /// How many segments of this size a record needs besides those that are there.
+    pub(super) fn missing(&self, key: &[u8], state: &[u8], segment_bytes: usize) -> usize {
+        let room = self.segments.last().map_or(0, |segment| segment.len() - self.used);
+        (MAX_HEADER_BYTES + key.len() + state.len()).saturating_sub(room).div_ceil(segment_bytes)
+    }
+
+    /// Appends a record over as many segments as it needs; `next` gives empty ones.
+    pub(super) fn append_over(&mut self, key: &[u8], state: &[u8], mut next: impl FnMut() -> Segment) {
+        let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
+        put_varint(&mut header, key.len() as u64);
+        put_varint(&mut header, state.len() as u64);
+        for mut piece in [&header[..], key, state] {
+            self.bytes += piece.len();
+            while !piece.is_empty() {
+                if self.segments.last().is_none_or(|segment| segment.len() == self.used) {
+                    self.segments.push(next());
+                    self.used = 0;
+                }
+                let Some(segment) = self.segments.last_mut() else { return };
+                let count = piece.len().min(segment.len() - self.used);
+                segment[self.used..self.used + count].copy_from_slice(&piece[..count]);
+                self.used += count;
+                piece = &piece[count..];
+            }
+        }
+    }
+
+    /// Appends all records to `raw`, and gives the segments back empty.
+    pub(super) fn drain(mut self, raw: &mut Vec<u8>) -> Vec<Segment> {
+        let last = self.segments.len().saturating_sub(1);
+        for (number, segment) in self.segments.iter().enumerate() {
+            raw.extend_from_slice(if number == last { &segment[..self.used] } else { segment });
+        }
+        std::mem::take(&mut self.segments)
+    }
+}
+
+/// Two varints of lengths below 2^32.
+const MAX_HEADER_BYTES: usize = 10;
+
+/// A state without the zeros at its end, if all states are of one length.
+#[inline]
+pub(super) fn trimmed(state: &[u8], is_fixed: bool) -> &[u8] {
+    if !is_fixed {
+        return state;
+    }
+    if let Some(word) = state.first_chunk().filter(|_| state.len() == 8) {
+        let zeros = u64::from_le_bytes(*word).leading_zeros() as usize / 8;
+        return &state[..8 - zeros];
+    }
+    &state[..state.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]
+}
+
+/// Puts a trimmed state in place of what `state` holds, at its full length.
+#[inline]
+pub(super) fn restore(trimmed: &[u8], state: &mut [u8]) {
+    if let Some(whole) = state.first_chunk_mut::<8>().filter(|_| trimmed.len() == 1) {
+        // Most are counts of a few.
+        *whole = u64::from(trimmed[0]).to_le_bytes();
+        state[8..].fill(0);
+        return;
+    }
+    let (head, rest) = state.split_at_mut(trimmed.len());
+    head.copy_from_slice(trimmed);
+    rest.fill(0);
+}
+
+/// The key and the state of the record at this place, and where it ends.
+#[inline]
+pub(super) fn record_at(raw: &[u8], place: usize) -> Option<(&[u8], &[u8], usize)> {
+    let (key_bytes, first) = length_at(raw, place)?;
+    let (state_bytes, second) = length_at(raw, place + first)?;
+    let key = place + first + second;
+    let state = key + key_bytes;
+    let end = state + state_bytes;
+    Some((raw.get(key..state)?, raw.get(state..end)?, end))
+}
+
+#[inline]
+fn length_at(raw: &[u8], place: usize) -> Option<(usize, usize)> {
+    match *raw.get(place)? {
+        short @ 0..0x80 => Some((short as usize, 1)),
+        _ => get_varint(&raw[place..]).map(|(length, bytes)| (length as usize, bytes)),
+    }
+}

@@ -160,6 +160,14 @@ impl<F: FixedAggregate> Aggregate for F {
         }
     }
 
+    #[inline]
+    fn add_in_place(&self, state: &mut [u8], value: Self::Input<'_>, _spare: &mut Vec<u8>) -> Result<()> {
+        if let Some(one) = read(state) {
+            self.join(one, self.of(value)).write(state);
+        }
+        Ok(())
+    }
+
     fn finish(&self, state: &[u8]) -> Result<Self::Output> {
         let numbers = read(state).ok_or_else(|| FixedAggregate::state_type(self).malformed(state))?;
         Ok(self.output(numbers))

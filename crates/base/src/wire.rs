@@ -23,6 +23,25 @@ pub fn put_raw(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
+/// Whether two byte strings are equal; for short ones without a call.
+#[inline]
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    // The first and the last bytes, which may overlap.
+    macro_rules! ends {
+        ($bytes:literal) => {
+            one.first_chunk::<$bytes>() == other.first_chunk()
+                && one.last_chunk::<$bytes>() == other.last_chunk()
+        };
+    }
+    match one.len() {
+        length if length != other.len() => false,
+        4..8 => ends!(4),
+        8..=16 => ends!(8),
+        17..=32 => ends!(16),
+        _ => one == other,
+    }
+}
+
 /// Appends bytes behind their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
@@ -138,6 +157,20 @@ pub fn u32_at(bytes: &[u8], offset: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn byte_strings_of_any_length_are_compared() {
+        for length in 0..40usize {
+            let one: Vec<u8> = (0..length as u8).collect();
+            assert!(is_same(&one, &one.clone()));
+            assert!(!is_same(&one, &[&one[..], &[0]].concat()));
+            for differing in 0..length {
+                let mut other = one.clone();
+                other[differing] ^= 0x80;
+                assert!(!is_same(&one, &other), "{length} bytes, byte {differing}");
+            }
+        }
+    }
 
     #[test]
     fn varints_round_trip_and_cut_ones_are_refused() {

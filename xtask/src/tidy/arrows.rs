@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["base", "env"]),
     ("cow-tree", &["base", "env", "store"]),
     ("layouts", &["base", "env", "buffer-tree", "store", "cow-tree"]),
-    ("aggregate", &["base", "env", "buffer-tree", "store"]),
+    ("aggregate", &["base", "env", "store"]),
     ("forebay", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate"]),
     ("cli", &["forebay", "bench"]),
     ("bench", &["forebay"]),

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use forebay_base::wire::is_same;
+
 /// Byte strings side by side, all of one length or each of its own.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
@@ -148,6 +150,6 @@ impl Columns {
     /// Whether the record at `index`, if there is one, is this key's.
     #[inline]
     pub(super) fn is(&self, index: usize, hash: u64, key: &[u8]) -> bool {
-        self.hashes.get(index) == Some(&hash) && self.keys.get(index) == key
+        self.hashes.get(index) == Some(&hash) && is_same(self.keys.get(index), key)
     }
 }

@@ -1,13 +1,12 @@
 //! Keys that come again and again: a small table in front of the leaves, so that they are not sorted and merged as
 //! often as they come. Where few come again it is passed by for a while.
 
-use crate::aggregate::Aggregate;
+use forebay_base::wire::is_same;
 
 /// So many keys it holds at most: with their states they fit the second cache.
 const KEYS_MAX: usize = 8 << 10;
-const KEYS_MIN: usize = 256;
-/// What a key takes, about.
-const KEY_BYTES: usize = 64;
+/// It begins with so many slots, and has twice as many as keys: few keys stay in the first cache.
+const SLOTS_MIN: usize = 64;
 /// Fewer adds a key than this are not worth the table,
 const ADDS_PER_KEY_MIN: f64 = 1.25;
 /// which is then passed by for so many adds for each that it could hold.
@@ -36,49 +35,67 @@ struct Entry {
 impl Hot {
     /// An empty table of about so many bytes.
     pub(super) fn new(state_bytes: usize, bytes: usize) -> Self {
-        let keys_max = (bytes / KEY_BYTES).clamp(KEYS_MIN, KEYS_MAX).next_power_of_two();
-        let slots = vec![0; 2 * keys_max];
-        let (entries, bytes_max) = (Vec::new(), bytes);
-        Self { state_bytes, entries, bytes: Vec::new(), bytes_max, slots, adds: 0, passes_by: 0 }
+        Self {
+            state_bytes,
+            entries: Vec::new(),
+            bytes: Vec::new(),
+            bytes_max: bytes / 2,
+            slots: vec![0; SLOTS_MIN],
+            adds: 0,
+            passes_by: 0,
+        }
     }
 
-    /// Merges a state into its key's. `false` where the table is passed by, or full.
+    /// The state of a key, if it is here.
     #[inline]
-    pub(super) fn add<A: Aggregate>(&mut self, function: &A, hash: u64, key: &[u8], state: &[u8]) -> bool {
+    pub(super) fn find(&mut self, hash: u64, key: &[u8]) -> Option<&mut [u8]> {
         if self.passes_by > 0 {
-            self.passes_by -= 1;
-            return false;
+            return None;
         }
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         while let Some(place) = (self.slots[slot] as usize).checked_sub(1) {
             let Entry { hash: other, start, key_bytes } = self.entries[place];
             if other == hash && key_bytes as usize == key.len() {
-                let bytes = &mut self.bytes[start as usize..][..key.len() + self.state_bytes];
-                let (other, place) = bytes.split_at_mut(key.len());
-                if other == key {
-                    function.merge_in_place(place, state);
+                let start = start as usize;
+                if is_same(&self.bytes[start..start + key.len()], key) {
                     self.adds += 1;
-                    return true;
+                    let state = start + key.len();
+                    return Some(&mut self.bytes[state..state + self.state_bytes]);
                 }
             }
             slot = (slot + 1) & mask;
         }
+        None
+    }
+
+    /// Takes a key that is not here. `false` where the table is passed by, or full.
+    #[inline]
+    pub(super) fn insert(&mut self, hash: u64, key: &[u8], state: &[u8]) -> bool {
+        if self.passes_by > 0 {
+            self.passes_by -= 1;
+            return false;
+        }
         if self.is_full() {
             return false;
         }
-        self.slots[slot] = self.entries.len() as u32 + 1;
         self.entries.push(Entry { hash, start: self.bytes.len() as u32, key_bytes: key.len() as u32 });
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(state);
         self.adds += 1;
+        if 2 * self.entries.len() > self.slots.len() {
+            self.slots = vec![0; 2 * self.slots.len()];
+            self.index(0);
+        } else {
+            self.index(self.entries.len() - 1);
+        }
         true
     }
 
     /// Whether it holds as much as it may.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        2 * self.entries.len() >= self.slots.len() || self.bytes.len() >= self.bytes_max
+        self.entries.len() >= KEYS_MAX || self.bytes.len() >= self.bytes_max
     }
 
     /// Empties the table: each key goes to `take` with its hash and its state. What `take` fails for stays.
@@ -94,7 +111,7 @@ impl Hot {
         while let Some(&Entry { hash, start, key_bytes }) = self.entries.last() {
             let (key, state) = self.bytes[start as usize..].split_at(key_bytes as usize);
             if let Err(error) = take(hash, key, state) {
-                self.index();
+                self.index(0);
                 return Err(error);
             }
             self.entries.pop();
@@ -103,10 +120,10 @@ impl Hot {
         Ok(())
     }
 
-    /// Finds empty slots for all keys.
-    fn index(&mut self) {
+    /// Finds empty slots for all keys from this one on.
+    fn index(&mut self, first: usize) {
         let mask = self.slots.len() - 1;
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (place, entry) in self.entries.iter().enumerate().skip(first) {
             let mut slot = entry.hash as usize & mask;
             while self.slots[slot] > 0 {
                 slot = (slot + 1) & mask;

@@ -35,6 +35,14 @@ impl Base {
         self.bytes
     }
 
+    /// Takes off the last chunk, which has so many records.
+    pub(super) fn pop(&mut self) -> Option<Chunk> {
+        let chunk = self.chunks.pop()?;
+        self.bytes -= chunk.bytes.len() + CHUNK_ENTRY_BYTES;
+        self.records -= count(std::slice::from_ref(&chunk));
+        Some(chunk)
+    }
+
     /// Takes off the chunks from this hash on, on both sides of which none lies.
     pub(super) fn split_off(&mut self, hash: u64) -> Self {
         let upper = self.chunks.split_off(self.chunks.partition_point(|chunk| chunk.first < hash));

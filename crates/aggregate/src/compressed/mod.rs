@@ -16,24 +16,26 @@ mod hot;
 mod leaves;
 mod merge;
 mod options;
+mod spill;
 mod tail;
 mod upkeep;
 mod worker;
 
 use forebay_base::hash::key_hash;
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Order, Result};
 use forebay_env::sync::Arc;
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, over_limit};
+use crate::sort::SortAggregator;
 use base::Base;
 use chunk::Packer;
 use columns::Columns;
 use hot::Hot;
 use leaves::{Leaves, SEED};
 pub use options::AggregatorOptions;
-use options::{SEGMENT_BYTES, Sizes};
+use options::{SEGMENT_BYTES, Sizes, sort_bytes};
 use tail::{Segment, trimmed};
 use worker::{Shared, Worker};
 
@@ -55,6 +57,9 @@ pub struct CompressedAggregator<A: Aggregate> {
     segments: usize,
     /// Memory does not suffice for more keys.
     is_full: bool,
+    /// What goes on in files, and whether it has anything.
+    sorter: Option<SortAggregator<Arc<A>>>,
+    is_spilled: bool,
     lifted: Vec<u8>,
     is_finalized: bool,
 }
@@ -62,15 +67,25 @@ pub struct CompressedAggregator<A: Aggregate> {
 impl<A: Aggregate> CompressedAggregator<A> {
     /// An empty one.
     pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
-        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs } = options;
+        let AggregatorOptions { memory_limit_bytes, threads, jobs, spill } = options;
+        let sort_bytes = if spill.is_some() { sort_bytes(memory_limit_bytes) } else { 0 };
+        let memory_max = memory_limit_bytes.saturating_sub(sort_bytes);
         let sizes = Sizes::new(memory_max, threads);
         let needed = sizes.reserve_bytes + sizes.hot_bytes + sizes.leaf_bytes;
         if needed > memory_max {
-            return Err(over_limit(memory_max, &format!("it needs {needed} bytes to begin with")));
+            let needed = format!("it needs {} bytes to begin with", needed + sort_bytes);
+            return Err(over_limit(memory_limit_bytes, &needed));
         }
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
         let state_bytes = function.state_bytes();
         let shared = Arc::new(Shared::new(function, jobs));
+        let sorter = match spill {
+            Some((fs, directory)) => {
+                let function = Arc::clone(&shared.function);
+                Some(SortAggregator::new(function, Order::Hashed { seed: SEED }, fs, directory, sort_bytes)?)
+            }
+            None => None,
+        };
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         Ok(Self {
             memory_max,
@@ -81,6 +96,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
             spare: Vec::new(),
             segments: 0,
             is_full: false,
+            sorter,
+            is_spilled: false,
             lifted: Vec::new(),
             is_finalized: true,
             workers: (1..threads).map(worker).collect(),
@@ -123,7 +140,12 @@ impl<A: Aggregate> CompressedAggregator<A> {
     fn used_bytes(&self) -> usize {
         let hot = self.hot.as_ref().map_or(0, Hot::memory_bytes);
         let segments = self.segments * SEGMENT_ENTRY_BYTES;
-        self.shared.used_bytes() + segments + self.leaves.memory_bytes() + hot + self.lifted.capacity()
+        self.shared.used_bytes()
+            + segments
+            + self.leaves.memory_bytes()
+            + hot
+            + self.lifted.capacity()
+            + self.sorter.as_ref().map_or(0, Aggregator::memory_bytes)
     }
 
     fn check_finalized(&self) -> Result<()> {
@@ -139,7 +161,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// How many keys there are; exact once finalised.
     pub fn keys(&self) -> u64 {
-        self.bases().map(|base| base.records).sum()
+        let sorted = self.sorter.as_ref().map_or(0, SortAggregator::keys);
+        sorted + self.bases().map(|base| base.records).sum::<u64>()
     }
 }
 
@@ -175,12 +198,18 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     fn finalize(&mut self) -> Result<()> {
         self.cool()?;
         self.merge_all()?;
+        if self.is_spilled {
+            self.finish_spilled()?;
+        }
         self.is_finalized = true;
         Ok(())
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.check_finalized()?;
+        if let Some(sorter) = self.spilled() {
+            return sorter.get(key);
+        }
         let number = self.leaves.of(key_hash(key, SEED));
         Ok(self.leaves.holders[number].base.get(key, self.shared.function.state_bytes()))
     }
@@ -188,6 +217,9 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     /// By the keys' hashes.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.check_finalized()?;
+        if let Some(sorter) = self.spilled() {
+            return sorter.for_each(visit);
+        }
         let state_bytes = self.shared.function.state_bytes();
         let (mut packer, mut records) = (Packer::new(SEED, state_bytes), Columns::new(state_bytes));
         for chunk in self.bases().flat_map(|base| &base.chunks) {

@@ -1,6 +1,10 @@
 //! What the compressed aggregator is told, and how large its parts are.
 
-use forebay_env::Jobs;
+use std::fmt;
+use std::path::PathBuf;
+
+use forebay_env::sync::Arc;
+use forebay_env::{FileSystem, Jobs};
 
 /// A leaf is split once its chunks take this share of the memory, within these bounds.
 const LEAF_SHARE: usize = 64;
@@ -17,20 +21,26 @@ pub(super) const QUEUE_PER_WORKER: usize = 2;
 /// Where memory is short and merging gives back less than one part in so many, it does not suffice.
 pub(super) const SLACK: usize = 32;
 
+/// Where memory is short and there is a directory, the sort that goes on there has this share of the memory,
+const SORT_SHARE: usize = 4;
+/// but so much at least.
+const SORT_BYTES_MIN: usize = 1 << 20;
+
 /// How a [`CompressedAggregator`] works.
 ///
 /// [`CompressedAggregator`]: super::CompressedAggregator
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AggregatorOptions {
     pub(super) memory_limit_bytes: usize,
     pub(super) threads: usize,
     pub(super) jobs: Option<Jobs>,
+    pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
 }
 
 impl Default for AggregatorOptions {
     /// 1 GiB of memory, two threads.
     fn default() -> Self {
-        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None }
+        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None, spill: None }
     }
 }
 
@@ -47,12 +57,34 @@ impl AggregatorOptions {
         self
     }
 
+    /// Goes on in files of this directory, which is its own, where memory does not suffice. Then a quarter of the
+    /// memory, 1 MiB at least, is kept for sorting.
+    pub fn spill_to(mut self, fs: Arc<dyn FileSystem>, directory: impl Into<PathBuf>) -> Self {
+        self.spill = Some((fs, directory.into()));
+        self
+    }
+
     /// Who drives the workers; a seeded stepper in tests.
     #[doc(hidden)]
     pub fn jobs(mut self, jobs: Jobs) -> Self {
         self.jobs = Some(jobs);
         self
     }
+}
+
+impl fmt::Debug for AggregatorOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AggregatorOptions")
+            .field("memory_limit_bytes", &self.memory_limit_bytes)
+            .field("threads", &self.threads)
+            .field("spill", &self.spill.as_ref().map(|(_, directory)| directory))
+            .finish_non_exhaustive()
+    }
+}
+
+/// What of so much memory a sort is given.
+pub(super) fn sort_bytes(memory_max: usize) -> usize {
+    (memory_max / SORT_SHARE).max(SORT_BYTES_MIN)
 }
 
 /// How large parts are.

@@ -58,6 +58,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
             let enough = self.memory_max - self.sizes.reserve_bytes - self.memory_max / SLACK;
             self.is_full = self.used_bytes() > enough;
         }
+        if self.is_full && self.sorter.is_some() {
+            self.spill()?;
+            self.is_full = false;
+            return Ok(());
+        }
         if self.is_full {
             Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"))
         } else {

@@ -62,6 +62,11 @@ impl<A: Aggregate> Shared<A> {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
+    /// What was in chunks of so many bytes is gone.
+    pub(super) fn forget(&self, bytes: usize) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
     pub(super) fn work(&self) -> Result<bool> {
         let mut inner = self.inner.lock();

@@ -80,6 +80,11 @@ impl<A: Aggregate> SortAggregator<A> {
         self.runs.iter().map(Run::bytes).sum()
     }
 
+    /// How many keys there are, once finalised.
+    pub fn keys(&self) -> u64 {
+        self.runs.iter().map(Run::records).sum()
+    }
+
     fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         let room = self.memory_max - WRITING_BYTES;
         if !self.buffer.has_room(key, state, room) {

@@ -28,6 +28,7 @@ pub(super) struct Run {
     file: Arc<dyn File>,
     blocks: Vec<BlockInfo>,
     bytes: u64,
+    records: u64,
 }
 
 impl Drop for Run {
@@ -40,6 +41,10 @@ impl Drop for Run {
 impl Run {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.records
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -101,7 +106,7 @@ pub(super) struct RunWriter {
 impl RunWriter {
     pub(super) fn new(fs: Arc<dyn FileSystem>, path: PathBuf) -> Result<Self> {
         let file = fs.create(&path, Access::Buffered)?;
-        let run = Run { fs, file, blocks: Vec::new(), bytes: 0 };
+        let run = Run { fs, file, blocks: Vec::new(), bytes: 0, records: 0 };
         Ok(Self { run, block: Vec::new(), first: Bound::least() })
     }
 
@@ -112,6 +117,7 @@ impl RunWriter {
             self.first = Bound { prefix, key: key.into() };
         }
         Record::put(key, state).encode(&mut self.block);
+        self.run.records += 1;
         if self.block.len() >= BLOCK_BYTES { self.write() } else { Ok(()) }
     }
 

@@ -1,12 +1,14 @@
 //! The compressed buffer tree with little memory, so that few keys make a deep tree.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use forebay_aggregate::functions::{Count, Distinct, SumInt};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
-use forebay_base::Result;
 use forebay_base::hash::mix;
+use forebay_base::{Error, Result};
 use forebay_env::Env;
+use forebay_env::fs::{FaultyFs, MemoryFs};
 
 fn options(seed: u64, threads: usize) -> AggregatorOptions {
     AggregatorOptions::default().memory_limit(6 << 20).threads(threads).jobs(Env::memory(seed).jobs)
@@ -75,6 +77,68 @@ fn states_of_any_length_are_merged() -> Result<()> {
         Ok(())
     })?;
     assert_eq!(aggregator.keys(), 2_000);
+    Ok(())
+}
+
+#[test]
+fn with_a_directory_it_goes_on_in_files() -> Result<()> {
+    let env = Env::memory(5);
+    let limit = 3 << 20;
+    let options = AggregatorOptions::default().memory_limit(limit).threads(2).jobs(env.jobs.clone());
+    let mut counts = CompressedAggregator::new(Count, options.spill_to(env.fs.clone(), "/spilled"))?;
+    let adds = 500_000u64;
+    let key = |add: u64| (mix(add) % 400_000).to_le_bytes();
+    for round in 0..2 {
+        for add in 0..adds {
+            counts.add(&key(add), ())?;
+            if add % 1000 == 0 {
+                assert!(counts.memory_bytes() <= limit, "{} bytes", counts.memory_bytes());
+            }
+        }
+        counts.finalize()?;
+        let (mut keys, mut sum) = (0, 0);
+        counts.for_each(&mut |_, state| {
+            (keys, sum) = (keys + 1, sum + Count.finish(state)?);
+            Ok(())
+        })?;
+        assert_eq!((keys, sum), (counts.keys(), (round + 1) * adds));
+        let expected = (0..adds).filter(|&add| key(add) == key(3)).count() as u64 * (round + 1);
+        assert_eq!(counts.get(&key(3))?, Some(expected.to_le_bytes().to_vec()));
+        assert_eq!(counts.get(b"no such key")?, None);
+    }
+    drop(counts);
+    assert!(env.fs.list(Path::new("/spilled"))?.is_empty(), "its files are gone");
+    Ok(())
+}
+
+#[test]
+fn a_failed_spill_loses_nothing() -> Result<()> {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let options = AggregatorOptions::default().memory_limit(3 << 20).jobs(Env::memory(6).jobs);
+    let mut counts = CompressedAggregator::new(Count, options.spill_to(fs.clone(), "/spilled"))?;
+    let (mut added, mut failed) = (0, 0);
+    for add in 0..700_000u64 {
+        if add % 150_000 == 0 {
+            fs.rule("write run-* #2 no-space")?;
+        }
+        match counts.add(&mix(add % 600_000).to_le_bytes(), ()) {
+            Ok(()) => added += 1,
+            Err(error) => {
+                assert!(matches!(error, Error::Io { .. }), "{error}");
+                failed += 1;
+            }
+        }
+    }
+    fs.rule("write run-* #1 io-error")?;
+    assert!(counts.finalize().is_err());
+    counts.finalize()?;
+    let mut counted = 0;
+    counts.for_each(&mut |_, state| {
+        counted += Count.finish(state)?;
+        Ok(())
+    })?;
+    assert!(failed > 0);
+    assert_eq!(counted, added);
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use crate::engines::Setting;
 use crate::inputs::Kind;
 
 const EXAMPLES: &str = "\
-An engine may be followed by settings: forebay:threads=1, forebay:trees=2, forebay:finalize=1000000 (so many adds
-between finalising), and threads for those that take them.
+An engine may be followed by settings: forebay:threads=1, forebay:trees=2, forebay:finalizes=4 (so many times, the
+last of them at the end), and threads for those that take them.
 
 Examples:
   forebay-bench-groups words
@@ -72,4 +72,6 @@ pub(crate) struct ChildArgs {
     pub(crate) kind: Kind,
     #[arg(long)]
     pub(crate) key_bytes_max: usize,
+    #[arg(long)]
+    pub(crate) adds: u64,
 }

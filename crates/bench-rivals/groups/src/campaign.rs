@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<Outcome, Failure> {
                 check(&measured.told.tally, args.adds.get(), &mut first).map(|()| measured)
             });
             match measured {
-                Ok(measured) => tell(args, setting, &line(&measured)),
+                Ok(measured) => tell(args, setting, &line(&measured, args.adds.get())),
                 Err(error) => {
                     tell(args, setting, &json!({ "type": "failure", "reason": error.to_string() }));
                     outcome = Outcome::Failed;
@@ -66,7 +66,8 @@ fn count(
         (Home::Own, _) => {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["child", "--engine", &setting.to_string(), "--kind", args.kind.name()]);
-            command.args(["--key-bytes-max", &input.key_bytes_max.to_string(), "--file"]).arg(&input.path);
+            command.args(["--key-bytes-max", &input.key_bytes_max.to_string()]);
+            command.args(["--adds", &args.adds.to_string(), "--file"]).arg(&input.path);
             meter::measure(&mut command)
         }
     }
@@ -86,14 +87,18 @@ fn check(tally: &Tally, adds: u64, first: &mut Option<Tally>) -> Result<(), Fail
     Ok(())
 }
 
-fn line(measured: &Measured) -> Value {
+fn line(measured: &Measured, adds: u64) -> Value {
     let told = &measured.told;
+    let (adds, groups) = (adds as f64, told.tally.groups as f64);
     json!({
         "type": "groups",
         "phase": "group",
         "version": told.version,
         "groups": told.tally.groups,
         "seconds": told.seconds,
+        "adds_per_second": adds / told.seconds,
+        "cpu_seconds_per_million": told.cpu_seconds / adds * 1e6,
+        "bytes_per_group": (measured.peak_bytes - measured.base_bytes) as f64 / groups,
         "adding_seconds": told.adding_seconds,
         "cpu_seconds": told.cpu_seconds,
         "base_anonymous_bytes": measured.base_bytes,

@@ -15,15 +15,17 @@ const SEED: u64 = 1;
 
 pub(super) struct Trees {
     trees: Vec<CompressedAggregator<Count>>,
+    adds: u64,
+    /// So many adds between finalising.
     finalize_adds: u64,
 }
 
 impl Trees {
-    pub(super) fn new(setting: &Setting) -> Result<Self, Failure> {
+    pub(super) fn new(setting: &Setting, adds: u64) -> Result<Self, Failure> {
         let options = AggregatorOptions::default().memory_limit(MEMORY_BYTES).threads(setting.threads);
         let tree = |_| CompressedAggregator::new(Count, options.clone());
         let trees = (0..setting.trees).map(tree).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { trees, finalize_adds: setting.finalize_adds.unwrap_or(u64::MAX) })
+        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes) })
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {
@@ -37,7 +39,7 @@ impl Engine for Trees {
     }
 
     fn add(&mut self, blocks: &Blocks) -> Result<(), Failure> {
-        let mut until_finalize = self.finalize_adds;
+        let (mut added, mut next) = (0, self.finalize_adds);
         each_key(blocks, |key| {
             match &mut self.trees[..] {
                 [tree] => tree.add(key, ())?,
@@ -46,9 +48,10 @@ impl Engine for Trees {
                     trees[at as usize].add(key, ())?;
                 }
             }
-            until_finalize -= 1;
-            if until_finalize == 0 {
-                until_finalize = self.finalize_adds;
+            added += 1;
+            // The last time is when all is shown.
+            if added == next && added < self.adds {
+                next += self.finalize_adds;
                 self.finalize()?;
             }
             Ok(())

@@ -84,8 +84,8 @@ pub(crate) struct Setting {
     pub(crate) threads: usize,
     /// Between which keys are divided.
     pub(crate) trees: usize,
-    /// So many adds between finalising; once at the end unless given.
-    pub(crate) finalize_adds: Option<u64>,
+    /// How often what was added is made readable; the last time is at the end.
+    pub(crate) finalizes: u64,
 }
 
 impl Setting {
@@ -98,7 +98,7 @@ impl Setting {
     fn of(known: &Known) -> Self {
         let threads = if known.threads == Threads::One { 1 } else { THREADS };
         let Known { name, home, .. } = *known;
-        Self { label: name.into(), name, home, threads, trees: 1, finalize_adds: None }
+        Self { label: name.into(), name, home, threads, trees: 1, finalizes: 1 }
     }
 }
 
@@ -120,7 +120,7 @@ impl FromStr for Setting {
             match what {
                 "threads" if known.threads == Threads::Any => setting.threads = number as usize,
                 "trees" if is_forebay => setting.trees = number as usize,
-                "finalize" if is_forebay => setting.finalize_adds = Some(number),
+                "finalizes" if is_forebay => setting.finalizes = number,
                 _ => return Err(format!("{name} cannot be set {what}")),
             }
         }
@@ -140,7 +140,7 @@ pub(crate) fn open(args: &ChildArgs) -> Result<Box<dyn Engine>, Failure> {
     let is_number = args.kind == Kind::Numbers;
     let in_place = if is_number { tables::Keys::Number } else { tables::Keys::InPlace };
     Ok(match (setting.name, is_number) {
-        ("forebay", _) => Box::new(forebay::Trees::new(setting)?),
+        ("forebay", _) => Box::new(forebay::Trees::new(setting, args.adds)?),
         ("forebay-hash", _) => Box::new(hash::Hash::new()),
         ("hashbrown", true) => Box::new(hashbrown::Numbers::default()),
         ("hashbrown", false) => Box::new(hashbrown::Boxed::default()),
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn settings_are_read_where_an_engine_has_them() {
-        let setting: Setting = "forebay:threads=1:trees=4:finalize=7".parse().unwrap();
+        let setting: Setting = "forebay:threads=1:trees=4:finalizes=7".parse().unwrap();
         assert_eq!((setting.name, setting.threads, setting.trees), ("forebay", 1, 4));
-        assert_eq!(setting.finalize_adds, Some(7));
-        assert_eq!(setting.to_string(), "forebay:threads=1:trees=4:finalize=7");
+        assert_eq!(setting.finalizes, 7);
+        assert_eq!(setting.to_string(), "forebay:threads=1:trees=4:finalizes=7");
         for bad in ["rocksdb", "forebay:threads", "forebay:threads=0", "hashbrown:threads=2", "tbb:trees=2"] {
             assert!(bad.parse::<Setting>().is_err(), "{bad}");
         }

@@ -18,6 +18,8 @@ def duckdb(arrow, _, threads):
 
     keys = pyarrow.ipc.open_file(pyarrow.memory_map(arrow)).read_all()
     con = duckdb.connect(config={"threads": threads, "preserve_insertion_order": False})
+    # It would be drawn where results are told.
+    con.sql("set enable_progress_bar = false")
     con.register("keys", keys)
     yield duckdb.__version__
     yield con.sql(QUERY).to_arrow_reader(1 << 16)

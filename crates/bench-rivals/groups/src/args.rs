@@ -43,7 +43,7 @@ pub(crate) struct CampaignArgs {
     #[arg(long, value_name = "N", default_value = "20000000")]
     pub(crate) adds: NonZeroU64,
     /// Different keys that they are drawn from
-    #[arg(long, value_name = "N", default_value = "2000000")]
+    #[arg(long, value_name = "N", default_value = "2500000")]
     pub(crate) groups: NonZeroU64,
     /// Give all words this length
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(6..=70))]

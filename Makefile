@@ -5,30 +5,34 @@ INPUT ?=
 SCALE ?= 1
 ONLY ?=
 DRAW ?=
-RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev pkg-config cmake g++ make
+RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-dev libtbb-dev python3-venv pkg-config cmake g++ make
+RIVALS_VENV := crates/bench-rivals/target/venv
+RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 .PHONY: help demo test figures rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
-	@echo 'make figures           measure this machine into docs/figures.md (about 40 minutes; SCALE=0.1 for less)'
+	@echo 'make figures           measure this machine into docs/figures.md (about an hour; SCALE=0.1 for less)'
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
-	@echo 'make rivals            build the benchmarks of other engines; installs what they need (about half an hour)'
+	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask
 	@$(CARGO) run --quiet --release --package xtask -- demo $(if $(INPUT),'$(abspath $(INPUT))')
 
-# Where the program of other engines was built before, it is brought up to date.
+# Where a program of other engines was built before, it is brought up to date.
 figures:
 	$(CARGO) build --release --package forebay-cli --package xtask
-	@if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/forebay-bench-rivals ]; then \
-	    cd crates/bench-rivals && $(CARGO) build --release; fi
+	@for program in forebay-bench-rivals forebay-bench-groups; do \
+	    if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/$$program ]; then \
+	        (cd crates/bench-rivals && $(CARGO) build --release --package $$program) || exit; fi; \
+	done
 	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
 
-# Debian's packages, where one is missing; then, from sources that Cargo brings, the engines themselves.
+# Debian's packages, where one is missing; Python's wheels; then, from sources that Cargo brings, the engines themselves.
 rivals:
 	@missing=$$(for package in $(RIVALS_PACKAGES); do \
 	    dpkg-query --show --showformat='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; \
@@ -37,7 +41,9 @@ rivals:
 	    sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	    $$sudo apt-get update && $$sudo apt-get install --yes --no-install-recommends $$missing; \
 	fi
-	cd crates/bench-rivals && $(CARGO) build --release
+	python3 -m venv $(RIVALS_VENV)
+	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
+	cd crates/bench-rivals && $(CARGO) build --release --workspace
 
 test: format lint
 	$(CARGO) test --workspace

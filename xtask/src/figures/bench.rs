@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::groups;
 use super::part::{DirectIo, FOREBAY, Part, Run};
 
 const RIVALS: &str = "crates/bench-rivals/target/release/forebay-bench-rivals";
 /// Where databases are made, from the workspace's root.
-const SCRATCH: &str = "target/figures";
+pub(super) const SCRATCH: &str = "target/figures";
 const WORKLOADS: &str = "docs/figures/workloads";
 const RECORDS_MIN: u64 = 1000;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
@@ -27,9 +28,9 @@ pub(super) struct Bench {
 }
 
 /// A command, as it is started and as it is told.
-struct Order {
-    arguments: Vec<String>,
-    shown: String,
+pub(super) struct Order {
+    pub(super) arguments: Vec<String>,
+    pub(super) shown: String,
 }
 
 impl Bench {
@@ -54,6 +55,11 @@ impl Bench {
         std::fs::create_dir_all(self.root.join(WORKLOADS)).map_err(cannot)?;
         std::fs::create_dir_all(self.root.join(SCRATCH)).map_err(cannot)?;
         println!("== {}", part.title);
+        let groups = groups::runs(part.name);
+        if !groups.is_empty() && !groups::is_built(&self.root) {
+            println!("{} is missing (`make rivals` builds it): this part is left as it is", groups::PROGRAM);
+            return Ok(());
+        }
         let started = Instant::now();
         let runs = (part.runs)();
         let (mut lines, mut commands) = (Vec::new(), Vec::new());
@@ -63,9 +69,15 @@ impl Bench {
                 let file = self.root.join(WORKLOADS).join(format!("{}.toml", run.name));
                 std::fs::write(file, &run.workload).map_err(cannot)?;
                 println!("{:6.0} s  {}", started.elapsed().as_secs_f64(), order.shown);
-                self.start(&order, &mut lines)?;
+                self.start(&self.program, &order, &mut lines)?;
                 commands.push(order.shown);
             }
+        }
+        for run in groups {
+            let order = run.order(scale);
+            println!("{:6.0} s  {}", started.elapsed().as_secs_f64(), order.shown);
+            self.start(&self.root.join(groups::PROGRAM), &order, &mut lines)?;
+            commands.push(order.shown);
         }
         if part.name == super::parts::LOG {
             lines.push(super::log::measure(&self.root.join(SCRATCH))?);
@@ -114,10 +126,10 @@ impl Bench {
     }
 
     /// Starts a command and keeps what it tells.
-    fn start(&self, order: &Order, lines: &mut Vec<Value>) -> Result<(), String> {
-        let cannot = |error: std::io::Error| format!("cannot run {}: {error}", self.program.display());
+    fn start(&self, program: &Path, order: &Order, lines: &mut Vec<Value>) -> Result<(), String> {
+        let cannot = |error: std::io::Error| format!("cannot run {}: {error}", program.display());
         // In the workspace, so that no result holds a path of this machine.
-        let mut child = Command::new(&self.program)
+        let mut child = Command::new(program)
             .args(&order.arguments)
             .current_dir(&self.root)
             .stdout(Stdio::piped())

@@ -113,7 +113,10 @@ fn commands(part: &Part, results: &Results) -> String {
         text.push_str(&format!("{command}\n"));
     }
     if let Some(more @ 1..) = all.len().checked_sub(COMMANDS_MAX) {
-        text.push_str(&format!("... and {more} more, with the other files of docs/figures/workloads\n"));
+        text.push_str(&format!(
+            "... and {more} more, in the first line of docs/figures/{}.jsonl\n",
+            part.name
+        ));
     }
     text.push_str("```\n");
     text

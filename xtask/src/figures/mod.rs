@@ -8,6 +8,7 @@
 
 mod bench;
 mod draw;
+mod groups;
 mod log;
 mod part;
 mod parts;

@@ -71,6 +71,11 @@ impl Results {
                 Some("phase") => {
                     results.samples.push(Sample { engine: engine.clone(), workload: word("workload"), line })
                 }
+                // A count tells its engine itself.
+                Some("groups") => {
+                    let (engine, workload) = (word("engine"), word("workload"));
+                    results.samples.push(Sample { engine, workload, line });
+                }
                 Some("failure" | "skipped") => results.failures.push(format!(
                     "{} on {}: {}",
                     word("engine"),

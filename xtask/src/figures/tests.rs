@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::part::{DIRECT, FOREBAY, LEVELED};
 use super::results::{Phase, Results, Spread};
 use super::target::{Outcome, Target};
-use super::{Options, draw, parts, table};
+use super::{Options, draw, groups, parts, table};
 
 const LOAD: Phase<'static> = Phase("figures-load-16", "load");
 
@@ -26,6 +26,16 @@ fn phase(engine: &str, Phase(workload, phase): Phase<'_>, rate: f64) -> Value {
         "latency_us": { "p50": 1.0, "p95": 2.0, "p99": 3.0, "p99_9": 1e6 / rate, "max": 5e6 / rate },
         "longest_gap_ms": 1.5, "write_amplification_total": null, "device_reads_per_get": 0.5,
         "index_memory_bytes_per_key": 1.25, "operations_per_100_ms": [10, 0, 20, 5],
+    })
+}
+
+/// A count of a million adds in so many seconds.
+fn count(engine: &str, workload: &str, seconds: f64) -> Value {
+    json!({
+        "type": "groups", "phase": "group", "engine": engine, "workload": workload, "version": "1", "threads": 2,
+        "adds": 1_000_000, "groups": 100_000, "seconds": seconds, "adds_per_second": 1e6 / seconds,
+        "cpu_seconds_per_million": 2.0 * seconds, "bytes_per_group": 20.0 * seconds,
+        "peak_anonymous_bytes": (seconds * 2e6) as u64,
     })
 }
 
@@ -152,19 +162,62 @@ fn every_part_is_drawn_with_and_without_results() {
                     all.push(phase(FOREBAY, Phase(&run.name, name), 1000.0));
                 }
             }
+            for run in groups::runs(part.name).iter().filter(|_| is_full) {
+                all.extend(run.engines.iter().map(|engine| count(engine, run.name, 2.0)));
+            }
             std::fs::write(folder.join(format!("{}.jsonl", part.name)), lines(&all)).unwrap();
         }
         let page = draw::page(&folder).unwrap();
         for part in parts::ALL {
             assert!(page.contains(&format!("\n## {}\n", part.title)), "{page}");
         }
-        for plot in
-            ["engines", "reads", "bursts-own", "growth-rate", "contributions", "heat-get", "ratio-rate"]
-        {
+        for plot in [
+            "engines",
+            "reads",
+            "bursts-own",
+            "growth-rate",
+            "contributions",
+            "heat-get",
+            "ratio-rate",
+            "groups-rate",
+            "groups-memory",
+            "groups-adds",
+            "groups-length",
+        ] {
             let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();
             is_drawn(&svg, shape);
         }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn groups_are_drawn_with_their_misses_and_their_cost() {
+    let folder = folder("groups");
+    let mut all = vec![json!({ "type": "campaign", "scale": 0.5, "seconds": 12.0, "commands": [] })];
+    for seconds in [1.0, 3.0, 1.5] {
+        all.push(count(groups::FOREBAY, "words", seconds));
+        all.push(count(groups::SPARSE, "words", seconds / 2.0));
+        all.push(count(groups::SPARSE_POINTER, "words", seconds * 2.0));
+        all.push(count(groups::HASHBROWN, "few", seconds));
+    }
+    let skipped = json!({ "type": "skipped", "engine": "duckdb", "workload": "words", "reason": "no wheel" });
+    all.push(skipped);
+    std::fs::write(folder.join("groups.jsonl"), lines(&all)).unwrap();
+    let page = draw::page(&folder).unwrap();
+    for words in [
+        "| forebay | 2 | 1.5 | 0.67 | 0.33 - 1 | 3 | 30 |",
+        "words: rate, by the faster Sparsehash's | at least 1x | 0.5x | **not reached**",
+        "words: memory, by the smaller Sparsehash's | at most 0.6x | 2x | **not reached**",
+        "words: memory a group | at most 24 B | 30 B | **not reached**",
+        "zipf: rate, by hashbrown's | at least 0.9x | - | not measured",
+        "**words**: 1,000,000 adds, 100,000 groups.",
+        // 1,500 s of 3 GB at 1.93 cents an hour; 3,000 s of a core at 3.25 times 1.51.
+        "| forebay | 3 | 1,500 | 4.09 | 2.41 | 6.5 | 0.41 |",
+        "duckdb on words: no wheel",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

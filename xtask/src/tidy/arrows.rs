@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["forebay", "bench"]),
     ("bench", &["forebay"]),
     ("bench-rivals", &["forebay", "bench"]),
+    ("bench-rivals/groups", &["base", "aggregate"]),
     ("testkit", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay"]),
     (
         "sim",

@@ -3,6 +3,8 @@
 mod bursts;
 mod contributions;
 mod engines;
+mod groups;
+mod groups_factors;
 mod growth;
 mod heat;
 mod log_append;
@@ -13,6 +15,9 @@ use super::part::Part;
 
 /// The part that runs no engine.
 pub(super) const LOG: &str = "log";
+/// The parts of another program's runs.
+pub(super) const GROUPS: &str = "groups";
+pub(super) const GROUPS_FACTORS: &str = "groups-factors";
 
 pub(super) const ALL: &[&Part] = &[
     &engines::PART,
@@ -22,5 +27,7 @@ pub(super) const ALL: &[&Part] = &[
     &contributions::PART,
     &heat::PART,
     &ratio::PART,
+    &groups::PART,
+    &groups_factors::PART,
     &log_append::PART,
 ];

@@ -5,15 +5,16 @@ INPUT ?=
 SCALE ?= 1
 ONLY ?=
 DRAW ?=
-RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev pkg-config cmake g++ make
+RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev pkg-config cmake g++ make kmc jellyfish
 
-.PHONY: help demo test figures rivals format lint
+.PHONY: help demo test figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
 	@echo 'make figures           measure this machine into docs/figures.md (about 40 minutes; SCALE=0.1 for less)'
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
+	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines; installs what they need (about half an hour)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
@@ -27,6 +28,10 @@ figures:
 	@if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/forebay-bench-rivals ]; then \
 	    cd crates/bench-rivals && $(CARGO) build --release; fi
 	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
+
+# Unpacked, not installed. What is there is kept.
+data:
+	@$(CARGO) run --quiet --release --package xtask -- data
 
 # Debian's packages, where one is missing; then, from sources that Cargo brings, the engines themselves.
 rivals:

@@ -1,5 +1,6 @@
 //! The parts, in the order of the page.
 
+mod applications;
 mod bursts;
 mod contributions;
 mod engines;
@@ -11,8 +12,9 @@ mod reads;
 
 use super::part::Part;
 
-/// The part that runs no engine.
+/// The parts that run no engine.
 pub(super) const LOG: &str = "log";
+pub(super) const APPLICATIONS: &str = "applications";
 
 pub(super) const ALL: &[&Part] = &[
     &engines::PART,
@@ -23,4 +25,5 @@ pub(super) const ALL: &[&Part] = &[
     &heat::PART,
     &ratio::PART,
     &log_append::PART,
+    &applications::PART,
 ];

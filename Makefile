@@ -24,7 +24,7 @@ demo:
 
 # Where the program of other engines was built before, it is brought up to date.
 figures:
-	$(CARGO) build --release --package forebay-cli --package xtask
+	$(CARGO) build --release --package forebay-cli --package xtask --package forebay --bins --example image_neighbours
 	@if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/forebay-bench-rivals ]; then \
 	    cd crates/bench-rivals && $(CARGO) build --release; fi
 	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)

@@ -13,7 +13,12 @@ pub(super) fn text(page: &[u8]) -> Vec<u8> {
     while let Some(start) = rest.iter().position(|byte| matches!(byte, b'<' | b'&')) {
         text.extend_from_slice(&rest[..start]);
         rest = &rest[start..];
-        rest = if rest[0] == b'&' { character(rest, &mut text) } else { behind_tag(rest) };
+        if rest[0] == b'&' {
+            rest = character(rest, &mut text);
+        } else {
+            text.push(b' ');
+            rest = behind_tag(rest);
+        }
     }
     text.extend_from_slice(rest);
     text.push(b'\n');
@@ -50,11 +55,11 @@ mod tests {
     #[test]
     fn tags_scripts_and_names_of_characters_go() {
         let of = |page: &str| String::from_utf8(text(page.as_bytes())).unwrap();
-        assert_eq!(of("<p class=\"a\">The <b>cat</b> &amp; dog</p>"), "The cat & dog\n");
-        assert_eq!(of("a<script>if (a<b) c</script>d<style>e</style>f<styled>g"), "adfg\n");
+        assert_eq!(of("<p class=\"a\">The <b>cat</b> &amp; dog</p>"), " The  cat  & dog \n");
+        assert_eq!(of("a<script>if (a<b) c</script>d<style>e</style>f<styled>g"), "a  d  f g\n");
         assert_eq!(of("1 &lt; 2 & &#39;3&#39; &unknown;"), "1 < 2 & '3' &unknown;\n");
-        assert_eq!(of("open <a href"), "open \n");
-        assert_eq!(of("<script>never closed"), "\n");
+        assert_eq!(of("open <a href"), "open  \n");
+        assert_eq!(of("<script>never closed"), " \n");
         assert_eq!(of(""), "\n");
     }
 }

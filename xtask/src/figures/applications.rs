@@ -99,7 +99,7 @@ fn by_sorting(task: &'static str, by: &str, between: &str) -> Vec<Trial> {
     );
     vec![
         Trial { task, tool: "forebay", program: "forebay", script: forebay, rounds: 2, read: of_tsv },
-        Trial { task, tool: "sort | uniq -c", program: "sort", script: sort, rounds: 1, read: of_uniq },
+        Trial { task, tool: "sort, uniq -c", program: "sort", script: sort, rounds: 1, read: of_uniq },
     ]
 }
 
@@ -107,7 +107,7 @@ fn by_sorting(task: &'static str, by: &str, between: &str) -> Vec<Trial> {
 fn run(trials: &[Trial], folder: &Path, lines: &mut Vec<Value>) -> Result<(), String> {
     let mut expected: Option<Tally> = None;
     for trial in trials {
-        if !shell(folder, &format!("command -v {}", trial.program))?
+        if !shell(folder, &format!("command -v {} >/dev/null", trial.program))?
             .status()
             .is_ok_and(|status| status.success())
         {
@@ -128,7 +128,8 @@ fn run(trials: &[Trial], folder: &Path, lines: &mut Vec<Value>) -> Result<(), St
                     trial.task, trial.tool
                 ));
             }
-            let mut line = told_cost(trial.task, trial.tool, &trial.script, &cost);
+            let mut line = told_cost(trial.task, trial.tool, &cost);
+            line["command"] = trial.script.as_str().into();
             line["groups"] = tally.groups.into();
             line["records"] = tally.records.into();
             lines.push(line);
@@ -146,7 +147,7 @@ fn images(folder: &Path, lines: &mut Vec<Value>) -> Result<(), String> {
     let script = format!("image_neighbours {folders} 2>&1 >neighbours.tsv");
     println!("          {script}");
     let cost = watch(&mut shell(folder, &script)?).map_err(|error| format!("{script}: {error}"))?;
-    let mut line = told_cost("images", "forebay", &script, &cost);
+    let mut line = told_cost("images", "forebay", &cost);
     line["found"] = last_object(&cost.output)?;
     let script = format!("image_neighbours {folders} --check 2>&1 >neighbours.tsv");
     let checked = watch(&mut shell(folder, &script)?).map_err(|error| format!("{script}: {error}"))?;
@@ -156,9 +157,9 @@ fn images(folder: &Path, lines: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-fn told_cost(task: &str, tool: &str, script: &str, cost: &Cost) -> Value {
+fn told_cost(task: &str, tool: &str, cost: &Cost) -> Value {
     json!({
-        "type": "application", "task": task, "tool": tool, "command": script, "seconds": cost.seconds,
+        "type": "application", "task": task, "tool": tool, "seconds": cost.seconds,
         "cpu_seconds": cost.cpu_seconds, "anonymous_bytes": cost.anonymous_bytes,
     })
 }
@@ -245,7 +246,10 @@ fn of_uniq(_: &Cost, folder: &Path) -> Result<Tally, String> {
     })
 }
 
-fn tally(path: &Path, split: fn(&[u8]) -> Option<(&[u8], &[u8])>) -> Result<Tally, String> {
+/// Divides a line into group and count.
+type Split = fn(&[u8]) -> Option<(&[u8], &[u8])>;
+
+fn tally(path: &Path, split: Split) -> Result<Tally, String> {
     let cannot = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let mut tally = Tally::default();
     for line in BufReader::new(File::open(path).map_err(cannot)?).split(b'\n') {

@@ -21,7 +21,7 @@ pub(super) const PART: Part = Part {
 const KMC: &str = "kmc";
 const KMC_IN_MEMORY: &str = "kmc in memory";
 const JELLYFISH: &str = "jellyfish";
-const SORT: &str = "sort | uniq -c";
+const SORT: &str = "sort, uniq -c";
 const KMERS: &str = "kmers";
 /// Tasks, and how the page calls them.
 const TASKS: [(&str, &str); 3] = [(KMERS, "25-mers"), ("words", "words"), ("2-grams", "2-grams")];
@@ -164,7 +164,7 @@ fn told_images(results: &Results) -> String {
     format!(
         "Of {} images, hashed in {} seconds, {} clusters are made and {} pairs compared in {} seconds; the states \
          take {} MB, the process {} MB. The nearest of all images is found for {} % of them, and {} % of the \
-         neighbours that differ in at most 6 bits. (Comparing all pairs takes {} seconds.)",
+         neighbours that differ in at most 6 bits. (Comparing all pairs one by one takes {} seconds.)",
         number("/found/images"),
         number("/found/hash_seconds"),
         number("/found/clusters"),

@@ -5,17 +5,18 @@ INPUT ?=
 SCALE ?= 1
 ONLY ?=
 DRAW ?=
-RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-dev libtbb-dev python3-venv pkg-config cmake g++ make
+RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-dev libtbb-dev python3-venv pkg-config cmake g++ make kmc jellyfish
 RIVALS_VENV := crates/bench-rivals/target/venv
 RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
-.PHONY: help demo test figures rivals format lint
+.PHONY: help demo test figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
 	@echo 'make figures           measure this machine into docs/figures.md (about an hour; SCALE=0.1 for less)'
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
+	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
@@ -25,12 +26,16 @@ demo:
 
 # Where a program of other engines was built before, it is brought up to date.
 figures:
-	$(CARGO) build --release --package forebay-cli --package xtask
+	$(CARGO) build --release --package forebay-cli --package xtask --package forebay --bins --example image_neighbours
 	@for program in forebay-bench-rivals forebay-bench-groups; do \
 	    if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/$$program ]; then \
 	        (cd crates/bench-rivals && $(CARGO) build --release --package $$program) || exit; fi; \
 	done
 	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
+
+# Unpacked, not installed. What is there is kept.
+data:
+	@$(CARGO) run --quiet --release --package xtask -- data
 
 # Debian's packages, where one is missing; Python's wheels; then, from sources that Cargo brings, the engines themselves.
 rivals:

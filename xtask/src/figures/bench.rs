@@ -82,6 +82,11 @@ impl Bench {
         if part.name == super::parts::LOG {
             lines.push(super::log::measure(&self.root.join(SCRATCH))?);
         }
+        if part.name == super::parts::APPLICATIONS {
+            let Some(measured) = super::applications::measure(&self.root, scale)? else { return Ok(()) };
+            commands.extend(measured.iter().filter_map(|line| line["command"].as_str()).map(String::from));
+            lines.extend(measured);
+        }
         commands.sort();
         commands.dedup();
         let seconds = started.elapsed().as_secs_f64();

@@ -6,6 +6,7 @@
 //! 2. The page is drawn from the kept results of all parts, whenever they were measured. Drawing measures
 //!    nothing.
 
+mod applications;
 mod bench;
 mod draw;
 mod groups;
@@ -18,6 +19,7 @@ mod table;
 mod target;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::path::Path;
 

@@ -223,6 +223,39 @@ fn groups_are_drawn_with_their_misses_and_their_cost() {
 }
 
 #[test]
+fn applications_are_held_against_the_tools_of_others() {
+    let folder = folder("applications");
+    let mut all = vec![json!({ "type": "data", "reads_bytes": 2e6, "text_bytes": 3e6 })];
+    for (task, tool, seconds, bytes) in [
+        ("kmers", FOREBAY, 8.0, 9e6),
+        ("kmers", "kmc", 2.0, 1e9),
+        ("kmers", "jellyfish", 30.0, 14e6),
+        ("words", FOREBAY, 1.0, 4e6),
+        ("words", "sort, uniq -c", 5.0, 5e8),
+    ] {
+        all.push(json!({
+            "type": "application", "task": task, "tool": tool, "command": "true", "seconds": seconds,
+            "cpu_seconds": seconds, "anonymous_bytes": bytes, "groups": 1_000_000, "records": 3_000_000,
+        }));
+    }
+    all.push(json!({ "type": "skipped", "engine": "kmc", "workload": "kmers", "reason": "not installed" }));
+    std::fs::write(folder.join("applications.jsonl"), lines(&all)).unwrap();
+    let page = draw::page(&folder).unwrap();
+    for words in [
+        "25-mers: time by KMC's | at most 3x | 4x | **not reached**",
+        "25-mers: memory a distinct one by Jellyfish's | at most 1x | 0.64x | reached",
+        "words: time by that of sort and uniq | at most 1x | 0.2x | reached",
+        "2-grams: time by that of sort and uniq | at most 1x | - | not measured",
+        "| 25-mers, jellyfish | 1 | 30 | 30 | 14 | 14 | 1,000,000 | 3 |",
+        "Reads: 2 MB of FASTQ",
+        "kmc on kmers: not installed",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn runs_are_called_as_their_workloads() {
     let runs = || parts::ALL.iter().flat_map(|part| (part.runs)());
     for run in runs() {

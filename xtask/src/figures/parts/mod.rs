@@ -1,5 +1,6 @@
 //! The parts, in the order of the page.
 
+mod applications;
 mod bursts;
 mod contributions;
 mod engines;
@@ -13,11 +14,12 @@ mod reads;
 
 use super::part::Part;
 
-/// The part that runs no engine.
+/// The parts that run no engine.
 pub(super) const LOG: &str = "log";
 /// The parts of another program's runs.
 pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
+pub(super) const APPLICATIONS: &str = "applications";
 
 pub(super) const ALL: &[&Part] = &[
     &engines::PART,
@@ -30,4 +32,5 @@ pub(super) const ALL: &[&Part] = &[
     &groups::PART,
     &groups_factors::PART,
     &log_append::PART,
+    &applications::PART,
 ];

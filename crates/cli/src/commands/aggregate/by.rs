@@ -120,7 +120,7 @@ mod tests {
     fn groups_have_names() {
         assert_eq!("word".parse(), Ok(By::Word));
         assert_eq!("ngram:3".parse(), Ok(By::Ngram(3)));
-        assert_eq!("kmer:32".parse(), Ok(By::Kmer(32)));
+        assert_eq!("kmer:64".parse(), Ok(By::Kmer(64)));
         assert_eq!("column:a,b c".parse(), Ok(By::Columns(vec!["a".into(), "b c".into()])));
         for wrong in [
             "",
@@ -129,7 +129,7 @@ mod tests {
             "ngram",
             "ngram:0",
             "ngram:33",
-            "kmer:33",
+            "kmer:65",
             "kmer:x",
             "column:",
             "column:a,",

@@ -5,8 +5,10 @@
 //!
 //! Bases are `ACGT` in either case. Anything else breaks a sequence, but for the end of a line.
 
+use std::ops::{BitAnd, BitOr, Shl, Shr};
+
 /// The most bases of a k-mer.
-pub(super) const BASES_MAX: usize = 32;
+pub(super) const BASES_MAX: usize = 64;
 const LETTERS: [u8; 4] = *b"ACGT";
 /// In [`CODES`]: between two sequences.
 const BREAK: u8 = 4;
@@ -32,28 +34,70 @@ pub(super) fn key_bytes(k: usize) -> usize {
     k.div_ceil(4)
 }
 
+/// A machine word that holds a k-mer: `u64` up to 32 bases, or `u128`.
+pub(super) trait Word:
+    Copy
+    + Ord
+    + From<u8>
+    + Shl<usize, Output = Self>
+    + Shr<usize, Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+{
+    const ALL: Self;
+    const BITS: usize;
+    type Bytes: AsRef<[u8]>;
+
+    /// Its bytes, the highest first.
+    fn to_bytes(self) -> Self::Bytes;
+}
+
+impl Word for u64 {
+    const ALL: Self = Self::MAX;
+    const BITS: usize = 64;
+    type Bytes = [u8; 8];
+
+    #[inline]
+    fn to_bytes(self) -> [u8; 8] {
+        self.to_be_bytes()
+    }
+}
+
+impl Word for u128 {
+    const ALL: Self = Self::MAX;
+    const BITS: usize = 128;
+    type Bytes = [u8; 16];
+
+    #[inline]
+    fn to_bytes(self) -> [u8; 16] {
+        self.to_be_bytes()
+    }
+}
+
 /// The last K bases, forwards and as their reverse complement.
-pub(super) struct Roller {
+pub(super) struct Roller<W> {
     k: usize,
-    forward: u64,
-    reverse: u64,
+    forward: W,
+    reverse: W,
     bases: usize,
 }
 
-impl Roller {
+impl<W: Word> Roller<W> {
     pub(super) fn new(k: usize) -> Self {
-        Self { k, forward: 0, reverse: 0, bases: 0 }
+        assert!(2 * k <= W::BITS, "{k} bases do not fit a word of {} bits", W::BITS);
+        Self { k, forward: W::from(0), reverse: W::from(0), bases: 0 }
     }
 
-    /// Takes the next bytes of a sequence, and shows every canonical k-mer that ends in them.
+    /// Takes the next bytes of a sequence, and shows the key of every canonical k-mer that ends in them.
     #[inline]
     pub(super) fn feed<E>(
         &mut self,
         sequence: &[u8],
-        mut show: impl FnMut(u64) -> Result<(), E>,
+        mut show: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mask = u64::MAX >> (64 - 2 * self.k);
+        let mask = W::ALL >> (W::BITS - 2 * self.k);
         let top = 2 * (self.k - 1);
+        let key_start = W::BITS / 8 - key_bytes(self.k);
         for byte in sequence {
             let code = CODES[usize::from(*byte)];
             if code >= BREAK {
@@ -62,12 +106,11 @@ impl Roller {
                 }
                 continue;
             }
-            let code = u64::from(code);
-            self.forward = (self.forward << 2 | code) & mask;
-            self.reverse = self.reverse >> 2 | (3 - code) << top;
+            self.forward = (self.forward << 2 | W::from(code)) & mask;
+            self.reverse = self.reverse >> 2 | W::from(3 - code) << top;
             self.bases += 1;
             if self.bases >= self.k {
-                show(self.forward.min(self.reverse))?;
+                show(&self.forward.min(self.reverse).to_bytes().as_ref()[key_start..])?;
             }
         }
         Ok(())
@@ -81,7 +124,7 @@ impl Roller {
 
 /// Appends the letters of a key.
 pub(super) fn letters(k: usize, key: &[u8], out: &mut Vec<u8>) {
-    let word = key.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    let word = key.iter().fold(0, |word: u128, byte| word << 8 | u128::from(*byte));
     out.extend((0..k).rev().map(|base| LETTERS[(word >> (2 * base) & 3) as usize]));
 }
 
@@ -93,11 +136,19 @@ mod tests {
     use super::*;
 
     fn kmers(k: usize, parts: &[&str]) -> Vec<String> {
-        let (mut roller, mut seen) = (Roller::new(k), Vec::new());
+        let wide = kmers_in::<u128>(k, parts);
+        if k <= 32 {
+            assert_eq!(kmers_in::<u64>(k, parts), wide);
+        }
+        wide
+    }
+
+    fn kmers_in<W: Word>(k: usize, parts: &[&str]) -> Vec<String> {
+        let (mut roller, mut seen) = (Roller::<W>::new(k), Vec::new());
         for part in parts {
-            let shown = roller.feed(part.as_bytes(), |kmer| {
+            let shown = roller.feed(part.as_bytes(), |key| {
                 let mut text = Vec::new();
-                letters(k, &kmer.to_be_bytes()[8 - key_bytes(k)..], &mut text);
+                letters(k, key, &mut text);
                 seen.push(String::from_utf8(text).unwrap());
                 Ok::<(), ()>(())
             });
@@ -135,6 +186,7 @@ mod tests {
         assert_eq!(kmers(1, &["ACGT"]), ["A", "C", "C", "A"]);
         assert_eq!(kmers(32, &[&"A".repeat(33)]), ["A".repeat(32), "A".repeat(32)]);
         assert_eq!(kmers(32, &[&"T".repeat(32)]), ["A".repeat(32)]);
+        assert_eq!(kmers(64, &[&"T".repeat(65)]), ["A".repeat(64), "A".repeat(64)]);
     }
 
     proptest! {
@@ -146,14 +198,14 @@ mod tests {
 
         #[test]
         fn rolling_shows_what_slices_have(
-            sequence in "[ACGT]{0,20}N?[ACGT]{0,70}", k in 1_usize..33, cut in 0_usize..90,
+            sequence in "[ACGT]{0,20}N?[ACGT]{0,90}", k in 1_usize..65, cut in 0_usize..110,
         ) {
             let (head, tail) = sequence.split_at(cut.min(sequence.len()));
             prop_assert_eq!(kmers(k, &[head, tail]), plainly(k, &sequence));
         }
 
         #[test]
-        fn a_sequence_and_its_reverse_complement_are_one(sequence in "[ACGTN]{0,60}", k in 1_usize..33) {
+        fn a_sequence_and_its_reverse_complement_are_one(sequence in "[ACGTN]{0,90}", k in 1_usize..65) {
             let mut other = kmers(k, &[&reverse_complement(&sequence)]);
             other.reverse();
             prop_assert_eq!(kmers(k, &[&sequence]), other);

@@ -56,7 +56,7 @@ const EXAMPLES: &str = "\
 Groups:
   word               bytes between ASCII white space
   ngram:N            N words that follow each other in a file
-  kmer:K             K bases of FASTA or FASTQ, up to 32; of a k-mer and its reverse complement the lesser
+  kmer:K             K bases of FASTA or FASTQ, up to 64; of a k-mer and its reverse complement the lesser
   column:C[,C...]    columns of csv, tsv or jsonl, by name or, in csv and tsv, by number from 1
 Inputs that are gzip data are gunzipped.
 
@@ -142,7 +142,12 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
                 ngrams(inputs, engine, *n, case, job.means.share(1, 8))
             });
         }
-        By::Kmer(k) => return job.run(Count, job.means.clone(), |inputs, engine| kmers(inputs, engine, *k)),
+        By::Kmer(k) if *k <= 32 => {
+            return job.run(Count, job.means.clone(), |inputs, engine| kmers::<u64>(inputs, engine, *k));
+        }
+        By::Kmer(k) => {
+            return job.run(Count, job.means.clone(), |inputs, engine| kmers::<u128>(inputs, engine, *k));
+        }
     };
     let table = Table::new(names, &functions, job.cube.as_ref().map(|_| GROUPING))?;
     let header = if args.header { delimited::Header::Present } else { delimited::Header::Absent };
@@ -324,8 +329,12 @@ fn ngrams(
     Ok(Labels::Ngrams { words, renumbered })
 }
 
-fn kmers(inputs: &mut Inputs<'_, '_>, engine: &mut Engine<Count>, k: usize) -> Result<Labels, Failure> {
-    let (mut roller, key_start) = (kmers::Roller::new(k), size_of::<u64>() - kmers::key_bytes(k));
+fn kmers<W: kmers::Word>(
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<Count>,
+    k: usize,
+) -> Result<Labels, Failure> {
+    let mut roller = kmers::Roller::<W>::new(k);
     for path in inputs.files {
         let Input { name, from } = inputs.open(path)?;
         sequences::for_each(from, &name, |piece| match piece {
@@ -333,10 +342,9 @@ fn kmers(inputs: &mut Inputs<'_, '_>, engine: &mut Engine<Count>, k: usize) -> R
                 roller.clear();
                 Ok(())
             }
-            sequences::Piece::Bases(bases) => roller.feed(bases, |kmer| {
-                let added = engine.add(&kmer.to_be_bytes()[key_start..], ());
-                inputs.note(added, &name, Position::default)
-            }),
+            sequences::Piece::Bases(bases) => {
+                roller.feed(bases, |key| inputs.note(engine.add(key, ()), &name, Position::default))
+            }
             sequences::Piece::Malformed(at, reason) => inputs.refuse(&name, at, reason),
         })?;
     }

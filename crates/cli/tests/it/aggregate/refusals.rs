@@ -29,7 +29,7 @@ fn usage_that_cannot_work_is_code_2() {
         "",
         "--by",
         "--by words",
-        "--by kmer:33",
+        "--by kmer:65",
         "--by ngram:0",
         "--by word --top 0",
         "--by word --top 1 --unsorted",

@@ -66,7 +66,7 @@ fn kmers_are_counted_in_fasta_and_fastq() {
     std::fs::write(folder.path("a.fa"), fasta(&long)).unwrap();
     write_gzip(&folder, "b.fastq.gz", fastq(&short).as_bytes());
     let all = [long, short].concat();
-    for k in [1, 4, 5, 21, 31, 32] {
+    for k in [1, 4, 5, 21, 25, 28, 31, 32, 33, 55, 64] {
         assert_eq!(folder.ok(&format!("aggregate --by kmer:{k} a.fa b.fastq.gz")), counted(&all, k), "{k}");
     }
     assert_eq!(folder.ok_on("aggregate --by kmer:3", b">x\nACGT\n>y\nA"), "ACG\t2\n");

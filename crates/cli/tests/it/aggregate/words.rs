@@ -86,11 +86,11 @@ fn ngrams_are_windows_of_each_file() {
     let folder = Folder::new("ngrams");
     let texts = [text(5, 5000, 40), text(6, 5000, 40)];
     std::fs::write(folder.path("a.txt"), &texts[0]).unwrap();
-    std::fs::write(folder.path("b.txt"), &texts[1]).unwrap();
+    write_gzip(&folder, "b.txt.gz", texts[1].as_bytes());
     let words = texts.each_ref().map(|text| split(text).collect::<Vec<_>>());
-    for n in [1, 2, 3, 7] {
+    for n in [1, 2, 3, 4, 5, 7] {
         let windows = words.iter().flat_map(|words| words.windows(n).map(<[&str]>::to_vec));
-        assert_eq!(folder.ok(&format!("aggregate --by ngram:{n} a.txt b.txt")), counted(windows), "{n}");
+        assert_eq!(folder.ok(&format!("aggregate --by ngram:{n} a.txt b.txt.gz")), counted(windows), "{n}");
     }
     assert_eq!(folder.ok_on("aggregate --by ngram:2 --top 1 --fold-case", b"A b a B c a b"), "a b\t3\n");
     assert_eq!(folder.ok_on("aggregate --by ngram:3", b"a b"), "");

@@ -10,12 +10,13 @@ use super::by::Table;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs};
 use super::keys;
+use super::reached::{Extent, Place, Separator, State};
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
 use crate::input::window::Window;
-use crate::input::{Rows, Trouble, TroubleKind};
+use crate::input::{Position, Rows, Trouble, TroubleKind};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,15 +75,17 @@ impl Reading {
     ) -> Result<(), Failure> {
         for path in inputs.files {
             let format = self.format_of(path)?;
-            let Input { name, from } = inputs.open(path)?;
-            let window: Window<Box<dyn Read + '_>> = Window::new(from);
+            let Some(mut input) = inputs.open(path, engine, Separator::Newline)? else { continue };
+            let window: Window<Box<dyn Read + '_>> = Window::behind(input.take(), input.start);
             match format {
                 RowFormat::Delimited(dialect) => {
-                    pump(self.delimited(window, dialect, table)?, table, &name, inputs, engine)?;
+                    let rows = self.delimited(window, dialect, &input.state, table)?;
+                    let state = |rows: &Delimited<_>| State::Rows(rows.head());
+                    pump(rows, table, &input, inputs, engine, state)?;
                 }
                 RowFormat::Jsonl => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(rows, table, &name, inputs, engine)?;
+                    pump(rows, table, &input, inputs, engine, |_| State::Stateless)?;
                 }
             }
         }
@@ -93,6 +96,7 @@ impl Reading {
         &self,
         window: Window<R>,
         dialect: Dialect,
+        state: &State,
         table: &Table,
     ) -> Result<Result<Delimited<R>, Trouble>, Failure> {
         let columns = table.columns.iter().map(|name| name.parse().map_err(Failure::Usage));
@@ -100,6 +104,11 @@ impl Reading {
         let is_named = columns.iter().any(|column| matches!(column, Column::Name(_)));
         let header = if is_named { Header::Present } else { self.header };
         let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
+        if let State::Rows(head) = state
+            && head.is_known()
+        {
+            return Ok(Ok(Delimited::behind(window, dialect, head, (0..columns.len()).map(option))));
+        }
         let chosen: Vec<_> = columns.iter().enumerate().map(|(at, column)| (column, option(at))).collect();
         Ok(Delimited::with_columns(window, dialect, header, &chosen))
     }
@@ -112,20 +121,22 @@ fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
     })
 }
 
-/// Adds the rows of one input, if its head could be read.
-fn pump<A: Measure>(
-    rows: Result<impl Rows, Trouble>,
+/// Adds the rows of one input, if its head could be read. `state` tells what reading on behind them needs.
+fn pump<A: Measure, R: Rows>(
+    rows: Result<R, Trouble>,
     table: &Table,
-    name: &str,
+    input: &Input<'_>,
     inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<A>,
+    state: impl Fn(&R) -> State,
 ) -> Result<(), Failure> {
+    let name = &input.name[..];
     let mut rows = rows.map_err(|trouble| header_failure(*trouble, name))?;
     let mut key = Vec::new();
     loop {
         match rows.advance() {
             Ok(true) => {}
-            Ok(false) => return Ok(()),
+            Ok(false) => break,
             Err(trouble) => {
                 inputs.trouble(*trouble, name, rows.position())?;
                 continue;
@@ -136,5 +147,11 @@ fn pump<A: Measure>(
         let values = (0..table.columns.len()).map(|at| rows.value(at).map_or(Value::Null, Value::bytes));
         let added = A::add_row(engine, &key, values);
         inputs.note(added, name, || rows.position())?;
+        if engine.is_due() {
+            let at = Position { number: rows.position().number, offset: rows.end() };
+            let place = Place { at, end: at.offset, extent: Extent::Part, state: state(&rows) };
+            input.reach(place, engine)?;
+        }
     }
+    input.end(rows.position().number, None, state(&rows), inputs.progress, engine)
 }

@@ -8,7 +8,8 @@ use forebay::Error;
 use forebay::aggregate::Aggregate;
 use forebay::env::sync::Arc;
 
-use super::engine::{Engine, Groups, Means};
+use super::engine::{Groups, Means};
+use super::gathering::Gatherer;
 use super::keys;
 
 /// The most columns of a cube.
@@ -35,7 +36,7 @@ impl Cube {
 
     /// The groups of all groupings, out of those by all columns.
     pub(super) fn derive<A: Aggregate>(&self, base: &Groups<A>, means: Means) -> Result<Groups<A>, Error> {
-        let mut engine = Engine::new(Arc::clone(&base.function), means)?;
+        let mut engine = Gatherer::new(Arc::clone(&base.function), means)?;
         let mut masked = Vec::new();
         base.held.for_each(&mut |key, state| {
             let columns = keys::split(key);

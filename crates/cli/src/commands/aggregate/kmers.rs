@@ -5,6 +5,8 @@
 //!
 //! Bases are `ACGT` in either case. Anything else breaks a sequence, but for the end of a line.
 
+use serde::{Deserialize, Serialize};
+
 /// The most bases of a k-mer.
 pub(super) const BASES_MAX: usize = 32;
 const LETTERS: [u8; 4] = *b"ACGT";
@@ -33,6 +35,7 @@ pub(super) fn key_bytes(k: usize) -> usize {
 }
 
 /// The last K bases, forwards and as their reverse complement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Roller {
     k: usize,
     forward: u64,

@@ -3,6 +3,7 @@
 mod columns;
 mod refusals;
 mod sequences;
+mod store;
 mod words;
 
 use std::io::Write;

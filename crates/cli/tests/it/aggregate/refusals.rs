@@ -6,7 +6,6 @@ use crate::tool::Folder;
 fn usage_that_cannot_work_is_code_2() {
     let folder = Folder::new("aggregate-usage");
     for (words, said) in [
-        ("--by word --store groups", "--store"),
         ("--by word --fn sum:a", "--fn is for columns"),
         ("--by word --cube", "columns"),
         ("--by word --format csv", "columns"),

@@ -9,6 +9,7 @@ pub(crate) mod format;
 pub(crate) mod jsonl;
 pub(crate) mod lines;
 pub(crate) mod open;
+pub(crate) mod parquet;
 mod rfc4180;
 #[cfg(test)]
 mod tests;

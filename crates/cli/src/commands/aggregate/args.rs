@@ -12,7 +12,7 @@ Groups:
   word               bytes between ASCII white space
   ngram:N            N words that follow each other in a file
   kmer:K             K bases of FASTA or FASTQ, up to 32; of a k-mer and its reverse complement the lesser
-  column:C[,C...]    columns of csv, tsv or jsonl, by name or, in csv and tsv, by number from 1
+  column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1
 Inputs that are gzip data are gunzipped.
 
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct AggregateArgs {
     /// What each group is asked for, such as count,sum:amount; --help lists the functions [default: count]
     #[arg(long = "fn", value_name = "F[,F...]", action = ArgAction::Append)]
     pub(super) functions: Vec<String>,
-    /// How columns are written: csv, tsv, jsonl [default: as the name of the file says]
+    /// How columns are written: csv, tsv, jsonl, parquet [default: as the name of the file says]
     #[arg(long, value_parser = str::parse::<RowFormat>)]
     pub(super) format: Option<RowFormat>,
     /// The first row of csv or tsv names the columns; so it does where a column is given by name
@@ -57,7 +57,7 @@ pub(crate) struct AggregateArgs {
     /// Groups as they come, instead of by their keys
     #[arg(long)]
     pub(super) unsorted: bool,
-    /// Write groups to a file, by its name as .csv, .tsv or .jsonl
+    /// Write groups to a file, by its name as .csv, .tsv, .jsonl or .parquet
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Where files go that do not fit memory [default: the system's directory for temporary files]

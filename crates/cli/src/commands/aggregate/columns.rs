@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
+use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 
@@ -23,6 +24,7 @@ use crate::input::{Position, Rows, Trouble, TroubleKind};
 pub(super) enum RowFormat {
     Delimited(Dialect),
     Jsonl,
+    Parquet,
 }
 
 impl FromStr for RowFormat {
@@ -33,7 +35,8 @@ impl FromStr for RowFormat {
             "csv" => Ok(Self::Delimited(Dialect::Csv)),
             "tsv" => Ok(Self::Delimited(Dialect::Tsv)),
             "jsonl" | "ndjson" => Ok(Self::Jsonl),
-            _ => Err("one of csv, tsv, jsonl".into()),
+            "parquet" => Ok(Self::Parquet),
+            _ => Err("one of csv, tsv, jsonl, parquet".into()),
         }
     }
 }
@@ -58,12 +61,16 @@ pub(super) struct Reading {
 impl Reading {
     /// The format of a file, which the command line must tell.
     pub(super) fn format_of(&self, path: &Path) -> Result<RowFormat, Failure> {
-        self.format.or_else(|| RowFormat::of(path)).ok_or_else(|| {
-            Failure::Usage(format!(
-                "{}: its name does not end in .csv, .tsv or .jsonl; say --format",
+        match self.format.or_else(|| RowFormat::of(path)) {
+            Some(RowFormat::Parquet) if path.as_os_str() == "-" => {
+                Err(Failure::Usage("Parquet is read from files only, not from standard input".into()))
+            }
+            Some(format) => Ok(format),
+            None => Err(Failure::Usage(format!(
+                "{}: its name does not end in .csv, .tsv, .jsonl or .parquet; say --format",
                 path.display()
-            ))
-        })
+            ))),
+        }
     }
 
     /// Adds the rows of all inputs.
@@ -75,7 +82,8 @@ impl Reading {
     ) -> Result<(), Failure> {
         for path in inputs.files {
             let format = self.format_of(path)?;
-            let Some(mut input) = inputs.open(path, engine, Separator::Newline)? else { continue };
+            let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
+            let Some(mut input) = inputs.open(path, engine, separator)? else { continue };
             let window: Window<Box<dyn Read + '_>> = Window::behind(input.take(), input.start);
             match format {
                 RowFormat::Delimited(dialect) => {
@@ -86,6 +94,12 @@ impl Reading {
                 RowFormat::Jsonl => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
                     pump(rows, table, &input, inputs, engine, |_| State::Stateless)?;
+                }
+                RowFormat::Parquet => {
+                    let columns = options(table)?;
+                    let progress = inputs.progress;
+                    let rows = ParquetRows::open(path, &columns, input.start, |bytes| progress.read(bytes))?;
+                    pump(Ok(rows), table, &input, inputs, engine, |_| State::Stateless)?;
                 }
             }
         }
@@ -99,19 +113,25 @@ impl Reading {
         state: &State,
         table: &Table,
     ) -> Result<Result<Delimited<R>, Trouble>, Failure> {
-        let columns = table.columns.iter().map(|name| name.parse().map_err(Failure::Usage));
-        let columns: Vec<Column> = columns.collect::<Result<_, Failure>>()?;
-        let is_named = columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let columns = options(table)?;
+        let is_named = columns.iter().any(|(column, _)| matches!(column, Column::Name(_)));
         let header = if is_named { Header::Present } else { self.header };
-        let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
         if let State::Rows(head) = state
             && head.is_known()
         {
-            return Ok(Ok(Delimited::behind(window, dialect, head, (0..columns.len()).map(option))));
+            let options = columns.iter().map(|(_, option)| *option);
+            return Ok(Ok(Delimited::behind(window, dialect, head, options)));
         }
-        let chosen: Vec<_> = columns.iter().enumerate().map(|(at, column)| (column, option(at))).collect();
+        let chosen: Vec<_> = columns.iter().map(|(column, option)| (column, *option)).collect();
         Ok(Delimited::with_columns(window, dialect, header, &chosen))
     }
+}
+
+/// The columns that are read, and the option that asks for each.
+fn options(table: &Table) -> Result<Vec<(Column, &'static str)>, Failure> {
+    let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
+    let columns = table.columns.iter().enumerate();
+    columns.map(|(at, name)| Ok((name.parse().map_err(Failure::Usage)?, option(at)))).collect()
 }
 
 fn header_failure(trouble: TroubleKind, name: &str) -> Failure {

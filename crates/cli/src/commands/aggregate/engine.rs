@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use forebay::Error;
 use forebay::aggregate::functions::Count;
 use forebay::aggregate::{
-    Aggregate, Aggregator, Composite, CompressedAggregator, Order, SortAggregator, Value, Visit,
+    Aggregate, Aggregator, Composite, CompressedAggregator, HashAggregator, Order, SortAggregator, Value,
+    Visit,
 };
 use forebay::env::Env;
 use forebay::env::sync::Arc;
 use forebay::limits::KEY_BYTES_MAX;
 use tempfile::TempDir;
 
+use super::cube;
 use super::gathering::Gatherer;
 use super::reached::Reached;
 use super::store::{Keeper, Store};
@@ -22,6 +24,8 @@ use crate::failure::Failure;
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
 /// The least that a table can do with.
 const TABLE_BYTES_MIN: usize = 512 << 10;
+/// What each of many threads has of a table.
+const THREAD_BYTES: usize = 4 << 20;
 /// The least that a sort can do with.
 const SORT_BYTES_MIN: usize = 1 << 20;
 
@@ -44,6 +48,13 @@ impl Means {
     /// What a sort takes; the table has the rest.
     fn sort_bytes(&self) -> usize {
         (self.memory_bytes / 4).max(SORT_BYTES_MIN)
+    }
+
+    /// How many threads a table of this size has the memory for.
+    pub(super) fn table_threads(&self) -> usize {
+        let bytes = self.table_bytes();
+        let most = if bytes < 1 << 20 { 2 } else { (bytes / THREAD_BYTES).max(4) };
+        self.threads.min(most)
     }
 
     pub(super) fn table_bytes(&self) -> usize {
@@ -235,6 +246,10 @@ pub(super) enum Held<A: Aggregate> {
     Sorted(Sorter<A>),
     /// In a database, by their keys' bytes.
     Stored(forebay::Aggregator<Arc<A>>),
+    /// In memory, as they are.
+    Loose(HashAggregator<Arc<A>>),
+    /// The finest groups of a cube, without their grouping, and all others.
+    Cube(Box<Self>, Vec<Self>),
 }
 
 impl<A: Aggregate> Held<A> {
@@ -244,6 +259,16 @@ impl<A: Aggregate> Held<A> {
             Self::Table(table) => table.for_each(visit),
             Self::Sorted(sorter) => sorter.sort.for_each(visit),
             Self::Stored(groups) => groups.for_each(visit),
+            Self::Loose(groups) => groups.for_each(visit),
+            Self::Cube(finest, others) => {
+                let mut whole = Vec::new();
+                finest.for_each(&mut |key, state| {
+                    whole.clear();
+                    cube::push(0, key, &mut whole);
+                    visit(&whole, state)
+                })?;
+                others.iter().try_for_each(|groups| groups.for_each(visit))
+            }
         }
     }
 
@@ -252,11 +277,33 @@ impl<A: Aggregate> Held<A> {
             Self::Table(table) => table.memory_bytes(),
             Self::Sorted(sorter) => sorter.sort.memory_bytes(),
             Self::Stored(groups) => groups.memory_bytes(),
+            Self::Loose(groups) => groups.memory_bytes(),
+            Self::Cube(finest, others) => {
+                finest.memory_bytes() + others.iter().map(Self::memory_bytes).sum::<usize>()
+            }
+        }
+    }
+
+    /// Whether some are in temporary files.
+    pub(super) fn is_spilled(&self) -> bool {
+        match self {
+            Self::Sorted(_) => true,
+            Self::Cube(finest, others) => finest.is_spilled() || others.iter().any(Self::is_spilled),
+            Self::Table(_) | Self::Stored(_) | Self::Loose(_) => false,
+        }
+    }
+
+    /// Whether a database has them, but for what follows from them.
+    pub(super) fn is_stored(&self) -> bool {
+        match self {
+            Self::Stored(_) => true,
+            Self::Cube(finest, _) => finest.is_stored(),
+            Self::Table(_) | Self::Sorted(_) | Self::Loose(_) => false,
         }
     }
 
     /// Whether groups are shown in the order of their keys' bytes.
     pub(super) fn is_sorted(&self) -> bool {
-        !matches!(self, Self::Table(_))
+        matches!(self, Self::Sorted(_) | Self::Stored(_))
     }
 }

@@ -30,7 +30,8 @@ impl<A: Aggregate> Gatherer<A> {
     }
 
     fn table(function: &Arc<A>, means: &Means) -> Result<CompressedAggregator<Arc<A>>, Error> {
-        let options = AggregatorOptions::default().memory_limit(means.table_bytes()).threads(means.threads);
+        let options =
+            AggregatorOptions::default().memory_limit(means.table_bytes()).threads(means.table_threads());
         CompressedAggregator::new(Arc::clone(function), options)
     }
 

@@ -60,7 +60,8 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             let (start, state) = (Position::default(), State::Stateless);
             return Ok(Some(Input { name, from, start, state, tracked: None, bytes_before }));
         }
-        let tracked = Tracked::open(path, |head| is_gzip(head, path))?;
+        let is_gunzipped = separator != Separator::File;
+        let tracked = Tracked::open(path, |head| !is_gunzipped || is_gzip(head, path))?;
         let (start, state) = match tracked.find(engine.reached(&tracked.key)?, separator)? {
             Found::New => (Position::default(), State::Stateless),
             Found::On(at, state) => (at, state),
@@ -74,7 +75,7 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             Packing::Packed => open(path)?,
         };
         let (name, mut from) = self.unpacked(path, from)?;
-        if tracked.packing == Packing::Packed {
+        if tracked.packing == Packing::Packed && is_gunzipped {
             io::copy(&mut (&mut from).take(start.offset), &mut io::sink())
                 .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
         }

@@ -10,6 +10,7 @@
 mod ahead;
 mod args;
 mod by;
+mod columnar;
 mod columns;
 mod counting;
 mod cube;
@@ -33,6 +34,7 @@ mod words;
 use std::path::PathBuf;
 use std::thread;
 
+use forebay::aggregate::Value;
 use forebay::aggregate::functions::Count;
 use forebay::env::sync::Arc;
 
@@ -44,6 +46,7 @@ use crate::input::delimited;
 use crate::output::Form;
 pub(crate) use args::AggregateArgs;
 use by::{By, Table};
+use columnar::Kind;
 use columns::Reading;
 use cube::Cube;
 use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
@@ -59,7 +62,7 @@ use store::Store;
 const MEMORY_BYTES: u64 = 512 << 20;
 /// The least memory that a store works in.
 const STORE_BYTES_MIN: u64 = 64 << 20;
-/// More threads than these were never of use.
+/// The one thread that reads and adds keeps no more than these busy.
 const THREADS_OF_USE: usize = 4;
 
 /// What the command line asks for, once all of it is found to go together.
@@ -150,7 +153,11 @@ impl<'a> Job<'a> {
             (None, Form::Text) => Style::Tsv,
             (Some(path), _) => match Style::of(path) {
                 Some(style) => style,
-                None => return Err(Failure::Usage("the name of --out ends in .csv, .tsv or .jsonl".into())),
+                None => {
+                    return Err(Failure::Usage(
+                        "the name of --out ends in .csv, .tsv, .jsonl or .parquet".into(),
+                    ));
+                }
             },
         };
         let is_stdin = args.files.is_empty() && store.is_none();
@@ -221,7 +228,7 @@ impl<'a> Job<'a> {
             let (labels, tally) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
             let base = engine.finish()?;
             let groups = match &self.cube {
-                Some(cube) => cube.derive(&base, means)?,
+                Some(cube) => cube.derive(base, &means)?,
                 None => base,
             };
             Ok::<_, Failure>((labels, tally, groups))
@@ -263,9 +270,10 @@ impl<'a> Job<'a> {
             Labels::Plain | Labels::Ngrams { .. } | Labels::Phrases | Labels::Kmers(_) => Header::Hidden,
         };
         let mut names = labels.names();
+        let kinds = if sheet.is_typed() { kinds(groups, labels, &names)? } else { Vec::new() };
         names.extend(groups.function.names());
         let cells_a_row = names.len();
-        sheet.begin(names, header)?;
+        sheet.begin(names, &kinds, header)?;
         let mut text = Vec::new();
         order::for_each(groups, labels, arrangement, &mut |key, state| {
             let mut cells = Vec::with_capacity(cells_a_row);
@@ -274,4 +282,32 @@ impl<'a> Job<'a> {
             sheet.row(&cells)
         })
     }
+}
+
+/// What the columns hold: of those of the key, and of every answer.
+fn kinds<A: Measure>(
+    groups: &engine::Groups<A>,
+    labels: &Labels,
+    key_names: &[String],
+) -> Result<Vec<Kind>, forebay::Error> {
+    let of_key = |name: &String| match labels {
+        Labels::Cube(_) if name == GROUPING => Kind::Int,
+        _ => Kind::Text,
+    };
+    let known: Vec<Option<Kind>> = groups.function.names().iter().map(|name| Kind::of(name)).collect();
+    let mut answers: Vec<Kind> = known.iter().map(|kind| kind.unwrap_or(Kind::Int)).collect();
+    if known.contains(&None) {
+        let mut cells = Vec::new();
+        groups.held.for_each(&mut |_, state| {
+            cells.clear();
+            groups.function.answer(state, &mut cells)?;
+            for ((kind, known), cell) in answers.iter_mut().zip(&known).zip(&cells) {
+                if known.is_none() && matches!(cell, Value::F64(_)) {
+                    *kind = Kind::Float;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(key_names.iter().map(of_key).chain(answers).collect())
 }

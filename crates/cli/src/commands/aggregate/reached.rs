@@ -69,6 +69,8 @@ pub(super) enum Separator {
     Space,
     /// Records may go on.
     None,
+    /// Nothing can be appended: the file is a whole.
+    File,
 }
 
 /// How far reading is.
@@ -178,7 +180,7 @@ impl Tracked {
         Ok(match separator {
             Separator::Newline => around.contains(&b'\n'),
             Separator::Space => around.iter().any(|byte| super::words::is_space(*byte)),
-            Separator::None => true,
+            Separator::None | Separator::File => true,
         } || bytes == 0)
     }
 

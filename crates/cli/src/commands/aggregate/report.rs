@@ -3,7 +3,7 @@
 use forebay::aggregate::Aggregate;
 use serde::Serialize;
 
-use super::engine::{Groups, Held};
+use super::engine::Groups;
 use super::inputs::Tally;
 use super::labels::Labels;
 use crate::failure::Failure;
@@ -52,14 +52,14 @@ impl Report {
             records: tally.records,
             groups: 0,
             skipped: tally.skipped,
-            known_files: matches!(groups.held, Held::Stored(_)).then_some(tally.known_files),
+            known_files: groups.held.is_stored().then_some(tally.known_files),
             seconds,
             records_per_second: tally.records as f64 / seconds.max(1e-9),
             output_seconds: 0.0,
             input_bytes,
             memory_bytes: groups.memory_bytes_peak + labels.memory_bytes(),
             bytes_per_group: None,
-            spilled: matches!(groups.held, Held::Sorted(_)),
+            spilled: groups.held.is_spilled(),
             peak_memory_bytes: None,
         }
     }

@@ -1,6 +1,7 @@
 //! `aggregate`, held against plain programs that do the same.
 
 mod columns;
+mod parquet;
 mod refusals;
 mod sequences;
 mod store;

@@ -11,7 +11,7 @@ fn usage_that_cannot_work_is_code_2() {
         ("--by word --format csv", "columns"),
         ("--by kmer:5 --fold-case", "--fold-case"),
         ("--by word --memory 1M", "--memory"),
-        ("--by word --out groups", ".csv"),
+        ("--by word --out groups", ".parquet"),
         ("--by column:a", "--format"),
         ("--by column:a lines.txt", "--format"),
         ("--by column:a,a --format csv", "twice"),

@@ -45,13 +45,13 @@ impl Cube {
         let Groups { function, held: finest, mut memory_bytes_peak, means: of_base } = base;
         let mut levels: Vec<Held<A>> = Vec::new();
         let mut sizes = BTreeMap::from([(0, 0)]);
-        let mut share = means.clone();
         for left_out in 1.. {
             let children = self.children(left_out, &sizes);
             if children.is_empty() {
                 break;
             }
-            share = share.share(1, 2);
+            let used: usize = levels.iter().map(Held::memory_bytes).sum();
+            let share = Means { memory_bytes: means.memory_bytes.saturating_sub(used), ..means.clone() };
             let mut level = Level::new(&function, &share);
             match levels.last() {
                 None => finest.for_each(&mut |key, state| level.add_below(0, key, &children, state))?,

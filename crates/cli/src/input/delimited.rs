@@ -5,6 +5,8 @@
 
 use std::io::Read;
 
+use serde::{Deserialize, Serialize};
+
 use super::format::Column;
 use super::rfc4180::{self, Field};
 use super::window::{LineEnd, Window};
@@ -36,6 +38,22 @@ pub(crate) enum Header {
     Present,
     /// It is a record like the others.
     Absent,
+}
+
+/// Where the columns of an input are: what reading it on needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// Columns of every row; known once the first row is read.
+    columns: Option<usize>,
+    /// Those that are read.
+    places: Vec<usize>,
+}
+
+impl Head {
+    /// Whether there was a row to know it by.
+    pub(crate) fn is_known(&self) -> bool {
+        self.columns.is_some()
+    }
 }
 
 /// See the module.
@@ -98,6 +116,30 @@ impl<R: Read> Delimited<R> {
             source.chosen.push(Chosen { place, option, text: Vec::new() });
         }
         Ok(source)
+    }
+
+    /// Rows behind others, of which `head` was the head.
+    pub(crate) fn behind(
+        window: Window<R>,
+        dialect: Dialect,
+        head: &Head,
+        options: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        let chosen = |(place, option)| Chosen { place, option, text: Vec::new() };
+        Self {
+            window,
+            dialect,
+            chosen: head.places.iter().copied().zip(options).map(chosen).collect(),
+            columns: head.columns,
+            fields: Vec::new(),
+            row_start: 0,
+            row_end: 0,
+        }
+    }
+
+    /// What reading on needs.
+    pub(crate) fn head(&self) -> Head {
+        Head { columns: self.columns, places: self.chosen.iter().map(|chosen| chosen.place).collect() }
     }
 
     /// The names in the first row; `None` where the input is empty.
@@ -218,6 +260,10 @@ impl<R: Read> Rows for Delimited<R> {
 
     fn position(&self) -> Position {
         self.window.record()
+    }
+
+    fn end(&self) -> u64 {
+        self.window.offset()
     }
 }
 

@@ -111,6 +111,10 @@ impl<R: Read> Rows for Jsonl<R> {
     fn position(&self) -> Position {
         self.window.record()
     }
+
+    fn end(&self) -> u64 {
+        self.window.offset()
+    }
 }
 
 impl<R: Read> Source for Jsonl<R> {

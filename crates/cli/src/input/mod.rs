@@ -9,12 +9,15 @@ pub(crate) mod format;
 pub(crate) mod jsonl;
 pub(crate) mod lines;
 pub(crate) mod open;
+pub(crate) mod parquet;
 mod rfc4180;
 #[cfg(test)]
 mod tests;
 pub(crate) mod window;
 
 use std::io;
+
+use serde::{Deserialize, Serialize};
 
 /// A borrowed key and value.
 pub(crate) type Pair<'a> = (&'a [u8], &'a [u8]);
@@ -46,6 +49,9 @@ pub(crate) trait Rows {
 
     /// Where the last row, good or bad, stands.
     fn position(&self) -> Position;
+
+    /// Where what comes behind it begins.
+    fn end(&self) -> u64;
 }
 
 /// Why there is no next record. Boxed, to keep the good case small.
@@ -74,7 +80,7 @@ impl From<io::Error> for Box<TroubleKind> {
 }
 
 /// Which record, and where it begins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// From 1; a header is no record.
     pub(crate) number: u64,

@@ -44,6 +44,11 @@ impl<R: Read> Window<R> {
         Self::with_sizes(input, WINDOW_BYTES, RECORD_BYTES_MAX)
     }
 
+    /// The same, of an input of which some records are behind already.
+    pub(crate) fn behind(input: R, record: Position) -> Self {
+        Self { offset: record.offset, record, ..Self::new(input) }
+    }
+
     pub(crate) fn with_sizes(input: R, window_bytes: usize, record_bytes_max: usize) -> Self {
         Self {
             input,

@@ -1,15 +1,18 @@
 //! What groups are made by, and of what: `--by`, `--fn` and what belongs to them, as the command line gives
 //! them.
 
+use std::fmt;
 use std::str::FromStr;
 
 use forebay::aggregate::{Composite, FUNCTIONS};
+use serde::{Deserialize, Serialize};
 
 use super::{kmers, ngrams};
 use crate::failure::Failure;
 
 /// What a group is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(super) enum By {
     /// A word.
     Word,
@@ -41,6 +44,31 @@ impl FromStr for By {
                 }
             }
             _ => Err("one of word, ngram:N, kmer:K, column:NAME[,NAME…]".into()),
+        }
+    }
+}
+
+impl TryFrom<String> for By {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<By> for String {
+    fn from(by: By) -> Self {
+        by.to_string()
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word => f.write_str("word"),
+            Self::Ngram(words) => write!(f, "ngram:{words}"),
+            Self::Kmer(bases) => write!(f, "kmer:{bases}"),
+            Self::Columns(names) => write!(f, "column:{}", names.join(",")),
         }
     }
 }
@@ -118,6 +146,9 @@ mod tests {
 
     #[test]
     fn groups_have_names() {
+        for text in ["word", "ngram:3", "kmer:32", "column:a,b c"] {
+            assert_eq!(text.parse::<By>().map(|by| by.to_string()), Ok(text.into()));
+        }
         assert_eq!("word".parse(), Ok(By::Word));
         assert_eq!("ngram:3".parse(), Ok(By::Ngram(3)));
         assert_eq!("kmer:64".parse(), Ok(By::Kmer(64)));

@@ -10,18 +10,21 @@ use super::by::Table;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs};
 use super::keys;
+use super::reached::{Extent, Place, Separator, State};
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
+use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
-use crate::input::{Rows, Trouble, TroubleKind};
+use crate::input::{Position, Rows, Trouble, TroubleKind};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowFormat {
     Delimited(Dialect),
     Jsonl,
+    Parquet,
 }
 
 impl FromStr for RowFormat {
@@ -32,7 +35,8 @@ impl FromStr for RowFormat {
             "csv" => Ok(Self::Delimited(Dialect::Csv)),
             "tsv" => Ok(Self::Delimited(Dialect::Tsv)),
             "jsonl" | "ndjson" => Ok(Self::Jsonl),
-            _ => Err("one of csv, tsv, jsonl".into()),
+            "parquet" => Ok(Self::Parquet),
+            _ => Err("one of csv, tsv, jsonl, parquet".into()),
         }
     }
 }
@@ -57,12 +61,16 @@ pub(super) struct Reading {
 impl Reading {
     /// The format of a file, which the command line must tell.
     pub(super) fn format_of(&self, path: &Path) -> Result<RowFormat, Failure> {
-        self.format.or_else(|| RowFormat::of(path)).ok_or_else(|| {
-            Failure::Usage(format!(
-                "{}: its name does not end in .csv, .tsv or .jsonl; say --format",
+        match self.format.or_else(|| RowFormat::of(path)) {
+            Some(RowFormat::Parquet) if path.as_os_str() == "-" => {
+                Err(Failure::Usage("Parquet is read from files only, not from standard input".into()))
+            }
+            Some(format) => Ok(format),
+            None => Err(Failure::Usage(format!(
+                "{}: its name does not end in .csv, .tsv, .jsonl or .parquet; say --format",
                 path.display()
-            ))
-        })
+            ))),
+        }
     }
 
     /// Adds the rows of all inputs.
@@ -74,15 +82,24 @@ impl Reading {
     ) -> Result<(), Failure> {
         for path in inputs.files {
             let format = self.format_of(path)?;
-            let Input { name, from } = inputs.open(path)?;
-            let window: Window<Box<dyn Read + '_>> = Window::new(from);
+            let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
+            let Some(mut input) = inputs.open(path, engine, separator)? else { continue };
+            let window: Window<Box<dyn Read + '_>> = Window::behind(input.take(), input.start);
             match format {
                 RowFormat::Delimited(dialect) => {
-                    pump(self.delimited(window, dialect, table)?, table, &name, inputs, engine)?;
+                    let rows = self.delimited(window, dialect, &input.state, table)?;
+                    let state = |rows: &Delimited<_>| State::Rows(rows.head());
+                    pump(rows, table, &input, inputs, engine, state)?;
                 }
                 RowFormat::Jsonl => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(rows, table, &name, inputs, engine)?;
+                    pump(rows, table, &input, inputs, engine, |_| State::Stateless)?;
+                }
+                RowFormat::Parquet => {
+                    let columns = options(table)?;
+                    let progress = inputs.progress;
+                    let rows = ParquetRows::open(path, &columns, input.start, |bytes| progress.read(bytes))?;
+                    pump(Ok(rows), table, &input, inputs, engine, |_| State::Stateless)?;
                 }
             }
         }
@@ -93,16 +110,28 @@ impl Reading {
         &self,
         window: Window<R>,
         dialect: Dialect,
+        state: &State,
         table: &Table,
     ) -> Result<Result<Delimited<R>, Trouble>, Failure> {
-        let columns = table.columns.iter().map(|name| name.parse().map_err(Failure::Usage));
-        let columns: Vec<Column> = columns.collect::<Result<_, Failure>>()?;
-        let is_named = columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let columns = options(table)?;
+        let is_named = columns.iter().any(|(column, _)| matches!(column, Column::Name(_)));
         let header = if is_named { Header::Present } else { self.header };
-        let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
-        let chosen: Vec<_> = columns.iter().enumerate().map(|(at, column)| (column, option(at))).collect();
+        if let State::Rows(head) = state
+            && head.is_known()
+        {
+            let options = columns.iter().map(|(_, option)| *option);
+            return Ok(Ok(Delimited::behind(window, dialect, head, options)));
+        }
+        let chosen: Vec<_> = columns.iter().map(|(column, option)| (column, *option)).collect();
         Ok(Delimited::with_columns(window, dialect, header, &chosen))
     }
+}
+
+/// The columns that are read, and the option that asks for each.
+fn options(table: &Table) -> Result<Vec<(Column, &'static str)>, Failure> {
+    let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
+    let columns = table.columns.iter().enumerate();
+    columns.map(|(at, name)| Ok((name.parse().map_err(Failure::Usage)?, option(at)))).collect()
 }
 
 fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
@@ -112,20 +141,22 @@ fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
     })
 }
 
-/// Adds the rows of one input, if its head could be read.
-fn pump<A: Measure>(
-    rows: Result<impl Rows, Trouble>,
+/// Adds the rows of one input, if its head could be read. `state` tells what reading on behind them needs.
+fn pump<A: Measure, R: Rows>(
+    rows: Result<R, Trouble>,
     table: &Table,
-    name: &str,
+    input: &Input<'_>,
     inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<A>,
+    state: impl Fn(&R) -> State,
 ) -> Result<(), Failure> {
+    let name = &input.name[..];
     let mut rows = rows.map_err(|trouble| header_failure(*trouble, name))?;
     let mut key = Vec::new();
     loop {
         match rows.advance() {
             Ok(true) => {}
-            Ok(false) => return Ok(()),
+            Ok(false) => break,
             Err(trouble) => {
                 inputs.trouble(*trouble, name, rows.position())?;
                 continue;
@@ -136,5 +167,11 @@ fn pump<A: Measure>(
         let values = (0..table.columns.len()).map(|at| rows.value(at).map_or(Value::Null, Value::bytes));
         let added = A::add_row(engine, &key, values);
         inputs.note(added, name, || rows.position())?;
+        if engine.is_due() {
+            let at = Position { number: rows.position().number, offset: rows.end() };
+            let place = Place { at, end: at.offset, extent: Extent::Part, state: state(&rows) };
+            input.reach(place, engine)?;
+        }
     }
+    input.end(rows.position().number, None, state(&rows), inputs.progress, engine)
 }

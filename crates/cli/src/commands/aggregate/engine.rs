@@ -1,18 +1,12 @@
-//! Which aggregator does the work: the one place that makes them.
-//!
-//! 1. Groups gather in memory, packed: in a compressed buffer tree.
-//! 2. When it says that it is full, its states go to an external sort, and it begins anew. It stays in front of
-//!    the sort, so that frequent groups are merged before they cost anything on disk.
-//! 3. At the end the sort has everything, or was never needed.
-//!
-//! **Invariant:** a value that was added is in exactly one state, of the table or of the sort.
+//! What keeps the groups of a run: memory and temporary files ([`gathering`](super::gathering)), or a database
+//! ([`store`](super::store)). And what they come to, wherever they are.
 
 use std::path::PathBuf;
 
 use forebay::Error;
 use forebay::aggregate::functions::Count;
 use forebay::aggregate::{
-    Aggregate, Aggregator, AggregatorOptions, Composite, CompressedAggregator, Order, SortAggregator, Value,
+    Aggregate, Aggregator, Composite, CompressedAggregator, HashAggregator, Order, SortAggregator, Value,
     Visit,
 };
 use forebay::env::Env;
@@ -20,10 +14,18 @@ use forebay::env::sync::Arc;
 use forebay::limits::KEY_BYTES_MAX;
 use tempfile::TempDir;
 
+use super::cube;
+use super::gathering::Gatherer;
+use super::reached::Reached;
+use super::store::{Keeper, Store};
+use crate::failure::Failure;
+
 /// Less memory than this is refused.
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
 /// The least that a table can do with.
 const TABLE_BYTES_MIN: usize = 512 << 10;
+/// What each of many threads has of a table.
+const THREAD_BYTES: usize = 4 << 20;
 /// The least that a sort can do with.
 const SORT_BYTES_MIN: usize = 1 << 20;
 
@@ -31,6 +33,8 @@ const SORT_BYTES_MIN: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Means {
     pub(super) memory_bytes: usize,
+    /// How many threads may work.
+    pub(super) threads: usize,
     /// Where temporary files go, in a directory of their own.
     pub(super) temp: PathBuf,
 }
@@ -38,7 +42,7 @@ pub(super) struct Means {
 impl Means {
     /// A part of the memory.
     pub(super) fn share(&self, parts: usize, of: usize) -> Self {
-        Self { memory_bytes: self.memory_bytes / of * parts, temp: self.temp.clone() }
+        Self { memory_bytes: self.memory_bytes / of * parts, ..self.clone() }
     }
 
     /// What a sort takes; the table has the rest.
@@ -46,7 +50,14 @@ impl Means {
         (self.memory_bytes / 4).max(SORT_BYTES_MIN)
     }
 
-    fn table_bytes(&self) -> usize {
+    /// How many threads a table of this size has the memory for.
+    pub(super) fn table_threads(&self) -> usize {
+        let bytes = self.table_bytes();
+        let most = if bytes < 1 << 20 { 2 } else { (bytes / THREAD_BYTES).max(4) };
+        self.threads.min(most)
+    }
+
+    pub(super) fn table_bytes(&self) -> usize {
         self.memory_bytes.saturating_sub(self.sort_bytes()).max(TABLE_BYTES_MIN)
     }
 
@@ -140,25 +151,36 @@ pub(super) enum Refused {
     Work(Error),
 }
 
+/// Makes the state of a value that was refused somewhere, unless it is itself at fault.
+pub(super) fn lifted<A: Aggregate>(
+    function: &A,
+    key: &[u8],
+    value: A::Input<'_>,
+    state: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Refused::Record(Error::Invalid(format!(
+            "the key has {} bytes, {KEY_BYTES_MAX} at most",
+            key.len()
+        ))));
+    }
+    state.clear();
+    function.lift(value, state).map_err(Refused::Record)
+}
+
 /// See the module.
-pub(super) struct Engine<A: Aggregate> {
-    function: Arc<A>,
-    means: Means,
-    table: CompressedAggregator<Arc<A>>,
-    sorter: Option<Sorter<A>>,
-    memory_bytes_peak: usize,
-    lifted: Vec<u8>,
+pub(super) enum Engine<A: Aggregate> {
+    Gathering(Box<Gatherer<A>>),
+    Keeping(Box<Keeper<A>>),
 }
 
 impl<A: Aggregate> Engine<A> {
-    pub(super) fn new(function: Arc<A>, means: Means) -> Result<Self, Error> {
-        let table = Self::table(&function, &means)?;
-        Ok(Self { function, means, table, sorter: None, memory_bytes_peak: 0, lifted: Vec::new() })
-    }
-
-    fn table(function: &Arc<A>, means: &Means) -> Result<CompressedAggregator<Arc<A>>, Error> {
-        let options = AggregatorOptions::default().memory_limit(means.table_bytes());
-        CompressedAggregator::new(Arc::clone(function), options)
+    /// An engine that keeps groups in a store, if there is one.
+    pub(super) fn new(function: Arc<A>, means: Means, store: Option<&Store>) -> Result<Self, Failure> {
+        Ok(match store {
+            Some(store) => Self::Keeping(Box::new(Keeper::new(store, function, means)?)),
+            None => Self::Gathering(Box::new(Gatherer::new(function, means)?)),
+        })
     }
 
     /// Adds one value to a key.
@@ -167,73 +189,43 @@ impl<A: Aggregate> Engine<A> {
     where
         A::Input<'v>: Copy,
     {
-        match self.table.add(key, value) {
-            Ok(()) => Ok(()),
-            Err(_) => self.add_refused(key, value),
+        match self {
+            Self::Gathering(gatherer) => gatherer.add(key, value),
+            Self::Keeping(keeper) => keeper.add(key, value),
         }
     }
 
-    /// Adds what the table refused: because of itself, or because the table is full.
-    #[cold]
-    fn add_refused(&mut self, key: &[u8], value: A::Input<'_>) -> Result<(), Refused> {
-        if key.len() > KEY_BYTES_MAX {
-            return Err(Refused::Record(Error::Invalid(format!(
-                "the key has {} bytes, {KEY_BYTES_MAX} at most",
-                key.len()
-            ))));
-        }
-        let mut lifted = std::mem::take(&mut self.lifted);
-        lifted.clear();
-        let added = self
-            .function
-            .lift(value, &mut lifted)
-            .map_err(Refused::Record)
-            .and_then(|()| self.add_with_room(key, &lifted).map_err(Refused::Work));
-        self.lifted = lifted;
-        added
-    }
-
-    /// Merges a state into a key's.
-    pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        match self.table.add_state(key, state) {
-            Ok(()) => Ok(()),
-            Err(_) => self.add_with_room(key, state),
+    /// Whether what was added should be committed at the next place where that can be.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        match self {
+            Self::Gathering(_) => false,
+            Self::Keeping(keeper) => keeper.is_due(),
         }
     }
 
-    fn add_with_room(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        let sorter = self.spill()?;
-        // A state that an empty table has no room for may still fit there.
-        sorter.add_state(key, state)
+    /// How far the file of this name was read.
+    pub(super) fn reached(&self, file: &[u8]) -> Result<Option<Reached>, Failure> {
+        match self {
+            Self::Gathering(_) => Ok(None),
+            Self::Keeping(keeper) => keeper.reached(file),
+        }
     }
 
-    /// Empties the table into the sort.
-    fn spill(&mut self) -> Result<&mut SortAggregator<Arc<A>>, Error> {
-        let sorter = match self.sorter.take() {
-            Some(sorter) => sorter,
-            None => self.means.sorter(&self.function)?,
-        };
-        let sort = &mut self.sorter.insert(sorter).sort;
-        self.table.finalize()?;
-        self.table.for_each(&mut |key, state| sort.add_state(key, state))?;
-        self.memory_bytes_peak = self.memory_bytes_peak.max(self.table.memory_bytes() + sort.memory_bytes());
-        self.table = Self::table(&self.function, &self.means)?;
-        Ok(sort)
+    /// A file was read as far as this, and everything before is added. Commits that, if it is due.
+    pub(super) fn reach(&mut self, file: &[u8], reached: Reached) -> Result<(), Failure> {
+        match self {
+            Self::Gathering(_) => Ok(()),
+            Self::Keeping(keeper) => keeper.reach(file, reached),
+        }
     }
 
     /// All groups.
-    pub(super) fn finish(mut self) -> Result<Groups<A>, Error> {
-        self.table.finalize()?;
-        if self.sorter.is_some() {
-            self.spill()?.finalize()?;
+    pub(super) fn finish(self) -> Result<Groups<A>, Failure> {
+        match self {
+            Self::Gathering(gatherer) => Ok(gatherer.finish()?),
+            Self::Keeping(keeper) => keeper.finish(),
         }
-        let Self { function, means, table, sorter, memory_bytes_peak, .. } = self;
-        let held = match sorter {
-            Some(sorter) => Held::Sorted(sorter),
-            None => Held::Table(table),
-        };
-        let memory_bytes_peak = memory_bytes_peak.max(held.memory_bytes());
-        Ok(Groups { function, means, held, memory_bytes_peak })
     }
 }
 
@@ -252,6 +244,12 @@ pub(super) enum Held<A: Aggregate> {
     Table(CompressedAggregator<Arc<A>>),
     /// In a file, by their keys' bytes.
     Sorted(Sorter<A>),
+    /// In a database, by their keys' bytes.
+    Stored(forebay::Aggregator<Arc<A>>),
+    /// In memory, as they are.
+    Loose(HashAggregator<Arc<A>>),
+    /// The finest groups of a cube, without their grouping, and all others.
+    Cube(Box<Self>, Vec<Self>),
 }
 
 impl<A: Aggregate> Held<A> {
@@ -260,6 +258,17 @@ impl<A: Aggregate> Held<A> {
         match self {
             Self::Table(table) => table.for_each(visit),
             Self::Sorted(sorter) => sorter.sort.for_each(visit),
+            Self::Stored(groups) => groups.for_each(visit),
+            Self::Loose(groups) => groups.for_each(visit),
+            Self::Cube(finest, others) => {
+                let mut whole = Vec::new();
+                finest.for_each(&mut |key, state| {
+                    whole.clear();
+                    cube::push(0, key, &mut whole);
+                    visit(&whole, state)
+                })?;
+                others.iter().try_for_each(|groups| groups.for_each(visit))
+            }
         }
     }
 
@@ -267,73 +276,34 @@ impl<A: Aggregate> Held<A> {
         match self {
             Self::Table(table) => table.memory_bytes(),
             Self::Sorted(sorter) => sorter.sort.memory_bytes(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    const COLUMNS: [&str; 1] = ["v"];
-
-    fn engine(functions: &str) -> Engine<Composite> {
-        let function = Arc::new(Composite::parse(functions, &COLUMNS).unwrap());
-        Engine::new(function, Means { memory_bytes: 2 << 20, temp: std::env::temp_dir() }).unwrap()
-    }
-
-    /// What is added is counted once, wherever it went.
-    fn counts_once(functions: &str) {
-        let mut engine = engine(functions);
-        let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-        let mut refused = 0;
-        for number in 0..600_000_u64 {
-            // Every third row has a key of its own; the others come again and again.
-            let key = if number % 3 == 0 { number } else { number % 50 }.to_string().into_bytes();
-            let text = if number % 10_000 == 9 { "none" } else { "3" };
-            match engine.add(&key, &[Value::bytes(text.as_bytes())]) {
-                Ok(()) => *expected.entry(key).or_default() += 3,
-                Err(Refused::Record(_)) if text == "none" => refused += 1,
-                Err(error) => panic!("{error:?}"),
+            Self::Stored(groups) => groups.memory_bytes(),
+            Self::Loose(groups) => groups.memory_bytes(),
+            Self::Cube(finest, others) => {
+                finest.memory_bytes() + others.iter().map(Self::memory_bytes).sum::<usize>()
             }
         }
-        assert_eq!(refused, 60);
-        assert!(engine.sorter.is_some(), "the test is to spill");
-        let groups = engine.finish().unwrap();
-        assert!(groups.memory_bytes_peak <= 2 << 20, "{}", groups.memory_bytes_peak);
-        let mut seen = BTreeMap::new();
-        let keep = &mut |key: &[u8], state: &[u8]| {
-            let sum = match &groups.function.finish(state)?[0] {
-                Value::I128(sum) => *sum as i64,
-                Value::List(values) => 3 * values.len() as i64,
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(seen.insert(key.to_vec(), sum), None);
-            Ok(())
-        };
-        groups.held.for_each(keep).unwrap();
-        assert_eq!(seen, expected);
     }
 
-    #[test]
-    fn what_does_not_fit_is_counted_once() {
-        counts_once("sum:v");
+    /// Whether some are in temporary files.
+    pub(super) fn is_spilled(&self) -> bool {
+        match self {
+            Self::Sorted(_) => true,
+            Self::Cube(finest, others) => finest.is_spilled() || others.iter().any(Self::is_spilled),
+            Self::Table(_) | Self::Stored(_) | Self::Loose(_) => false,
+        }
     }
 
-    #[test]
-    fn states_that_grow_are_counted_once() {
-        counts_once("list:v:100000,sum:v");
+    /// Whether a database has them, but for what follows from them.
+    pub(super) fn is_stored(&self) -> bool {
+        match self {
+            Self::Stored(_) => true,
+            Self::Cube(finest, _) => finest.is_stored(),
+            Self::Table(_) | Self::Sorted(_) | Self::Loose(_) => false,
+        }
     }
 
-    #[test]
-    fn a_value_that_is_refused_makes_nobody_spill() {
-        let mut engine = engine("sum:v");
-        assert!(matches!(engine.add(b"a", &[Value::bytes(&b"x"[..])]), Err(Refused::Record(_))));
-        let long = vec![b'k'; KEY_BYTES_MAX + 1];
-        assert!(matches!(engine.add(&long, &[Value::from(1_i64)]), Err(Refused::Record(_))));
-        assert!(engine.sorter.is_none());
-        assert!(matches!(engine.finish().unwrap().held, Held::Table(_)));
+    /// Whether groups are shown in the order of their keys' bytes.
+    pub(super) fn is_sorted(&self) -> bool {
+        matches!(self, Self::Sorted(_) | Self::Stored(_))
     }
 }

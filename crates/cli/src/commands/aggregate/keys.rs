@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use memchr::memchr;
+use smallvec::SmallVec;
 
 const MARK: u8 = 0x00;
 const NOTHING: u8 = 0x00;
@@ -31,8 +32,8 @@ pub(super) fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
 }
 
 /// The columns of a key, each still as it was pushed.
-pub(super) fn split(key: &[u8]) -> Vec<&[u8]> {
-    let mut columns = Vec::new();
+pub(super) fn split(key: &[u8]) -> SmallVec<[&[u8]; 8]> {
+    let mut columns = SmallVec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(length) = memchr(MARK, &key[at..]) {
         at = (at + length + 2).min(key.len());

@@ -7,6 +7,8 @@
 
 use std::ops::{BitAnd, BitOr, Shl, Shr};
 
+use serde::{Deserialize, Serialize};
+
 /// The most bases of a k-mer.
 pub(super) const BASES_MAX: usize = 64;
 const LETTERS: [u8; 4] = *b"ACGT";
@@ -39,6 +41,8 @@ pub(super) trait Word:
     Copy
     + Ord
     + From<u8>
+    + Into<u128>
+    + TryFrom<u128>
     + Shl<usize, Output = Self>
     + Shr<usize, Output = Self>
     + BitAnd<Output = Self>
@@ -75,6 +79,7 @@ impl Word for u128 {
 }
 
 /// The last K bases, forwards and as their reverse complement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Roller<W> {
     k: usize,
     forward: W,
@@ -114,6 +119,23 @@ impl<W: Word> Roller<W> {
             }
         }
         Ok(())
+    }
+
+    /// Itself in the widest words, to be kept.
+    pub(super) fn kept(&self) -> Roller<u128> {
+        let Self { k, forward, reverse, bases } = *self;
+        Roller { k, forward: forward.into(), reverse: reverse.into(), bases }
+    }
+
+    /// One that was kept, if it fits these words.
+    pub(super) fn resume(kept: &Roller<u128>) -> Option<Self> {
+        let word = |word: u128| W::try_from(word).ok();
+        Some(Self {
+            k: kept.k,
+            forward: word(kept.forward)?,
+            reverse: word(kept.reverse)?,
+            bases: kept.bases,
+        })
     }
 
     /// What comes is another sequence.

@@ -2,9 +2,9 @@
 
 use forebay::aggregate::Value;
 
-use super::kmers;
 use super::ngrams::{self, Vocabulary};
 use super::{cube, keys};
+use super::{kmers, phrases};
 
 /// What the column of a cube's groupings is called.
 pub(super) const GROUPING: &str = "grouping";
@@ -20,6 +20,8 @@ pub(super) enum Labels {
         /// From the numbers that keys have to those.
         renumbered: Vec<u32>,
     },
+    /// As words that the key has.
+    Phrases,
     /// As so many letters.
     Kmers(usize),
     /// As columns.
@@ -32,7 +34,7 @@ impl Labels {
     /// What a key's cells are called.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
-            Self::Plain | Self::Ngrams { .. } | Self::Kmers(_) => vec!["key".into()],
+            Self::Plain | Self::Ngrams { .. } | Self::Phrases | Self::Kmers(_) => vec!["key".into()],
             Self::Columns(names) => names.clone(),
             Self::Cube(names) => names.iter().cloned().chain([GROUPING.into()]).collect(),
         }
@@ -73,6 +75,7 @@ impl Labels {
                     text.extend_from_slice(words.word(number));
                 }
             }
+            Self::Phrases => phrases::text(key, text),
             Self::Kmers(k) => kmers::letters(*k, key, text),
             Self::Columns(_) => return columns(key, cells),
             Self::Cube(_) => {

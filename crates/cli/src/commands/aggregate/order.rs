@@ -11,7 +11,7 @@ use forebay::Error;
 use forebay::aggregate::ordered::Number;
 use forebay::aggregate::{Aggregator, Order, Value, Visit};
 
-use super::engine::{Groups, Held, Measure};
+use super::engine::{Groups, Measure};
 use super::labels::Labels;
 
 /// See the module.
@@ -48,7 +48,7 @@ fn relabelled<A: Measure>(groups: &Groups<A>, labels: &Labels, visit: &mut Visit
 }
 
 fn by_key<A: Measure>(groups: &Groups<A>, labels: &Labels, visit: &mut Visit<'_>) -> Result<(), Error> {
-    if matches!(groups.held, Held::Sorted(_)) && labels.keep_order() {
+    if groups.held.is_sorted() && labels.keep_order() {
         return groups.held.for_each(visit);
     }
     let (mut count, mut bytes) = (0, 0);

@@ -3,7 +3,7 @@
 use forebay::aggregate::Aggregate;
 use serde::Serialize;
 
-use super::engine::{Groups, Held};
+use super::engine::Groups;
 use super::inputs::Tally;
 use super::labels::Labels;
 use crate::failure::Failure;
@@ -23,6 +23,9 @@ pub(super) struct Report {
     records: u64,
     groups: u64,
     skipped: u64,
+    /// Files that the store had counted before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known_files: Option<u64>,
     /// From the first byte read until every group's state was there.
     seconds: f64,
     records_per_second: f64,
@@ -30,7 +33,8 @@ pub(super) struct Report {
     output_seconds: f64,
     input_bytes: u64,
     memory_bytes: usize,
-    bytes_per_group: f64,
+    /// None where a database keeps them.
+    bytes_per_group: Option<f64>,
     spilled: bool,
     peak_memory_bytes: Option<u64>,
 }
@@ -48,13 +52,14 @@ impl Report {
             records: tally.records,
             groups: 0,
             skipped: tally.skipped,
+            known_files: groups.held.is_stored().then_some(tally.known_files),
             seconds,
             records_per_second: tally.records as f64 / seconds.max(1e-9),
             output_seconds: 0.0,
             input_bytes,
             memory_bytes: groups.memory_bytes_peak + labels.memory_bytes(),
-            bytes_per_group: 0.0,
-            spilled: matches!(groups.held, Held::Sorted(_)),
+            bytes_per_group: None,
+            spilled: groups.held.is_spilled(),
             peak_memory_bytes: None,
         }
     }
@@ -63,7 +68,8 @@ impl Report {
     pub(super) fn shown(&mut self, groups: u64, seconds: f64) {
         self.groups = groups;
         self.output_seconds = seconds;
-        self.bytes_per_group = self.memory_bytes as f64 / groups.max(1) as f64;
+        let is_stored = self.known_files.is_some();
+        self.bytes_per_group = (!is_stored).then(|| self.memory_bytes as f64 / groups.max(1) as f64);
         self.peak_memory_bytes = forebay::env::process::peak_memory_bytes();
     }
 
@@ -88,12 +94,16 @@ impl Report {
                     self.seconds,
                     thousands(self.records_per_second as u64),
                 ))?;
-                output.line(format_args!(
-                    "groups took {} of memory{}, {:.1} bytes each",
-                    sizes::human(self.memory_bytes as u64),
-                    if self.spilled { " and temporary files" } else { "" },
-                    self.bytes_per_group,
-                ))?;
+                if let Some(bytes) = self.bytes_per_group {
+                    output.line(format_args!(
+                        "groups took {} of memory{}, {bytes:.1} bytes each",
+                        sizes::human(self.memory_bytes as u64),
+                        if self.spilled { " and temporary files" } else { "" },
+                    ))?;
+                }
+                if let Some(files @ 1..) = self.known_files {
+                    output.line(format_args!("{} had been read before", counted(files, "file")))?;
+                }
                 if self.skipped > 0 {
                     output.line(skipped)?;
                 }

@@ -7,6 +7,7 @@
 use std::io::{ErrorKind, Read};
 
 use memchr::memchr;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::input::Position;
@@ -22,16 +23,19 @@ pub(super) enum Piece<'a> {
     Bases(&'a [u8]),
     /// A record that is malformed.
     Malformed(Position, &'static str),
+    /// Everything up to here was shown; from here reading can go on at another time.
+    Mark(&'a Records),
 }
 
-/// Shows what `input` holds.
+/// Shows what `input` holds, which begins at a mark, if there is one.
 pub(super) fn for_each(
     mut input: impl Read,
     name: &str,
+    mark: Option<Records>,
     mut show: impl FnMut(Piece<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut chunk = vec![0; CHUNK_BYTES];
-    let mut file: Option<Records> = None;
+    let mut file = mark;
     loop {
         let read = match input.read(&mut chunk) {
             Ok(read) => read,
@@ -51,11 +55,12 @@ pub(super) fn for_each(
             })?),
         };
         records.take(bytes, &mut show)?;
+        show(Piece::Mark(records))?;
     }
 }
 
 /// What a line is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Line {
     /// Of FASTA: the name of a sequence.
     Name,
@@ -72,7 +77,8 @@ enum Line {
 }
 
 /// Where in a file reading is.
-struct Records {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Records {
     line: Line,
     /// Whether the line begins with the next byte.
     begins: bool,
@@ -91,6 +97,11 @@ impl Records {
         };
         let record = Position::default();
         Some(Self { line, begins: true, offset: 0, record, bases: 0, qualities: 0 })
+    }
+
+    /// What was shown.
+    pub(super) fn position(&self) -> Position {
+        Position { number: self.record.number, offset: self.offset }
     }
 
     fn take(
@@ -227,7 +238,7 @@ mod tests {
     fn sequences(text: &str) -> Vec<String> {
         let through = |at_once| {
             let mut seen = Vec::new();
-            let shown = for_each(Trickle(text.as_bytes(), at_once), "test", |piece| {
+            let shown = for_each(Trickle(text.as_bytes(), at_once), "test", None, |piece| {
                 match piece {
                     Piece::Next => seen.push(String::new()),
                     Piece::Bases(bases) => {
@@ -236,6 +247,7 @@ mod tests {
                     Piece::Malformed(at, reason) => {
                         seen.push(format!("{}@{} {reason}", at.number, at.offset))
                     }
+                    Piece::Mark(_) => {}
                 }
                 Ok(())
             });

@@ -1,17 +1,22 @@
-//! Rows of values as text, csv, tsv or JSON, to standard output or to a file.
+//! Rows of values as text, csv, tsv, JSON or Parquet, to standard output or to a file.
 //!
 //! No value is `\N` in text and tsv, nothing at all in csv, where an empty text is `""`, and `null` in JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use forebay::Error;
 use forebay::aggregate::Value;
 use memchr::{memchr, memchr_iter, memchr3};
 
+use super::columnar::{Columnar, Kind};
 use crate::failure::Failure;
 use crate::keys::Notation;
+
+/// What standard output is called in errors.
+const STDOUT: &str = "standard output";
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub(super) enum Style {
     Csv,
     /// An object a row.
     Json,
+    /// A file of typed columns.
+    Parquet,
 }
 
 impl Style {
@@ -33,6 +40,7 @@ impl Style {
             "csv" => Some(Self::Csv),
             "tsv" | "txt" => Some(Self::Tsv),
             "jsonl" | "ndjson" => Some(Self::Json),
+            "parquet" => Some(Self::Parquet),
             _ => None,
         }
     }
@@ -47,32 +55,52 @@ pub(super) enum Header {
 
 /// See the module.
 pub(super) struct Sheet {
-    out: BufWriter<Box<dyn Write>>,
+    out: Target,
     /// What is written to; none is standard output.
     path: Option<PathBuf>,
     style: Style,
     names: Vec<String>,
 }
 
+/// What rows become.
+enum Target {
+    Lines(Out),
+    /// A file of columns that are not known yet.
+    Empty(File),
+    Columns(Box<Columnar>),
+    Finished,
+}
+
 impl Sheet {
     /// Opens `path`, or standard output, so that what cannot be written is known before any work.
     #[expect(clippy::disallowed_methods, reason = "the output is the user's file, not the database's")]
     pub(super) fn open(path: Option<&Path>, style: Style) -> Result<Self, Failure> {
-        let out: Box<dyn Write> = match path {
-            None => Box::new(io::stdout().lock()),
-            Some(path) => Box::new(
-                File::create(path)
-                    .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
-            ),
+        let create = |path: &Path| {
+            File::create(path)
+                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
         };
-        let out = BufWriter::with_capacity(64 << 10, out);
+        let lines = |out| Target::Lines(BufWriter::with_capacity(64 << 10, out));
+        let out = match path {
+            None => lines(Box::new(io::stdout().lock())),
+            Some(path) if style == Style::Parquet => Target::Empty(create(path)?),
+            Some(path) => lines(Box::new(create(path)?)),
+        };
         Ok(Self { out, path: path.map(Path::to_path_buf), style, names: Vec::new() })
     }
 
-    /// Says what the cells of every row are called.
-    pub(super) fn begin(&mut self, names: Vec<String>, header: Header) -> Result<(), Error> {
+    /// Whether [`begin`](Self::begin) has to know what columns hold.
+    pub(super) fn is_typed(&self) -> bool {
+        self.style == Style::Parquet
+    }
+
+    /// Says what the cells of every row are called, and, where it has to be known, what they hold.
+    pub(super) fn begin(&mut self, names: Vec<String>, kinds: &[Kind], header: Header) -> Result<(), Error> {
         self.names = names;
-        if header == Header::Hidden || self.style == Style::Json {
+        self.out = match mem::replace(&mut self.out, Target::Finished) {
+            Target::Empty(file) => Target::Columns(Box::new(Columnar::begin(file, &self.names, kinds)?)),
+            out => out,
+        };
+        if header == Header::Hidden || matches!(self.style, Style::Json | Style::Parquet) {
             return Ok(());
         }
         let names: Vec<Value<'static>> =
@@ -82,22 +110,26 @@ impl Sheet {
 
     /// Writes a row.
     pub(super) fn row(&mut self, cells: &[Value<'_>]) -> Result<(), Error> {
-        let written = match self.style {
-            Style::Json => object(&mut self.out, &self.names, cells),
-            Style::Csv => delimited(&mut self.out, cells, b",", csv_cell),
-            Style::Tsv => delimited(&mut self.out, cells, b"\t", tsv_cell),
-            Style::Plain => delimited(&mut self.out, cells, b"\t", plain_cell),
+        let path = self.path.as_deref().unwrap_or(Path::new(STDOUT));
+        let written = match (&mut self.out, self.style) {
+            (Target::Lines(out), Style::Json) => object(out, &self.names, cells),
+            (Target::Lines(out), Style::Csv) => delimited(out, cells, b",", csv_cell),
+            (Target::Lines(out), Style::Tsv) => delimited(out, cells, b"\t", tsv_cell),
+            (Target::Lines(out), _) => delimited(out, cells, b"\t", plain_cell),
+            (Target::Columns(columns), _) => return columns.row(cells, path),
+            (Target::Empty(_) | Target::Finished, _) => Ok(()),
         };
-        written.map_err(|error| self.error(&error))
+        written.map_err(|error| Error::io("write", path, &error))
     }
 
     /// Sends on what is buffered.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
-        self.out.flush().map_err(|error| self.error(&error))
-    }
-
-    fn error(&self, error: &io::Error) -> Error {
-        Error::io("write", self.path.as_deref().unwrap_or(Path::new("standard output")), error)
+    pub(super) fn finish(self) -> Result<(), Error> {
+        let path = self.path.as_deref().unwrap_or(Path::new(STDOUT));
+        match self.out {
+            Target::Lines(mut out) => out.flush().map_err(|error| Error::io("write", path, &error)),
+            Target::Columns(columns) => columns.finish(path),
+            Target::Empty(_) | Target::Finished => Ok(()),
+        }
     }
 }
 
@@ -222,7 +254,7 @@ fn list<T>(
 /// A failure of the work, but for a reader of standard output that went away.
 pub(super) fn failure(error: Error) -> Failure {
     match error {
-        Error::Io { kind: io::ErrorKind::BrokenPipe, path, .. } if path == Path::new("standard output") => {
+        Error::Io { kind: io::ErrorKind::BrokenPipe, path, .. } if path == Path::new(STDOUT) => {
             Failure::OutputClosed
         }
         error => error.into(),

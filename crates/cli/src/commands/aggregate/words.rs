@@ -94,7 +94,7 @@ impl<R: Read> Words<R> {
 
 /// What separates words: the white space of C.
 #[inline]
-fn is_space(byte: u8) -> bool {
+pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 

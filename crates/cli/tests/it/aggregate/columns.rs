@@ -222,6 +222,23 @@ fn a_cube_may_be_larger_than_memory() {
 }
 
 #[test]
+fn threads_change_nothing() {
+    let folder = Folder::new("threads");
+    std::fs::write(folder.path("rows.csv"), csv(&rows(15, 50_000, 30_000))).unwrap();
+    for words in [
+        "aggregate rows.csv --by column:city --fn count,sum:amount",
+        "aggregate rows.csv --by column:city,kind --cube --memory 2M",
+        "aggregate rows.csv --by word --memory 2M",
+    ] {
+        let expected = folder.ok(words);
+        for threads in [1, 3, 64] {
+            assert_eq!(folder.ok(&format!("{words} --threads {threads}")), expected, "{words}");
+        }
+    }
+    assert_eq!(folder.run("aggregate rows.csv --by word --threads 0").code, 2);
+}
+
+#[test]
 fn malformed_rows_are_named_or_skipped() {
     let folder = Folder::new("malformed-rows");
     std::fs::write(folder.path("good.csv"), "a,b\nx,1\n").unwrap();

@@ -1,8 +1,10 @@
 //! `aggregate`, held against plain programs that do the same.
 
 mod columns;
+mod parquet;
 mod refusals;
 mod sequences;
+mod store;
 mod words;
 
 use std::io::Write;

@@ -6,13 +6,12 @@ use crate::tool::Folder;
 fn usage_that_cannot_work_is_code_2() {
     let folder = Folder::new("aggregate-usage");
     for (words, said) in [
-        ("--by word --store groups", "--store"),
         ("--by word --fn sum:a", "--fn is for columns"),
         ("--by word --cube", "columns"),
         ("--by word --format csv", "columns"),
         ("--by kmer:5 --fold-case", "--fold-case"),
         ("--by word --memory 1M", "--memory"),
-        ("--by word --out groups", ".csv"),
+        ("--by word --out groups", ".parquet"),
         ("--by column:a", "--format"),
         ("--by column:a lines.txt", "--format"),
         ("--by column:a,a --format csv", "twice"),

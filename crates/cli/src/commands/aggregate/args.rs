@@ -1,0 +1,85 @@
+//! What `aggregate` is told.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use super::by::{self, By};
+use super::columns::RowFormat;
+
+const EXAMPLES: &str = "\
+Groups:
+  word               bytes between ASCII white space
+  ngram:N            N words that follow each other in a file
+  kmer:K             K bases of FASTA or FASTQ, up to 64; of a k-mer and its reverse complement the lesser
+  column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1
+Inputs that are gzip data are gunzipped.
+
+Examples:
+  forebay aggregate --by word --top 10 book.txt
+  forebay aggregate --by word --fold-case notes.txt logs/*.gz
+  forebay aggregate --by kmer:25 --out kmers.tsv reads.fastq.gz --memory 2G
+  forebay aggregate --by column:country,year --fn count,sum:amount,max:price sales.csv
+  forebay aggregate --by column:country,year --fn sum:amount --rollup --out sums.csv sales-*.csv
+  forebay aggregate --store hits.db --by column:path logs/*.jsonl
+  forebay aggregate --store hits.db --top 10";
+
+/// Group the records of files and tell what each group comes to: how many, sums, extremes, sketches
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\nFunctions:\n{}", by::functions_help()))]
+pub(crate) struct AggregateArgs {
+    /// The inputs; - is standard input, and so is none, but with --store
+    pub(super) files: Vec<PathBuf>,
+    /// What a group is: word, ngram:N, kmer:K, column:C[,C...]; a store knows its own
+    #[arg(long, value_parser = str::parse::<By>, required_unless_present = "store")]
+    pub(super) by: Option<By>,
+    /// What each group is asked for, such as count,sum:amount; --help lists the functions [default: count]
+    #[arg(long = "fn", value_name = "F[,F...]", action = ArgAction::Append)]
+    pub(super) functions: Vec<String>,
+    /// How columns are written: csv, tsv, jsonl, parquet [default: as the name of the file says]
+    #[arg(long, value_parser = str::parse::<RowFormat>)]
+    pub(super) format: Option<RowFormat>,
+    /// The first row of csv or tsv names the columns; so it does where a column is given by name
+    #[arg(long)]
+    pub(super) header: bool,
+    /// Words that differ in the case of ASCII letters are one
+    #[arg(long)]
+    pub(super) fold_case: bool,
+    /// Also group by every choice of the columns; what is left out is null
+    #[arg(long, conflicts_with = "rollup")]
+    pub(super) cube: bool,
+    /// Also group without the last column, the last two, and so on
+    #[arg(long)]
+    pub(super) rollup: bool,
+    /// Only the N groups whose first answer is largest, largest first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "unsorted")]
+    pub(super) top: Option<u32>,
+    /// Groups as they come, instead of by their keys
+    #[arg(long)]
+    pub(super) unsorted: bool,
+    /// Write groups to a file, by its name as .csv, .tsv, .jsonl or .parquet
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// Where files go that do not fit memory [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(super) temp: Option<PathBuf>,
+    /// Keep the groups in a database, made where it is missing, and add to them what of the inputs it does not have
+    /// yet; without inputs, only show them
+    ///
+    /// What was read is committed together with how far it was read, so the same command goes on where one before was
+    /// stopped, and counts nothing twice. A file is known by its path, with links resolved. One that was read to its
+    /// end is passed over; one that has grown is read on from there, if its last record had an end. One that is shorter
+    /// than what was read of it, or differs in the first or last 4 KiB of that, is an error, and so is a gzip or
+    /// Parquet file that is another than it was.
+    #[arg(long, value_name = "DIR")]
+    pub(super) store: Option<PathBuf>,
+    /// What the groups are called in the store
+    #[arg(long, value_name = "NAME", default_value = "groups", requires = "store")]
+    pub(super) table: String,
+    /// How many threads work on the groups [default: as many as there are cores, 4 at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) threads: Option<u16>,
+    /// Count malformed records and go on
+    #[arg(long)]
+    pub(super) skip_bad: bool,
+}

@@ -1,0 +1,194 @@
+//! How far a file was read into a store, and what a file of that name is now.
+//!
+//! A file is known by its path, with links resolved. It is the same as before if it is no shorter than what was
+//! read of it, and the first and last bytes of that are the same.
+//!
+//! **Invariant:** what stands before [`Reached`] is counted, each record once, and nothing behind it is.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rapidhash::v3::rapidhash_v3;
+use serde::{Deserialize, Serialize};
+
+use super::kmers::Roller;
+use super::sequences::Records;
+use crate::failure::Failure;
+use crate::input::Position;
+use crate::input::delimited::Head;
+
+/// How many bytes of both ends of what was read tell a file from another.
+const PRINT_BYTES: u64 = 4 << 10;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reached {
+    /// Where to go on; in the unpacked input.
+    at: Position,
+    /// The file's bytes that are known: those that were read, and of a packed file all.
+    bytes: u64,
+    packing: Packing,
+    extent: Extent,
+    print: u64,
+    state: State,
+}
+
+/// Whether what is read are the bytes of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Packing {
+    /// They are, so that more can be appended.
+    Plain,
+    /// They are made of them.
+    Packed,
+}
+
+/// How much of a file was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Extent {
+    Part,
+    Whole,
+}
+
+/// What reading on needs besides the place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum State {
+    /// Nothing.
+    Stateless,
+    /// Of delimited rows: where their columns are.
+    Rows(Head),
+    /// Of sequences: the line, and the last bases.
+    Sequence(Records, Roller<u128>),
+}
+
+/// What ends a record: of a file that has grown its last record must have had an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separator {
+    Newline,
+    Space,
+    /// Records may go on.
+    None,
+    /// Nothing can be appended: the file is a whole.
+    File,
+}
+
+/// How far reading is.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Where to go on.
+    pub(super) at: Position,
+    /// Where what is counted ends.
+    pub(super) end: u64,
+    pub(super) extent: Extent,
+    pub(super) state: State,
+}
+
+/// A file that a store keeps track of.
+pub(super) struct Tracked {
+    name: String,
+    /// What it is known by.
+    pub(super) key: Vec<u8>,
+    pub(super) packing: Packing,
+    file: File,
+    bytes: u64,
+}
+
+/// What is to be done with a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It was never read.
+    New,
+    /// It was read to its end, and has not changed.
+    Known,
+    /// It is to be read on.
+    On(Position, State),
+}
+
+impl Tracked {
+    /// The file at `path`, which must be one that can be read again; `is_packed` is given its first bytes.
+    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
+    pub(super) fn open(path: &Path, is_packed: impl FnOnce(&[u8]) -> bool) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let failed = |error: io::Error| Failure::work(format!("cannot read {name}: {error}"));
+        let resolved = path.canonicalize().map_err(failed)?;
+        let file = File::open(&resolved).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if !about.is_file() {
+            return Err(Failure::work(format!(
+                "{name} is no file that could be read again; --store takes none else"
+            )));
+        }
+        let mut head = Vec::new();
+        (&file).take(8).read_to_end(&mut head).map_err(failed)?;
+        let packing = if is_packed(&head) { Packing::Packed } else { Packing::Plain };
+        let key = resolved.into_os_string().into_encoded_bytes();
+        Ok(Self { name, key, packing, file, bytes: about.len() })
+    }
+
+    /// What is to be done with the file, of which so much was read.
+    pub(super) fn find(&self, reached: Option<Reached>, separator: Separator) -> Result<Found, Failure> {
+        let Some(reached) = reached else { return Ok(Found::New) };
+        let is_packed = reached.packing == Packing::Packed;
+        if self.bytes < reached.bytes || is_packed && self.bytes != reached.bytes {
+            return Err(self.refuse(&format!(
+                "it has {} bytes now, and had {} when it was read{}",
+                self.bytes,
+                reached.bytes,
+                if is_packed { "; packed files are not read on" } else { "" }
+            )));
+        }
+        if self.packing != reached.packing || self.print(reached.bytes)? != reached.print {
+            return Err(self.refuse("it has changed where it was read already"));
+        }
+        if reached.extent == Extent::Whole {
+            if self.bytes == reached.bytes {
+                return Ok(Found::Known);
+            }
+            if !self.has_end(reached.bytes, separator)? {
+                return Err(self.refuse("its last record was counted without an end, and goes on now"));
+            }
+        }
+        Ok(Found::On(reached.at, reached.state))
+    }
+
+    /// What to keep of how far it was read.
+    pub(super) fn reached(&self, place: Place) -> Result<Reached, Failure> {
+        let Place { at, end, extent, state } = place;
+        let bytes = if self.packing == Packing::Packed { self.bytes } else { end };
+        Ok(Reached { at, bytes, packing: self.packing, extent, print: self.print(bytes)?, state })
+    }
+
+    fn refuse(&self, reason: &str) -> Failure {
+        Failure::work(format!(
+            "{}: {reason}. What the store has of it stays; to count it as it is now, give it another name, or make \
+             another --table",
+            self.name
+        ))
+    }
+
+    /// A digest of both ends of the first `bytes` bytes.
+    fn print(&self, bytes: u64) -> Result<u64, Failure> {
+        let mut ends = self.read(0, PRINT_BYTES.min(bytes))?;
+        ends.extend(self.read(bytes.saturating_sub(PRINT_BYTES), PRINT_BYTES.min(bytes))?);
+        Ok(rapidhash_v3(&ends))
+    }
+
+    /// Whether a record ends just before or behind `bytes`.
+    fn has_end(&self, bytes: u64, separator: Separator) -> Result<bool, Failure> {
+        let around = self.read(bytes.saturating_sub(1), 2.min(bytes + 1))?;
+        Ok(match separator {
+            Separator::Newline => around.contains(&b'\n'),
+            Separator::Space => around.iter().any(|byte| super::words::is_space(*byte)),
+            Separator::None | Separator::File => true,
+        } || bytes == 0)
+    }
+
+    fn read(&self, from: u64, bytes: u64) -> Result<Vec<u8>, Failure> {
+        let mut read = vec![0; bytes as usize];
+        self.file
+            .read_exact_at(&mut read, from)
+            .map_err(|error| Failure::work(format!("cannot read {}: {error}", self.name)))?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,232 @@
+//! A store: groups that a database keeps, and how far every file was read into them.
+//!
+//! Beside the table of the groups stands another, whose name ends in `.inputs`. It has the [`Shape`] of the groups, and
+//! what was [`Reached`] in each file. Both are written by the same batches.
+//!
+//! **Invariant:** a batch has either all of what was counted up to a place in a file and that place, or nothing of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use forebay::aggregate::functions::Count;
+use forebay::aggregate::{Aggregate, Aggregator as _, HashAggregator};
+use forebay::env::sync::Arc;
+use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, Options, Table};
+
+use super::args::AggregateArgs;
+use super::by::{self, By};
+use super::engine::{Groups, Held, Means, Refused, lifted};
+use super::reached::Reached;
+use super::shape::Shape;
+use crate::failure::Failure;
+
+/// What the name of a table of inputs ends in.
+const INPUTS: &str = ".inputs";
+/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash.
+const SHAPE: &[u8] = b"shape";
+/// The database has so many sixteenths of the memory.
+const DATABASE_SHARE: usize = 10;
+/// What is not committed yet is committed at a sixteenth, and takes four of them while the table grows.
+const PENDING_PARTS: usize = 4;
+/// The least that this is.
+const PENDING_BYTES_MIN: usize = 16 << 20;
+
+/// So many files are committed together, however little is in them.
+const FILES_MAX: usize = 4096;
+
+/// See the module.
+pub(super) struct Store {
+    db: Arc<Database>,
+    name: String,
+    inputs: Table,
+    pub(super) shape: Shape,
+    is_new: bool,
+    pending_bytes: usize,
+}
+
+impl Store {
+    /// Opens the store, or makes it where there are files to be read; checks that what is asked is what it has.
+    pub(super) fn open(dir: &Path, args: &AggregateArgs, means: &Means) -> Result<Self, Failure> {
+        let is_read_only = args.files.is_empty();
+        let sixteenth = means.memory_bytes / 16;
+        let options = Options::default()
+            .memory_limit((sixteenth * DATABASE_SHARE) as u64)
+            .create_if_missing(!is_read_only)
+            .read_only(is_read_only);
+        let db = Database::open(dir, options)?;
+        let name = args.table.clone();
+        let inputs_name = format!("{name}{INPUTS}");
+        let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);
+        if is_read_only && !is_known {
+            return Err(Failure::work(format!(
+                "{} has no groups called `{name}`; it has {}",
+                dir.display(),
+                names(&db)
+            )));
+        }
+        let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
+        let kept = kept_shape(&inputs)?;
+        let is_new = kept.is_none();
+        kept.iter().try_for_each(|shape| shape.agrees(args, &name))?;
+        let shape = kept.or_else(|| Shape::asked(args)).ok_or_else(|| {
+            Failure::Usage(format!("{} has no groups called `{name}` yet: say --by", dir.display()))
+        })?;
+        wake(&db, &name)?;
+        let pending_bytes = (sixteenth * PENDING_PARTS).max(PENDING_BYTES_MIN);
+        Ok(Self { db: Arc::new(db), name, inputs, shape, is_new, pending_bytes })
+    }
+
+    /// The table of the groups; of new ones the shape is kept first.
+    fn groups<A: Aggregate>(&self, function: &Arc<A>) -> Result<Aggregator<Arc<A>>, Failure> {
+        if self.is_new {
+            let mut batch = Batch::new();
+            batch.put(&self.inputs, SHAPE, &json(&self.shape)?);
+            self.db.commit(batch, Durability::Disk)?;
+        }
+        let table = self.db.aggregator(&self.name, Arc::clone(function));
+        Ok(table.layout(Layout::write_buffer_ordered()).open()?)
+    }
+
+    /// Ends the work with the store.
+    pub(super) fn close(self) -> Result<(), Error> {
+        Arc::into_inner(self.db).map_or(Ok(()), Database::close)
+    }
+}
+
+/// The groups that a database has.
+fn names(db: &Database) -> String {
+    let tables = db.tables();
+    let names: Vec<&str> = tables.iter().filter_map(|(table, _)| table.strip_suffix(INPUTS)).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn kept_shape(inputs: &Table) -> Result<Option<Shape>, Failure> {
+    inputs.get(SHAPE)?.map(|text| parse(&text)).transpose()
+}
+
+/// Brings the functions of all other groups, so that what the log has of them can be written out.
+fn wake(db: &Database, besides: &str) -> Result<(), Failure> {
+    let tables = db.tables();
+    let others = tables.iter().filter_map(|(table, _)| Some((table, table.strip_suffix(INPUTS)?)));
+    for (table, name) in others.filter(|(_, name)| *name != besides) {
+        let inputs = db.table(table).existing(true).open()?;
+        let has_groups = tables.iter().any(|(other, _)| other == name);
+        match kept_shape(&inputs)? {
+            Some(shape) if has_groups && shape.counts() => {
+                db.aggregator(name, Count).existing(true).open()?;
+            }
+            Some(Shape { by: By::Columns(names), functions, .. }) if has_groups => {
+                let table = by::Table::new(&names, &functions, None)?;
+                db.aggregator(name, by::functions(&functions, &table.columns)?).existing(true).open()?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn json(kept: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(kept).map_err(|error| Failure::work(error.to_string()))
+}
+
+fn parse<T: for<'a> serde::Deserialize<'a>>(text: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(text).map_err(|error| {
+        Failure::work(format!("the store was written by another version of this program: {error}"))
+    })
+}
+
+/// Gathers groups, and adds them to a store many at a time.
+pub(super) struct Keeper<A: Aggregate> {
+    db: Arc<Database>,
+    function: Arc<A>,
+    means: Means,
+    inputs: Table,
+    groups: Aggregator<Arc<A>>,
+    /// What is not committed yet.
+    pending: HashAggregator<Arc<A>>,
+    /// How far files were read, of which that is not committed yet.
+    reached: BTreeMap<Vec<u8>, Reached>,
+    batch: Batch,
+    pending_bytes_max: usize,
+    memory_bytes_peak: usize,
+}
+
+impl<A: Aggregate> Keeper<A> {
+    pub(super) fn new(store: &Store, function: Arc<A>, means: Means) -> Result<Self, Failure> {
+        Ok(Self {
+            db: Arc::clone(&store.db),
+            groups: store.groups(&function)?,
+            inputs: store.inputs.clone(),
+            pending: HashAggregator::new(Arc::clone(&function), store.pending_bytes),
+            function,
+            means,
+            reached: BTreeMap::new(),
+            batch: Batch::new(),
+            pending_bytes_max: store.pending_bytes,
+            memory_bytes_peak: 0,
+        })
+    }
+
+    /// Adds one value to a key.
+    #[inline]
+    pub(super) fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>
+    where
+        A::Input<'v>: Copy,
+    {
+        self.pending.add(key, value).or_else(|error| {
+            // Where the value itself is not at fault, memory is.
+            lifted(&*self.function, key, value, &mut Vec::new())?;
+            Err(Refused::Work(error))
+        })
+    }
+
+    /// Whether so much has gathered that it should be committed.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.pending.memory_bytes() >= self.pending_bytes_max / PENDING_PARTS
+            || self.reached.len() >= FILES_MAX
+    }
+
+    /// How far a file was read, by this run or one before.
+    pub(super) fn reached(&self, key: &[u8]) -> Result<Option<Reached>, Failure> {
+        match self.reached.get(key) {
+            Some(reached) => Ok(Some(reached.clone())),
+            None => self.inputs.get(key)?.map(|text| parse(&text)).transpose(),
+        }
+    }
+
+    /// A file was read as far as this, and everything before is added.
+    pub(super) fn reach(&mut self, key: &[u8], reached: Reached) -> Result<(), Failure> {
+        self.reached.insert(key.to_vec(), reached);
+        if self.is_due() { self.commit() } else { Ok(()) }
+    }
+
+    /// Commits what has gathered.
+    fn commit(&mut self) -> Result<(), Failure> {
+        self.pending.finalize()?;
+        let Self { batch, groups, inputs, .. } = self;
+        self.pending.for_each(&mut |key, state| {
+            batch.add_state(groups, key, state);
+            Ok(())
+        })?;
+        for (key, reached) in std::mem::take(&mut self.reached) {
+            batch.put(&*inputs, &key, &json(&reached)?);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let memory_bytes = self.pending.memory_bytes() + batch.encoded_bytes();
+        self.memory_bytes_peak = self.memory_bytes_peak.max(memory_bytes);
+        self.db.write(batch, Durability::Os)?;
+        self.pending = HashAggregator::new(Arc::clone(&self.function), self.pending_bytes_max);
+        Ok(())
+    }
+
+    /// All groups of the store.
+    pub(super) fn finish(mut self) -> Result<Groups<A>, Failure> {
+        self.commit()?;
+        let held = Held::Stored(self.groups);
+        let memory_bytes_peak = self.memory_bytes_peak + held.memory_bytes();
+        Ok(Groups { function: self.function, means: self.means, held, memory_bytes_peak })
+    }
+}

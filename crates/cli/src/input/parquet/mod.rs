@@ -1,0 +1,286 @@
+//! Parquet: rows of which some columns are read, each as its text.
+//!
+//! Columns are decoded some thousand rows at a time. A column is one that stands at the top of the schema and holds
+//! single values; lists, maps and structures are refused.
+
+mod text;
+
+use std::fs::File;
+use std::path::Path;
+
+use parquet::basic::Compression;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
+
+use super::format::Column;
+use super::{Position, Rows, Trouble, TroubleKind};
+use crate::failure::Failure;
+use text::{Cells, Form};
+
+/// Rows that are decoded together.
+const BATCH_ROWS: usize = 4096;
+
+/// See the module.
+pub(crate) struct ParquetRows<F> {
+    file: SerializedFileReader<File>,
+    chosen: Vec<Chosen>,
+    /// The row group that is read, and those of its rows that are not decoded yet.
+    group: usize,
+    rows_left: usize,
+    /// Rows that are decoded, and the current one among them.
+    rows: usize,
+    row: usize,
+    position: Position,
+    /// Told of the bytes of row groups.
+    read: F,
+}
+
+/// A column that is read.
+struct Chosen {
+    place: usize,
+    descriptor: ColumnDescPtr,
+    form: Form,
+    reader: Option<ColumnReader>,
+    cells: Cells,
+}
+
+impl<F: FnMut(u64)> ParquetRows<F> {
+    /// The rows of a file behind its first `behind.number`, with these columns, each with the option that asks for it.
+    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
+    pub(crate) fn open(
+        path: &Path,
+        columns: &[(Column, &'static str)],
+        behind: Position,
+        read: F,
+    ) -> Result<Self, Failure> {
+        let name = path.display();
+        let failed = |error: &dyn std::fmt::Display| Failure::work(format!("cannot read {name}: {error}"));
+        let file = File::open(path).map_err(|error| failed(&error))?;
+        let file = SerializedFileReader::new(file).map_err(|error| failed(&reason(&error)))?;
+        let mut chosen = Vec::new();
+        for (column, option) in columns {
+            let column = Chosen::find(&file, column, option)
+                .map_err(|reason| Failure::work(format!("{name}: {reason}")))?;
+            chosen.push(column);
+        }
+        let position = Position::default();
+        let mut rows = Self { file, chosen, group: 0, rows_left: 0, rows: 0, row: 0, position, read };
+        rows.skip(behind.number).map_err(|error| failed(&reason(&error)))?;
+        Ok(rows)
+    }
+
+    /// Passes over the first `rows` rows.
+    fn skip(&mut self, mut rows: u64) -> Result<(), ParquetError> {
+        self.position.number = rows;
+        while rows > 0 && self.begin_group()? {
+            let skipped = rows.min(self.rows_left as u64);
+            self.rows_left -= skipped as usize;
+            rows -= skipped;
+            for chosen in &mut self.chosen {
+                chosen.skip(skipped as usize)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the next row group, if the one before is at its end. Returns whether there are rows left.
+    fn begin_group(&mut self) -> Result<bool, ParquetError> {
+        while self.rows_left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.group)?;
+            self.rows_left = group.metadata().num_rows().try_into().unwrap_or(0);
+            (self.read)(group.metadata().compressed_size().try_into().unwrap_or(0));
+            for chosen in &mut self.chosen {
+                chosen.begin(&*group)?;
+            }
+            self.position.offset =
+                group.metadata().columns().first().map_or(0, |column| column.byte_range().0);
+            self.group += 1;
+        }
+        Ok(true)
+    }
+
+    fn decode(&mut self) -> Result<bool, ParquetError> {
+        (self.row, self.rows) = (0, 0);
+        if !self.begin_group()? {
+            return Ok(false);
+        }
+        let rows = self.rows_left.min(BATCH_ROWS);
+        for chosen in &mut self.chosen {
+            chosen.decode(rows)?;
+        }
+        self.rows_left -= rows;
+        self.rows = rows;
+        Ok(true)
+    }
+}
+
+impl Chosen {
+    fn find(file: &SerializedFileReader<File>, column: &Column, option: &str) -> Result<Self, String> {
+        let schema = file.metadata().file_metadata().schema_descr();
+        let fields = schema.root_schema().get_fields();
+        let wanted = match column {
+            Column::Place(place) => fields.get(*place).map(|field| field.name()).ok_or_else(|| {
+                format!("{} columns, where {option} asks for number {}", fields.len(), place + 1)
+            })?,
+            Column::Name(name) => name,
+        };
+        if !fields.iter().any(|field| field.name() == wanted) {
+            let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+            return Err(format!("no column is called {wanted:?}; there are {}", names.join(", ")));
+        }
+        let is_single = |column: &ColumnDescPtr| {
+            matches!(column.path().parts(), [name] if name == wanted) && column.max_rep_level() == 0
+        };
+        let place = schema.columns().iter().position(is_single).ok_or_else(|| {
+            format!("column {wanted:?} holds lists, maps or structures; only single values are read")
+        })?;
+        let descriptor = schema.column(place);
+        let form = Form::of(&descriptor)?;
+        for group in file.metadata().row_groups() {
+            let compression = group.column(place).compression();
+            if !is_known(compression) {
+                return Err(format!(
+                    "column {wanted:?} is compressed with {compression}, which is not read; snappy, gzip and lz4 are"
+                ));
+            }
+        }
+        Ok(Self { place, descriptor, form, reader: None, cells: Cells::default() })
+    }
+
+    fn begin(&mut self, group: &dyn RowGroupReader) -> Result<(), ParquetError> {
+        self.reader = Some(group.get_column_reader(self.place)?);
+        Ok(())
+    }
+
+    fn skip(&mut self, rows: usize) -> Result<(), ParquetError> {
+        let skipped = match &mut self.reader {
+            None => 0,
+            Some(ColumnReader::BoolColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::Int32ColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::Int64ColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::Int96ColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::FloatColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::DoubleColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::ByteArrayColumnReader(reader)) => reader.skip_records(rows)?,
+            Some(ColumnReader::FixedLenByteArrayColumnReader(reader)) => reader.skip_records(rows)?,
+        };
+        whole(skipped, rows)
+    }
+
+    fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
+        let Self { reader, cells, form, descriptor, .. } = self;
+        cells.clear();
+        match reader {
+            None => whole(0, rows),
+            Some(ColumnReader::BoolColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| text::truth(*value, out))
+            }
+            Some(ColumnReader::Int32ColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| form.int32(*value, out))
+            }
+            Some(ColumnReader::Int64ColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| form.int64(*value, out))
+            }
+            Some(ColumnReader::Int96ColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| text::int96(value.data(), out))
+            }
+            Some(ColumnReader::FloatColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| text::display(*value, out))
+            }
+            Some(ColumnReader::DoubleColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| text::float(*value, out))
+            }
+            Some(ColumnReader::ByteArrayColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| form.bytes(value.data(), out))
+            }
+            Some(ColumnReader::FixedLenByteArrayColumnReader(reader)) => {
+                fill(reader, descriptor, rows, cells, |value, out| form.bytes(value.data(), out))
+            }
+        }
+    }
+}
+
+/// Decodes the next rows of a column.
+fn fill<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    descriptor: &ColumnDescriptor,
+    rows: usize,
+    cells: &mut Cells,
+    mut write: impl FnMut(&T::T, &mut Vec<u8>),
+) -> Result<(), ParquetError> {
+    let (mut levels, mut values) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    let present = descriptor.max_def_level();
+    if present == 0 {
+        values.iter().for_each(|value| cells.push(|out| write(value, out)));
+        return whole(read, rows);
+    }
+    let mut values = values.iter();
+    for level in levels {
+        match if level == present { values.next() } else { None } {
+            Some(value) => cells.push(|out| write(value, out)),
+            None => cells.push_null(),
+        }
+    }
+    whole(read, rows)
+}
+
+/// A column has as many rows as its group.
+fn whole(read: usize, rows: usize) -> Result<(), ParquetError> {
+    match read == rows {
+        true => Ok(()),
+        false => Err(ParquetError::General(format!("a column ends {} rows before its group", rows - read))),
+    }
+}
+
+fn is_known(compression: Compression) -> bool {
+    use Compression::{GZIP, LZ4, LZ4_RAW, SNAPPY, UNCOMPRESSED};
+    matches!(compression, UNCOMPRESSED | SNAPPY | GZIP(_) | LZ4 | LZ4_RAW)
+}
+
+/// An error of the library's, without its kind.
+fn reason(error: &ParquetError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("Parquet error: ").unwrap_or(&text).to_string()
+}
+
+impl<F: FnMut(u64)> Rows for ParquetRows<F> {
+    fn advance(&mut self) -> Result<bool, Trouble> {
+        self.row += 1;
+        if self.row >= self.rows {
+            let decoded = self.decode().map_err(|error| {
+                Box::new(TroubleKind::Read(std::io::Error::other(format!(
+                    "behind row {}: {}",
+                    self.position.number,
+                    reason(&error)
+                ))))
+            })?;
+            if !decoded {
+                return Ok(false);
+            }
+        }
+        self.position.number += 1;
+        Ok(true)
+    }
+
+    #[inline]
+    fn column(&self, at: usize) -> Option<&[u8]> {
+        self.chosen[at].cells.get(self.row)
+    }
+
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Where the row group begins: rows have no places of their own.
+    fn end(&self) -> u64 {
+        self.position.offset
+    }
+}

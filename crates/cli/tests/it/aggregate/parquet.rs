@@ -1,0 +1,194 @@
+//! Parquet in and out, held against csv of the same rows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::record::Field;
+use parquet::schema::parser::parse_message_type;
+
+use super::Draws;
+use crate::tool::Folder;
+
+/// A city, a whole number and another, of which some are missing.
+type Row = (Option<String>, Option<i64>, f64);
+
+fn rows(seed: u64, count: u64) -> Vec<Row> {
+    let mut draws = Draws::new(seed);
+    let row = |_| {
+        let city = (draws.below(20) > 0).then(|| format!("city {}", draws.skewed(500)));
+        let amount = (draws.below(9) > 0).then(|| draws.below(1000) as i64 - 500);
+        // Never a whole number, which JSON would write with a point.
+        (city, amount, draws.below(1000) as f64 / 8.0 + 0.0625)
+    };
+    (0..count).map(row).collect()
+}
+
+/// Writes rows in groups of so many.
+fn write(path: &Path, rows: &[Row], group_rows: usize, compression: Compression) {
+    let schema = "message m { optional binary city (UTF8); optional int64 amount; required double share; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
+    let mut writer = SerializedFileWriter::new(File::create(path).unwrap(), schema, properties).unwrap();
+    for rows in rows.chunks(group_rows) {
+        let mut group = writer.next_row_group().unwrap();
+        let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.0.is_some())).collect();
+        let cities: Vec<ByteArray> =
+            rows.iter().flat_map(|row| &row.0).map(|city| ByteArray::from(&city[..])).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&cities, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.1.is_some())).collect();
+        let amounts: Vec<i64> = rows.iter().filter_map(|row| row.1).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&amounts, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        let shares: Vec<f64> = rows.iter().map(|row| row.2).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<DoubleType>().write_batch(&shares, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+fn jsonl(rows: &[Row]) -> String {
+    let line = |(city, amount, share): &Row| {
+        format!("{}\n", serde_json::json!({"city": city, "amount": amount, "share": share}))
+    };
+    rows.iter().map(line).collect()
+}
+
+#[test]
+fn rows_are_those_of_jsonl_in_every_compression() {
+    let folder = Folder::new("parquet-in");
+    let rows = rows(20, 20_000);
+    std::fs::write(folder.path("rows.jsonl"), jsonl(&rows)).unwrap();
+    for (by, functions) in [
+        ("city", "count"),
+        ("amount,city", "count:amount,fsum:share,min:share"),
+        ("share", "sum:amount,distinct:city"),
+    ] {
+        let expected = folder.ok(&format!("aggregate rows.jsonl --by column:{by} --fn {functions}"));
+        for (compression, group_rows) in [
+            (Compression::UNCOMPRESSED, 20_000),
+            (Compression::SNAPPY, 7000),
+            (Compression::GZIP(Default::default()), 5000),
+            (Compression::LZ4_RAW, 1),
+        ] {
+            let rows = if group_rows == 1 { &rows[..300] } else { &rows[..] };
+            write(&folder.path("rows.parquet"), rows, group_rows, compression);
+            let seen = folder.ok(&format!("aggregate rows.parquet --by column:{by} --fn {functions}"));
+            match group_rows {
+                1 => assert!(seen.lines().count() > 100),
+                _ => assert_eq!(seen, expected, "{compression}"),
+            }
+        }
+    }
+    write(&folder.path("rows"), &rows, 9000, Compression::SNAPPY);
+    let numbered = folder.ok("aggregate rows --format parquet --by column:1 --fn sum:2");
+    let named = folder.ok("aggregate rows.jsonl --by column:city --fn sum:amount");
+    assert_eq!(numbered.split_once('\n').unwrap().1, named.split_once('\n').unwrap().1);
+}
+
+#[test]
+fn groups_that_were_written_are_read_back() {
+    let folder = Folder::new("parquet-out");
+    std::fs::write(folder.path("rows.jsonl"), jsonl(&rows(21, 90_000))).unwrap();
+    let functions = "count,sum:amount,fsum:share,min:share,max:amount,list:city:2";
+    let words = format!("aggregate rows.jsonl --by column:city,share --fn {functions}");
+    for options in ["", " --cube", " --top 100"] {
+        folder.ok(&format!("{words}{options} --out groups.parquet"));
+        let columns = if options == " --cube" { "city,share,grouping" } else { "city,share" };
+        folder.ok(&format!("{words}{options} --out groups.jsonl"));
+        let written = SerializedFileReader::new(File::open(folder.path("groups.parquet")).unwrap()).unwrap();
+        let lines = std::fs::read_to_string(folder.path("groups.jsonl")).unwrap();
+        let mut count = 0;
+        for (row, line) in written.get_row_iter(None).unwrap().zip(lines.lines()) {
+            let (row, line): (_, serde_json::Value) = (row.unwrap(), serde_json::from_str(line).unwrap());
+            for (name, field) in row.get_column_iter() {
+                let expected = &line[name];
+                match field {
+                    Field::Null => assert!(expected.is_null(), "{name} in {line}"),
+                    Field::Long(number) => assert_eq!(Some(*number), expected.as_i64(), "{name} in {line}"),
+                    Field::Double(number) => assert_eq!(Some(*number), expected.as_f64(), "{name} in {line}"),
+                    Field::Str(text) if name.starts_with("list") => {
+                        let items = expected.as_array().unwrap().iter().map(|item| item.as_str().unwrap());
+                        assert_eq!(*text, items.collect::<Vec<_>>().join(";"));
+                    }
+                    Field::Str(text) => assert_eq!(Some(&text[..]), expected.as_str(), "{name} in {line}"),
+                    other => panic!("{name}: {other:?}"),
+                }
+            }
+            count += 1;
+        }
+        assert_eq!(count, lines.lines().count());
+        let kinds: Vec<String> = written.metadata().file_metadata().schema_descr().columns()
+            [columns.split(',').count()..]
+            .iter()
+            .map(|column| column.physical_type().to_string())
+            .collect();
+        assert_eq!(kinds, ["INT64", "INT64", "DOUBLE", "DOUBLE", "INT64", "BYTE_ARRAY"]);
+        // And the command reads what it wrote.
+        let by_number = if options == " --cube" { "4" } else { "3" };
+        let sum =
+            folder.ok(&format!("aggregate groups.parquet --by column:city --fn sum:{by_number} --top 3"));
+        assert!((2..=4).contains(&sum.lines().count()), "{sum}");
+    }
+    folder.ok_on("aggregate --by word --out words.parquet", b"a b a");
+    assert_eq!(folder.ok("aggregate words.parquet --by column:1,2"), "1\t2\tcount\na\t2\t1\nb\t1\t1\n");
+}
+
+#[test]
+fn stores_go_on_with_parquet() {
+    let folder = Folder::new("parquet-store");
+    let rows = rows(22, 30_000);
+    write(&folder.path("a.parquet"), &rows[..12_000], 5000, Compression::SNAPPY);
+    write(&folder.path("b.parquet"), &rows[12_000..], 50_000, Compression::SNAPPY);
+    std::fs::write(folder.path("all.jsonl"), jsonl(&rows)).unwrap();
+    let by = "--by column:city --fn count,sum:amount";
+    folder.ok(&format!("aggregate --store db {by} a.parquet"));
+    folder.ok("aggregate --store db a.parquet b.parquet a.parquet");
+    assert_eq!(folder.ok("aggregate --store db"), folder.ok(&format!("aggregate all.jsonl {by}")));
+    write(&folder.path("a.parquet"), &rows[..13_000], 5000, Compression::SNAPPY);
+    folder.run("aggregate --store db a.parquet").refused(1, &["a.parquet", "packed files are not read on"]);
+}
+
+/// `tests/data/make_pyarrow.py` tells how the files were made.
+#[test]
+fn what_pyarrow_writes_is_read() {
+    let folder = Folder::new("parquet-pyarrow");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for name in ["pyarrow.parquet", "zstd.parquet"] {
+        std::fs::copy(data.join(name), folder.path(name)).unwrap();
+    }
+    let words = "aggregate pyarrow.parquet --by column";
+    assert_eq!(
+        folder.ok(&format!("{words}:name --fn count,count:name,sum:small,fsum:half")),
+        "name\tcount\tcount:name\tsum:small\tfsum:half\n\
+         \\N\t1\t0\t2\t2.5\n\t3\t3\t12\t10.5\nbern\t4\t4\t10\t11\noslo\t4\t4\t6\t9\n"
+    );
+    assert_eq!(
+        folder.ok(&format!("{words}:yes,big")),
+        "yes\tbig\tcount\nfalse\t9223372036854775809\t6\ntrue\t9223372036854775808\t6\n"
+    );
+    assert_eq!(
+        folder.ok(&format!("{words}:day,at --fn max:price,any:kind --top 2")),
+        "day\tat\tmax:price\tany:kind\n2024-02-28\t2024-02-28T13:00:00.000000Z\t0.75\ta\n\
+         2024-02-29\t2024-02-28T13:00:00.000000Z\t0.75\ta\n"
+    );
+    folder.run(&format!("{words}:list")).refused(1, &["\"list\"", "single values"]);
+    folder.run(&format!("{words}:no")).refused(1, &["\"no\"", "name, small"]);
+    folder.run(&format!("{words}:11")).refused(1, &["10 columns"]);
+    folder.run("aggregate zstd.parquet --by column:name").refused(1, &["zstd.parquet", "ZSTD", "snappy"]);
+    folder.run_on("aggregate --format parquet --by column:name", b"").refused(2, &["standard input"]);
+    std::fs::write(folder.path("no.parquet"), "a,b\n").unwrap();
+    folder.run("aggregate no.parquet --by column:a").refused(1, &["no.parquet"]);
+    std::fs::write(folder.path("latin"), b"\xe9t\xe9").unwrap();
+    folder.run("aggregate latin --by word --out o.parquet").refused(1, &["UTF-8"]);
+}

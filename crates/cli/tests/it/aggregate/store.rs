@@ -1,0 +1,268 @@
+//! `aggregate --store`: groups that are gone on with, each record counted once.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::{Draws, write_gzip};
+use crate::tool::{Folder, Outcome, last_object};
+
+/// Rows whose keys are many enough for several commits.
+fn rows(seed: u64, count: u64) -> String {
+    let mut draws = Draws::new(seed);
+    let row = |_| {
+        let (city, kind) = (draws.skewed(300_000), draws.below(5));
+        let amount = if draws.below(9) > 0 { draws.below(1000).to_string() } else { String::new() };
+        match draws.below(50) {
+            0 => format!("{kind},\"two\nlines {city}\",{amount}\n"),
+            _ => format!("{kind},place {city},{amount}\n"),
+        }
+    };
+    (0..count).map(row).collect()
+}
+
+fn words(seed: u64, count: u64) -> String {
+    let mut draws = Draws::new(seed);
+    (0..count)
+        .map(|_| format!("word{}{}", draws.skewed(400_000), ["\n", "  "][draws.below(2) as usize]))
+        .collect()
+}
+
+/// FASTA of two long sequences over many lines.
+fn fasta(seed: u64, bases: u64) -> String {
+    let mut draws = Draws::new(seed);
+    let mut text = String::from(">one\n");
+    for at in 0..bases {
+        text.push(b"ACGT"[draws.below(4) as usize] as char);
+        match at {
+            at if at == bases / 2 => text.push_str("\n>two\n"),
+            at if at % 70 == 0 => text.push('\n'),
+            _ => {}
+        }
+    }
+    text
+}
+
+fn append(folder: &Folder, name: &str, text: &str) {
+    let mut file = OpenOptions::new().append(true).open(folder.path(name)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Kills the command again and again, each time later, until it comes to its end. Returns how often it was killed.
+fn run_with_kills(folder: &Folder, command: &str) -> u32 {
+    let arguments: Vec<&str> = command.split(' ').collect();
+    let (mut kills, mut moment) = (0, Duration::from_millis(50));
+    loop {
+        let mut child =
+            folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(moment);
+        moment = moment * 3 / 2;
+        child.kill().unwrap();
+        let outcome = child.wait_with_output().unwrap();
+        match outcome.status.code() {
+            None => kills += 1,
+            Some(code) => {
+                assert_eq!((code, String::from_utf8(outcome.stderr).unwrap()), (0, String::new()));
+                return kills;
+            }
+        }
+    }
+}
+
+/// What a killed run leaves is gone on with, and comes to what one run in memory does.
+fn survives_kills(test: &str, file: &str, by: &str) {
+    let folder = Folder::new(test);
+    let text = match by {
+        _ if by.starts_with("kmer") => fasta(5, 400_000),
+        _ if by.starts_with("column") => format!("kind,city,amount\n{}", rows(6, 150_000)),
+        _ => words(7, 300_000),
+    };
+    match file.ends_with(".gz") {
+        true => write_gzip(&folder, file, text.as_bytes()),
+        false => std::fs::write(folder.path(file), text).unwrap(),
+    }
+    let expected = folder.ok(&format!("aggregate {file} --by {by}"));
+    let stored = format!("aggregate --store db {file} --by {by} --memory 64M");
+    let kills = run_with_kills(&folder, &stored);
+    assert!(kills > 0, "no run was killed");
+    assert_eq!(folder.ok("aggregate --store db"), expected);
+    let again = last_object(&folder.ok(&format!("{stored} --json --top 1")));
+    assert_eq!((again["records"].as_u64(), again["known_files"].as_u64()), (Some(0), Some(1)));
+    assert_eq!(folder.ok(&stored), expected);
+    folder.ok("verify db");
+}
+
+#[test]
+fn killed_runs_over_words_count_once() {
+    survives_kills("store-words", "w.txt", "word --fold-case");
+}
+
+#[test]
+fn killed_runs_over_ngrams_count_once() {
+    survives_kills("store-ngrams", "w.txt", "ngram:3");
+}
+
+#[test]
+fn killed_runs_over_kmers_count_once() {
+    survives_kills("store-kmers", "k.fa", "kmer:21");
+}
+
+#[test]
+fn killed_runs_over_rows_count_once() {
+    survives_kills("store-rows", "rows.csv", "column:city,kind --fn count,sum:amount,max:amount,list:kind:3");
+}
+
+#[test]
+fn killed_runs_over_gzip_count_once() {
+    survives_kills("store-gzip", "rows.csv.gz", "column:city --fn sum:amount");
+}
+
+/// A run stops at the malformed record that `bad` is, far behind several commits, and goes on where it was once the
+/// record is repaired.
+fn goes_on_behind_what_was_malformed(test: &str, by: &str, text: [&str; 2], bad: &str, good: &str) {
+    assert_eq!(bad.len(), good.len());
+    let folder = Folder::new(test);
+    let name = if by.starts_with("column") { "input.csv" } else { "input" };
+    let write = |middle| std::fs::write(folder.path(name), [text[0], middle, text[1]].concat()).unwrap();
+    write(good);
+    let expected = folder.ok(&format!("aggregate {name} --by {by}"));
+    let total =
+        folder.object(&format!("aggregate {name} --by {by} --top 1 --json"))["records"].as_u64().unwrap();
+    write(bad);
+    let stored = format!("aggregate --store db {name} --by {by} --memory 64M");
+    folder.run(&stored).refused(1, &[name, "record"]);
+    let halfway = folder.ok("aggregate --store db");
+    assert!(halfway.lines().count() > 10_000 && halfway != expected);
+    write(good);
+    let told = folder.object(&format!("{stored} --top 1 --json"));
+    assert!((1..total).contains(&told["records"].as_u64().unwrap()), "{told} of {total}");
+    assert_eq!(folder.ok("aggregate --store db"), expected);
+}
+
+#[test]
+fn rows_go_on() {
+    let (head, tail) = (format!("kind,city,amount\n{}", rows(10, 150_000)), rows(11, 1000));
+    let by = "column:city --fn count,sum:amount";
+    goes_on_behind_what_was_malformed("store-rows-on", by, [&head, &tail], "1,a,1,\n", "1,a,17\n");
+}
+
+#[test]
+fn ngrams_go_on() {
+    let (head, tail) = (words(12, 150_000), words(13, 1000));
+    let (bad, good) = (format!(" {} ", "x".repeat(70_000)), " y".repeat(35_001));
+    goes_on_behind_what_was_malformed("store-ngrams-on", "ngram:2", [&head, &tail], &bad, &good);
+}
+
+#[test]
+fn kmers_go_on() {
+    let mut draws = Draws::new(14);
+    let mut records = |count| -> String {
+        let mut record = |number| {
+            let bases: String = (0..100).map(|_| b"ACGT"[draws.below(4) as usize] as char).collect();
+            format!("@{number}\n{bases}\n+\n{}\n", "I".repeat(100))
+        };
+        (0..count).map(&mut record).collect()
+    };
+    let (head, tail) = (records(6000), records(100));
+    let (bad, good) = ("@b\nA\n+\nIII\n", "@b\nAC\n+\nII\n");
+    goes_on_behind_what_was_malformed("store-kmers-on", "kmer:25", [&head, &tail], bad, good);
+}
+
+#[test]
+fn new_and_grown_files_are_added() {
+    let folder = Folder::new("store-grown");
+    let rows = rows(8, 2000);
+    let (head, tail) = rows.split_at(rows.match_indices('\n').nth(1000).unwrap().0 + 1);
+    std::fs::write(folder.path("a.csv"), format!("kind,city,amount\n{head}")).unwrap();
+    std::fs::write(folder.path("whole.csv"), format!("kind,city,amount\n{rows}")).unwrap();
+    let by = "--by column:kind --fn count,sum:amount,distinct:city";
+    let first = folder.object(&format!("aggregate --store db {by} a.csv a.csv --json"));
+    assert_eq!(folder.ok("aggregate --store db"), folder.ok(&format!("aggregate {by} a.csv")));
+    append(&folder, "a.csv", tail);
+    std::fs::write(folder.path("empty.csv"), "").unwrap();
+    let told = folder.object("aggregate --store db a.csv empty.csv --json --top 1");
+    assert_eq!(told["records"].as_u64().unwrap(), 2000 - first["records"].as_u64().unwrap());
+    assert_eq!(folder.ok("aggregate --store db"), folder.ok(&format!("aggregate {by} whole.csv")));
+    append(&folder, "empty.csv", "city,kind,amount\nx,9,1\n");
+    let out = folder.ok("aggregate --store db empty.csv a.csv");
+    assert!(out.ends_with("\n9\t1\t1\t1\n"), "{out}");
+    // Another name for the same file.
+    std::os::unix::fs::symlink(folder.path("a.csv"), folder.path("link.csv")).unwrap();
+    assert_eq!(folder.ok("aggregate --store db link.csv"), out);
+
+    std::fs::write(folder.path("w"), "one two three").unwrap();
+    folder.ok("aggregate --store db --table pairs --by ngram:2 w");
+    append(&folder, "w", " four\n");
+    let pairs = "one two\t1\nthree four\t1\ntwo three\t1\n";
+    assert_eq!(folder.ok("aggregate --store db --table pairs w"), pairs);
+    std::fs::write(folder.path("k"), ">a\nACG").unwrap();
+    folder.ok("aggregate --store db --table threes --by kmer:3 k");
+    append(&folder, "k", "T\nAC");
+    let kmers = folder.ok("aggregate --by kmer:3 k");
+    assert_eq!(folder.ok("aggregate --store db --table threes k"), kmers);
+    assert_eq!(folder.ok("aggregate --store db --table pairs"), pairs);
+}
+
+#[test]
+fn results_are_shown_as_in_memory() {
+    let folder = Folder::new("store-shown");
+    std::fs::write(folder.path("rows.csv"), format!("kind,city,amount\n{}", rows(9, 5000))).unwrap();
+    let by = "--by column:kind,city --fn sum:amount";
+    folder.ok(&format!("aggregate --store db rows.csv {by}"));
+    for options in ["", " --top 7", " --cube", " --rollup --top 3", " --json", " --cube --json"] {
+        let plain = |words: &str| -> Vec<String> {
+            let lines = folder.ok(words).lines().map(str::to_string).collect::<Vec<_>>();
+            lines.into_iter().filter(|line| !line.contains("\"seconds\"")).collect()
+        };
+        let expected = plain(&format!("aggregate rows.csv {by}{options}"));
+        assert_eq!(plain(&format!("aggregate --store db{options}")), expected, "{options}");
+    }
+    folder.ok("aggregate --store db --out o.csv");
+    folder.ok(&format!("aggregate rows.csv {by} --out p.csv"));
+    let read = |name| std::fs::read(folder.path(name)).unwrap();
+    assert_eq!(read("o.csv"), read("p.csv"));
+}
+
+#[test]
+fn what_does_not_agree_is_refused() {
+    let folder = Folder::new("store-refusals");
+    std::fs::write(folder.path("a.csv"), "k,v\nx,1\n").unwrap();
+    let stored = "aggregate --store db a.csv";
+    folder.run("aggregate --store db").refused(1, &["db"]);
+    folder.run(stored).refused(2, &["--by"]);
+    folder.run("aggregate --store db --by word -").refused(2, &["standard input"]);
+    folder.run("aggregate --store db --by word --fn sum:v a.csv").refused(2, &["--fn"]);
+    folder.run("aggregate --store db --by word --memory 8M a.csv").refused(2, &["64.0 MiB"]);
+    folder.ok(&format!("{stored} --by column:k --fn count,sum:v"));
+    folder.run(&format!("{stored} --by column:v")).refused(1, &["`groups`", "--by column:k, not column:v"]);
+    folder.run(&format!("{stored} --fn sum:v")).refused(1, &["--fn count,sum:v, not sum:v"]);
+    folder.run("aggregate --store db --table other").refused(1, &["`other`", "groups"]);
+    folder.ok("aggregate --store db --table words --by word a.csv");
+    folder.run("aggregate --store db --table words --fold-case a.csv").refused(1, &["without --fold-case"]);
+    folder.run("aggregate --store db --table words --cube").refused(2, &["columns"]);
+
+    let refused = |text: &[u8], said: &str| {
+        std::fs::write(folder.path("a.csv"), text).unwrap();
+        folder.run(stored).refused(1, &["a.csv", said, "another name"]);
+    };
+    refused(b"k,v\n", "has 4 bytes now, and had 8");
+    refused(b"k,v\ny,1\nx,2\n", "changed");
+    refused(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\x00", "changed");
+    std::fs::write(folder.path("a.csv"), "k,v\nx,1\n").unwrap();
+    std::fs::write(folder.path("b.csv"), "k,v\nx,1").unwrap();
+    folder.ok("aggregate --store db b.csv");
+    append(&folder, "b.csv", "0\n");
+    folder.run("aggregate --store db b.csv").refused(1, &["b.csv", "without an end"]);
+    write_gzip(&folder, "c.csv.gz", b"k,v\nx,1\n");
+    folder.ok("aggregate --store db c.csv.gz");
+    write_gzip(&folder, "c.csv.gz", b"k,v\nx,1\nx,1\n");
+    folder.run("aggregate --store db c.csv.gz").refused(1, &["c.csv.gz", "packed files are not read on"]);
+    // What is malformed stops the work, and is met again.
+    std::fs::write(folder.path("d.csv"), "k,v\nx,1\nx\nx,1\n").unwrap();
+    for _ in 0..2 {
+        folder.run("aggregate --store db d.csv").refused(1, &["d.csv: record 2"]);
+    }
+    let Outcome { stdout, .. } = folder.run("aggregate --store db d.csv --skip-bad");
+    assert_eq!(stdout, "k\tcount\tsum:v\nx\t5\t5\n");
+}

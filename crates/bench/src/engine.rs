@@ -29,6 +29,8 @@ pub struct Setup {
     pub sync_interval: Duration,
     /// Whether the workload scans in key order.
     pub ordered: bool,
+    /// Whether values are counts that are added to: see [`Engine::add`].
+    pub adds: bool,
     /// Keys are all of this length.
     pub key_bytes: usize,
     /// Values are all of this length.
@@ -89,6 +91,16 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Whether a kind takes workloads that add to counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    No,
+    /// And others.
+    Too,
+    /// And no others: for those it is no good, or the same as another kind.
+    Only,
+}
+
 /// An engine that can be opened.
 pub trait Kind: Sync {
     /// Its name in results, such as `forebay` or `rocksdb-leveled`.
@@ -107,6 +119,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// Whether it adds to counts.
+    fn adds(&self) -> Adds {
+        Adds::No
+    }
+
     /// The options it is opened with, as text to be kept beside the results.
     fn options(&self, setup: &Setup) -> String;
 
@@ -118,6 +135,12 @@ pub trait Kind: Sync {
 pub trait Engine {
     /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
+
+    /// Adds to counts, where [`Setup::adds`] was told. A value is a count of eight bytes, little-endian; it is added to
+    /// what the key has, and a key that is absent gets it. A key may come several times in a batch.
+    fn add(&mut self, _batch: Batch<'_>) -> Result<(), Failure> {
+        Err("it cannot add to a value".into())
+    }
 
     /// Removes keys of one length each, back to back, in one batch.
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure>;
@@ -144,6 +167,11 @@ pub trait Engine {
 
     /// Shows `each` at most `limit` entries in key order, beginning at the first key not below `from`.
     fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
+
+    /// Shows `each` every key once with its value, in any order.
+    fn for_each(&mut self, _each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        Err("it cannot show all that it has".into())
+    }
 
     /// Returns when everything written is in the engine's tables and no background work is left: the debt is
     /// paid.

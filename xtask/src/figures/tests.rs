@@ -148,6 +148,11 @@ fn every_part_is_drawn_with_and_without_results() {
                     "multi-get-32",
                     "open-loop-0.8",
                     "open-loop-60000",
+                    "count",
+                    "count-zipf",
+                    "hot",
+                    "drain-2",
+                    "finalize",
                 ] {
                     all.push(phase(FOREBAY, Phase(&run.name, name), 1000.0));
                 }
@@ -158,9 +163,16 @@ fn every_part_is_drawn_with_and_without_results() {
         for part in parts::ALL {
             assert!(page.contains(&format!("\n## {}\n", part.title)), "{page}");
         }
-        for plot in
-            ["engines", "reads", "bursts-own", "growth-rate", "contributions", "heat-get", "ratio-rate"]
-        {
+        for plot in [
+            "engines",
+            "reads",
+            "bursts-own",
+            "growth-rate",
+            "contributions",
+            "heat-get",
+            "ratio-rate",
+            "incremental",
+        ] {
             let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();
             is_drawn(&svg, shape);

@@ -5,6 +5,7 @@ mod contributions;
 mod engines;
 mod growth;
 mod heat;
+mod incremental;
 mod log_append;
 mod ratio;
 mod reads;
@@ -22,5 +23,6 @@ pub(super) const ALL: &[&Part] = &[
     &contributions::PART,
     &heat::PART,
     &ratio::PART,
+    &incremental::PART,
     &log_append::PART,
 ];

@@ -59,6 +59,8 @@ pub struct TableOptions {
     pub fast_per_slow: Option<u32>,
     /// The most lists of a leaf before they are merged.
     pub lists_max: Option<usize>,
+    /// How often a node may hold a key, on average, before it is spilled or merged.
+    pub repeats_max: Option<f64>,
     /// How readily lists are merged for the sake of lookups; 0 for never.
     pub relief_ratio: Option<f64>,
     /// Filter bits a key, before what the command line gives every engine.

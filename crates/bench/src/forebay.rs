@@ -49,6 +49,9 @@ impl Kind for Forebay {
         if setup.adds {
             options.push_str(", an aggregator of count");
         }
+        if let Some(repeats) = setup.forebay.repeats_max {
+            options.push_str(&format!(", repeats_max {repeats}"));
+        }
         if let Some(ratio) = setup.forebay.relief_ratio {
             options.push_str(&format!(", relief_ratio {ratio}"));
         }
@@ -88,6 +91,9 @@ fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> TableBuilder<K> {
     }
     if let Some(lists) = lists_max {
         table = table.lists_max(lists);
+    }
+    if let Some(repeats) = setup.forebay.repeats_max {
+        table = table.repeats_max(repeats);
     }
     if let Some(bits) = filter_bits(setup) {
         table = table.filter_bits_per_key(bits);

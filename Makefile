@@ -12,7 +12,7 @@ RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev pkg-config cmak
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
-	@echo 'make figures           measure this machine into docs/figures.md (about 40 minutes; SCALE=0.1 for less)'
+	@echo 'make figures           measure this machine into docs/figures.md (about 50 minutes; SCALE=0.1 for less)'
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
 	@echo 'make rivals            build the benchmarks of other engines; installs what they need (about half an hour)'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'

@@ -94,7 +94,16 @@ impl Records {
             _ => u64::from_be_bytes(*key.first_chunk()?),
         };
         let number = self.number(word)?;
-        (self.key(number, Presence::Present) == key).then_some(number)
+        // Compared where no memory need be asked for.
+        let mut short = [0; 64];
+        let is_key = match short.get_mut(..self.key_bytes) {
+            Some(written) => {
+                self.fill_key(number, Presence::Present, written);
+                written == key
+            }
+            None => self.key(number, Presence::Present) == key,
+        };
+        is_key.then_some(number)
     }
 
     /// Writes the key over `key`, which has its length.

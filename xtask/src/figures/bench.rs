@@ -19,7 +19,7 @@ const WORKLOADS: &str = "docs/figures/workloads";
 const RECORDS_MIN: u64 = 1000;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Below it no program works.
-const CGROUP_BYTES_MIN: u64 = 64 << 20;
+const CGROUP_BYTES_MIN: u64 = 32 << 20;
 
 /// A program that has engines.
 pub(super) struct Bench {

@@ -132,7 +132,11 @@ impl Catalog for WriteBufferTree {
             return Ok(None);
         }
         let sources = self.node_sources(&path, &range, direction).collect::<Result<_>>()?;
-        Ok(Some(Stretch { range, sources }))
+        let portion = tree::Portion {
+            bytes: path.iter().map(|node| node.bytes()).sum(),
+            records: path.iter().map(|node| node.records()).sum(),
+        };
+        Ok(Some(Stretch { range, sources, portion }))
     }
 
     fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>> {

@@ -38,7 +38,7 @@ impl Payload {
         let prefix = order.prefix(record.key);
         self.switch_to(table);
         let of = (self.recent.batch, table, prefix as u32);
-        if let Some(slot) = self.recent.slot(prefix, self.records) {
+        if let Some(slot) = self.recent.slot(table, prefix, self.records) {
             if slot.of == of
                 && let Some(state) = state_at(&mut self.bytes, slot.place as usize, record)
             {
@@ -135,16 +135,17 @@ impl Recent {
     /// Shorter batches do without.
     const RECORDS_MIN: u32 = 16;
 
-    /// What stands where this prefix would, once there are so many records.
+    /// What stands where this prefix would of this table, once there are so many records.
     #[inline]
-    fn slot(&mut self, prefix: u64, records: u32) -> Option<&mut Slot> {
+    fn slot(&mut self, table: u32, prefix: u64, records: u32) -> Option<&mut Slot> {
         if records < Self::RECORDS_MIN {
             return None;
         }
         if self.slots.is_empty() {
             self.slots = vec![Slot::default(); Self::SLOTS];
         }
-        self.slots.get_mut(prefix as usize >> 32 & (Self::SLOTS - 1))
+        // The same key of two tables has two places.
+        self.slots.get_mut(((prefix >> 32) as usize ^ (table as usize * 37)) & (Self::SLOTS - 1))
     }
 
     fn forget(&mut self) {
@@ -214,7 +215,7 @@ mod tests {
             payload.clear();
             model.clear();
             for number in 0..3000u32 {
-                let (table, key) = (1 + number / 7 % 2, number % (200 + 2000 * batch));
+                let (table, key) = (1 + number / 7 % 2, number % (20 + 2000 * batch));
                 *model.entry((table, key)).or_default() += u64::from(number);
                 let (key, state) = (key.to_le_bytes(), u64::from(number).to_le_bytes());
                 payload.push_state(table, order, &Record::put(&key, &state), |state, other| {

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
-use forebay_base::merge::{Cursor, Direction, Extent, LoserTree, Merge};
-use forebay_base::record::Shape;
-use forebay_base::{Block, Bound, Combine, Range, Record, Result};
-use forebay_layouts::{Portion, Rule};
+use forebay_base::merge::{Cursor, Direction, LoserTree};
+use forebay_base::{Bound, Range, Record, Result};
+use forebay_layouts::Rule;
 use forebay_store::{BufferCursor, ListCursor};
 
 use crate::engine::{Engine, TableState};
@@ -27,7 +26,7 @@ pub struct Scan {
     direction: Direction,
     /// Where the next stretch begins; `None` when there is none.
     next: Option<Position>,
-    merge: Option<Merge<Source>>,
+    merge: Option<LoserTree<Source>>,
     fold: Fold,
 }
 
@@ -61,13 +60,6 @@ impl Cursor for Source {
         match self {
             Self::Buffer(cursor) => cursor.advance(),
             Self::List(cursor) => cursor.advance(),
-        }
-    }
-
-    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
-        match self {
-            Self::Buffer(cursor) => cursor.fill_up_to(high, block),
-            Self::List(cursor) => cursor.fill_up_to(high, block),
         }
     }
 }
@@ -119,21 +111,7 @@ impl Scan {
             sources.extend(cursors.into_iter().map(Source::Buffer));
         }
         sources.extend(stretch.sources.into_iter().map(Source::List));
-        // States are all puts, and of one key there may be many: they go by blocks.
-        let goes_by_blocks = self.direction == Direction::Forward && self.rule.merges_puts();
-        self.merge = Some(match goes_by_blocks {
-            false => Merge::Tree(LoserTree::new(sources, self.direction)),
-            true => {
-                let high = stretch.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
-                let uniform = self.table.order.is_uniform().then_some((stretch.range.low.prefix, high));
-                let Portion { bytes, records } = stretch.portion;
-                // Of buffers it is not known; of records that are cut too finely the next cut takes more.
-                let buffered: u64 =
-                    self.view.buffers().map(|(buffer, limit)| limit.min(buffer.len()) as u64).sum();
-                let (bytes, records) = (bytes + buffered, records + buffered);
-                Merge::new(sources, Extent { bytes, records, uniform, shape: Shape::Puts })?
-            }
-        });
+        self.merge = Some(LoserTree::new(sources, self.direction));
         Ok(())
     }
 

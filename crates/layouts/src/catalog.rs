@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{JobPlan, Portion, Terms};
+use forebay_buffer_tree::{JobPlan, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
@@ -56,8 +56,6 @@ pub struct Stretch {
     pub range: Range,
     /// Newest first, each inside the range.
     pub sources: Vec<ListCursor>,
-    /// About how much they are, or more.
-    pub portion: Portion,
 }
 
 /// A table's lists under its layout. A value: edits make new ones, snapshots keep old ones.

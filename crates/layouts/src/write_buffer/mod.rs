@@ -132,11 +132,7 @@ impl Catalog for WriteBufferTree {
             return Ok(None);
         }
         let sources = self.node_sources(&path, &range, direction).collect::<Result<_>>()?;
-        let portion = tree::Portion {
-            bytes: path.iter().map(|node| node.bytes()).sum(),
-            records: path.iter().map(|node| node.records()).sum(),
-        };
-        Ok(Some(Stretch { range, sources, portion }))
+        Ok(Some(Stretch { range, sources }))
     }
 
     fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>> {

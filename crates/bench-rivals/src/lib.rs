@@ -2,6 +2,7 @@
 //! memory and the threads that all are given.
 
 mod fjall;
+mod gnu_sort;
 mod kyoto;
 mod leveldb;
 mod lmdb;
@@ -14,13 +15,18 @@ mod wait;
 
 use forebay_bench::Kind;
 pub use read_ahead::ReadAhead;
+use rocksdb::{Adding, Style};
 
 /// Every engine, in the order of results.
-pub const KINDS: [&dyn Kind; 6] = [
-    &rocksdb::RocksDb(rocksdb::Style::Leveled),
-    &rocksdb::RocksDb(rocksdb::Style::Universal),
+pub const KINDS: [&dyn Kind; 10] = [
+    &rocksdb::RocksDb(Style::Leveled, Adding::ByBatch),
+    &rocksdb::RocksDb(Style::Universal, Adding::ByBatch),
     &leveldb::LevelDb,
     &fjall::Fjall,
     &lmdb::Lmdb,
     &kyoto::KyotoHash,
+    &rocksdb::RocksDb(Style::Leveled, Adding::OneByOne),
+    &rocksdb::RocksDb(Style::Leveled, Adding::Merging),
+    &forebay_bench::Sort,
+    &gnu_sort::GnuSort,
 ];

@@ -37,6 +37,13 @@ pub(crate) struct WrongAnswer {
     found: Option<Vec<u8>>,
 }
 
+impl WrongAnswer {
+    pub(crate) fn new(key: &[u8], expected: Option<&[u8]>, found: Option<&[u8]>) -> Self {
+        let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        Self { key: key.to_vec(), expected: owned(expected), found: owned(found) }
+    }
+}
+
 impl fmt::Display for WrongAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, expected, found } = self;

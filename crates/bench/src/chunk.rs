@@ -1,7 +1,7 @@
 //! Records made ahead of the calls that take them: the generator works on a few thousand at a time, in memory
 //! that is used again, so that neither it nor the reading of its clock weighs on a single call.
 
-use crate::data::Records;
+use crate::data::{Presence, Records};
 use crate::meter::Meter;
 use crate::{Batch, Engine, Failure};
 
@@ -37,6 +37,17 @@ impl Chunk {
         for record in self.bytes.chunks_exact_mut(record_bytes) {
             let (number, version) = next();
             self.records.fill_record(number, version, record);
+        }
+    }
+
+    /// Makes a count of one for the key of each record number.
+    pub(crate) fn fill_counts(&mut self, numbers: &[u64]) {
+        let (key_bytes, record_bytes) = (self.records.key_bytes, self.records.record_bytes());
+        self.bytes.resize(numbers.len() * record_bytes, 0);
+        for (record, &number) in self.bytes.chunks_exact_mut(record_bytes).zip(numbers) {
+            let (key, count) = record.split_at_mut(key_bytes);
+            self.records.fill_key(number, Presence::Present, key);
+            count.copy_from_slice(&1u64.to_le_bytes());
         }
     }
 
@@ -81,10 +92,7 @@ mod tests {
         let mut value = [0; 3];
         for (number, (key, found)) in chunk.batches().flat_map(|batch| batch.iter()).enumerate() {
             records.fill_value(number as u64, 7, &mut value);
-            assert_eq!(
-                (key, found),
-                (&records.key(number as u64, crate::data::Presence::Present)[..], &value[..])
-            );
+            assert_eq!((key, found), (&records.key(number as u64, Presence::Present)[..], &value[..]));
         }
     }
 }

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const RECORDS_MAX: u64 = u32::MAX as u64;
 /// The first bytes of a key carry its number.
 pub(crate) const KEY_BYTES_MIN: usize = 8;
+/// The same of keys of hexadecimal digits.
+pub(crate) const HEX_BYTES: usize = 16;
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const MIX_1: u64 = 0xBF58_476D_1CE4_E5B9;
@@ -31,6 +33,8 @@ pub(crate) enum KeyOrder {
     Random,
     /// Ascending.
     Ascending,
+    /// In none that could be seen, and of hexadecimal digits: for what takes lines of text.
+    Hex,
 }
 
 /// Which key of a record number.
@@ -66,7 +70,7 @@ impl Records {
     pub(crate) fn word(&self, number: u64, presence: Presence) -> u64 {
         let code = number << 1 | u64::from(presence == Presence::Absent);
         match self.order {
-            KeyOrder::Random => mix(code ^ self.key_seed),
+            KeyOrder::Random | KeyOrder::Hex => mix(code ^ self.key_seed),
             KeyOrder::Ascending => code,
         }
     }
@@ -74,16 +78,41 @@ impl Records {
     /// The record number whose written key begins so.
     pub(crate) fn number(&self, word: u64) -> Option<u64> {
         let code = match self.order {
-            KeyOrder::Random => unmix(word) ^ self.key_seed,
+            KeyOrder::Random | KeyOrder::Hex => unmix(word) ^ self.key_seed,
             KeyOrder::Ascending => word,
         };
         (code & 1 == 0 && code >> 1 <= RECORDS_MAX).then_some(code >> 1)
+    }
+
+    /// The record number whose written key this is.
+    pub(crate) fn number_of(&self, key: &[u8]) -> Option<u64> {
+        let word = match self.order {
+            KeyOrder::Hex => {
+                let digits = std::str::from_utf8(key.first_chunk::<HEX_BYTES>()?).ok()?;
+                u64::from_str_radix(digits, 16).ok()?
+            }
+            _ => u64::from_be_bytes(*key.first_chunk()?),
+        };
+        let number = self.number(word)?;
+        // Compared where no memory need be asked for.
+        let mut short = [0; 64];
+        let is_key = match short.get_mut(..self.key_bytes) {
+            Some(written) => {
+                self.fill_key(number, Presence::Present, written);
+                written == key
+            }
+            None => self.key(number, Presence::Present) == key,
+        };
+        is_key.then_some(number)
     }
 
     /// Writes the key over `key`, which has its length.
     #[inline]
     pub(crate) fn fill_key(&self, number: u64, presence: Presence, key: &mut [u8]) {
         let word = self.word(number, presence);
+        if self.order == KeyOrder::Hex {
+            return fill_hex(word, key);
+        }
         let (first, rest) = key.split_at_mut(KEY_BYTES_MIN);
         first.copy_from_slice(&word.to_be_bytes());
         fill(word, rest);
@@ -108,6 +137,12 @@ impl Records {
         self.fill_key(number, presence, &mut key);
         key
     }
+}
+
+/// Writes the digits of a word, and zeros behind them.
+fn fill_hex(word: u64, key: &mut [u8]) {
+    let digits = (0..HEX_BYTES).map(|digit| b"0123456789abcdef"[(word >> (60 - 4 * digit)) as usize & 15]);
+    key.iter_mut().zip(digits.chain(std::iter::repeat(b'0'))).for_each(|(byte, digit)| *byte = digit);
 }
 
 /// Fills `bytes` with the words that follow from `start`.
@@ -149,13 +184,18 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_give_their_number_back() {
-        for order in [KeyOrder::Random, KeyOrder::Ascending] {
+        for order in [KeyOrder::Random, KeyOrder::Ascending, KeyOrder::Hex] {
             let records = Records::new(7, 16, 8, order);
             let mut seen = HashSet::new();
             for number in (0..20_000).chain(RECORDS_MAX - 100..=RECORDS_MAX) {
                 let word = records.word(number, Presence::Present);
                 let key = records.key(number, Presence::Present);
-                assert_eq!(key[..8], word.to_be_bytes());
+                match order {
+                    KeyOrder::Hex => assert_eq!(key, format!("{word:016x}").into_bytes()),
+                    _ => assert_eq!(key[..8], word.to_be_bytes()),
+                }
+                assert_eq!(records.number_of(&key), Some(number));
+                assert_eq!(records.number_of(&records.key(number, Presence::Absent)), None);
                 assert_eq!(records.number(word), Some(number));
                 assert!(seen.insert(key) && seen.insert(records.key(number, Presence::Absent)));
                 assert_eq!(records.number(records.word(number, Presence::Absent)), None);

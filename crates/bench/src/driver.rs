@@ -18,7 +18,7 @@ use crate::plan::{CgroupState, Plan, Role, Tuning};
 use crate::report::{Failed, Line, Summaries, Table};
 use crate::stop::Stop;
 use crate::workload::{self, Workload};
-use crate::{Failure, Form, Kind};
+use crate::{Adds, Failure, Form, Kind};
 
 /// Lists the workloads that are built in.
 pub(crate) fn list(form: Form) -> Result<(), Stop> {
@@ -76,6 +76,16 @@ fn chosen<'a>(program: &Program<'a>, names: &[String]) -> Result<Vec<&'a dyn Kin
     names.iter().map(find).collect()
 }
 
+/// Why the engine cannot do the workload, if so.
+fn misfit(workload: &Workload, kind: &dyn Kind) -> Option<&'static str> {
+    match (kind.adds(), workload.adds()) {
+        _ if workload.ordered && !kind.is_ordered() => Some("it keeps keys in no order"),
+        (Adds::No, true) => Some("it cannot add to a value"),
+        (Adds::Only, false) => Some("it is there for adding only"),
+        _ => None,
+    }
+}
+
 struct Driver<'a> {
     program: Program<'a>,
     args: &'a BenchArgs,
@@ -107,9 +117,8 @@ impl Driver<'_> {
             let (engine, workload) = (kind.name().to_string(), workload.name.clone());
             Failed { engine, workload, repetition, reason }
         };
-        if workload.ordered && !kind.is_ordered() {
-            let reason = "it keeps keys in no order".to_string();
-            return self.output.told(&Line::Skipped(failed(reason)));
+        if let Some(reason) = misfit(workload, kind) {
+            return self.output.told(&Line::Skipped(failed(reason.to_string())));
         }
         let dir = self.folder.join(kind.name()).join(format!("{}-{repetition}", workload.name));
         let told = |error: io::Error| Stop::Work(format!("cannot make {}: {error}", dir.display()));

@@ -29,6 +29,8 @@ pub struct Setup {
     pub sync_interval: Duration,
     /// Whether the workload scans in key order.
     pub ordered: bool,
+    /// Whether values are counts that are added to: see [`Engine::add`].
+    pub adds: bool,
     /// Keys are all of this length.
     pub key_bytes: usize,
     /// Values are all of this length.
@@ -57,6 +59,8 @@ pub struct TableOptions {
     pub fast_per_slow: Option<u32>,
     /// The most lists of a leaf before they are merged.
     pub lists_max: Option<usize>,
+    /// How often a node may hold a key, on average, before it is spilled or merged.
+    pub repeats_max: Option<f64>,
     /// How readily lists are merged for the sake of lookups; 0 for never.
     pub relief_ratio: Option<f64>,
     /// Filter bits a key, before what the command line gives every engine.
@@ -89,6 +93,16 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Whether a kind takes workloads that add to counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    No,
+    /// And others.
+    Too,
+    /// And no others: for those it is no good, or the same as another kind.
+    Only,
+}
+
 /// An engine that can be opened.
 pub trait Kind: Sync {
     /// Its name in results, such as `forebay` or `rocksdb-leveled`.
@@ -107,6 +121,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// Whether it adds to counts.
+    fn adds(&self) -> Adds {
+        Adds::No
+    }
+
     /// The options it is opened with, as text to be kept beside the results.
     fn options(&self, setup: &Setup) -> String;
 
@@ -118,6 +137,12 @@ pub trait Kind: Sync {
 pub trait Engine {
     /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
+
+    /// Adds to counts, where [`Setup::adds`] was told. A value is a count of eight bytes, little-endian; it is added to
+    /// what the key has, and a key that is absent gets it. A key may come several times in a batch.
+    fn add(&mut self, _batch: Batch<'_>) -> Result<(), Failure> {
+        Err("it cannot add to a value".into())
+    }
 
     /// Removes keys of one length each, back to back, in one batch.
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure>;
@@ -144,6 +169,11 @@ pub trait Engine {
 
     /// Shows `each` at most `limit` entries in key order, beginning at the first key not below `from`.
     fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
+
+    /// Shows `each` every key once with its value, in any order.
+    fn for_each(&mut self, _each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        Err("it cannot show all that it has".into())
+    }
 
     /// Returns when everything written is in the engine's tables and no background work is left: the debt is
     /// paid.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use forebay::{Database, Layout, Options, OrderedTable, Table, TableBuilder};
+use forebay::aggregate::functions::Count;
+use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Table, TableBuilder};
 
-use crate::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
+use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
 
 const TABLE: &str = "bench";
 
@@ -19,6 +20,10 @@ impl Kind for Forebay {
 
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
+    }
+
+    fn adds(&self) -> Adds {
+        Adds::Too
     }
 
     fn options(&self, setup: &Setup) -> String {
@@ -41,6 +46,12 @@ impl Kind for Forebay {
             let value = value.map_or_else(|| "its own".into(), |value| value.to_string());
             options.push_str(&format!(", {name} {value}"));
         }
+        if setup.adds {
+            options.push_str(", an aggregator of count");
+        }
+        if let Some(repeats) = setup.forebay.repeats_max {
+            options.push_str(&format!(", repeats_max {repeats}"));
+        }
         if let Some(ratio) = setup.forebay.relief_ratio {
             options.push_str(&format!(", relief_ratio {ratio}"));
         }
@@ -56,7 +67,7 @@ impl Kind for Forebay {
             options = options.relief_ratio(ratio);
         }
         let db = Database::open(dir, options)?;
-        let tables = Tables::open(shaped(db.table(TABLE).layout(layout(setup)), setup), setup)?;
+        let tables = Tables::open(&db, setup)?;
         Ok(Box::new(Open { db, tables, durability: durability(setup), batch: forebay::Batch::new() }))
     }
 }
@@ -66,7 +77,8 @@ fn filter_bits(setup: &Setup) -> Option<u32> {
 }
 
 /// The table with the shape that is asked for.
-fn shaped(mut table: TableBuilder, setup: &Setup) -> TableBuilder {
+fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> TableBuilder<K> {
+    let mut table = table.layout(layout(setup));
     let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
     if let Some(bytes) = node_bytes {
         table = table.node_bytes(bytes);
@@ -79,6 +91,9 @@ fn shaped(mut table: TableBuilder, setup: &Setup) -> TableBuilder {
     }
     if let Some(lists) = lists_max {
         table = table.lists_max(lists);
+    }
+    if let Some(repeats) = setup.forebay.repeats_max {
+        table = table.repeats_max(repeats);
     }
     if let Some(bits) = filter_bits(setup) {
         table = table.filter_bits_per_key(bits);
@@ -101,20 +116,23 @@ fn durability(setup: &Setup) -> forebay::Durability {
 enum Tables {
     Hashed(Table),
     Ordered(OrderedTable),
+    Counts(Aggregator<Count>),
 }
 
 impl Tables {
-    fn open(named: TableBuilder, setup: &Setup) -> Result<Self, Failure> {
-        Ok(match setup.ordered {
-            true => Self::Ordered(named.open_ordered()?),
-            false => Self::Hashed(named.open()?),
+    fn open(db: &Database, setup: &Setup) -> Result<Self, Failure> {
+        Ok(match (setup.adds, setup.ordered) {
+            (true, _) => Self::Counts(shaped(db.aggregator(TABLE, Count), setup).open()?),
+            (false, true) => Self::Ordered(shaped(db.table(TABLE), setup).open_ordered()?),
+            (false, false) => Self::Hashed(shaped(db.table(TABLE), setup).open()?),
         })
     }
 
-    fn table(&self) -> &Table {
+    fn table(&self) -> Result<&Table, Failure> {
         match self {
-            Self::Hashed(table) => table,
-            Self::Ordered(table) => table,
+            Self::Hashed(table) => Ok(table),
+            Self::Ordered(table) => Ok(table),
+            Self::Counts(_) => Err("counts are added to, and not put or removed".into()),
         }
     }
 }
@@ -129,7 +147,11 @@ struct Open {
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
-        let table = self.tables.table();
+        if matches!(self.tables, Tables::Counts(_)) {
+            // To a key that is absent it is the same.
+            return self.add(batch);
+        }
+        let table = self.tables.table()?;
         if batch.len() == 1 {
             for (key, value) in batch.iter() {
                 table.put(key, value)?;
@@ -143,16 +165,29 @@ impl Engine for Open {
         Ok(())
     }
 
+    fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        let Tables::Counts(counts) = &self.tables else { return Err("its values are no counts".into()) };
+        for (key, count) in batch.iter() {
+            self.batch.add_state(counts, key, count);
+        }
+        self.db.write(&mut self.batch, self.durability)?;
+        Ok(())
+    }
+
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
+        let table = self.tables.table()?;
         for key in keys.chunks_exact(key_bytes) {
-            self.batch.delete(self.tables.table(), key);
+            self.batch.delete(table, key);
         }
         self.db.write(&mut self.batch, self.durability)?;
         Ok(())
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
-        let found = self.tables.table().get(key)?;
+        let found = match &self.tables {
+            Tables::Counts(counts) => counts.get_state(key)?,
+            _ => self.tables.table()?.get(key)?,
+        };
         value.extend_from_slice(found.as_deref().unwrap_or_default());
         Ok(found.is_some())
     }
@@ -164,7 +199,7 @@ impl Engine for Open {
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Failure> {
         let keys: Vec<&[u8]> = keys.chunks_exact(key_bytes).collect();
-        for (number, value) in self.tables.table().multi_get(&keys)?.iter().enumerate() {
+        for (number, value) in self.tables.table()?.multi_get(&keys)?.iter().enumerate() {
             each(number, value.as_deref());
         }
         Ok(())
@@ -181,12 +216,21 @@ impl Engine for Open {
         Ok(())
     }
 
+    fn for_each(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let Tables::Counts(counts) = &self.tables else { return Err("its values are no counts".into()) };
+        for entry in counts.iter()? {
+            let (key, count) = entry?;
+            each(&key, &count.to_le_bytes());
+        }
+        Ok(())
+    }
+
     fn drain(&mut self) -> Result<(), Failure> {
         Ok(self.db.settle()?)
     }
 
     fn device_reads(&self) -> Option<u64> {
-        Some(self.db.stats().device_reads)
+        Some(self.db.device_reads())
     }
 
     fn index_memory_bytes(&self) -> Option<u64> {

@@ -6,6 +6,7 @@
 mod answers;
 mod args;
 mod chunk;
+mod counts;
 mod data;
 mod driver;
 pub mod engine;
@@ -20,6 +21,7 @@ mod plan;
 mod report;
 mod run;
 pub mod sizes;
+mod sort;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -33,8 +35,9 @@ use clap::Parser;
 
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
-pub use engine::{Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
+pub use engine::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
 pub use launch::Program;
+pub use sort::Sort;
 pub use stop::Stop;
 
 use driver::Output;

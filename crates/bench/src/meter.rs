@@ -13,9 +13,9 @@ use std::time::Duration;
 use forebay::env::Clock;
 use hdrhistogram::Histogram;
 
-use crate::Failure;
 use crate::host::counters::{Counters, Device};
 use crate::host::thread_cpu;
+use crate::{Engine, Failure};
 
 /// Throughput is looked at in slots of this length.
 const SLOT: Duration = Duration::from_millis(100);
@@ -46,10 +46,35 @@ pub(crate) struct Taken {
     pub(crate) longest_gap: Duration,
     /// Of calls, in nanoseconds.
     pub(crate) latency: Histogram<u64>,
+    /// Of lookups beside other work.
+    pub(crate) gets: Option<Gets>,
     pub(crate) counters: Counters,
     pub(crate) throughput_cv: Option<f64>,
     /// Operations completed in each slot of 100 ms.
     pub(crate) slots: Vec<u64>,
+}
+
+/// What single lookups took, apart from the work beside which they were made.
+#[derive(Clone, Debug)]
+pub(crate) struct Gets {
+    /// In nanoseconds.
+    pub(crate) latency: Histogram<u64>,
+    /// Processor time of the calling thread, in nanoseconds.
+    pub(crate) cpu: Histogram<u64>,
+    /// Empty where the engine does not count them.
+    pub(crate) device_reads: Histogram<u64>,
+}
+
+impl Gets {
+    fn new() -> Result<Self, Failure> {
+        let device_reads = Histogram::new(3)?;
+        Ok(Self { latency: nanoseconds()?, cpu: nanoseconds()?, device_reads })
+    }
+}
+
+/// One nanosecond to one hour.
+fn nanoseconds() -> Result<Histogram<u64>, Failure> {
+    Ok(Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?)
 }
 
 impl<'a> Meter<'a> {
@@ -61,8 +86,8 @@ impl<'a> Meter<'a> {
             elapsed: Duration::ZERO,
             generator: Duration::ZERO,
             longest_gap: Duration::ZERO,
-            // One nanosecond to one hour.
-            latency: Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?,
+            latency: nanoseconds()?,
+            gets: None,
             counters: Counters::default(),
             throughput_cv: None,
             slots: Vec::new(),
@@ -132,6 +157,33 @@ impl<'a> Meter<'a> {
         self.last_completion = now;
         self.mark = now;
         Ok(answer)
+    }
+
+    /// A lookup beside the work that the phase measures: it takes of the phase's time, and is counted apart.
+    pub(crate) fn lookup(
+        &mut self,
+        engine: &mut dyn Engine,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let gets = match &mut self.taken.gets {
+            Some(gets) => gets,
+            none => none.insert(Gets::new()?),
+        };
+        let (reads, cpu, started) = (engine.device_reads(), thread_cpu(), self.clock.now());
+        let found = engine.get(key, value)?;
+        let now = self.clock.now();
+        let cpu = thread_cpu().saturating_sub(cpu);
+        let whole = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        gets.latency.saturating_record(whole(now.saturating_sub(started)));
+        gets.cpu.saturating_record(whole(cpu));
+        if let Some((now, before)) = engine.device_reads().zip(reads) {
+            gets.device_reads.saturating_record(now.saturating_sub(before));
+        }
+        self.taken.lookups += 1;
+        self.mark = self.clock.now();
+        self.last_completion = self.mark;
+        Ok(found)
     }
 
     /// So many bytes of keys and values were written.

@@ -65,6 +65,7 @@ impl Plan {
             durability: workload.durability,
             sync_interval: SYNC_INTERVAL,
             ordered: workload.ordered,
+            adds: workload.adds(),
             key_bytes: workload.key_bytes,
             value_bytes: workload.value_bytes,
             records_expected: workload.records_expected(),

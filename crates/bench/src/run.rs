@@ -2,6 +2,7 @@
 
 use forebay::env::Clock;
 
+use crate::counts::Counts;
 use crate::host::counters::{Counters, Device};
 use crate::host::{Machine, cgroup, disk, memory};
 use crate::launch::Program;
@@ -38,6 +39,7 @@ pub(crate) fn run(
         setup: plan.setup(),
         records: plan.records(),
         oracle: Oracle::default(),
+        counts: Counts::default(),
         phase_seed: plan.seed,
         written: None,
         cache_dropped: None,
@@ -100,7 +102,7 @@ fn measures(
     let plan = world.plan;
     let Taken { operations, lookups, user_bytes, elapsed, .. } = *taken;
     let (process, device) = (taken.counters.process, taken.counters.device);
-    let live = world.oracle.live();
+    let live = world.live();
     let a_get = |count: u64| ratio(count as f64, lookups as f64);
     let index_memory_bytes = engine.as_ref().and_then(|engine| engine.index_memory_bytes());
     let disk_bytes = disk::used_bytes(&plan.dir);
@@ -118,6 +120,7 @@ fn measures(
         cpu_seconds_per_million: ratio(taken.counters.cpu.as_secs_f64() * 1e6, operations as f64),
         generator_cpu_seconds: taken.generator.as_secs_f64(),
         latency_us: Latency::of(&taken.latency),
+        gets: taken.gets.as_ref().map(report::Gets::of),
         longest_gap_ms: taken.longest_gap.as_secs_f64() * 1e3,
         throughput_cv: taken.throughput_cv,
         operations_per_100_ms: taken.slots.clone(),

@@ -70,21 +70,38 @@ impl Batch {
             Some(bytes) if bytes != state.len() => {
                 self.fail(aggregator.function().state_type().malformed(state));
             }
-            _ => self.push(aggregator.table(), Record::put(key, state)),
+            Some(_) => {
+                let (table, record) = (aggregator.table(), Record::put(key, state));
+                if self.takes(table, &record) {
+                    self.payload.push_state(table.id(), table.order(), &record, |state, other| {
+                        aggregator.function().merge_in_place(state, other);
+                    });
+                }
+            }
+            None => self.push(aggregator.table(), Record::put(key, state)),
         }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, table: &Table, record: Record<'_>) {
+        if self.takes(table, &record) {
+            self.payload.push(table.id(), table.order(), &record);
+        }
+    }
+
+    /// Whether the batch can take a record; if not, it fails.
+    #[inline]
+    fn takes(&mut self, table: &Table, record: &Record<'_>) -> bool {
         let is_long = record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX;
         let is_foreign = self.database.is_some_and(|database| database != table.database_id());
         let bytes =
             self.payload.bytes().len() + record.key.len() + record.value.len() + RECORD_HEAD_BYTES_MAX;
         if is_long || is_foreign || bytes > BATCH_BYTES_MAX {
-            return self.refuse(&record, is_long, is_foreign);
+            self.refuse(record, is_long, is_foreign);
+            return false;
         }
         self.database = Some(table.database_id());
-        self.payload.push(table.id(), table.order(), &record);
+        true
     }
 
     #[cold]
@@ -104,7 +121,7 @@ impl Batch {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many records.
+    /// How many records. What is added to a key of an aggregator several times, one shortly behind the other, may be one.
     pub fn len(&self) -> usize {
         self.payload.records() as usize
     }

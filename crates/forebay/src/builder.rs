@@ -18,6 +18,8 @@ use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
 /// The longest name of a table, in bytes.
 const NAME_BYTES_MAX: usize = 255;
+/// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
+const REPEATS_MAX_MERGING: f64 = 1.5;
 
 /// Opens a table, or makes it. Options count when it is made and are kept; asking for others later is an
 /// error.
@@ -166,7 +168,8 @@ impl<K> TableBuilder<K> {
     }
 
     /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled
-    /// or merged; 2.0 unless given (section 6).
+    /// or merged; 2.0 unless given (section 6), and 1.5 in a table that merges, where a lookup reads each of a key's
+    /// records.
     pub fn repeats_max(mut self, repeats: f64) -> Self {
         self.asked.repeats_max = Some(repeats);
         self
@@ -249,7 +252,10 @@ impl<K> TableBuilder<K> {
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
                 fast_per_slow: self.asked.fast_per_slow.unwrap_or(usual.tree.fast_per_slow),
                 lists_max: self.asked.lists_max.unwrap_or(usual.tree.lists_max),
-                repeats_max: self.asked.repeats_max.unwrap_or(usual.tree.repeats_max),
+                repeats_max: self.asked.repeats_max.unwrap_or(match self.rule.name {
+                    RuleName::None => usual.tree.repeats_max,
+                    _ => REPEATS_MAX_MERGING,
+                }),
             },
         }
     }

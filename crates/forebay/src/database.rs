@@ -139,6 +139,12 @@ impl Database {
         self.engine.verify(progress)
     }
 
+    /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] without the rest, for whoever
+    /// asks around every lookup.
+    pub fn device_reads(&self) -> u64 {
+        self.engine.metrics.page_reads.get()
+    }
+
     /// Counters and gauges.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.engine)

@@ -150,15 +150,17 @@ impl Harness {
     pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
         changes.iter().for_each(|change| self.tables().push(&mut batch, change));
+        let mut records = batch.len() as u64;
         let outcome = match changes.last() {
             Some(Change { table, write: Write::Metadata(bytes), .. }) => {
+                records += 1;
                 self.tables().aggregator(*table).commit(batch, durability, bytes)
             }
             _ => self.db().write(&mut batch, durability),
         };
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
-            self.model.accept(numbered, changes.to_vec());
+            self.model.accept(numbered, records, changes.to_vec());
         }
         let sequence = outcome?;
         assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");

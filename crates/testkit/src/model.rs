@@ -111,9 +111,11 @@ impl Model {
         self.last_sequence
     }
 
-    /// The engine numbered a batch: from here on it is visible.
-    pub fn accept(&mut self, last_sequence: u64, changes: Vec<Change>) {
-        let expected = self.last_sequence + changes.len() as u64;
+    /// The engine numbered a batch of so many records, which may be fewer than its changes, as a batch merges states of
+    /// one key: from here on it is visible.
+    pub fn accept(&mut self, last_sequence: u64, records: u64, changes: Vec<Change>) {
+        assert!(records <= changes.len() as u64, "a batch has more records than changes");
+        let expected = self.last_sequence + records;
         assert_eq!(last_sequence, expected, "sequence numbers have a hole");
         apply(self.merging, &mut self.now, &mut self.metadata, &changes);
         self.last_sequence = last_sequence;

@@ -19,6 +19,8 @@ pub(super) const SCRATCH: &str = "target/figures";
 const WORKLOADS: &str = "docs/figures/workloads";
 const RECORDS_MIN: u64 = 1000;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
+/// Below it no program works.
+const CGROUP_BYTES_MIN: u64 = 32 << 20;
 
 /// A program that has engines.
 pub(super) struct Bench {
@@ -108,7 +110,8 @@ impl Bench {
         let scaled = |count: u64, least: u64| ((count as f64 * scale) as u64).max(least).to_string();
         let mut arguments = vec![format!("{WORKLOADS}/{}.toml", run.name)];
         arguments.extend(["--records".into(), scaled(run.records, RECORDS_MIN)]);
-        arguments.extend(["--cgroup".into(), "auto".into()]);
+        let cgroup = run.cgroup_bytes.map_or("auto".into(), |bytes| scaled(bytes, CGROUP_BYTES_MIN));
+        arguments.extend(["--cgroup".into(), cgroup]);
         if let Some(bytes) = run.memory_bytes {
             arguments.extend(["--memory".into(), scaled(bytes, MEMORY_BYTES_MIN)]);
         }

@@ -37,6 +37,8 @@ pub(super) struct Run {
     pub(super) records: u64,
     /// At scale 1; else the workload's share of the data.
     pub(super) memory_bytes: Option<u64>,
+    /// At scale 1; else by the memory.
+    pub(super) cgroup_bytes: Option<u64>,
     pub(super) engines: &'static [&'static str],
     pub(super) rounds: u32,
     pub(super) direct_io: DirectIo,
@@ -57,6 +59,7 @@ impl Run {
             name: name.unwrap_or_default().trim_matches('"').into(),
             records,
             memory_bytes: None,
+            cgroup_bytes: None,
             engines: MAIN,
             rounds: 3,
             direct_io: DirectIo::Off,
@@ -80,6 +83,11 @@ impl Run {
 
     pub(super) fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
+        self
+    }
+
+    pub(super) fn cgroup(mut self, bytes: u64) -> Self {
+        self.cgroup_bytes = Some(bytes);
         self
     }
 

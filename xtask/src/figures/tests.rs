@@ -158,6 +158,11 @@ fn every_part_is_drawn_with_and_without_results() {
                     "multi-get-32",
                     "open-loop-0.8",
                     "open-loop-60000",
+                    "count",
+                    "count-zipf",
+                    "hot",
+                    "drain-2",
+                    "finalize",
                 ] {
                     all.push(phase(FOREBAY, Phase(&run.name, name), 1000.0));
                 }
@@ -183,6 +188,7 @@ fn every_part_is_drawn_with_and_without_results() {
             "groups-memory",
             "groups-adds",
             "groups-length",
+            "incremental",
         ] {
             let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();

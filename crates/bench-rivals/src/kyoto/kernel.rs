@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 use forebay_bench::Failure;
 
-use crate::native::kernel::Owned;
+use crate::native::kernel::{Owned, shown};
 
 #[repr(C)]
 struct CDb {
@@ -15,6 +15,38 @@ struct CDb {
 
 /// Tells how far a sync is; never given.
 type Progress = Option<unsafe extern "C" fn(*const c_char, i64, i64, *mut c_void) -> i32>;
+
+/// Is shown a record, and answers what becomes of it.
+type Visit = unsafe extern "C" fn(
+    key: *const c_char,
+    key_bytes: usize,
+    value: *const c_char,
+    value_bytes: usize,
+    new_bytes: *mut usize,
+    given: *mut c_void,
+) -> *const c_char;
+
+/// What is called with keys and values.
+type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
+
+/// Shows a record to the [`Each`] that `given` points to, and leaves it as it is.
+///
+/// # Safety
+/// Key and value are valid for their lengths; `given` points to an [`Each`] that nothing else uses meanwhile.
+unsafe extern "C" fn show(
+    key: *const c_char,
+    key_bytes: usize,
+    value: *const c_char,
+    value_bytes: usize,
+    _: *mut usize,
+    given: *mut c_void,
+) -> *const c_char {
+    // SAFETY: as promised to us.
+    unsafe {
+        (*given.cast::<Each<'_>>())(shown(key, key_bytes), shown(value, value_bytes));
+        KCVISNOP
+    }
+}
 
 // SAFETY: as <kclangc.h> of 1.2.79 declares them.
 unsafe extern "C" {
@@ -32,6 +64,9 @@ unsafe extern "C" {
         value: *const c_char,
         value_bytes: usize,
     ) -> i32;
+    fn kcdbincrint(db: *mut CDb, key: *const c_char, key_bytes: usize, number: i64, origin: i64) -> i64;
+    fn kcdbiterate(db: *mut CDb, visit: Visit, given: *mut c_void, writable: i32) -> i32;
+    static KCVISNOP: *const c_char;
     fn kcdbremove(db: *mut CDb, key: *const c_char, key_bytes: usize) -> i32;
     fn kcdbgetbuf(
         db: *mut CDb,
@@ -70,6 +105,20 @@ impl Db {
         let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: the slices outlive the call, which copies them.
         self.checked(unsafe { kcdbset(self.0.as_ptr(), key.cast(), key_bytes, value.cast(), value_bytes) })
+    }
+
+    /// Adds to a number, which an absent key has as 0. Numbers are kept as eight bytes, most significant first.
+    pub(super) fn add(&mut self, key: &[u8], number: i64) -> Result<(), Failure> {
+        // SAFETY: the slice outlives the call.
+        let sum = unsafe { kcdbincrint(self.0.as_ptr(), key.as_ptr().cast(), key.len(), number, 0) };
+        if sum == i64::MIN { Err(self.failure()) } else { Ok(()) }
+    }
+
+    /// Shows every record.
+    pub(super) fn for_each(&mut self, mut each: Each<'_>) -> Result<(), Failure> {
+        let given = (&raw mut each).cast();
+        // SAFETY: `each` outlives the call, in which nobody else uses it.
+        self.checked(unsafe { kcdbiterate(self.0.as_ptr(), show, given, 0) })
     }
 
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<(), Failure> {

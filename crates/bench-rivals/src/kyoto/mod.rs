@@ -6,7 +6,7 @@ mod kernel;
 use std::ffi::CString;
 use std::path::Path;
 
-use forebay_bench::{Batch, Engine, Failure, Kind, Setup};
+use forebay_bench::{Adds, Batch, Engine, Failure, Kind, Setup};
 
 use crate::native::path_text;
 use crate::sync::{Pace, SyncWhen};
@@ -44,6 +44,10 @@ impl Kind for KyotoHash {
         false
     }
 
+    fn adds(&self) -> Adds {
+        Adds::Too
+    }
+
     fn options(&self, setup: &Setup) -> String {
         let notes = [
             ("note.atomicity", "records of a batch are written one by one"),
@@ -67,7 +71,7 @@ impl Kind for KyotoHash {
             path.extend_from_slice(format!("#{name}={value}").as_bytes());
         }
         let db = Db::open(&CString::new(path)?)?;
-        Ok(Box::new(Open { db, pace: Pace::new(setup), value_bytes: setup.value_bytes }))
+        Ok(Box::new(Open { db, pace: Pace::new(setup), value_bytes: setup.value_bytes, adds: setup.adds }))
     }
 }
 
@@ -75,6 +79,8 @@ struct Open {
     db: Db,
     pace: Pace,
     value_bytes: usize,
+    /// Whether values are its own numbers.
+    adds: bool,
 }
 
 impl Open {
@@ -88,10 +94,29 @@ impl Open {
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        if self.adds {
+            return self.add(batch);
+        }
         for (key, value) in batch.iter() {
             self.db.set(key, value)?;
         }
         self.sync_when_due()
+    }
+
+    fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        for (key, count) in batch.iter() {
+            self.db.add(key, i64::from_le_bytes(count.try_into()?))?;
+        }
+        self.sync_when_due()
+    }
+
+    fn for_each(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let mut turned = Vec::new();
+        self.db.for_each(&mut |key, number| {
+            turned.clear();
+            turned.extend(number.iter().rev());
+            each(key, &turned);
+        })
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
@@ -108,6 +133,9 @@ impl Engine for Open {
         }
         if length.is_none() {
             value.truncate(start);
+        }
+        if self.adds {
+            value[start..].reverse();
         }
         Ok(length.is_some())
     }

@@ -27,7 +27,7 @@ pub(super) struct Db {
 
 impl Db {
     /// Opens or makes a database. `options` is a text of RocksDB's own format.
-    pub(super) fn open(path: &Path, options: &str, log: Log) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, options: &str, log: Log, merging: Merging) -> Result<Self, Failure> {
         let path = path_text(path)?;
         let text = CString::new(options)?;
         let name = c"default".as_ptr();
@@ -40,6 +40,9 @@ impl Db {
             checked(c::rocksdb_free, |error| {
                 c::rocksdb_get_options_from_string(from, text.as_ptr(), to, error)
             })?;
+            if merging == Merging::Counts {
+                c::rocksdb_options_set_uint64add_merge_operator(to);
+            }
             let (to, columns) = (to.cast_const(), &raw mut column);
             let opened = checked(c::rocksdb_free, |error| {
                 c::rocksdb_open_column_families(to, path.as_ptr(), 1, &name, &to, columns, error)
@@ -169,6 +172,15 @@ impl Db {
         }
     }
 
+    /// Adds an operand to the batch that [`Self::write_batch`] writes.
+    pub(super) fn batch_merge(&mut self, key: &[u8], operand: &[u8]) {
+        let (key, key_bytes, operand, bytes) = (key.as_ptr(), key.len(), operand.as_ptr(), operand.len());
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            c::rocksdb_writebatch_merge(self.batch.as_ptr(), key.cast(), key_bytes, operand.cast(), bytes);
+        }
+    }
+
     pub(super) fn property_text(&self, name: &CStr) -> Option<String> {
         // SAFETY: both pointers live; the text is ours.
         unsafe { taken_text(c::rocksdb_free, c::rocksdb_property_value(self.db.as_ptr(), name.as_ptr())) }
@@ -232,6 +244,14 @@ impl Writes for Db {
 pub(super) enum Log {
     On,
     Off,
+}
+
+/// What becomes of operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Merging {
+    Nothing,
+    /// RocksDB's own `uint64add`.
+    Counts,
 }
 
 fn pinned_bytes(value: &Owned<c::rocksdb_pinnableslice_t>) -> &[u8] {

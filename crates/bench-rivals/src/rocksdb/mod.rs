@@ -3,13 +3,14 @@
 mod kernel;
 mod options;
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use forebay_bench::{Batch, Durability, Engine, Failure, Kind, Setup};
+use forebay_bench::{Adds, Batch, Durability, Engine, Failure, Kind, Setup};
 
-use crate::native::writes;
+use crate::native::writes::{self, Writes};
 use crate::sync::Pace;
-use kernel::{Db, Log};
+use kernel::{Db, Log, Merging};
 use options::Options;
 
 /// How it compacts.
@@ -19,14 +20,32 @@ pub(crate) enum Style {
     Universal,
 }
 
-pub(crate) struct RocksDb(pub(crate) Style);
+/// How it adds to counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adding {
+    /// As one would write it who wants it fast: what a batch adds to a key is added up, all its keys are looked up by
+    /// one call, and written by one.
+    ByBatch,
+    /// As one would write it first: a lookup and a put for each.
+    OneByOne,
+    /// By the merge operator, each an operand.
+    Merging,
+}
+
+pub(crate) struct RocksDb(pub(crate) Style, pub(crate) Adding);
 
 impl Kind for RocksDb {
     fn name(&self) -> &'static str {
-        match self.0 {
-            Style::Leveled => "rocksdb-leveled",
-            Style::Universal => "rocksdb-universal",
+        match (self.0, self.1) {
+            (Style::Leveled, Adding::ByBatch) => "rocksdb-leveled",
+            (Style::Leveled, Adding::OneByOne) => "rocksdb-get-put",
+            (Style::Leveled, Adding::Merging) => "rocksdb-merge",
+            (Style::Universal, _) => "rocksdb-universal",
         }
+    }
+
+    fn adds(&self) -> Adds {
+        if self.1 == Adding::ByBatch { Adds::Too } else { Adds::Only }
     }
 
     fn version(&self) -> String {
@@ -38,14 +57,24 @@ impl Kind for RocksDb {
     }
 
     fn options(&self, setup: &Setup) -> String {
-        Options::new(setup, self.0).for_people()
+        let options = Options::new(setup, self.0).for_people();
+        match (self.1, setup.adds) {
+            (_, false) => options,
+            (Adding::ByBatch, _) => {
+                options + "note.adds = a batch is added up, then one multi_get, one write\n"
+            }
+            (Adding::OneByOne, _) => options + "note.adds = a get and a put for each\n",
+            (Adding::Merging, _) => options + "note.adds = merge_operator uint64add, a batch is one write\n",
+        }
     }
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         let log = if setup.durability == Durability::Memory { Log::Off } else { Log::On };
         let options = Options::new(setup, self.0);
-        let db = Db::open(dir, &options.for_rocksdb(), log)?;
-        Ok(Box::new(Open { db, pace: Pace::new(setup), cache_bytes: options.cache_bytes }))
+        let merging = if self.1 == Adding::Merging { Merging::Counts } else { Merging::Nothing };
+        let db = Db::open(dir, &options.for_rocksdb(), log, merging)?;
+        let (pace, cache_bytes) = (Pace::new(setup), options.cache_bytes);
+        Ok(Box::new(Open { db, pace, cache_bytes, adding: self.1, sums: HashMap::new(), keys: Vec::new() }))
     }
 }
 
@@ -53,11 +82,65 @@ struct Open {
     db: Db,
     pace: Pace,
     cache_bytes: u64,
+    adding: Adding,
+    /// Kept for their memory; empty between calls.
+    sums: HashMap<Box<[u8]>, u64>,
+    keys: Vec<u8>,
+}
+
+impl Open {
+    fn add_one(&mut self, key: &[u8], count: &[u8]) -> Result<(), Failure> {
+        self.keys.clear();
+        let found = self.db.get(key, &mut self.keys)?.then_some(&self.keys[..]);
+        let sum = number(found)? + number(Some(count))?;
+        self.db.put(key, &sum.to_le_bytes(), self.pace.next())
+    }
+
+    fn add_by_batch(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        let Self { db, sums, keys, .. } = self;
+        for (key, count) in batch.iter() {
+            match sums.get_mut(key) {
+                Some(sum) => *sum += number(Some(count))?,
+                None => drop(sums.insert(key.into(), number(Some(count))?)),
+            }
+        }
+        keys.clear();
+        let mut ordered: Vec<(&[u8], u64)> = sums.iter().map(|(key, sum)| (&key[..], *sum)).collect();
+        // In order, so that keys of one block are looked up one behind the other.
+        ordered.sort_unstable();
+        ordered.iter().for_each(|(key, _)| keys.extend_from_slice(key));
+        let mut odd = None;
+        db.multi_get(keys, batch.key_bytes, &mut |place, found| match number(found) {
+            Ok(found) => ordered[place].1 += found,
+            Err(failure) => odd = Some(failure),
+        })?;
+        ordered.iter().for_each(|(key, sum)| db.batch_put(key, &sum.to_le_bytes()));
+        sums.clear();
+        odd.map_or(Ok(()), Err)?;
+        self.db.write_batch(self.pace.next())
+    }
+}
+
+/// A count; 0 where there is none.
+fn number(value: Option<&[u8]>) -> Result<u64, Failure> {
+    let Some(value) = value else { return Ok(0) };
+    Ok(u64::from_le_bytes(value.try_into().map_err(|_| "a count has another length than eight bytes")?))
 }
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
         writes::put(&mut self.db, &mut self.pace, batch)
+    }
+
+    fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        match self.adding {
+            Adding::ByBatch => self.add_by_batch(batch),
+            Adding::OneByOne => batch.iter().try_for_each(|(key, count)| self.add_one(key, count)),
+            Adding::Merging => {
+                batch.iter().for_each(|(key, count)| self.db.batch_merge(key, count));
+                self.db.write_batch(self.pace.next())
+            }
+        }
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
@@ -79,6 +162,10 @@ impl Engine for Open {
 
     fn scan(&mut self, from: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         self.db.scan(from, limit, each)
+    }
+
+    fn for_each(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        self.db.scan(&[], usize::MAX, each)
     }
 
     fn drain(&mut self) -> Result<(), Failure> {

@@ -12,11 +12,16 @@ use std::fs::read_dir;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_bench::{Batch, Durability, Engine, Kind, Setup, TableOptions};
+use forebay_bench::{Adds, Batch, Durability, Engine, Kind, Setup, TableOptions};
 use forebay_bench_rivals::KINDS;
 use script::{KEY_BYTES, Script, VALUE_BYTES, put};
 
 const MIB: u64 = 1 << 20;
+
+/// The kinds that take any workload.
+fn kinds() -> impl Iterator<Item = &'static dyn Kind> {
+    KINDS.into_iter().filter(|kind| kind.adds() != Adds::Only)
+}
 
 fn setup(durability: Durability) -> Setup {
     Setup {
@@ -24,6 +29,7 @@ fn setup(durability: Durability) -> Setup {
         durability,
         sync_interval: Duration::from_millis(5),
         ordered: true,
+        adds: false,
         key_bytes: KEY_BYTES,
         value_bytes: VALUE_BYTES,
         records_expected: 100_000,
@@ -43,7 +49,7 @@ fn open(kind: &dyn Kind, dir: &Path, setup: &Setup) -> Box<dyn Engine> {
 }
 
 fn run_scripts(setup: &Setup, acts: usize) {
-    for (seed, kind) in KINDS.into_iter().enumerate() {
+    for (seed, kind) in kinds().enumerate() {
         let dir = tempfile::tempdir().unwrap();
         let mut script = Script::new(kind, dir.path(), setup, seed as u64 + 1);
         for _ in 0..acts {
@@ -83,7 +89,7 @@ fn answers_like_a_map_where_filters_do_not_fit() {
 #[test]
 fn a_drained_load_is_all_there() {
     let setup = Setup { sync_interval: Duration::from_secs(1), ..setup(Durability::Os) };
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = open(kind, dir.path(), &setup);
         let mut model = BTreeMap::new();
@@ -168,7 +174,7 @@ fn a_refusal_is_in_the_engine_s_words() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::copy("Cargo.toml", &file).unwrap();
-    for kind in KINDS {
+    for kind in kinds() {
         let reason = kind.open(&file, &setup(Durability::Os)).err().map(|reason| reason.to_string());
         assert!(reason.is_some_and(|reason| reason.len() > 5), "{}", kind.name());
     }
@@ -176,13 +182,48 @@ fn a_refusal_is_in_the_engine_s_words() {
 
 #[test]
 fn a_batch_of_none_is_none() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = open(kind, dir.path(), &setup(Durability::Os));
         engine.put(Batch { bytes: &[], key_bytes: KEY_BYTES, value_bytes: VALUE_BYTES }).unwrap();
         engine.delete(&[], KEY_BYTES).unwrap();
         engine.multi_get(&[], KEY_BYTES, &mut |_, _| panic!("nobody asked")).unwrap();
         script::check_all(kind, engine.as_mut(), &BTreeMap::new());
+        engine.close().unwrap();
+    }
+}
+
+/// Keys are digits, so that they are lines; each comes several times in a batch.
+#[test]
+fn counts_are_added_up() {
+    let setup = Setup { adds: true, ordered: false, key_bytes: 4, value_bytes: 8, ..setup(Durability::Os) };
+    for kind in KINDS.into_iter().filter(|kind| kind.adds() != Adds::No) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(kind, dir.path(), &setup);
+        let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        let mut random = script::Random(7);
+        for _ in 0..200 {
+            let keys: Vec<Vec<u8>> =
+                (0..50).map(|_| format!("{:04}", random.below(900)).into_bytes()).collect();
+            let bytes: Vec<u8> =
+                keys.iter().flat_map(|key| [&key[..], &1u64.to_le_bytes()].concat()).collect();
+            engine.add(Batch { bytes: &bytes, key_bytes: 4, value_bytes: 8 }).unwrap();
+            keys.into_iter().for_each(|key| *model.entry(key).or_default() += 1);
+            // A sort is read at the end only.
+            let mut value = Vec::new();
+            let asked = b"0007";
+            if let Ok(found) = engine.get(asked, &mut value) {
+                let expected = model.get(&asked[..]).map(|count| count.to_le_bytes().to_vec());
+                assert_eq!(found.then_some(value), expected, "{}", kind.name());
+            }
+        }
+        let mut found = BTreeMap::new();
+        let mut each = |key: &[u8], value: &[u8]| {
+            let count = u64::from_le_bytes(value.try_into().unwrap());
+            assert!(found.insert(key.to_vec(), count).is_none());
+        };
+        engine.for_each(&mut each).unwrap();
+        assert_eq!(found, model, "{}", kind.name());
         engine.close().unwrap();
     }
 }

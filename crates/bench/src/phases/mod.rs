@@ -1,6 +1,7 @@
 //! What workloads do, one file a kind of work. A phase draws keys from the seed, calls the engine under the
 //! meter, and compares what it answers.
 
+mod count;
 mod get;
 mod mixed;
 mod open_loop;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use forebay::env::Clock;
 
+use crate::counts::Counts;
 use crate::data::Records;
 use crate::host::cache::{self, CacheDrop};
 use crate::launch::Program;
@@ -33,6 +35,8 @@ pub(crate) struct World<'a> {
     pub(crate) setup: Setup,
     pub(crate) records: Records,
     pub(crate) oracle: Oracle,
+    /// The same where values are counts.
+    pub(crate) counts: Counts,
     /// For what the current phase draws.
     pub(crate) phase_seed: u64,
     /// Records of the last load or overwrite, and how long they took with the debt they left, if that was
@@ -43,6 +47,11 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
+    /// How many records there are.
+    pub(crate) fn live(&self) -> u64 {
+        self.oracle.live().max(self.counts.keys())
+    }
+
     fn open(&self) -> Result<Box<dyn Engine>, Failure> {
         self.kind.open(&self.plan.dir, &self.setup)
     }
@@ -60,12 +69,16 @@ pub(crate) fn run(
     }
     let Some(open) = engine.as_deref_mut() else { return Ok(()) };
     match phase {
+        Phase::Load if world.setup.adds => count::load(open, world, meter),
         Phase::Load => write::load(open, world, meter),
         Phase::Overwrite(spec) => write::overwrite(spec, open, world, meter),
         Phase::Mixed(spec) => mixed::run(spec, open, world, meter),
         Phase::Get(spec) => get::run(spec, open, world, meter),
         Phase::Queue(spec) => queue::run(spec, open, world, meter),
         Phase::OpenLoop(spec) => open_loop::run(spec, open, world, meter),
+        Phase::Count(spec) => count::run(spec, open, world, meter),
+        Phase::Hot(spec) => count::run_hot(spec, open, world, meter),
+        Phase::Finalize => count::finalize(open, world, meter),
         Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
         Phase::Drain => drain(open, world, meter),
         Phase::Cold => cold(engine, world, meter),

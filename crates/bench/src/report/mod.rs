@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Machine;
 use crate::host::cache::CacheDrop;
+use crate::meter;
 use crate::plan::CgroupState;
 
 pub(crate) use summary::Summaries;
@@ -70,6 +71,8 @@ pub(crate) struct Phase {
     pub(crate) cpu_seconds_per_million: Option<f64>,
     pub(crate) generator_cpu_seconds: f64,
     pub(crate) latency_us: Latency,
+    /// Of lookups beside other work, which the latency leaves out.
+    pub(crate) gets: Option<Gets>,
     pub(crate) longest_gap_ms: f64,
     pub(crate) throughput_cv: Option<f64>,
     pub(crate) operations_per_100_ms: Vec<u64>,
@@ -116,6 +119,43 @@ impl Latency {
             p99_9: at(0.999),
             p99_99: at(0.9999),
             max: histogram.max() as f64 / 1e3,
+        }
+    }
+}
+
+/// Single lookups beside other work.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Gets {
+    pub(crate) count: u64,
+    pub(crate) latency_us: Latency,
+    /// Processor time of the thread that asks: what a lookup takes where nothing takes the processor from it.
+    pub(crate) cpu_us: Latency,
+    /// Reads from the device that one lookup cost, where the engine counts them.
+    pub(crate) device_reads: Option<Reads>,
+}
+
+/// Of single lookups.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Reads {
+    pub(crate) mean: f64,
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    pub(crate) max: u64,
+}
+
+impl Gets {
+    pub(crate) fn of(taken: &meter::Gets) -> Self {
+        let reads = &taken.device_reads;
+        Self {
+            count: taken.latency.len(),
+            latency_us: Latency::of(&taken.latency),
+            cpu_us: Latency::of(&taken.cpu),
+            device_reads: (!reads.is_empty()).then(|| Reads {
+                mean: reads.mean(),
+                p50: reads.value_at_quantile(0.5),
+                p99: reads.value_at_quantile(0.99),
+                max: reads.max(),
+            }),
         }
     }
 }
@@ -185,6 +225,7 @@ mod tests {
             cpu_seconds_per_million: None,
             generator_cpu_seconds: 0.0,
             latency_us: zero,
+            gets: None,
             longest_gap_ms: 0.0,
             throughput_cv: None,
             operations_per_100_ms: Vec::new(),

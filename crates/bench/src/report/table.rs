@@ -20,6 +20,8 @@ const COLUMNS: &[Column] = &[
     ("p99 us", 9, |row| latency(row, row.latency_us.p99)),
     ("p99.9 us", 9, |row| latency(row, row.latency_us.p99_9)),
     ("max us", 9, |row| latency(row, row.latency_us.max)),
+    ("get p99", 9, |row| row.gets.map(|gets| format!("{:.1}", gets.latency_us.p99))),
+    ("get max", 9, |row| row.gets.map(|gets| format!("{:.1}", gets.latency_us.max))),
     ("gap ms", 8, |row| latency(row, row.longest_gap_ms)),
     ("cv", 6, |row| row.throughput_cv.map(|cv| format!("{cv:.2}"))),
     ("w-amp", 7, |row| {

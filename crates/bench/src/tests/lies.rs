@@ -6,6 +6,24 @@ use super::map::{Lie, Map};
 use super::{run_all, small_workloads};
 use crate::answers::WrongAnswer;
 
+/// What is wrong with everything taken together is no one key's.
+#[test]
+fn an_entry_that_finalize_does_not_show_is_missed() {
+    let mut workload = small_workloads().find(|workload| workload.name == "hot-counter").unwrap();
+    workload.phases.remove(1);
+    let failure = run_all(&Map::new(Lie::Skips), workload, &RealClock::new()).unwrap_err();
+    assert_eq!(failure.to_string(), "wrong answer: 99 keys were shown, and there are 100");
+}
+
+#[test]
+fn an_add_that_is_lost_is_missed() {
+    for name in ["count", "hot-counter"] {
+        let workload = small_workloads().find(|workload| workload.name == name).unwrap();
+        let failure = run_all(&Map::new(Lie::Loses), workload, &RealClock::new()).unwrap_err();
+        assert!(failure.is::<WrongAnswer>(), "{name}: {failure}");
+    }
+}
+
 #[test]
 fn each_lie_is_found_by_the_workload_that_can_see_it() {
     for (lie, name) in [
@@ -20,6 +38,7 @@ fn each_lie_is_found_by_the_workload_that_can_see_it() {
         (Lie::Skips, "ycsb-e"),
         (Lie::Loses, "ycsb-e-small"),
         (Lie::Swaps, "get-present"),
+        (Lie::Damages, "count"),
     ] {
         let workload = small_workloads().find(|workload| workload.name == name).unwrap();
         let failure = run_all(&Map::new(lie), workload, &RealClock::new()).unwrap_err();

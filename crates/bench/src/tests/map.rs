@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ::forebay::env::sync::{Arc, Mutex};
 
-use crate::{Batch, Engine, Failure, Kind, Setup};
+use crate::{Adds, Batch, Engine, Failure, Kind, Setup};
 
 /// What the map does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,10 @@ impl Kind for Map {
         "1".into()
     }
 
+    fn adds(&self) -> Adds {
+        Adds::Too
+    }
+
     fn options(&self, _: &Setup) -> String {
         "none".into()
     }
@@ -77,6 +81,28 @@ impl Engine for Open {
                 _ => drop(entries.insert(key.to_vec(), value.to_vec())),
             }
         }
+        Ok(())
+    }
+
+    fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        let mut entries = self.entries.lock();
+        for (key, count) in batch.iter() {
+            self.puts += 1;
+            if self.lie == Lie::Loses && self.puts.is_multiple_of(1000) {
+                continue;
+            }
+            let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+            let sum = entries.entry(key.to_vec()).or_insert_with(|| vec![0; 8]);
+            *sum = (number(sum) + number(count)).to_le_bytes().to_vec();
+        }
+        Ok(())
+    }
+
+    fn for_each(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let entries = self.entries.lock();
+        let left_out = |number: usize| self.lie == Lie::Skips && number == 1;
+        let shown = entries.iter().enumerate().filter(|(number, _)| !left_out(*number));
+        shown.for_each(|(_, (key, value))| each(key, value));
         Ok(())
     }
 

@@ -63,6 +63,9 @@ fn small_workloads() -> impl Iterator<Item = Workload> {
             match phase {
                 // Of few records a share is too few operations to meet anything.
                 workload::Phase::Mixed(mixed) => mixed.operations_per_record = 1.0,
+                workload::Phase::Count(count) => {
+                    (count.operations_per_record, count.adds_per_get) = (4.0, 10)
+                }
                 workload::Phase::Get(get) => get.operations_per_record = 1.0,
                 workload::Phase::OpenLoop(open_loop) => {
                     open_loop.records_per_second = open_loop.records_per_second.map(|_| 1e6)
@@ -104,12 +107,21 @@ fn every_workload_runs_on_forebay() {
                     assert!(phase.write_amplification_total.is_some() || workload.name.starts_with("ycsb"))
                 }
                 "cold" => assert!(phase.page_cache_dropped.is_some()),
+                "count" => {
+                    assert_eq!((operations, user_bytes), (4 * 3000, 4 * 3000 * record_bytes));
+                    assert_eq!(phase.gets.unwrap().count, 1200);
+                }
+                "hot" => {
+                    assert_eq!((operations, phase.records), (100 * 3000, 100));
+                    assert_eq!(phase.gets.unwrap().count, 300);
+                }
+                "finalize" => assert_eq!(operations, phase.records),
                 "queue" => assert_eq!((operations, phase.records), (3 * 3000 - 2 * 300, 300)),
                 _ => assert_eq!(operations, 3000),
             }
             assert!(phase.disk_bytes > 0 && phase.index_memory_bytes_per_key.is_some(), "{phase:?}");
             let looks_up = match phase.phase.split('-').next() {
-                Some("get" | "multi" | "queue") => true,
+                Some("get" | "multi" | "queue" | "count" | "hot") => true,
                 Some("mixed") => !workload.ordered,
                 _ => false,
             };

@@ -37,6 +37,8 @@ const EMBEDDED: &[(&str, &str)] = embed![
     "queue",
     "reopen",
     "open-loop",
+    "count",
+    "hot-counter",
 ];
 
 /// Why there is no workload.
@@ -102,7 +104,8 @@ mod tests {
             let names = workload.phase_names();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
             let bytes = workload.data_bytes();
-            assert!((200 << 20..1 << 30).contains(&bytes) || *name == "reopen", "{name} has {bytes} bytes");
+            let is_small = ["reopen", "hot-counter"].contains(name);
+            assert!((200 << 20..1 << 30).contains(&bytes) || is_small, "{name} has {bytes} bytes");
         }
     }
 
@@ -145,6 +148,9 @@ phases = ['load', { get = { present = 1.0, operations_per_record = 1.0 } }]
             ("'load'", "'load', 'load'", &["phase 2", "once"]),
             ("get = { present = 1.0", "mixed = { read = 0.5, scan = 0.5", &["ordered"]),
             ("get = { present = 1.0", "mixed = { read = 0.5", &["come to 1"]),
+            ("'load', ", "'load', { hot = { keys = 0 } }, ", &["phase 2", "keys"]),
+            ("'load', ", "'load', 'finalize', ", &["phase 3", "finalize"]),
+            ("get = { present = 1.0", "count = { every = 2", &["every"]),
             ("get = { present = 1.0", "open_loop = { arrivals = 'fixed'", &["records_per_second"]),
             ("get = { present = 1.0", "overwrite = { distribution = 'odd'", &["odd"]),
             ("records = 10", "forebay = { fanout = 8 }\nrecords = 10", &["line 5", "fanout", "fan_out"]),

@@ -2,7 +2,8 @@
 
 use super::{Mixed, OpenLoop, Phase, Workload};
 use crate::Durability;
-use crate::data::{KEY_BYTES_MIN, RECORDS_MAX};
+use crate::counts::COUNT_BYTES;
+use crate::data::{HEX_BYTES, KEY_BYTES_MIN, KeyOrder, RECORDS_MAX};
 
 fn is(holds: bool, complaint: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(complaint) }
@@ -15,9 +16,11 @@ impl Workload {
         let (mut loaded, mut rate_known) = (false, false);
         for (number, phase) in self.phases.iter().enumerate() {
             let fills = matches!(phase, Phase::Load | Phase::Queue(_) | Phase::Reopen(_));
-            let works = !fills && !matches!(phase, Phase::Drain | Phase::Cold);
+            let counts = matches!(phase, Phase::Count(_) | Phase::Hot(_));
+            let works = !fills && !counts && !matches!(phase, Phase::Drain | Phase::Cold);
             let shares_rate = matches!(phase, Phase::OpenLoop(OpenLoop { rate_share: Some(_), .. }));
             self.check_phase(phase)
+                .and_then(|()| self.check_counts(phase))
                 .and_then(|()| is(!works || loaded, "there is nothing to work on before `load`"))
                 .and_then(|()| is(!fills || !loaded, "records are loaded once"))
                 .and_then(|()| {
@@ -25,7 +28,7 @@ impl Workload {
                 })
                 .map_err(|complaint| format!("phase {} of `phases`: {complaint}", number + 1))?;
             rate_known |= matches!(phase, Phase::Load | Phase::Overwrite(_));
-            loaded |= fills;
+            loaded |= fills || counts;
         }
         Ok(())
     }
@@ -34,6 +37,8 @@ impl Workload {
         let named = !self.name.is_empty() && !self.name.contains(['/', '\0']);
         is(named, "`name` has to be there, and without a slash")?;
         is(self.key_bytes >= KEY_BYTES_MIN, "`key_bytes` has to be at least 8")?;
+        let is_hex = self.keys == KeyOrder::Hex;
+        is(!is_hex || self.key_bytes >= HEX_BYTES, "`key_bytes` has to be at least 16 for keys of digits")?;
         is(self.records >= 1, "`records` has to be at least 1")?;
         is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
         is(self.batch >= 1, "`batch` has to be at least 1")?;
@@ -44,7 +49,9 @@ impl Workload {
     fn check_phase(&self, phase: &Phase) -> Result<(), &'static str> {
         let operations = |count: f64| is(count > 0.0, "`operations_per_record` has to be above 0");
         match phase {
-            Phase::Load | Phase::Drain | Phase::Cold => Ok(()),
+            Phase::Load | Phase::Drain | Phase::Cold | Phase::Finalize => Ok(()),
+            Phase::Count(count) => operations(count.operations_per_record),
+            Phase::Hot(hot) => is(hot.keys >= 1, "`keys` has to be at least 1"),
             Phase::Overwrite(overwrite) => operations(overwrite.operations_per_record),
             Phase::Mixed(mixed) => {
                 operations(mixed.operations_per_record)?;
@@ -73,6 +80,19 @@ impl Workload {
                 is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")
             }
         }
+    }
+
+    /// In a workload that adds, values are counts: no phase may look for others.
+    fn check_counts(&self, phase: &Phase) -> Result<(), &'static str> {
+        if !self.adds() {
+            return Ok(());
+        }
+        let is_of_counts = matches!(
+            phase,
+            Phase::Load | Phase::Count(_) | Phase::Hot(_) | Phase::Finalize | Phase::Drain | Phase::Cold
+        );
+        is(is_of_counts, "only `load`, `count`, `hot`, `finalize`, `drain` and `cold` go with counts")?;
+        is(self.value_bytes == COUNT_BYTES, "`value_bytes` has to be 8 where values are counts")
     }
 
     fn check_mix(&self, mixed: &Mixed) -> Result<(), &'static str> {

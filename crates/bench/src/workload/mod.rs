@@ -66,6 +66,12 @@ pub(crate) enum Phase {
     Queue(Queue),
     /// A process that loads is killed; how long does opening take, and is everything there?
     Reopen(Reopen),
+    /// Adds to counts, and meanwhile lookups of some.
+    Count(Count),
+    /// The same with few keys that all adds go to.
+    Hot(Hot),
+    /// Every key and count once, each held against what was added.
+    Finalize,
     /// Overwrites that arrive when they arrive, whether or not the engine has finished those before.
     OpenLoop(OpenLoop),
     /// Background work to its end.
@@ -136,6 +142,33 @@ pub(crate) struct Reopen {
     pub(crate) checked: u64,
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Count {
+    #[serde(default)]
+    pub(crate) distribution: Distribution,
+    pub(crate) operations_per_record: f64,
+    /// A lookup for so many adds; 0 for none.
+    #[serde(default)]
+    pub(crate) adds_per_get: u64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
+}
+
+/// Each key is added to `records` times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hot {
+    pub(crate) keys: u64,
+    /// A lookup for so many adds; 0 for none.
+    #[serde(default)]
+    pub(crate) adds_per_get: u64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
+}
+
 /// The rate is `records_per_second`, or a share of what the last load or overwrite reached, with the drain
 /// behind it, if there was one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -174,6 +207,12 @@ impl Workload {
         self.memory_bytes.unwrap_or(shared.max(MEMORY_BYTES_MIN))
     }
 
+    /// Whether values are counts that are added to.
+    pub(crate) fn adds(&self) -> bool {
+        let adds = |phase: &Phase| matches!(phase, Phase::Count(_) | Phase::Hot(_) | Phase::Finalize);
+        self.phases.iter().any(adds)
+    }
+
     /// How many operations that multiple of the records is.
     pub(crate) fn operations(&self, per_record: f64) -> u64 {
         ((self.records as f64 * per_record).ceil() as u64).max(1)
@@ -183,6 +222,7 @@ impl Workload {
     pub(crate) fn records_expected(&self) -> u64 {
         let beyond_load = |phase: &Phase| match phase {
             Phase::Mixed(mixed) => self.operations(mixed.operations_per_record * mixed.insert),
+            Phase::Hot(hot) => hot.keys.saturating_sub(self.records),
             Phase::Queue(queue) => self.operations(queue.operations_per_record).saturating_sub(self.records),
             _ => 0,
         };

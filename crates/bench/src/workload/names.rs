@@ -28,6 +28,9 @@ impl Phase {
             Self::Get(get) => format!("get{}", suffix(get.distribution)),
             Self::Queue(_) => "queue".into(),
             Self::Reopen(_) => "reopen".into(),
+            Self::Count(count) => format!("count{}", suffix(count.distribution)),
+            Self::Hot(_) => "hot".into(),
+            Self::Finalize => "finalize".into(),
             Self::OpenLoop(OpenLoop { rate_share: Some(share), .. }) => format!("open-loop-{share}"),
             Self::OpenLoop(OpenLoop { records_per_second, .. }) => {
                 format!("open-loop-{}", records_per_second.unwrap_or_default())

@@ -7,10 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
-use forebay_base::{Order, Record};
+use forebay_base::{Combine, Order, Record};
 
 use super::folding::Folding;
 use super::notes::{Contents, TableNotes, word_of};
+use super::states::Latest;
 use super::{ArenaPool, TableRows, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
@@ -48,12 +49,14 @@ pub(super) struct TableIndex {
     contents: Contents,
     /// Words that are in no run. `None` where there are none to be had, because they were not noted or the
     /// sorter has them: then the buffer is walked.
-    tail: Option<Vec<u64>>,
+    pub(super) tail: Option<Vec<u64>>,
     runs: Vec<Arc<Run>>,
     /// How much of the buffer the runs cover.
     covers: usize,
     /// Runs as they would be if the buffer ended earlier, where somebody looked at it so and runs are folded beyond.
     past: VecDeque<(usize, Vec<Arc<Run>>)>,
+    /// What single lookups of a table of states ask instead of runs.
+    latest: Latest,
 }
 
 /// So many moments of the past are remembered.
@@ -246,6 +249,11 @@ impl TableIndex {
 
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
+        if self.has_states() {
+            // Lookups still take in what is left of the tail: the buffer is walked.
+            let words = Vec::with_capacity(self.contents.records as usize);
+            return TableNotes { table, contents: self.contents, words };
+        }
         let mut words = Vec::new();
         if let Some(tail) = self.tail.take() {
             words = tail;
@@ -281,7 +289,36 @@ impl TableIndex {
         let runs = self.runs.iter().chain(past).map(|run| {
             8 * run.words.capacity() + run.folded.as_ref().map_or(0, |folded| folded.records.capacity())
         });
-        runs.sum::<usize>() + 8 * self.tail.as_ref().map_or(0, Vec::capacity)
+        runs.sum::<usize>() + self.latest.memory_bytes() + 8 * self.tail.as_ref().map_or(0, Vec::capacity)
+    }
+
+    /// Whether lookups have asked for states.
+    pub(super) fn has_states(&self) -> bool {
+        self.latest.is_begun()
+    }
+
+    /// Whether the words that are not in states are at hand.
+    pub(super) fn may_take_in(&self) -> bool {
+        self.tail.is_some() && (self.has_states() || self.runs.is_empty() && self.covers == 0)
+    }
+
+    /// What tells of states at this length, and words beyond it, if nothing need be taken in.
+    pub(super) fn states_at(&self, limit: usize) -> Option<(&Latest, &[u64])> {
+        let words = self.tail.as_deref().unwrap_or_default();
+        self.latest.tells(words, limit).then_some((&self.latest, words))
+    }
+
+    /// The same once some of what was appended before this place is taken in, if states can be asked at all.
+    pub(super) fn take_in(
+        &mut self,
+        buffer: &WriteBuffer,
+        rule: &dyn Combine,
+        limit: usize,
+    ) -> Option<(&Latest, &[u64])> {
+        let may = self.may_take_in();
+        let words = self.tail.as_mut().filter(|_| may)?;
+        let takes = self.latest.take_in(words, buffer, rule, limit);
+        takes.then_some((&self.latest, &words[..]))
     }
 
     /// Sees to it that there are runs that tell what the buffer held at this length.
@@ -307,7 +344,9 @@ impl TableIndex {
     /// The words of what lies between what is covered and `to`.
     fn take_tail(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Run {
         let mut newest = Run::of(Vec::new(), rows.order, None);
-        match &mut self.tail {
+        // What is taken into states may have left the tail.
+        let tail = self.tail.as_mut().filter(|_| !self.latest.is_begun());
+        match tail {
             // The tail's memory is kept: folded runs are small, and the next look is soon.
             Some(tail) if rows.rule.is_some() => {
                 newest.words.extend(tail.drain(..tail.partition_point(|&word| place_in(word) < to)));

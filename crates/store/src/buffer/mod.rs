@@ -11,6 +11,7 @@ mod index;
 mod notes;
 mod pool;
 mod sorting;
+mod states;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::Direction;
+use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
 use forebay_env::sync::RwLock;
@@ -51,6 +53,13 @@ pub struct TableRows<'a> {
     pub order: Order,
     /// What merges its records of one key; `None` where the newest hides the others.
     pub rule: Option<&'a dyn Combine>,
+}
+
+impl<'a> TableRows<'a> {
+    /// What merges its records, if all are states of one length under evenly spread prefixes.
+    fn states(&self) -> Option<&'a dyn Combine> {
+        self.rule.filter(|rule| self.order.is_uniform() && rule.merges_puts() && rule.keeps_length())
+    }
 }
 
 /// One write buffer.
@@ -155,6 +164,11 @@ impl WriteBuffer {
         limit: usize,
         mut each: impl FnMut(&Record<'_>) -> bool,
     ) {
+        if let Some(rule) = rows.states()
+            && self.find_state(rows.table, rule, (prefix, key), limit, &mut each)
+        {
+            return;
+        }
         self.with_runs(rows, limit, |runs| {
             for run in runs.iter().rev() {
                 let start = run.lower_bound(self, prefix, key);
@@ -169,6 +183,36 @@ impl WriteBuffer {
                 }
             }
         });
+    }
+
+    /// The same where states are found by key; says whether they are.
+    fn find_state(
+        &self,
+        table: u32,
+        rule: &dyn Combine,
+        (prefix, key): (u64, &[u8]),
+        limit: usize,
+        each: &mut impl FnMut(&Record<'_>) -> bool,
+    ) -> bool {
+        let sought = (Pieces::WHOLE.of(prefix), key);
+        {
+            let index = self.index.read();
+            let Some(table) = index.tables.get(&table) else { return index.noted || self.is_empty() };
+            let limit = limit.min(self.len());
+            if let Some((latest, words)) = table.states_at(limit) {
+                latest.find(words, self, sought, limit, each);
+                return true;
+            }
+            if !table.may_take_in() {
+                return false;
+            }
+        }
+        let mut index = self.index.write();
+        let Some(table) = index.tables.get_mut(&table) else { return false };
+        let limit = limit.min(self.len());
+        let Some((latest, words)) = table.take_in(self, rule, limit) else { return false };
+        latest.find(words, self, sought, limit, each);
+        true
     }
 
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first.
@@ -230,7 +274,7 @@ impl WriteBuffer {
         let mut notes = Notes::default();
         self.for_each(0, self.len(), |table, place, record| {
             if let Some(order) = order_of(table) {
-                notes.add(table, order, place, record);
+                notes.add(table, order, order.prefix(record.key), place, record);
             }
         });
         notes.into_tables().collect()
@@ -256,11 +300,11 @@ impl WriteBuffer {
         let _ = self.sorted.set(tables);
     }
 
-    /// Replaces what runs there are by one over all of a sealed buffer, unless those have each key once.
+    /// Replaces what runs there are by one over all of a sealed buffer, unless there is something that has each key once.
     fn install(&self, table: u32, run: &Arc<Run>) {
         let mut index = self.index.write();
         let index = index.tables.entry(table).or_default();
-        if !index.is_folded() {
+        if !index.is_folded() && !index.has_states() {
             *index = TableIndex::whole(Arc::clone(run), self.len());
         }
     }
@@ -269,6 +313,13 @@ impl WriteBuffer {
 impl Drop for WriteBuffer {
     fn drop(&mut self) {
         if let (Some(pool), Some(arena)) = (&self.pool, self.arena.take()) {
+            // A lookup may be the last that has it: giving much memory back to the system would take it long.
+            let mut index = self.index.write();
+            index
+                .tables
+                .values_mut()
+                .filter_map(|table| table.tail.take())
+                .for_each(|words| pool.put_back_words(words));
             pool.put_back(arena);
         }
     }

@@ -84,14 +84,14 @@ impl Notes {
         self.tables.into_iter().filter(|notes| notes.contents.records > 0)
     }
 
-    /// Notes the record at a place.
+    /// Notes the record of this prefix at a place.
     #[inline]
-    pub(crate) fn add(&mut self, table: u32, order: Order, place: usize, record: &Record<'_>) {
+    pub(crate) fn add(&mut self, table: u32, order: Order, prefix: u64, place: usize, record: &Record<'_>) {
         if self.tables.get(self.current).is_none_or(|notes| notes.table != table) {
             self.current = self.find(table);
         }
         let Some(TableNotes { contents, words, .. }) = self.tables.get_mut(self.current) else { return };
-        let (prefix, shape) = (order.prefix(record.key), Shape::of(record));
+        let shape = Shape::of(record);
         contents.records += 1;
         contents.bytes += (record.key.len() + record.value.len()) as u64;
         if contents.shape != shape {

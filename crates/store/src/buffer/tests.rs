@@ -51,25 +51,42 @@ fn record<'a>(key: &'a [u8], value: &'a u8, kinds: &[Kind]) -> Record<'a> {
     }
 }
 
-/// Newer behind older: the order of merges shows.
-struct Append {
-    merges_puts: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Merging {
+    /// Newer behind older: the order of merges shows.
+    AppendOperands,
+    /// The same of states.
+    AppendStates,
+    /// States of one byte, added up.
+    Add,
 }
 
-impl Combine for Append {
+impl Combine for Merging {
     fn fold(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(older);
-        out.extend_from_slice(newer);
+        match self {
+            Self::Add => out.push(newer[0].wrapping_add(older[0])),
+            _ => out.extend([older, newer].concat()),
+        }
     }
     fn merges_puts(&self) -> bool {
-        self.merges_puts
+        *self != Self::AppendOperands
+    }
+    fn keeps_length(&self) -> bool {
+        *self == Self::Add
+    }
+    fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
+        let adds = *self == Self::Add;
+        if adds {
+            newer[0] = newer[0].wrapping_add(older[0]);
+        }
+        adds
     }
 }
 
 type Entry = (Vec<u8>, Option<Vec<u8>>);
 
 /// What records of one key, newest first, come to.
-fn fold<'a>(rule: &Append, records: impl Iterator<Item = Record<'a>>) -> Option<Vec<u8>> {
+fn fold<'a>(rule: &Merging, records: impl Iterator<Item = Record<'a>>) -> Option<Vec<u8>> {
     let mut fold = Fold::default();
     for record in records {
         if !fold.add(rule, &record) {
@@ -80,7 +97,7 @@ fn fold<'a>(rule: &Append, records: impl Iterator<Item = Record<'a>>) -> Option<
 }
 
 /// All keys of walks, newest first, with what they come to.
-fn walk_merging(rule: &Append, cursors: Vec<BufferCursor>, direction: Direction) -> Vec<Entry> {
+fn walk_merging(rule: &Merging, cursors: Vec<BufferCursor>, direction: Direction) -> Vec<Entry> {
     let mut merge = forebay_base::merge::LoserTree::new(cursors, direction);
     let (mut seen, mut versions): (Vec<Entry>, Vec<(Kind, Vec<u8>)>) = (Vec::new(), Vec::new());
     while merge.prefix().is_some() {
@@ -177,12 +194,11 @@ proptest! {
         batches in prop::collection::vec(prop::collection::vec((prop::collection::vec(0..3u8, 0..3), any::<u8>()), 0..20), 1..8),
         order in prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 2 }), Just(Order::Colliding { bits: 2 })],
         looks in prop::collection::vec(prop::option::of(0..8usize), 8),
-        merges_puts: bool,
+        rule in prop_oneof![Just(Merging::AppendOperands), Just(Merging::AppendStates), Just(Merging::Add)],
         sealed: bool,
         noted: bool,
     ) {
-        let kinds: &[Kind] = if merges_puts { &[Kind::Put] } else { &[Kind::Put, Kind::Merge, Kind::Merge, Kind::Delete] };
-        let rule = Append { merges_puts };
+        let kinds: &[Kind] = if rule.merges_puts() { &[Kind::Put] } else { &[Kind::Put, Kind::Merge, Kind::Merge, Kind::Delete] };
         let rows = TableRows { table: 4, order, rule: Some(&rule) };
         let (arena, mut appender) = Arena::new(1 << 16);
         let buffer = Arc::new(WriteBuffer::new(1, arena, None));
@@ -241,9 +257,12 @@ proptest! {
 
     /// However often a key was written, a lookup sees it a few times.
     #[test]
-    fn a_lookup_of_a_key_that_was_written_often_sees_a_few_records(looks in 1..50usize, keys in 1..8u8) {
+    fn a_lookup_of_a_key_that_was_written_often_sees_a_few_records(
+        looks in 1..50usize,
+        keys in 1..8u8,
+        rule in prop_oneof![Just(Merging::AppendStates), Just(Merging::Add)],
+    ) {
         let order = Order::Hashed { seed: 2 };
-        let rule = Append { merges_puts: true };
         let rows = TableRows { table: 4, order, rule: Some(&rule) };
         let (arena, mut appender) = Arena::new(1 << 18);
         let buffer = Arc::new(WriteBuffer::new(1, arena, None));
@@ -256,6 +275,28 @@ proptest! {
                 true
             });
             prop_assert!((1..=4).contains(&seen), "{seen} records of one key");
+        }
+    }
+}
+
+/// More than a lookup takes in: the next ones go on with it, and all of them see everything.
+#[test]
+fn lookups_behind_many_records_see_them_all() {
+    let (order, rule) = (Order::Hashed { seed: 2 }, Merging::Add);
+    let rows = TableRows { table: 4, order, rule: Some(&rule) };
+    let (arena, mut appender) = Arena::new(1 << 20);
+    let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+    for round in 1..=3u8 {
+        let batch: Vec<(Vec<u8>, u8)> =
+            (0..9000u16).map(|number| ((number % 3000).to_le_bytes().into(), 1)).collect();
+        append(&mut appender, Some(&buffer), order, 4, &batch, &[Kind::Put]);
+        for key in (0..3000u16).step_by(500).map(u16::to_le_bytes) {
+            let mut sum = 0;
+            buffer.find(&rows, order.prefix(&key), &key, usize::MAX, |record| {
+                sum += record.value[0];
+                true
+            });
+            assert_eq!(sum, 3 * round);
         }
     }
 }

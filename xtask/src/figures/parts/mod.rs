@@ -8,6 +8,7 @@ mod groups;
 mod groups_factors;
 mod growth;
 mod heat;
+mod incremental;
 mod log_append;
 mod ratio;
 mod reads;
@@ -31,6 +32,7 @@ pub(super) const ALL: &[&Part] = &[
     &ratio::PART,
     &groups::PART,
     &groups_factors::PART,
+    &incremental::PART,
     &log_append::PART,
     &applications::PART,
 ];

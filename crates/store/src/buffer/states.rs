@@ -1,0 +1,250 @@
+//! States by key: where all states of a table have one length, and merge to that length, a lookup of the newest finds
+//! what the buffer has of a key in a hash table, in which each key comes once. What was appended since the last
+//! lookup is taken in first, so much at a time that no lookup waits long; the rest it looks through.
+//!
+//! 1. A word goes to the part of the highest byte of its piece, there to the slot of the bits below, or the next free
+//!    one: words of one piece lie behind each other.
+//! 2. Where a word of the same piece is met and its record has the same key, the two states merge in a record of the
+//!    table's own.
+//!
+//! **Invariant:** what is found is the merge of all records of the key before `covers`, and of no others.
+
+use forebay_base::sort::{pack, piece_of};
+use forebay_base::{Combine, Record};
+
+use super::WriteBuffer;
+use super::index::{FOLDED_PLACE, place_in, record_in};
+
+/// A lookup takes in at most so many words: some tens of microseconds.
+const TAKEN_MAX: usize = 2048;
+/// By the highest byte of a piece: each grows for itself, so that none takes long.
+const PARTS: usize = 256;
+const SLOTS_MIN: usize = 8;
+/// No word: no record is at the last place there could be.
+const FREE: u64 = 0;
+
+/// States of what lookups have taken in so far. The words that wait are the index's.
+#[derive(Debug, Default)]
+pub(super) struct Latest {
+    /// From the first lookup on.
+    states: Option<States>,
+    /// So many words are taken in that are still among those that wait.
+    taken: usize,
+    /// A record was found that states cannot have.
+    odd: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+struct States {
+    parts: Box<[Part; PARTS]>,
+    merges: Merges,
+    /// How much of the buffer is taken in.
+    covers: usize,
+}
+
+/// What several records of a key came to.
+#[derive(Debug, Default)]
+struct Merges {
+    /// One behind the other.
+    records: Vec<u8>,
+    /// Memory for a state.
+    spare: Vec<u8>,
+}
+
+/// An open hash table.
+#[derive(Debug, Default)]
+struct Part {
+    slots: Vec<u64>,
+    used: usize,
+}
+
+/// The table cannot be used: a record is of another length than its key's others.
+#[derive(Debug)]
+struct Odd;
+
+impl Part {
+    /// The slots to look at for a piece, beginning where it should be.
+    #[inline]
+    fn path(&self, piece: u32) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.slots.len().wrapping_sub(1);
+        // The highest byte is the same in all of the part.
+        let first = ((u64::from(piece << 8) * self.slots.len() as u64) >> 32) as usize;
+        (0..self.slots.len()).map(move |step| (first + step) & mask)
+    }
+
+    #[inline]
+    fn free_slot(&self, piece: u32) -> Option<usize> {
+        self.path(piece).find(|&slot| self.slots[slot] == FREE)
+    }
+
+    fn grow(&mut self) {
+        let slots = (2 * self.slots.len()).max(SLOTS_MIN);
+        let words = std::mem::replace(&mut self.slots, vec![FREE; slots]);
+        for word in words.into_iter().filter(|&word| word != FREE) {
+            if let Some(slot) = self.free_slot(piece_of(word)) {
+                self.slots[slot] = word;
+            }
+        }
+    }
+}
+
+impl Latest {
+    /// Whether a lookup has asked.
+    pub(super) fn is_begun(&self) -> bool {
+        self.states.is_some()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.states.as_ref().map_or(0, States::memory_bytes)
+    }
+
+    /// Words before this place that are not taken in, oldest first.
+    fn untaken<'w>(&self, words: &'w [u64], limit: usize) -> &'w [u64] {
+        let words = words.get(self.taken..).unwrap_or_default();
+        &words[..words.partition_point(|&word| place_in(word) < limit)]
+    }
+
+    /// Whether all before this place is taken in, and nothing beyond.
+    pub(super) fn tells(&self, words: &[u64], limit: usize) -> bool {
+        let covers = |states: &States| states.covers <= limit;
+        !self.odd && self.states.as_ref().is_some_and(covers) && self.untaken(words, limit).is_empty()
+    }
+
+    /// Takes some of what was appended before this place in. Says whether what was the case at this length can be found.
+    pub(super) fn take_in(
+        &mut self,
+        words: &mut Vec<u64>,
+        buffer: &WriteBuffer,
+        rule: &dyn Combine,
+        limit: usize,
+    ) -> bool {
+        let end = self.taken + self.untaken(words, limit).len().min(TAKEN_MAX);
+        let states = self.states.get_or_insert_with(States::new);
+        if self.odd || states.covers > limit {
+            return false;
+        }
+        let mut some = words[self.taken..end].iter();
+        self.odd = some.any(|&word| states.add(buffer, rule, word).is_err());
+        states.covers = words.get(end).map_or(limit, |&word| limit.min(place_in(word)));
+        self.taken = end;
+        if end == words.len() {
+            words.clear();
+            self.taken = 0;
+        }
+        !self.odd
+    }
+
+    /// Shows what there was of a key of this piece, newest first.
+    pub(super) fn find(
+        &self,
+        words: &[u64],
+        buffer: &WriteBuffer,
+        (piece, key): (u32, &[u8]),
+        limit: usize,
+        each: &mut impl FnMut(&Record<'_>) -> bool,
+    ) {
+        let untaken = self.untaken(words, limit).iter().rev();
+        for &word in untaken.filter(|&&word| piece_of(word) == piece) {
+            let record = buffer.record(place_in(word));
+            if record.key == key && !each(&record) {
+                return;
+            }
+        }
+        if let Some(record) = self.states.as_ref().and_then(|states| states.find(buffer, piece, key)) {
+            each(&record);
+        }
+    }
+}
+
+impl States {
+    fn new() -> Self {
+        let parts = Box::new(std::array::from_fn(|_| Part::default()));
+        Self { parts, merges: Merges::default(), covers: 0 }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let slots: usize = self.parts.iter().map(|part| part.slots.capacity()).sum();
+        8 * slots + size_of::<[Part; PARTS]>() + self.merges.records.capacity()
+    }
+
+    /// Takes the next record in.
+    #[inline]
+    fn add(&mut self, buffer: &WriteBuffer, rule: &dyn Combine, word: u64) -> Result<(), Odd> {
+        let piece = piece_of(word);
+        let part = &mut self.parts[(piece >> 24) as usize];
+        if part.used * 4 >= part.slots.len() * 3 {
+            part.grow();
+        }
+        for slot in part.path(piece) {
+            let other = part.slots[slot];
+            if other == FREE {
+                part.slots[slot] = word;
+                part.used += 1;
+                return Ok(());
+            }
+            if piece_of(other) == piece {
+                let newer = buffer.record(place_in(word));
+                if let Some(merged) = self.merges.merge(buffer, rule, other, &newer)? {
+                    part.slots[slot] = merged;
+                    return Ok(());
+                }
+            }
+        }
+        Err(Odd)
+    }
+
+    /// What there is of a key.
+    fn find<'a>(&'a self, buffer: &'a WriteBuffer, piece: u32, key: &[u8]) -> Option<Record<'a>> {
+        let part = &self.parts[(piece >> 24) as usize];
+        let words = part.path(piece).map(|slot| part.slots[slot]).take_while(|&word| word != FREE);
+        words
+            .filter(|&word| piece_of(word) == piece)
+            .map(|word| self.merges.record(buffer, place_in(word)))
+            .find(|record| record.key == key)
+    }
+}
+
+impl Merges {
+    /// Merges a record into the one of `word`, if they have one key. Returns the word of what they come to.
+    fn merge(
+        &mut self,
+        buffer: &WriteBuffer,
+        rule: &dyn Combine,
+        word: u64,
+        newer: &Record<'_>,
+    ) -> Result<Option<u64>, Odd> {
+        let place = place_in(word);
+        let older = self.record(buffer, place);
+        if older.key != newer.key {
+            return Ok(None);
+        }
+        let mut state = std::mem::take(&mut self.spare);
+        state.clear();
+        state.extend_from_slice(newer.value);
+        let older = self.record(buffer, place);
+        let merges = state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
+        let merged = match (merges, place.checked_sub(FOLDED_PLACE)) {
+            (false, _) => Err(Odd),
+            (true, Some(at)) => {
+                let end = at + record_in(&self.records, at).1;
+                self.records[end - state.len()..end].copy_from_slice(&state);
+                Ok(Some(word))
+            }
+            (true, None) => {
+                let at = self.records.len();
+                Record::put(newer.key, &state).encode(&mut self.records);
+                Ok(Some(pack(piece_of(word), !((FOLDED_PLACE + at) as u32))))
+            }
+        };
+        self.spare = state;
+        merged
+    }
+
+    fn record<'a>(&'a self, buffer: &'a WriteBuffer, place: usize) -> Record<'a> {
+        match place.checked_sub(FOLDED_PLACE) {
+            Some(at) => record_in(&self.records, at).0,
+            None => buffer.record(place),
+        }
+    }
+}

@@ -58,7 +58,7 @@ pub struct CompressedAggregator<A: Aggregate> {
     /// Memory does not suffice for more keys.
     is_full: bool,
     /// What goes on in files, and whether it has anything.
-    sorter: Option<SortAggregator<Arc<A>>>,
+    sorter: Option<Box<SortAggregator<Arc<A>>>>,
     is_spilled: bool,
     lifted: Vec<u8>,
     is_finalized: bool,
@@ -82,7 +82,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let sorter = match spill {
             Some((fs, directory)) => {
                 let function = Arc::clone(&shared.function);
-                Some(SortAggregator::new(function, Order::Hashed { seed: SEED }, fs, directory, sort_bytes)?)
+                let order = Order::Hashed { seed: SEED };
+                Some(Box::new(SortAggregator::new(function, order, fs, directory, sort_bytes)?))
             }
             None => None,
         };
@@ -145,7 +146,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             + self.leaves.memory_bytes()
             + hot
             + self.lifted.capacity()
-            + self.sorter.as_ref().map_or(0, Aggregator::memory_bytes)
+            + self.sorter.as_ref().map_or(0, |sorter| sorter.memory_bytes())
     }
 
     fn check_finalized(&self) -> Result<()> {
@@ -161,7 +162,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// How many keys there are; exact once finalised.
     pub fn keys(&self) -> u64 {
-        let sorted = self.sorter.as_ref().map_or(0, SortAggregator::keys);
+        let sorted = self.sorter.as_ref().map_or(0, |sorter| sorter.keys());
         sorted + self.bases().map(|base| base.records).sum::<u64>()
     }
 }

@@ -50,11 +50,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves all that is left to the sort, and has it merge what it has, so that it can be read.
     pub(super) fn finish_spilled(&mut self) -> Result<()> {
         self.spill()?;
-        self.sorter.as_mut().map_or(Ok(()), Aggregator::finalize)
+        self.sorter.as_mut().map_or(Ok(()), |sorter| sorter.finalize())
     }
 
     /// The sort, if all that is finalised is there.
     pub(super) fn spilled(&self) -> Option<&SortAggregator<Arc<A>>> {
-        self.sorter.as_ref().filter(|_| self.is_spilled)
+        self.sorter.as_deref().filter(|_| self.is_spilled)
     }
 }

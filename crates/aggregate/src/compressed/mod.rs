@@ -57,6 +57,7 @@ pub struct CompressedAggregator<A: Aggregate> {
     segments: usize,
     /// Memory does not suffice for more keys.
     is_full: bool,
+    is_finishing: bool,
     /// What goes on in files, and whether it has anything.
     sorter: Option<Box<SortAggregator<Arc<A>>>>,
     is_spilled: bool,
@@ -97,6 +98,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             spare: Vec::new(),
             segments: 0,
             is_full: false,
+            is_finishing: false,
             sorter,
             is_spilled: false,
             lifted: Vec::new(),
@@ -197,7 +199,10 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     }
 
     fn finalize(&mut self) -> Result<()> {
-        self.cool()?;
+        self.is_finishing = true;
+        let cooled = self.cool();
+        self.is_finishing = false;
+        cooled?;
         self.merge_all()?;
         if self.is_spilled {
             self.finish_spilled()?;

@@ -39,7 +39,16 @@ impl<A: Aggregate> CompressedAggregator<A> {
     fn provide(&mut self, count: usize) -> Result<bool> {
         while self.spare.len() < count {
             let used_bytes = self.used_bytes() + SEGMENT_ENTRY_BYTES;
-            if self.is_full || used_bytes > self.memory_max - self.sizes.reserve_bytes {
+            let bytes_max = self.memory_max - self.sizes.reserve_bytes;
+            if self.is_finishing {
+                // What was taken is finalised, whatever it takes: what is hot, and half of what merges may take.
+                if used_bytes > bytes_max + self.sizes.hot_bytes + self.sizes.reserve_bytes / 2
+                    && self.segments > 0
+                {
+                    self.merge_all()?;
+                    return Ok(false);
+                }
+            } else if self.is_full || used_bytes > bytes_max {
                 self.make_room()?;
                 return Ok(false);
             }

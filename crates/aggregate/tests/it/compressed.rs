@@ -160,6 +160,8 @@ fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
     // Every key packed takes some six bytes and its sum hardly any.
     assert!(added > limit as u64 / 20, "{added} keys");
     assert!(sums.add(&mix(added).to_le_bytes(), 1).is_err(), "it is still full");
+    sums.finalize()?;
+    assert_eq!(sums.keys(), added);
     let mut least = AggregatorOptions::default().memory_limit(80 << 10);
     least = least.threads(1);
     assert!(CompressedAggregator::new(SumInt, least).is_err());

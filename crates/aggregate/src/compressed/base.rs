@@ -24,10 +24,12 @@ pub(super) struct Base {
 }
 
 impl Base {
-    pub(super) fn push(&mut self, chunk: Chunk, records: usize) {
-        self.records += records as u64;
-        self.bytes += chunk.bytes.len() + CHUNK_ENTRY_BYTES;
-        self.chunks.push(chunk);
+    /// Packs records that come behind all that are there, of which there is at least one.
+    pub(super) fn push(&mut self, packer: &mut Packer, records: &Columns) {
+        let bytes: Box<[u8]> = packer.pack(records).into();
+        self.records += records.len() as u64;
+        self.bytes += bytes.len() + CHUNK_ENTRY_BYTES;
+        self.chunks.push(Chunk { first: records.hashes[0], bytes });
     }
 
     /// Memory that it takes.
@@ -35,7 +37,7 @@ impl Base {
         self.bytes
     }
 
-    /// Takes off the last chunk, which has so many records.
+    /// Takes off the last chunk.
     pub(super) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop()?;
         self.bytes -= chunk.bytes.len() + CHUNK_ENTRY_BYTES;
@@ -57,7 +59,7 @@ impl Base {
     pub(super) fn get(&self, key: &[u8], state_bytes: Option<usize>) -> Option<Vec<u8>> {
         let hash = key_hash(key, SEED);
         let mut records = Columns::new(state_bytes);
-        let mut packer = Packer::new(SEED, state_bytes);
+        let mut packer = Packer::new(state_bytes);
         // Keys of one hash may begin in the chunk before.
         let first = self.chunks.partition_point(|chunk| chunk.first < hash).saturating_sub(1);
         for chunk in self.chunks[first..].iter().take_while(|chunk| chunk.first <= hash) {

@@ -11,6 +11,7 @@ use forebay_base::wire::{Reader, put_bytes, put_varint};
 
 use super::column::{get_column, get_symbols, put_column, put_symbols};
 use super::columns::{Columns, Strings};
+use super::leaves::SEED;
 
 const SHORT_KEYS: u8 = 0;
 const KEYS: u8 = 1;
@@ -25,7 +26,6 @@ const LZ4: u8 = 1;
 /// Packs and unpacks, with memory to do so.
 #[derive(Debug)]
 pub(super) struct Packer {
-    seed: u64,
     /// Bytes of every state, if that is one number.
     state_bytes: Option<usize>,
     /// How bytes are packed; chosen at the first chunk.
@@ -36,9 +36,9 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    pub(super) fn new(seed: u64, state_bytes: Option<usize>) -> Self {
+    pub(super) fn new(state_bytes: Option<usize>) -> Self {
         let (numbers, compressed, packed) = Default::default();
-        Self { seed, state_bytes, codec: None, numbers, compressed, packed }
+        Self { state_bytes, codec: None, numbers, compressed, packed }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -121,7 +121,7 @@ impl Packer {
         } else {
             self.get_strings(&mut from, count, &mut records.keys)?;
             let Columns { hashes, keys, .. } = records;
-            hashes.extend((0..count).map(|index| key_hash(keys.get(index), self.seed)));
+            hashes.extend((0..count).map(|index| key_hash(keys.get(index), SEED)));
         }
         match self.state_bytes {
             Some(bytes) => self.get_fixed_states(&mut from, count, bytes, &mut records.states.bytes),
@@ -136,7 +136,7 @@ impl Packer {
         let differences = self.numbers.iter().chain([&0]);
         for &difference in differences {
             records.hashes.push(hash);
-            records.keys.push(short_key(hash, key_bytes, self.seed).get(..key_bytes)?);
+            records.keys.push(short_key(hash, key_bytes, SEED).get(..key_bytes)?);
             hash = hash.wrapping_add(difference);
         }
         Some(())
@@ -203,14 +203,14 @@ mod tests {
 
     /// Records of these keys in order, each with a state made from its key.
     fn records(mut keys: Vec<Vec<u8>>, state_bytes: Option<usize>) -> Columns {
-        keys.sort_by_key(|key| (key_hash(key, 0), key.clone()));
+        keys.sort_by_key(|key| (key_hash(key, SEED), key.clone()));
         keys.dedup();
         let mut records = Columns::new(state_bytes);
         for key in keys {
             let state: Vec<u8> =
                 key.iter().copied().cycle().take(state_bytes.unwrap_or(key.len() % 5)).collect();
             let state = if key.is_empty() { vec![0; state_bytes.unwrap_or(0)] } else { state };
-            records.push(key_hash(&key, 0), &key, &state);
+            records.push(key_hash(&key, SEED), &key, &state);
         }
         records
     }
@@ -226,7 +226,7 @@ mod tests {
                 key
             });
             let records = records(keys.chain([vec![1; length]]).collect(), state_bytes);
-            let mut packer = Packer::new(0, state_bytes);
+            let mut packer = Packer::new(state_bytes);
             let chunk = packer.pack(&records).to_vec();
             let mut found = Columns::new(state_bytes);
             found.push(1, b"rubbish", &vec![3; state_bytes.unwrap_or(1)]);
@@ -247,7 +247,7 @@ mod tests {
                 (0..10).map(|letter| b'a' + (mix(word ^ letter << 32) % 26) as u8).collect();
             words.push(word, &letters, &1u64.to_le_bytes());
         }
-        let packed = Packer::new(0, Some(8)).pack(&words).len();
+        let packed = Packer::new(Some(8)).pack(&words).len();
         assert!((512 * 50 / 8..512 * 52 / 8).contains(&packed), "{packed} bytes");
     }
 }

@@ -128,6 +128,21 @@ impl Columns {
         self.states.push(state);
     }
 
+    /// The end of the shortest part of a range, from its start on, that has so many bytes, or of all of it.
+    pub(super) fn reach(&self, range: Range<usize>, bytes: usize) -> usize {
+        let place = |index| self.keys.start(index) + self.states.start(index);
+        let wanted = place(range.start) + bytes;
+        let (mut low, mut high) = (range.start + 1, range.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match place(middle) < wanted {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        high
+    }
+
     /// Adds a range of the records of other columns.
     pub(super) fn extend(&mut self, from: &Self, range: Range<usize>) {
         self.keys.extend(&from.keys, range.clone());

@@ -33,7 +33,7 @@ pub(super) struct Merger {
 
 impl Merger {
     pub(super) fn new(state_bytes: Option<usize>) -> Self {
-        let packer = || Packer::new(SEED, state_bytes);
+        let packer = || Packer::new(state_bytes);
         Self {
             raw: Vec::new(),
             words: Vec::new(),
@@ -273,9 +273,7 @@ impl Writer {
             if let Some(cut) = self.cut {
                 end = range.start + from.hashes[range.start..end].partition_point(|&hash| hash < cut);
             }
-            if from.bytes() + self.pending.bytes() > CHUNK_BYTES {
-                end = range.start + 1;
-            }
+            end = from.reach(range.start..end, CHUNK_BYTES - self.pending.bytes());
             self.pending.extend(from, range.start..end);
             range.start = end;
         }
@@ -295,8 +293,7 @@ impl Writer {
 
     fn seal(&mut self) {
         if !self.pending.is_empty() {
-            let bytes = self.packer.pack(&self.pending);
-            self.base.push(Chunk { first: self.pending.hashes[0], bytes: bytes.into() }, self.pending.len());
+            self.base.push(&mut self.packer, &self.pending);
             self.pending.clear();
         }
     }

@@ -27,7 +27,7 @@ use forebay_env::sync::Arc;
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Aggregator, Visit, check, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::sort::SortAggregator;
 use base::Base;
 use chunk::Packer;
@@ -108,10 +108,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
         })
     }
 
-    /// Takes a state whose key is not hot.
+    /// Takes a state that was checked, and whose key is not hot.
     #[inline]
     fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        check(&*self.shared.function, key, state)?;
         self.is_finalized = false;
         if let Some(hot) = &mut self.hot {
             if hot.insert(hash, key, state) {
@@ -178,9 +177,8 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
             return self.shared.function.add_in_place(state, value, &mut self.lifted);
         }
         let mut lifted = std::mem::take(&mut self.lifted);
-        lifted.clear();
-        let added =
-            self.shared.function.lift(value, &mut lifted).and_then(|()| self.push(hash, key, &lifted));
+        let added = lift(&*self.shared.function, key, value, &mut lifted)
+            .and_then(|()| self.push(hash, key, &lifted));
         self.lifted = lifted;
         added
     }
@@ -227,7 +225,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
             return sorter.for_each(visit);
         }
         let state_bytes = self.shared.function.state_bytes();
-        let (mut packer, mut records) = (Packer::new(SEED, state_bytes), Columns::new(state_bytes));
+        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
         for chunk in self.bases().flat_map(|base| &base.chunks) {
             packer.unpack(&chunk.bytes, &mut records).ok_or_else(merge::malformed)?;
             (0..records.len()).try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;

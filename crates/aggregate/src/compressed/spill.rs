@@ -7,10 +7,9 @@ use forebay_base::Result;
 use forebay_env::sync::Arc;
 
 use super::CompressedAggregator;
-use super::base::Chunk;
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::{Leaves, SEED};
+use super::leaves::Leaves;
 use super::merge::malformed;
 use crate::aggregate::Aggregate;
 use crate::aggregator::Aggregator;
@@ -21,7 +20,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn spill(&mut self) -> Result<()> {
         let Self { sorter: Some(sorter), shared, leaves, .. } = self else { return Ok(()) };
         let state_bytes = shared.function.state_bytes();
-        let (mut packer, mut records) = (Packer::new(SEED, state_bytes), Columns::new(state_bytes));
+        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
         self.is_spilled = true;
         for base in leaves.holders.iter_mut().map(|holder| &mut holder.base) {
             let before = base.bytes();
@@ -36,7 +35,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 if let Err(error) = outcome {
                     let mut left = Columns::new(state_bytes);
                     left.extend(&records, moved..records.len());
-                    base.push(Chunk { first: left.hashes[0], bytes: packer.pack(&left).into() }, left.len());
+                    base.push(&mut packer, &left);
                     shared.forget(before - base.bytes());
                     return Err(error);
                 }

@@ -71,12 +71,12 @@ impl Tail {
     }
 
     /// Appends all records to `raw`, and gives the segments back empty.
-    pub(super) fn drain(mut self, raw: &mut Vec<u8>) -> Vec<Segment> {
+    pub(super) fn drain(self, raw: &mut Vec<u8>) -> Vec<Segment> {
         let last = self.segments.len().saturating_sub(1);
         for (number, segment) in self.segments.iter().enumerate() {
             raw.extend_from_slice(if number == last { &segment[..self.used] } else { segment });
         }
-        std::mem::take(&mut self.segments)
+        self.segments
     }
 }
 

@@ -27,12 +27,17 @@ impl<A: Aggregate> CompressedAggregator<A> {
             } else if bytes >= 2 * bytes_max {
                 self.wait(|inner| !inner.done.is_empty())?;
             } else if self.provide(missing)? {
-                let Self { leaves, spare, segments, .. } = self;
-                let next = || spare.pop().unwrap_or_else(|| new_segment(segments));
-                leaves.holders[number].tail.append_over(key, state, next);
+                self.append_over(number, key, state);
                 return Ok(());
             }
         }
+    }
+
+    /// Appends to a leaf, over as many segments as it takes.
+    fn append_over(&mut self, number: usize, key: &[u8], state: &[u8]) {
+        let Self { leaves, spare, segments, .. } = self;
+        let next = || spare.pop().unwrap_or_else(|| new_segment(segments));
+        leaves.holders[number].tail.append_over(key, state, next);
     }
 
     /// Sees to it that there are so many empty segments. `false` where all leaves had to be merged for it.
@@ -67,16 +72,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
             let enough = self.memory_max - self.sizes.reserve_bytes - self.memory_max / SLACK;
             self.is_full = self.used_bytes() > enough;
         }
-        if self.is_full && self.sorter.is_some() {
-            self.spill()?;
-            self.is_full = false;
+        if !self.is_full {
             return Ok(());
         }
-        if self.is_full {
-            Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"))
-        } else {
-            Ok(())
+        if self.sorter.is_none() {
+            return Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"));
         }
+        self.spill()?;
+        self.is_full = false;
+        Ok(())
     }
 
     /// Has a leaf merged; works too if too many wait.
@@ -126,10 +130,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.spare.extend(tail.drain(&mut raw));
         let mut place = 0;
         while let Some((key, state, end)) = record_at(&raw, place) {
-            let Self { leaves, spare, segments, .. } = self;
-            let number = leaves.of(key_hash(key, SEED));
-            let next = || spare.pop().unwrap_or_else(|| new_segment(segments));
-            leaves.holders[number].tail.append_over(key, state, next);
+            self.append_over(self.leaves.of(key_hash(key, SEED)), key, state);
             place = end;
         }
     }

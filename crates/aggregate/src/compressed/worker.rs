@@ -74,20 +74,29 @@ impl<A: Aggregate> Shared<A> {
         let merger = inner.mergers.pop();
         inner.running += 1;
         drop(inner);
-        let merged = self.merge(merge, merger);
+        let mut merger = merger.unwrap_or_else(|| Merger::new(self.function.state_bytes()));
+        let number = merge.number;
+        let merged = self.merge(merge, &mut merger);
         let mut inner = self.inner.lock();
         inner.running -= 1;
-        if let Err(error) = &merged {
-            inner.failed = Some(error.clone());
-        }
+        inner.mergers.push(merger);
+        let worked = match merged {
+            Ok(base) => {
+                inner.done.push((number, base));
+                Ok(true)
+            }
+            Err(error) => {
+                inner.failed = Some(error.clone());
+                Err(error)
+            }
+        };
         drop(inner);
         self.jobs.wake();
-        merged.map(|()| true)
+        worked
     }
 
-    fn merge(&self, merge: Merge, merger: Option<Merger>) -> Result<()> {
-        let Merge { number, leaf, tail, base } = merge;
-        let mut merger = merger.unwrap_or_else(|| Merger::new(self.function.state_bytes()));
+    fn merge(&self, merge: Merge, merger: &mut Merger) -> Result<Base> {
+        let Merge { leaf, tail, base, .. } = merge;
         let before = merger.memory_bytes() + base.bytes();
         let segments = tail.drain(merger.raw());
         self.inner.lock().free.extend(segments);
@@ -95,10 +104,7 @@ impl<A: Aggregate> Shared<A> {
         let after = merger.memory_bytes() + merged.bytes();
         // It wraps where less is used than before.
         self.used_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
-        let mut inner = self.inner.lock();
-        inner.mergers.push(merger);
-        inner.done.push((number, merged));
-        Ok(())
+        Ok(merged)
     }
 }
 

@@ -2,6 +2,7 @@
 //! length, spills, merges of many runs, and more added after finalising.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use forebay_aggregate::functions::{Collect, Count, Distinct, SumInt};
@@ -146,16 +147,16 @@ fn sorted_keys_come_in_order_and_files_go_away() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_failed_write_loses_nothing() -> Result<()> {
-    let fs = FaultyFs::new(MemoryFs::new());
-    let mut sorter = SortAggregator::new(Count, Order::Hashed { seed: 2 }, fs.clone(), "/sorted", 1 << 20)?;
-    let (mut added, mut failed) = (0u64, 0);
-    for i in 0..300_000u64 {
-        if i % 50_000 == 40_000 {
-            fs.rule("write run-* #1 no-space")?;
-        }
-        match sorter.add(&(i % 200_000).to_le_bytes(), ()) {
+/// Adds one to the key that `key` gives for each number, some of which must fail for want of a file. Returns how many
+/// did not.
+pub(super) fn add_through_failures(
+    counts: &mut impl Aggregator<Count>,
+    numbers: Range<u64>,
+    key: impl Fn(u64) -> Result<u64>,
+) -> Result<u64> {
+    let (mut added, mut failed) = (0, 0);
+    for number in numbers {
+        match counts.add(&key(number)?.to_le_bytes(), ()) {
             Ok(()) => added += 1,
             Err(error) => {
                 assert!(matches!(error, Error::Io { .. }), "{error}");
@@ -163,18 +164,36 @@ fn a_failed_write_loses_nothing() -> Result<()> {
             }
         }
     }
+    assert!(failed > 0);
+    Ok(added)
+}
+
+/// The sum of all counts.
+pub(super) fn counted(counts: &impl Aggregator<Count>) -> Result<u64> {
+    let mut sum = 0;
+    counts.for_each(&mut |_, state| {
+        sum += Count.finish(state)?;
+        Ok(())
+    })?;
+    Ok(sum)
+}
+
+#[test]
+fn a_failed_write_loses_nothing() -> Result<()> {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let mut sorter = SortAggregator::new(Count, Order::Hashed { seed: 2 }, fs.clone(), "/sorted", 1 << 20)?;
+    let added = add_through_failures(&mut sorter, 0..300_000, |i| {
+        if i % 50_000 == 40_000 {
+            fs.rule("write run-* #1 no-space")?;
+        }
+        Ok(i % 200_000)
+    })?;
     fs.rule("write run-* #1 io-error")?;
     assert!(sorter.finalize().is_err());
     fs.rule("read run-* #3 io-error")?;
     assert!(sorter.finalize().is_err());
     sorter.finalize()?;
-    let mut counted = 0;
-    sorter.for_each(&mut |_, state| {
-        counted += Count.finish(state)?;
-        Ok(())
-    })?;
-    assert!(failed > 0);
-    assert_eq!(counted, added);
+    assert_eq!(counted(&sorter)?, added);
     Ok(())
 }
 

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use forebay_aggregate::functions::{Count, Distinct, SumInt};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_base::Result;
 use forebay_base::hash::mix;
-use forebay_base::{Error, Result};
 use forebay_env::Env;
 use forebay_env::fs::{FaultyFs, MemoryFs};
+
+use crate::aggregators::{add_through_failures, counted};
 
 fn options(seed: u64, threads: usize) -> AggregatorOptions {
     AggregatorOptions::default().memory_limit(6 << 20).threads(threads).jobs(Env::memory(seed).jobs)
@@ -116,29 +118,16 @@ fn a_failed_spill_loses_nothing() -> Result<()> {
     let fs = FaultyFs::new(MemoryFs::new());
     let options = AggregatorOptions::default().memory_limit(3 << 20).jobs(Env::memory(6).jobs);
     let mut counts = CompressedAggregator::new(Count, options.spill_to(fs.clone(), "/spilled"))?;
-    let (mut added, mut failed) = (0, 0);
-    for add in 0..700_000u64 {
+    let added = add_through_failures(&mut counts, 0..700_000, |add| {
         if add % 150_000 == 0 {
             fs.rule("write run-* #2 no-space")?;
         }
-        match counts.add(&mix(add % 600_000).to_le_bytes(), ()) {
-            Ok(()) => added += 1,
-            Err(error) => {
-                assert!(matches!(error, Error::Io { .. }), "{error}");
-                failed += 1;
-            }
-        }
-    }
+        Ok(mix(add % 600_000))
+    })?;
     fs.rule("write run-* #1 io-error")?;
     assert!(counts.finalize().is_err());
     counts.finalize()?;
-    let mut counted = 0;
-    counts.for_each(&mut |_, state| {
-        counted += Count.finish(state)?;
-        Ok(())
-    })?;
-    assert!(failed > 0);
-    assert_eq!(counted, added);
+    assert_eq!(counted(&counts)?, added);
     Ok(())
 }
 

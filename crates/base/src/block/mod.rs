@@ -116,36 +116,6 @@ impl Block {
         &self.bytes[self.offset(index) + self.key_bytes(index)..self.offset(index + 1)]
     }
 
-    /// The value of the record at `index`, to be changed for one of the same length.
-    #[inline]
-    pub fn value_mut(&mut self, index: usize) -> &mut [u8] {
-        let (start, end) = (self.offset(index) + self.key_bytes(index), self.offset(index + 1));
-        &mut self.bytes[start..end]
-    }
-
-    /// The shape that its records have.
-    pub fn shape(&self) -> Shape {
-        match self.fixed {
-            Some((key_bytes, record_bytes)) => {
-                Shape::Fixed { key_bytes: key_bytes as u32, value_bytes: (record_bytes - key_bytes) as u32 }
-            }
-            None => Shape::Puts,
-        }
-    }
-
-    /// Memory that its records take, with a word for each to sort them.
-    #[inline]
-    pub fn working_bytes(&self) -> usize {
-        self.bytes.len() + size_of::<u64>() * (2 * self.prefixes.len() + self.ends.len())
-    }
-
-    /// Memory held, in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
-            + size_of::<u64>() * self.prefixes.capacity()
-            + size_of::<End>() * self.ends.capacity()
-    }
-
     /// The record at `index`, below [`len`](Self::len).
     #[inline]
     pub fn record(&self, index: usize) -> Record<'_> {
@@ -220,24 +190,6 @@ impl Block {
         put_short(&mut self.bytes, &from.bytes, start, end);
         if self.fixed.is_none() {
             self.ends.push(End::new(self.bytes.len(), from.ends[index].key_bytes()));
-        }
-    }
-
-    /// Adds a put whose key and value are these parts of two buffers. The block must be of no fixed shape, or of
-    /// theirs.
-    #[inline]
-    pub fn push_parts(
-        &mut self,
-        prefix: u64,
-        (keys, key): (&[u8], std::ops::Range<usize>),
-        (values, value): (&[u8], std::ops::Range<usize>),
-    ) {
-        let key_bytes = key.len();
-        self.prefixes.push(prefix);
-        put_short(&mut self.bytes, keys, key.start, key.end);
-        put_short(&mut self.bytes, values, value.start, value.end);
-        if self.fixed.is_none() {
-            self.ends.push(End::new(self.bytes.len(), key_bytes));
         }
     }
 

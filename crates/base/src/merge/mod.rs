@@ -17,7 +17,7 @@ pub use block_cut::BlockCut;
 pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
 pub use loser_tree::{Direction, LoserTree};
-pub use sorted::Sorted;
+use sorted::Sorted;
 
 use crate::record::Shape;
 use crate::{Block, Record, Result};

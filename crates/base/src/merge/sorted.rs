@@ -6,7 +6,7 @@ use crate::{Block, Record, Result};
 
 /// A block and the order of its records; of those of one key, the order they came in.
 #[derive(Debug, Default)]
-pub struct Sorted {
+pub(super) struct Sorted {
     block: Block,
     words: Vec<u64>,
     at: usize,
@@ -14,7 +14,7 @@ pub struct Sorted {
 
 impl Sorted {
     /// Sorts a block whose prefixes all lie between `low` and `high`, both included. At most 2^32 records.
-    pub fn new(block: Block, low: u64, high: u64) -> Self {
+    pub(super) fn new(block: Block, low: u64, high: u64) -> Self {
         let mut sorted = Self { block, ..Self::default() };
         sorted.sort(low, high);
         sorted
@@ -41,11 +41,6 @@ impl Sorted {
     /// Bytes of the records in the block.
     pub(super) fn bytes(&self) -> usize {
         self.block.bytes().len()
-    }
-
-    /// The block, for its memory.
-    pub fn into_block(self) -> Block {
-        self.block
     }
 }
 

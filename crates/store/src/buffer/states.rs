@@ -215,14 +215,14 @@ impl Merges {
         newer: &Record<'_>,
     ) -> Result<Option<u64>, Odd> {
         let place = place_in(word);
+        let mut state = std::mem::take(&mut self.spare);
         let older = self.record(buffer, place);
         if older.key != newer.key {
+            self.spare = state;
             return Ok(None);
         }
-        let mut state = std::mem::take(&mut self.spare);
         state.clear();
         state.extend_from_slice(newer.value);
-        let older = self.record(buffer, place);
         let merges = state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
         let merged = match (merges, place.checked_sub(FOLDED_PLACE)) {
             (false, _) => Err(Odd),

@@ -175,7 +175,7 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Filter memory for each key of each list, in bits; 12 unless given, 14 in key order, 0 for no filters
+    /// Filter memory for each key of each list, in bits; 11 unless given, 14 in key order, 0 for no filters
     /// (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.asked.filter_bits_per_key = Some(bits);

@@ -83,7 +83,7 @@ impl TableOptions {
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
         let tree = TreeOptions { node_bytes: write_buffer_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
-        let filter_bits_per_key = if layout.is_ordered() { 14 } else { 12 };
+        let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
         Self { layout, filter_bits_per_key, codec: Codec::default(), tree }
     }
 

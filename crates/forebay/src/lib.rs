@@ -34,6 +34,7 @@
 #![warn(missing_docs)]
 
 mod aggregator;
+mod alter;
 mod background;
 mod batch;
 mod builder;
@@ -41,6 +42,7 @@ mod checkpoint;
 mod database;
 mod engine;
 mod filters;
+mod ingest;
 mod ledger;
 mod merge_rule;
 mod open;

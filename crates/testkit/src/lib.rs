@@ -16,7 +16,7 @@ mod rules;
 mod tables;
 
 pub use check::{Seen, assert_checkpoint, assert_same};
-pub use config::Config;
+pub use config::{Config, ordered_layouts};
 pub use data::{Keys, Values};
 pub use harness::Harness;
 pub use model::{Change, Contents, Model, TABLES, Write};

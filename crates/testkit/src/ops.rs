@@ -3,10 +3,10 @@
 
 use std::ops::Bound;
 
-use forebay::Durability;
 use forebay::env::Rng;
+use forebay::{Durability, Layout};
 
-use crate::{Change, Config, Keys, Merging, TABLES, Values, Write};
+use crate::{Change, Config, Keys, Merging, TABLES, Values, Write, ordered_layouts};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub enum Op {
     Flush,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Gives the table that keeps its keys in order another layout.
+    SetLayout(Layout),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -72,6 +74,7 @@ pub enum Kind {
     Sync,
     Flush,
     Compact,
+    SetLayout,
     Checkpoint,
     Reopen,
     Verify,
@@ -80,7 +83,7 @@ pub enum Kind {
 }
 
 /// Every kind with its usual weight.
-const USUAL: [(Kind, u32); 19] = [
+const USUAL: [(Kind, u32); 20] = [
     (Kind::Put, 200),
     (Kind::Delete, 50),
     (Kind::Merge, 100),
@@ -95,6 +98,7 @@ const USUAL: [(Kind, u32); 19] = [
     (Kind::Sync, 6),
     (Kind::Flush, 4),
     (Kind::Compact, 1),
+    (Kind::SetLayout, 2),
     (Kind::Checkpoint, 1),
     (Kind::Reopen, 2),
     (Kind::Verify, 1),
@@ -173,6 +177,10 @@ impl Generator {
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::Compact => Op::Compact(table),
+            Kind::SetLayout => {
+                let layouts = ordered_layouts();
+                Op::SetLayout(layouts[self.rng.index(layouts.len())])
+            }
             Kind::Checkpoint => Op::Checkpoint,
             Kind::Reopen => Op::Reopen,
             Kind::Verify => Op::Verify,

@@ -43,6 +43,11 @@ impl Workload {
         is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
         is(self.batch >= 1, "`batch` has to be at least 1")?;
         is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
+        if let Some(name) = &self.forebay.layout {
+            let layout =
+                name.parse::<forebay::Layout>().map_err(|_| "`layout` has to be the name of a layout")?;
+            is(layout.is_ordered() == self.ordered, "`layout` has to keep keys in order as `ordered` says")?;
+        }
         is(!self.phases.is_empty(), "`phases` has to name at least one")
     }
 

@@ -4,6 +4,8 @@
 mod damage;
 mod errors;
 mod faults;
+mod ingest;
+mod layouts;
 mod memory;
 mod merging;
 mod order;

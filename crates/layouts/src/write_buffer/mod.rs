@@ -4,6 +4,7 @@
 
 mod describe;
 mod files;
+mod portion;
 mod simulate;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Terms, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Portion, Terms, Tree, TreeOptions, Work};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
@@ -199,6 +200,10 @@ impl Catalog for WriteBufferTree {
         let mut records = 0;
         self.tree.for_each_node(&mut |_, node| records += node.records());
         records
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        portion::portion(self.tree.root(), range)
     }
 
     fn files(&self) -> Vec<Arc<ListFile>> {

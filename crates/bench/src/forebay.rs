@@ -213,9 +213,15 @@ impl Engine for Open {
         let Tables::Ordered(table) = &self.tables else {
             return Err("a table in hash order cannot be scanned".into());
         };
-        for entry in table.range(from..)?.take(limit) {
-            let (key, value) = entry?;
-            each(&key, &value);
+        let mut cursor = table.cursor()?;
+        for number in 0..limit {
+            if number == 0 {
+                cursor.seek(from)?
+            } else {
+                cursor.next()?
+            };
+            let Some((key, value)) = cursor.entry() else { break };
+            each(key, value);
         }
         Ok(())
     }

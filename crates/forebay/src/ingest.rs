@@ -6,9 +6,9 @@ use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, VALUE_BYTES_MAX};
 use forebay_base::merge::Cursor;
 use forebay_base::{Error, Order, Record, Result};
 
+use crate::cursor::Entry;
 use crate::engine::Engine;
 use crate::ledger::{Commit, Finished};
-use crate::scan::Entry;
 
 type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 

@@ -35,10 +35,12 @@
 
 mod aggregator;
 mod alter;
+mod approximate;
 mod background;
 mod batch;
 mod builder;
 mod checkpoint;
+mod cursor;
 mod database;
 mod engine;
 mod filters;
@@ -60,8 +62,10 @@ mod verify;
 mod write;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use approximate::Approximation;
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
+pub use cursor::{Cursor, Nearest};
 pub use database::Database;
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub use forebay_aggregate as aggregate;

@@ -8,8 +8,10 @@ use forebay_base::merge::Direction;
 use forebay_base::{Order, Range, Result};
 use forebay_layouts::{Layout, RuleName};
 
+use crate::approximate::{Approximation, approximate};
+use crate::cursor::Entry;
 use crate::engine::{Engine, TableState};
-use crate::{Batch, Scan};
+use crate::{Batch, Cursor, Nearest, Scan};
 
 /// Keys deleted by one batch, where a range is.
 const DELETED_KEYS: usize = 1000;
@@ -126,13 +128,48 @@ impl AsRef<Table> for Table {
     }
 }
 
-/// A table that keeps its keys in order: also ranges, prefixes, both directions.
+/// A table that keeps its keys in order: also ranges, prefixes, cursors, both directions.
+///
+/// Where a walk begins, or a single entry is looked for, it costs at most one device read for each list on one path of
+/// the tree, and none for those that are in memory or have nothing there. After [`Table::compact`] a path has one
+/// list.
 #[derive(Clone, Debug)]
 pub struct OrderedTable(Table);
 
 impl OrderedTable {
     pub(crate) fn new(table: Table) -> Self {
         Self(table)
+    }
+
+    /// A cursor over all of the table as it is now, before its first entry.
+    pub fn cursor(&self) -> Result<Cursor> {
+        let Table { engine, id, .. } = &self.0;
+        Cursor::new(engine, engine.view(), *id, Range::all(), Direction::Forward)
+    }
+
+    /// The entry with the lowest key.
+    pub fn first(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Forward)
+    }
+
+    /// The entry with the highest key.
+    pub fn last(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Backward)
+    }
+
+    /// The entry that is nearest to a key, on the side that is asked for.
+    pub fn nearest(&self, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor()?.nearest(key, nearest)
+    }
+
+    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none.
+    ///
+    /// Each list errs by a page at either end of the range, which is 4 KiB, or 16 KiB before compression; mostly by
+    /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the
+    /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
+    /// counted, and what was written to it since it was looked at last is sorted for that.
+    pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
+        approximate(&self.0.engine.view(), self.0.id, &range_of(self.0.order, &bounds))
     }
 
     /// Entries with keys in the range, ascending.

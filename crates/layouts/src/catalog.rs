@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Range, Record, Result};
-use forebay_buffer_tree::{JobPlan, Terms};
+use forebay_buffer_tree::{JobPlan, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
@@ -102,7 +102,7 @@ pub struct Applied {
 pub struct Stretch {
     /// What the sources are responsible for.
     pub range: Range,
-    /// Newest first, each inside the range.
+    /// Newest first, each inside the range. They have read nothing, and are sought before they are read.
     pub sources: Vec<ListCursor>,
 }
 
@@ -171,6 +171,10 @@ pub trait Catalog: Send + Sync {
 
     /// Records in lists, every version counted.
     fn records(&self) -> u64;
+
+    /// About how much of the range lies in lists, every version counted, from metadata in memory: a list errs by a page
+    /// at either end. Pure.
+    fn portion(&self, range: &Range) -> Portion;
 
     /// Every list's file, as often as lists refer to it.
     fn files(&self) -> Vec<Arc<ListFile>>;

@@ -67,6 +67,11 @@ impl Workload {
                 is((0.0..=1.0).contains(&get.present), "`present` has to be in 0..1")?;
                 is(get.batch >= 1, "`batch` has to be at least 1")
             }
+            Phase::Range(range) => {
+                operations(range.operations_per_record)?;
+                is(range.length >= 1, "`length` has to be at least 1")?;
+                is(self.ordered, "`range` needs `ordered = true`")
+            }
             Phase::Queue(queue) => {
                 operations(queue.operations_per_record)?;
                 is(queue.backlog_per_record > 0.0, "`backlog_per_record` has to be above 0")

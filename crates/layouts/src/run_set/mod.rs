@@ -23,7 +23,7 @@ use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Error, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Terms, TreeOptions};
+use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, Terms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, WriteBuffer};
@@ -254,6 +254,12 @@ impl Catalog for RunSetTable {
 
     fn records(&self) -> u64 {
         self.set.parts().map(|part| part.portion.records).sum()
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        let parts = self.set.runs().iter().flat_map(|run| &run.parts[run.overlapping(range)]);
+        let held = parts.filter_map(|part| part.portion_in(range));
+        held.fold(Portion::default(), Portion::saturating_add)
     }
 
     fn files(&self) -> Vec<Arc<ListFile>> {

@@ -3,6 +3,7 @@
 //! `docs/layouts/write_buffer.md`.
 
 mod describe;
+mod portion;
 mod simulate;
 
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, Node, Terms, Tree};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, Node, Portion, Terms, Tree};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, WriteBuffer};
@@ -204,6 +205,10 @@ impl Catalog for WriteBufferTree {
         let mut records = 0;
         self.tree.for_each_node(&mut |_, node| records += node.records());
         records
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        portion::portion(self.tree.root(), range)
     }
 
     fn files(&self) -> Vec<Arc<ListFile>> {

@@ -128,6 +128,12 @@ impl Fold {
         (self.kind? != Kind::Delete).then_some(self.value)
     }
 
+    /// What was added comes to this value, unless it comes to nothing.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
     /// The record that stands for all that were added, or `None` when nothing is left of them.
     pub fn finish<'a>(&'a self, key: &'a [u8], depth: Depth) -> Option<Record<'a>> {
         let kind = match (self.kind?, depth) {

@@ -51,6 +51,8 @@ pub struct Setup {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableOptions {
+    /// Its organisation; in key order, where the workload asks for that.
+    pub layout: Option<String>,
     /// Capacity of a node.
     pub node_bytes: Option<u64>,
     /// The most children of a node.

@@ -9,7 +9,7 @@ use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, TableOptions}
 
 const TABLE: &str = "bench";
 
-/// The write-buffer tree, in hash order, or in key order where a workload scans.
+/// The write-buffer tree, in hash order, or in key order where a workload scans; or the layout that it asks for.
 #[derive(Debug)]
 pub struct Forebay;
 
@@ -29,7 +29,7 @@ impl Kind for Forebay {
     fn options(&self, setup: &Setup) -> String {
         let mut options = format!(
             "layout {}, memory_limit {}, sync_interval {:?}, durability {:?}",
-            layout(setup),
+            layout(setup).map_or_else(|error| error.to_string(), |layout| layout.to_string()),
             setup.memory_bytes,
             setup.sync_interval,
             durability(setup),
@@ -77,8 +77,8 @@ fn filter_bits(setup: &Setup) -> Option<u32> {
 }
 
 /// The table with the shape that is asked for.
-fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> TableBuilder<K> {
-    let mut table = table.layout(layout(setup));
+fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> Result<TableBuilder<K>, Failure> {
+    let mut table = table.layout(layout(setup)?);
     let TableOptions { node_bytes, fan_out, fast_per_slow, lists_max, .. } = setup.forebay;
     if let Some(bytes) = node_bytes {
         table = table.node_bytes(bytes);
@@ -98,11 +98,15 @@ fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> TableBuilder<K> {
     if let Some(bits) = filter_bits(setup) {
         table = table.filter_bits_per_key(bits);
     }
-    table
+    Ok(table)
 }
 
-fn layout(setup: &Setup) -> Layout {
-    if setup.ordered { Layout::write_buffer_ordered() } else { Layout::write_buffer() }
+fn layout(setup: &Setup) -> Result<Layout, Failure> {
+    Ok(match &setup.forebay.layout {
+        Some(name) => name.parse()?,
+        None if setup.ordered => Layout::write_buffer_ordered(),
+        None => Layout::write_buffer(),
+    })
 }
 
 fn durability(setup: &Setup) -> forebay::Durability {
@@ -122,9 +126,9 @@ enum Tables {
 impl Tables {
     fn open(db: &Database, setup: &Setup) -> Result<Self, Failure> {
         Ok(match (setup.adds, setup.ordered) {
-            (true, _) => Self::Counts(shaped(db.aggregator(TABLE, Count), setup).open()?),
-            (false, true) => Self::Ordered(shaped(db.table(TABLE), setup).open_ordered()?),
-            (false, false) => Self::Hashed(shaped(db.table(TABLE), setup).open()?),
+            (true, _) => Self::Counts(shaped(db.aggregator(TABLE, Count), setup)?.open()?),
+            (false, true) => Self::Ordered(shaped(db.table(TABLE), setup)?.open_ordered()?),
+            (false, false) => Self::Hashed(shaped(db.table(TABLE), setup)?.open()?),
         })
     }
 
@@ -209,9 +213,15 @@ impl Engine for Open {
         let Tables::Ordered(table) = &self.tables else {
             return Err("a table in hash order cannot be scanned".into());
         };
-        for entry in table.range(from..)?.take(limit) {
-            let (key, value) = entry?;
-            each(&key, &value);
+        let mut cursor = table.cursor()?;
+        for number in 0..limit {
+            if number == 0 {
+                cursor.seek(from)?
+            } else {
+                cursor.next()?
+            };
+            let Some((key, value)) = cursor.entry() else { break };
+            each(key, value);
         }
         Ok(())
     }

@@ -222,7 +222,7 @@ impl Written {
 }
 
 /// The shape of what becomes of records of this shape: states are puts, and may grow as they merge.
-fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
+pub fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
     match shape {
         Shape::Fixed { .. } if !rule.merges_puts() || rule.keeps_length() => shape,
         _ if rule.merges_puts() => Shape::Puts,

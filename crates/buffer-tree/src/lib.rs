@@ -27,13 +27,13 @@ mod plan;
 mod relief;
 mod settle;
 mod tree;
-mod wire;
+pub mod wire;
 
 pub use check::Counts;
 pub use count::Counted;
 pub use edit::{Division, Edit, Split};
 pub use fragment::{Expected, Fragment, FragmentStore, FragmentWriter};
-pub use job::{Job, JobStep, Outcome};
+pub use job::{Job, JobStep, Outcome, shape_of_merged};
 pub use node::{List, Node, NodeId, NodeRef, Portion};
 pub use options::TreeOptions;
 pub use plan::{JobKind, JobPlan, Work};

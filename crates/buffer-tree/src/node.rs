@@ -38,7 +38,8 @@ impl Portion {
         Some(Self { bytes, records: self.records.checked_add(other.records)? })
     }
 
-    fn saturating_add(self, other: Self) -> Self {
+    /// Both together.
+    pub fn saturating_add(self, other: Self) -> Self {
         let bytes = self.bytes.saturating_add(other.bytes);
         Self { bytes, records: self.records.saturating_add(other.records) }
     }
@@ -58,7 +59,8 @@ pub struct List<F> {
 }
 
 impl<F> List<F> {
-    pub(crate) fn new(fragment: F, portion: Portion, settled: bool) -> Self {
+    /// A list of so much.
+    pub fn new(fragment: F, portion: Portion, settled: bool) -> Self {
         Self { fragment, bytes: portion.bytes, records: portion.records, settled }
     }
 

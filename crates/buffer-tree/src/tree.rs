@@ -31,6 +31,32 @@ impl<F> Tree<F> {
         Self { options, root, next_node_id: 2 }
     }
 
+    /// A tree of these leaves, which lie side by side and cover everything, under inner nodes without lists.
+    pub fn of_leaves(options: TreeOptions, leaves: Vec<(Range, Vec<List<F>>)>) -> Self {
+        let mut next_node_id = 1;
+        let mut new_id = || {
+            next_node_id += 1;
+            NodeId(next_node_id - 1)
+        };
+        let mut nodes: Vec<Arc<Node<F>>> = leaves
+            .into_iter()
+            .map(|(range, lists)| Arc::new(Node::new(new_id(), range, lists, Vec::new())))
+            .collect();
+        while nodes.len() > options.children_max() {
+            // As many as it takes, of about the same size.
+            let groups = nodes.len().div_ceil(options.children_max());
+            let size = nodes.len().div_ceil(groups);
+            let group = |children: &[Arc<Node<F>>]| {
+                let low = children.first().map(|child| child.range.low.clone()).unwrap_or_default();
+                let high = children.last().and_then(|child| child.range.high.clone());
+                Arc::new(Node::new(new_id(), Range { low, high }, Vec::new(), children.to_vec()))
+            };
+            nodes = nodes.chunks(size).map(group).collect();
+        }
+        let root = Arc::new(Node::new(NodeId(0), Range::all(), Vec::new(), nodes));
+        Self { options, root, next_node_id }
+    }
+
     /// Its options.
     pub fn options(&self) -> &TreeOptions {
         &self.options

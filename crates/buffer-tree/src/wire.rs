@@ -87,21 +87,19 @@ impl Edit<u64> {
     }
 }
 
-impl Tree<u64> {
-    /// Appends a snapshot of the whole tree, options included.
+impl TreeOptions {
+    /// Appends the options' bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.options.node_bytes);
-        put_varint(out, self.options.fan_out as u64);
-        put_varint(out, self.options.fast_per_slow.into());
-        put_varint(out, self.options.lists_max as u64);
-        out.extend_from_slice(&self.options.repeats_max.to_bits().to_le_bytes());
-        put_varint(out, self.next_node_id);
-        put_subtree(out, &self.root);
+        put_varint(out, self.node_bytes);
+        put_varint(out, self.fan_out as u64);
+        put_varint(out, self.fast_per_slow.into());
+        put_varint(out, self.lists_max as u64);
+        out.extend_from_slice(&self.repeats_max.to_bits().to_le_bytes());
     }
 
-    /// Reads a snapshot. What comes back passes [`check`](Self::check).
+    /// Reads options that are valid.
     pub fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        let options = TreeOptions {
+        let options = Self {
             node_bytes: from.varint()?,
             fan_out: count(from)?,
             fast_per_slow: u32::try_from(from.varint()?).ok()?,
@@ -109,6 +107,21 @@ impl Tree<u64> {
             repeats_max: f64::from_bits(from.u64()?),
         };
         options.validate().ok()?;
+        Some(options)
+    }
+}
+
+impl Tree<u64> {
+    /// Appends a snapshot of the whole tree, options included.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.options.encode(out);
+        put_varint(out, self.next_node_id);
+        put_subtree(out, &self.root);
+    }
+
+    /// Reads a snapshot. What comes back passes [`check`](Self::check).
+    pub fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let options = TreeOptions::decode(from)?;
         let next_node_id = from.varint()?;
         let root = Arc::new(subtree(from, Range::all(), HEIGHT_MAX)?);
         Some(Self { options, root, next_node_id }).filter(|tree| tree.check().is_ok())
@@ -155,26 +168,34 @@ fn subtree(from: &mut Reader<'_>, range: Range, height_max: usize) -> Option<Nod
     Some(node)
 }
 
-fn put_all<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+/// Appends how many items there are, and each.
+pub fn put_all<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
     put_varint(out, items.len() as u64);
     items.iter().for_each(|item| put(out, item));
 }
 
-fn all<T>(from: &mut Reader<'_>, item: impl Fn(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
+/// Reads what [`put_all`] wrote.
+pub fn all<T>(from: &mut Reader<'_>, item: impl Fn(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
     // Grows as items come: a false count runs out of input before it costs memory.
     (0..from.varint()?).map(|_| item(from)).collect()
 }
 
-fn put_option<T>(out: &mut Vec<u8>, item: Option<&T>, put: impl Fn(&mut Vec<u8>, &T)) {
+/// Appends whether there is an item, and it.
+pub fn put_option<T>(out: &mut Vec<u8>, item: Option<&T>, put: impl Fn(&mut Vec<u8>, &T)) {
     out.push(item.is_some().into());
     item.into_iter().for_each(|item| put(out, item));
 }
 
-fn option<'a, T>(from: &mut Reader<'a>, item: impl Fn(&mut Reader<'a>) -> Option<T>) -> Option<Option<T>> {
+/// Reads what [`put_option`] wrote.
+pub fn option<'a, T>(
+    from: &mut Reader<'a>,
+    item: impl Fn(&mut Reader<'a>) -> Option<T>,
+) -> Option<Option<T>> {
     if flag(from)? { Some(Some(item(from)?)) } else { Some(None) }
 }
 
-fn flag(from: &mut Reader<'_>) -> Option<bool> {
+/// Reads a byte that is 0 or 1.
+pub fn flag(from: &mut Reader<'_>) -> Option<bool> {
     match from.u8()? {
         0 => Some(false),
         1 => Some(true),
@@ -182,16 +203,19 @@ fn flag(from: &mut Reader<'_>) -> Option<bool> {
     }
 }
 
-fn count(from: &mut Reader<'_>) -> Option<usize> {
+/// Reads a number of things in memory.
+pub fn count(from: &mut Reader<'_>) -> Option<usize> {
     usize::try_from(from.varint()?).ok()
 }
 
-fn put_bound(out: &mut Vec<u8>, bound: &Bound) {
+/// Appends a bound.
+pub fn put_bound(out: &mut Vec<u8>, bound: &Bound) {
     put_varint(out, bound.prefix);
     put_bytes(out, &bound.key);
 }
 
-fn bound(from: &mut Reader<'_>) -> Option<Bound> {
+/// Reads a bound.
+pub fn bound(from: &mut Reader<'_>) -> Option<Bound> {
     Some(Bound { prefix: from.varint()?, key: from.bytes()?.into() })
 }
 
@@ -204,12 +228,14 @@ fn node(from: &mut Reader<'_>) -> Option<NodeRef> {
     Some(NodeRef { id: NodeId(from.varint()?), low: bound(from)? })
 }
 
-fn put_portion(out: &mut Vec<u8>, portion: &Portion) {
+/// Appends a portion.
+pub fn put_portion(out: &mut Vec<u8>, portion: &Portion) {
     put_varint(out, portion.bytes);
     put_varint(out, portion.records);
 }
 
-fn portion(from: &mut Reader<'_>) -> Option<Portion> {
+/// Reads a portion.
+pub fn portion(from: &mut Reader<'_>) -> Option<Portion> {
     Some(Portion { bytes: from.varint()?, records: from.varint()? })
 }
 

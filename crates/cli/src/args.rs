@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, load, put, scan, simulate, stats,
-    verify,
+    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, layout, load, put, scan, simulate,
+    stats, verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Describe(describe::DescribeArgs),
     Verify(verify::VerifyArgs),
     Compact(compact::CompactArgs),
+    Layout(layout::LayoutArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Destroy(destroy::DestroyArgs),
     Aggregate(Box<aggregate::AggregateArgs>),

@@ -12,7 +12,7 @@ use forebay_base::{Range, Record, Result};
 use forebay_store::log::Durability;
 
 use crate::read::View;
-use crate::{Batch, Scan, Snapshot, Stats, Table, TableBuilder};
+use crate::{Batch, Cursor, Scan, Snapshot, Stats, Table, TableBuilder};
 
 /// Keeps the state of an aggregation function for each key, durably. Cheap to clone; may be used from any number of
 /// threads, and read at any time.
@@ -234,12 +234,14 @@ impl<A: Aggregate> forebay_aggregate::Aggregator<A> for Aggregator<A> {
     }
 
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        let scan = self.seen(self.table.engine.view()).iter()?.scan;
-        for entry in scan {
-            let (key, state) = entry?;
-            visit(&key, &state)?;
+        let engine = &self.table.engine;
+        let mut cursor =
+            Cursor::new(engine, engine.view(), self.table.id(), Range::all(), Direction::Forward)?;
+        loop {
+            cursor.next()?;
+            let Some((key, state)) = cursor.entry() else { return Ok(()) };
+            visit(key, state)?;
         }
-        Ok(())
     }
 
     /// That of the whole database: its tables share it.

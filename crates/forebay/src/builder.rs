@@ -7,7 +7,6 @@ use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
 use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_layouts::write_buffer::WriteBufferTree;
 use forebay_layouts::{Layout, RuleName, TableOptions, TableRule};
 use forebay_store::manifest::{Edit, TableEntry};
 
@@ -106,7 +105,7 @@ impl TableBuilder {
         let layout = self.asked.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
         if !layout.is_ordered() {
             return Err(Error::invalid(format!(
-                "table `{}` has layout {layout}, which keeps no order; ranges need write-buffer:ordered",
+                "table `{}` has layout {layout}, which keeps no order; ranges need another, such as write-buffer:ordered",
                 self.name
             )));
         }
@@ -228,7 +227,7 @@ impl<K> TableBuilder<K> {
             id: ledger.next_table,
             name: self.name.clone(),
             options: options.encode(&self.rule.name),
-            catalog: WriteBufferTree::empty(options.tree)?,
+            catalog: forebay_layouts::empty(&options)?,
             files: Vec::new(),
         };
         let engine = &self.engine;

@@ -17,7 +17,7 @@ use forebay_layouts::{Catalog, Rule, TableOptions, TableRule};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::ListStore;
 use forebay_store::log::{Log, Rotation};
-use forebay_store::manifest::Superblock;
+use forebay_store::manifest::{Superblock, TableEntry};
 use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
@@ -42,15 +42,39 @@ pub(crate) struct TableState {
     pub(crate) order: Order,
     pub(crate) rule: Arc<TableRule>,
     pub(crate) catalog: Arc<dyn Catalog>,
+    /// How often it has got another layout since it was opened: work that was planned before is of no use after.
+    pub(crate) era: u64,
     /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
     pub(crate) vain_nanoseconds: Arc<AtomicU64>,
 }
 
 impl TableState {
     pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        let Self { id, options, order, .. } = *self;
+        self.version(self.options, catalog, self.era)
+    }
+
+    /// The same table under other options.
+    pub(crate) fn altered(&self, options: TableOptions, catalog: Arc<dyn Catalog>) -> Arc<Self> {
+        self.version(options, catalog, self.era + 1)
+    }
+
+    fn version(&self, options: TableOptions, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
+        let Self { id, order, .. } = *self;
         let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
-        Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, vain_nanoseconds })
+        Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, era, vain_nanoseconds })
+    }
+
+    /// What the manifest keeps of it.
+    pub(crate) fn entry(&self) -> TableEntry {
+        let files = self.catalog.files();
+        let metas: BTreeMap<u64, _> = files.iter().map(|file| (file.meta().id, file.meta())).collect();
+        TableEntry {
+            id: self.id,
+            name: self.name.clone(),
+            options: self.options.encode(self.rule.name()),
+            catalog: self.catalog.encode(),
+            files: metas.into_values().collect(),
+        }
     }
 
     /// What merges its records, or the error that tells how to bring it.

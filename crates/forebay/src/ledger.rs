@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Range, Result};
 use forebay_env::sync::MutexGuard;
 use forebay_layouts::{Applied, NodeKey, Outcome, Planned};
-use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Snapshot, TableEntry};
+use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Snapshot};
 use forebay_store::{ListFile, WriteBuffer, names};
 
-use crate::engine::{Engine, State};
+use crate::engine::{Engine, State, TableState};
 
 pub(crate) struct Ledger {
     /// `None` when opened for reading only.
@@ -28,9 +28,17 @@ pub(crate) struct Ledger {
 /// What a commit changes.
 pub(crate) enum Commit {
     /// A buffer went into these tables' lists.
-    Absorbed { buffer: Arc<WriteBuffer>, last_sequence: u64, outcomes: Vec<(u32, Outcome)> },
+    Absorbed { buffer: Arc<WriteBuffer>, last_sequence: u64, outcomes: Vec<Finished> },
     /// A job finished.
-    Finished { table: u32, outcome: Outcome },
+    Finished(Finished),
+}
+
+/// What came of a job of a table.
+pub(crate) struct Finished {
+    pub(crate) table: u32,
+    /// Of the table when the job was planned.
+    pub(crate) era: u64,
+    pub(crate) outcome: Outcome,
 }
 
 /// What to plan for, once all nodes are within their limits.
@@ -45,32 +53,40 @@ pub(crate) enum Goal {
 }
 
 impl Engine {
-    /// Commits a change to the catalogs. On error nothing has changed, and the outcome's file is discarded.
-    pub(crate) fn commit(&self, commit: Commit) -> Result<()> {
+    /// Commits a change to the catalogs. On error nothing has changed, and the outcome's files are discarded; so are
+    /// they, and the answer is `false`, where an outcome no longer fits its table.
+    pub(crate) fn commit(&self, commit: Commit) -> Result<bool> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
         let (outcomes, absorbed) = match commit {
             Commit::Absorbed { buffer, last_sequence, outcomes } => (outcomes, Some((buffer, last_sequence))),
-            Commit::Finished { table, outcome } => (vec![(table, outcome)], None),
+            Commit::Finished(finished) => (vec![finished], None),
         };
+        let fits = |finished: &Finished| {
+            let table = state.tables.get(&finished.table);
+            table.is_none_or(|table| table.era == finished.era && table.catalog.takes(&finished.outcome))
+        };
+        if !outcomes.iter().all(fits) {
+            outcomes.iter().for_each(Finished::discard);
+            return Ok(false);
+        }
         let mut change = Change::default();
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
         let settle = || -> Result<()> {
-            for (id, outcome) in outcomes {
+            for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
-                let file = outcome.fragment().map(|fragment| Arc::clone(&fragment.0));
-                if let Some(file) = &file {
-                    files.insert(file.meta().id, Arc::clone(file));
-                }
+                let made = outcome.files();
+                files.extend(made.iter().map(|file| (file.meta().id, Arc::clone(file))));
                 let Some(table) = state.tables.get(&id) else { continue };
                 change.edits.push((id, table.catalog.settle(outcome)?));
-                change.files.extend(file.map(|file| (id, file.meta())));
+                change.files.extend(made.iter().map(|file| (id, file.meta())));
             }
             Ok(())
         };
         let settled = settle();
         change.log = absorbed.as_ref().map(|(buffer, sequence)| (buffer.segment() + 1, *sequence));
-        let done = settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed));
+        let done =
+            settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed)).map(|()| true);
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
             return done;
@@ -82,8 +98,9 @@ impl Engine {
         done
     }
 
-    /// Plans and, where the plan is an edit, commits it at once. `None` when there is nothing to do.
-    pub(crate) fn plan(&self, table: u32, goal: Goal) -> Result<Option<Planned>> {
+    /// Plans and, where the plan is an edit, commits it at once. `None` when there is nothing to do. Also returns what it
+    /// was planned on.
+    pub(crate) fn plan(&self, table: u32, goal: Goal) -> Result<Option<(Planned, Arc<TableState>)>> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
         // A table whose rule is not known yet is left as it is.
@@ -104,7 +121,7 @@ impl Engine {
             planned = more.map(Planned::Job);
         }
         match &planned {
-            Some(Planned::Job(plan)) => drop(busy.insert(plan.node)),
+            Some(Planned::Job(plan)) => busy.extend(&plan.nodes),
             Some(Planned::Edit(edit)) => {
                 self.metrics.free_edits.add(1);
                 let change = Change { edits: vec![(table, edit.clone())], ..Change::default() };
@@ -112,7 +129,19 @@ impl Engine {
             }
             None => {}
         }
-        Ok(planned)
+        Ok(planned.map(|planned| (planned, Arc::clone(entry))))
+    }
+
+    /// Drops all that lists have of a range of a table. `false`, and nothing is done, where its layout cannot.
+    pub(crate) fn cut(&self, table: u32, range: &Range) -> Result<bool> {
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let Some(edit) = state.tables.get(&table).and_then(|entry| entry.catalog.cut(range)) else {
+            return Ok(false);
+        };
+        let change = Change { edits: vec![(table, edit)], ..Change::default() };
+        self.record(&mut ledger, &state, change, &BTreeMap::new(), None)?;
+        Ok(true)
     }
 
     /// Makes a change durable, applies it and publishes the new version.
@@ -174,11 +203,14 @@ impl Engine {
         }
     }
 
-    /// Takes a node off the busy ones. A node that failed stays there when its data are damaged, so that it
+    /// Takes nodes off the busy ones. A node that failed stays there when its data are damaged, so that it
     /// is not tried for ever; its other data stay readable.
-    pub(crate) fn release(&self, table: u32, node: NodeKey) {
-        if let Some(busy) = self.ledger.lock().busy.get_mut(&table) {
-            busy.remove(&node);
+    pub(crate) fn release(&self, table: u32, era: u64, nodes: &[NodeKey]) {
+        let mut ledger = self.ledger.lock();
+        // Another layout has other nodes.
+        let same = self.state().tables.get(&table).is_some_and(|entry| entry.era == era);
+        if let Some(busy) = ledger.busy.get_mut(&table).filter(|_| same) {
+            busy.retain(|node| !nodes.contains(node));
         }
     }
 
@@ -209,17 +241,7 @@ impl Engine {
     /// The whole state but for the log, as a manifest begins with it.
     pub(crate) fn snapshot_of(&self, ledger: &Ledger, state: &State) -> Snapshot {
         let (log_low, absorbed_sequence) = ledger.log_low;
-        let tables = state.tables.values().map(|table| {
-            let files = table.catalog.files();
-            let metas: BTreeMap<u64, _> = files.iter().map(|file| (file.meta().id, file.meta())).collect();
-            TableEntry {
-                id: table.id,
-                name: table.name.clone(),
-                options: table.options.encode(table.rule.name()),
-                catalog: table.catalog.encode(),
-                files: metas.into_values().collect(),
-            }
-        });
+        let tables = state.tables.values().map(|table| table.entry());
         Snapshot {
             next_id: self.lists.next_id.load(Ordering::Relaxed),
             next_table: ledger.next_table,
@@ -227,6 +249,13 @@ impl Engine {
             absorbed_sequence,
             tables: tables.collect(),
         }
+    }
+}
+
+impl Finished {
+    /// Gives up the lists that were written.
+    pub(crate) fn discard(&self) {
+        self.outcome.files().iter().for_each(|file| file.retire());
     }
 }
 

@@ -34,13 +34,17 @@
 #![warn(missing_docs)]
 
 mod aggregator;
+mod alter;
+mod approximate;
 mod background;
 mod batch;
 mod builder;
 mod checkpoint;
+mod cursor;
 mod database;
 mod engine;
 mod filters;
+mod ingest;
 mod ledger;
 mod merge_rule;
 mod open;
@@ -58,8 +62,10 @@ mod verify;
 mod write;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use approximate::Approximation;
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
+pub use cursor::{Cursor, Nearest};
 pub use database::Database;
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub use forebay_aggregate as aggregate;

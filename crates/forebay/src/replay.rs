@@ -8,7 +8,6 @@ use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_layouts::TableOptions;
-use forebay_layouts::write_buffer::WriteBufferTree;
 use forebay_store::list::{FileMeta, ListOptions, ListStore};
 use forebay_store::manifest::{Change, Edit, TableEntry};
 use forebay_store::{ListFile, Metrics, PageCache};
@@ -61,7 +60,7 @@ impl Replay {
                 self.next_id = snapshot.next_id;
                 snapshot.tables.into_iter().try_for_each(|entry| self.add_table(&entry))
             }
-            Edit::CreateTable(entry) => self.add_table(&entry),
+            Edit::CreateTable(entry) | Edit::AlterTable(entry) => self.add_table(&entry),
             Edit::DropTable(id) => {
                 self.tables.remove(&id);
                 Ok(())
@@ -111,8 +110,8 @@ pub(crate) fn table_state(
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
     let file = |id: u64| metas.get(&id).copied();
     let store = |options: &TableOptions| store_for(lists, options, seed);
-    let (options, rule, tree) =
-        WriteBufferTree::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
+    let (options, rule, catalog) =
+        forebay_layouts::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
     let order = options.layout.order(seed);
     Ok(Arc::new(TableState {
         id: entry.id,
@@ -120,7 +119,8 @@ pub(crate) fn table_state(
         options,
         order,
         rule,
-        catalog: Arc::new(tree),
+        catalog,
+        era: 0,
         vain_nanoseconds: Arc::default(),
     }))
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use forebay_base::merge::Direction;
 use forebay_base::{Range, Result};
 
+use crate::cursor::Entry;
 use crate::engine::Engine;
 use crate::read::View;
 use crate::table::{prefix_range, range_of};
-use crate::{OrderedTable, Scan, Table};
+use crate::{Cursor, Nearest, OrderedTable, Scan, Table};
 
 /// The database at one moment.
 #[derive(Clone)]
@@ -40,6 +41,26 @@ impl Snapshot {
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
         self.engine.multi_get(&self.view, table.as_ref().id(), keys)
+    }
+
+    /// A cursor over all that a table had, before its first entry.
+    pub fn cursor(&self, table: &OrderedTable) -> Result<Cursor> {
+        Cursor::new(&self.engine, self.view.clone(), table.id(), Range::all(), Direction::Forward)
+    }
+
+    /// The entry that had the lowest key.
+    pub fn first(&self, table: &OrderedTable) -> Result<Option<Entry>> {
+        self.cursor(table)?.end(Direction::Forward)
+    }
+
+    /// The entry that had the highest key.
+    pub fn last(&self, table: &OrderedTable) -> Result<Option<Entry>> {
+        self.cursor(table)?.end(Direction::Backward)
+    }
+
+    /// The entry that was nearest to a key, on the side that is asked for.
+    pub fn nearest(&self, table: &OrderedTable, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor(table)?.nearest(key, nearest)
     }
 
     /// All entries that a table had, in its own order.

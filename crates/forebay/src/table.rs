@@ -8,8 +8,13 @@ use forebay_base::merge::Direction;
 use forebay_base::{Order, Range, Result};
 use forebay_layouts::{Layout, RuleName};
 
+use crate::approximate::{Approximation, approximate};
+use crate::cursor::Entry;
 use crate::engine::{Engine, TableState};
-use crate::{Batch, Scan};
+use crate::{Batch, Cursor, Nearest, Scan};
+
+/// Keys deleted by one batch, where a range is.
+const DELETED_KEYS: usize = 1000;
 
 /// A table. Cheap to clone; may be used from any number of threads.
 #[derive(Clone, Debug)]
@@ -17,7 +22,6 @@ pub struct Table {
     pub(crate) engine: Arc<Engine>,
     id: u32,
     name: Arc<str>,
-    layout: Layout,
     order: Order,
     /// Whether it has a merge rule.
     merges: bool,
@@ -25,9 +29,9 @@ pub struct Table {
 
 impl Table {
     pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
-        let (id, layout, order) = (state.id, state.options.layout, state.order);
+        let (id, order) = (state.id, state.order);
         let merges = *state.rule.name() != RuleName::None;
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), layout, order, merges }
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, merges }
     }
 
     /// Its name.
@@ -36,8 +40,14 @@ impl Table {
     }
 
     /// Its organisation.
-    pub fn layout(&self) -> Layout {
-        self.layout
+    pub fn layout(&self) -> Result<Layout> {
+        Ok(self.engine.view().table(self.id)?.options.layout)
+    }
+
+    /// Gives it another organisation that keeps keys in the same order, at once and without moving a record. Background
+    /// work then brings what there is into the new form. Reads and writes go on; a crash leaves one or the other.
+    pub fn set_layout(&self, layout: Layout) -> Result<()> {
+        self.engine.set_layout(self.id, layout)
     }
 
     #[inline]
@@ -118,13 +128,48 @@ impl AsRef<Table> for Table {
     }
 }
 
-/// A table that keeps its keys in order: also ranges, prefixes, both directions.
+/// A table that keeps its keys in order: also ranges, prefixes, cursors, both directions.
+///
+/// Where a walk begins, or a single entry is looked for, it costs at most one device read for each list on one path of
+/// the tree, and none for those that are in memory or have nothing there. After [`Table::compact`] a path has one
+/// list.
 #[derive(Clone, Debug)]
 pub struct OrderedTable(Table);
 
 impl OrderedTable {
     pub(crate) fn new(table: Table) -> Self {
         Self(table)
+    }
+
+    /// A cursor over all of the table as it is now, before its first entry.
+    pub fn cursor(&self) -> Result<Cursor> {
+        let Table { engine, id, .. } = &self.0;
+        Cursor::new(engine, engine.view(), *id, Range::all(), Direction::Forward)
+    }
+
+    /// The entry with the lowest key.
+    pub fn first(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Forward)
+    }
+
+    /// The entry with the highest key.
+    pub fn last(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Backward)
+    }
+
+    /// The entry that is nearest to a key, on the side that is asked for.
+    pub fn nearest(&self, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor()?.nearest(key, nearest)
+    }
+
+    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none.
+    ///
+    /// Each list errs by a page at either end of the range, which is 4 KiB, or 16 KiB before compression; mostly by
+    /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the
+    /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
+    /// counted, and what was written to it since it was looked at last is sorted for that.
+    pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
+        approximate(&self.0.engine.view(), self.0.id, &range_of(self.0.order, &bounds))
     }
 
     /// Entries with keys in the range, ascending.
@@ -145,6 +190,42 @@ impl OrderedTable {
     /// Entries whose keys begin so, descending.
     pub fn prefix_reverse(&self, prefix: &[u8]) -> Result<Scan> {
         self.scan(prefix_range(self.0.order, prefix), Direction::Backward)
+    }
+
+    /// Removes all keys of a range. Where the layout is one of runs, they are gone at once, durably and without being
+    /// read, and so are files that hold nothing else; it costs a [`flush`](crate::Database::flush). Elsewhere each key
+    /// is deleted, in batches.
+    pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
+        let range = range_of(self.0.order, &bounds);
+        if range.is_empty() {
+            return Ok(());
+        }
+        // What was accepted before is to go, so it must be in lists before.
+        self.0.engine.flush()?;
+        if self.0.engine.cut(self.0.id, &range)? {
+            return Ok(());
+        }
+        let mut keys =
+            self.scan(range, Direction::Forward)?.map(|entry| entry.map(|(key, _)| key)).peekable();
+        while keys.peek().is_some() {
+            let mut batch = Batch::new();
+            for key in keys.by_ref().take(DELETED_KEYS) {
+                batch.delete(&self.0, &key?);
+            }
+            self.0.commit(&batch)?;
+        }
+        Ok(())
+    }
+
+    /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key
+    /// lies in their range yet. All of them are there and durable when it returns or, on error or after a crash, none.
+    /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling` and
+    /// the like.
+    pub fn ingest(
+        &self,
+        entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,
+    ) -> Result<u64> {
+        self.0.engine.ingest(self.0.id, Box::new(entries))
     }
 
     fn scan(&self, range: Range, direction: Direction) -> Result<Scan> {

@@ -4,14 +4,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use forebay_base::merge::Direction;
-use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{JobPlan, Terms};
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::{Bound, Error, Range, Record, Result};
+use forebay_buffer_tree::{JobPlan, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
 use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
 
-use crate::Outcome;
+use crate::TableOptions;
+use crate::files::Fragment;
+use crate::run_set::{Made, Slice};
 use crate::write_buffer::Description;
 
 /// A node of a catalog, as far as the engine knows it: something that at most one job works on.
@@ -29,9 +31,55 @@ pub enum Planned {
 /// A planned job.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The node that is busy until the job's edit is applied.
-    pub node: NodeKey,
-    pub(crate) job: JobPlan,
+    /// What is busy until the job's edit is applied.
+    pub nodes: Vec<NodeKey>,
+    /// Bytes of records to be read from lists.
+    pub bytes: u64,
+    pub(crate) work: Work,
+}
+
+/// What is to be done, by layout.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    RootSpill,
+    Tree(JobPlan),
+    Runs(Slice),
+}
+
+impl Plan {
+    /// The error of a layout that is given another one's plan or outcome.
+    pub(crate) fn foreign() -> Error {
+        Error::invalid("the table's layout has changed since this was planned")
+    }
+}
+
+/// What a finished job hands to [`Catalog::settle`].
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    #[doc(hidden)]
+    Tree(forebay_buffer_tree::Outcome<Fragment>),
+    #[doc(hidden)]
+    Runs(Made<Fragment>),
+}
+
+impl Outcome {
+    /// How many records those hold, as far as it is known.
+    pub fn records(&self) -> u64 {
+        match self {
+            Self::Tree(_) => 0,
+            Self::Runs(made) => made.records(),
+        }
+    }
+
+    /// The list files that were written.
+    pub fn files(&self) -> Vec<Arc<ListFile>> {
+        match self {
+            Self::Tree(outcome) => {
+                outcome.fragment().iter().map(|fragment| Arc::clone(&fragment.0)).collect()
+            }
+            Self::Runs(made) => made.files().collect(),
+        }
+    }
 }
 
 /// A job on its way.
@@ -54,7 +102,7 @@ pub struct Applied {
 pub struct Stretch {
     /// What the sources are responsible for.
     pub range: Range,
-    /// Newest first, each inside the range.
+    /// Newest first, each inside the range. They have read nothing, and are sought before they are read.
     pub sources: Vec<ListCursor>,
 }
 
@@ -70,8 +118,23 @@ pub trait Catalog: Send + Sync {
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>>;
 
-    /// Starts writing a sealed buffer's records of this table to lists.
-    fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>>;
+    /// Plans what of the lists a sealed buffer's records are merged with as they are written. Pure.
+    fn plan_absorption(&self, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Plan;
+
+    /// Starts writing a sealed buffer's records of this table to lists, as planned.
+    fn absorb(
+        &self,
+        plan: &Plan,
+        buffer: &Arc<WriteBuffer>,
+        run: Arc<Run>,
+        contents: &Contents,
+    ) -> Result<Box<dyn Job>>;
+
+    /// Starts writing records in order, each key once, to lists of their own, newer than all that is there by the time
+    /// they are settled. `None` where the layout has no place for such.
+    fn ingest(&self, _input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
+        Ok(None)
+    }
 
     /// Plans: what to do next, leaving busy nodes alone. Pure.
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned>;
@@ -92,11 +155,26 @@ pub trait Catalog: Send + Sync {
     /// Applies an edit: live work and recovery alike. `file` finds list files by id.
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied>;
 
+    /// The edit that drops all records of a range without reading any; `None` where the layout cannot.
+    fn cut(&self, _range: &Range) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Whether an outcome of this layout still fits: not where what the job has read was cut meanwhile.
+    fn takes(&self, outcome: &Outcome) -> bool;
+
+    /// The same records under other options, whose layout has the same order. Moves none of them.
+    fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog>;
+
     /// Bytes that wait above their nodes' limits.
     fn debt_bytes(&self) -> u64;
 
     /// Records in lists, every version counted.
     fn records(&self) -> u64;
+
+    /// About how much of the range lies in lists, every version counted, from metadata in memory: a list errs by a page
+    /// at either end. Pure.
+    fn portion(&self, range: &Range) -> Portion;
 
     /// Every list's file, as often as lists refer to it.
     fn files(&self) -> Vec<Arc<ListFile>>;

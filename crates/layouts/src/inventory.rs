@@ -123,10 +123,20 @@ impl Inventory {
 
     /// A job of `records_read` writes a file of `records`.
     pub fn write(&mut self, cause: Cause, records_read: u64, records: u64) {
-        let size = ListSize::of(&self.model.options, self.model.record_bytes, records_read, records);
+        self.job(cause, records_read);
+        self.file(cause, records_read, records);
+    }
+
+    /// A job reads so many records.
+    pub fn job(&mut self, cause: Cause, records_read: u64) {
         self.traffic.records_read[cause as usize] += records_read;
-        self.traffic.bytes_written[cause as usize] += size.file_bytes;
         self.traffic.jobs[cause as usize] += 1;
+    }
+
+    /// A file of `records` is written, made for up to `records_max`.
+    pub fn file(&mut self, cause: Cause, records_max: u64, records: u64) {
+        let size = ListSize::of(&self.model.options, self.model.record_bytes, records_max, records);
+        self.traffic.bytes_written[cause as usize] += size.file_bytes;
         let holdings = &mut self.holdings;
         holdings.files += 1;
         holdings.file_bytes += size.file_bytes;

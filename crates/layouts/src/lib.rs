@@ -4,15 +4,19 @@
 //! is given, takes no lock and opens no file behind the engine's back.
 
 mod catalog;
+mod convert;
+mod files;
 pub mod inventory;
 pub mod options;
+mod restore;
 mod rule;
+pub mod run_set;
+mod simulated;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
+pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretch};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
+pub use restore::{empty, restore};
 pub use rule::{Rule, RuleName, TableRule};
-
-/// What a finished job hands to [`Catalog::settle`].
-pub type Outcome = forebay_buffer_tree::Outcome<write_buffer::Fragment>;
+pub use simulated::{Paths, Simulated, simulated};

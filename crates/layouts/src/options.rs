@@ -9,6 +9,7 @@ use forebay_base::{Error, Order, Result};
 use forebay_buffer_tree::TreeOptions;
 
 use crate::rule::RuleName;
+use crate::run_set::Policy;
 
 /// How a table's records are organised on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,8 @@ pub enum Layout {
         /// Whether keys are kept in their own order.
         ordered: bool,
     },
+    /// Sorted runs in key order, merged by this policy.
+    RunSet(Policy),
 }
 
 impl Layout {
@@ -31,20 +34,56 @@ impl Layout {
         Self::WriteBuffer { ordered: true }
     }
 
+    /// Levels of one run each, each `ratio` times as large as the one above.
+    pub fn leveling(ratio: u32) -> Self {
+        Self::RunSet(Policy::Leveling { ratio })
+    }
+
+    /// Levels of up to `runs_max` runs, which are merged into one of the next level.
+    pub fn tiering(runs_max: u32) -> Self {
+        Self::RunSet(Policy::Tiering { runs_max })
+    }
+
     /// Whether ranges of keys can be scanned.
     pub fn is_ordered(&self) -> bool {
-        matches!(self, Self::WriteBuffer { ordered: true })
+        !matches!(self, Self::WriteBuffer { ordered: false })
     }
 
     /// The order of its records in a database with this seed.
     pub fn order(&self, seed: u64) -> Order {
         if self.is_ordered() { Order::Lexical } else { Order::Hashed { seed } }
     }
+
+    fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Self::WriteBuffer { ordered } => out.push(ordered.into()),
+            Self::RunSet(policy) => {
+                out.push(RUN_SET);
+                policy.encode(out);
+            }
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        match from.u8()? {
+            ordered @ (0 | 1) => Some(Self::WriteBuffer { ordered: ordered == 1 }),
+            RUN_SET => Policy::decode(from).map(Self::RunSet),
+            _ => None,
+        }
+    }
 }
+
+const RUN_SET: u8 = 2;
+/// A run's files are no longer than this unless told.
+const FILE_BYTES: u64 = 64 << 20;
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_ordered() { "write-buffer:ordered" } else { "write-buffer" })
+        match self {
+            Self::WriteBuffer { ordered: false } => f.write_str("write-buffer"),
+            Self::WriteBuffer { ordered: true } => f.write_str("write-buffer:ordered"),
+            Self::RunSet(policy) => policy.fmt(f),
+        }
     }
 }
 
@@ -55,15 +94,17 @@ impl FromStr for Layout {
         match text {
             "write-buffer" => Ok(Self::write_buffer()),
             "write-buffer:ordered" => Ok(Self::write_buffer_ordered()),
-            _ => Err(Error::invalid(format!(
-                "layout `{text}` is unknown; this version has write-buffer and write-buffer:ordered"
-            ))),
+            _ => text.parse().map(Self::RunSet).map_err(|error: Error| {
+                Error::invalid(format!("layout: {error}, write-buffer, write-buffer:ordered"))
+            }),
         }
     }
 }
 
 /// The most filter bits that a key may have: more buy nothing.
 pub const FILTER_BITS_MAX: u32 = 64;
+
+const VERSION: u8 = 1;
 
 /// Everything a table keeps of its options.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -81,7 +122,11 @@ pub struct TableOptions {
 impl TableOptions {
     /// What a table has that is told nothing but its layout, over write buffers of this size.
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
-        let tree = TreeOptions { node_bytes: write_buffer_bytes, ..TreeOptions::default() };
+        let node_bytes = match layout {
+            Layout::WriteBuffer { .. } => write_buffer_bytes,
+            Layout::RunSet(_) => write_buffer_bytes.min(FILE_BYTES),
+        };
+        let tree = TreeOptions { node_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
         let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
         Self { layout, filter_bits_per_key, codec: Codec::default(), tree }
@@ -95,12 +140,17 @@ impl TableOptions {
                 self.filter_bits_per_key
             )));
         }
+        if let Layout::RunSet(policy) = self.layout {
+            policy.validate()?;
+        }
         self.tree.validate()
     }
 
     /// The bytes of what the catalog itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
-        let mut out = vec![1, self.layout.is_ordered() as u8, self.codec as u8];
+        let mut out = vec![VERSION];
+        self.layout.encode(&mut out);
+        out.push(self.codec as u8);
         put_varint(&mut out, self.filter_bits_per_key as u64);
         rule.encode(&mut out);
         out
@@ -109,10 +159,10 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let layout = match (from.u8()?, from.u8()?) {
-            (1, ordered @ (0 | 1)) => Layout::WriteBuffer { ordered: ordered == 1 },
-            _ => return None,
-        };
+        if from.u8()? != VERSION {
+            return None;
+        }
+        let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
         let rule = RuleName::decode(&mut from)?;

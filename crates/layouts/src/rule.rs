@@ -117,6 +117,12 @@ impl TableRule {
         self.rule.get()
     }
 
+    /// The code, for a job. The engine asks for none before it is there.
+    pub(crate) fn code(&self) -> Result<Rule> {
+        let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");
+        self.known().cloned().ok_or_else(missing)
+    }
+
     /// The code, or the error that tells how to bring it.
     pub fn of(&self, table: &str) -> Result<&Rule> {
         self.rule.get().ok_or_else(|| {

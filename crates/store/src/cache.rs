@@ -78,6 +78,11 @@ impl PageCache {
         self.pages.insert(id, page);
     }
 
+    /// How many bytes it may hold.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.pages.capacity()
+    }
+
     /// Bytes held now.
     pub fn memory_bytes(&self) -> u64 {
         self.pages.weight()

@@ -7,7 +7,7 @@ use forebay::env::Env;
 use forebay::{Result, Scan, Snapshot};
 
 use crate::tables::keeps_order;
-use crate::{Config, Contents, Query, TABLES, Tables};
+use crate::{Config, Contents, Query, TABLES, Tables, walk};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -95,6 +95,11 @@ impl View<'_> {
             }
             Query::Range(low, high) => self.check_range(table, contents, borrowed(low), borrowed(high))?,
             Query::Prefix(prefix) => self.check_prefix(table, contents, prefix)?,
+            Query::Walk(steps) => {
+                if let Some(ordered) = self.tables.ordered(table) {
+                    walk::check(ordered, self.snapshot, contents, steps)?;
+                }
+            }
             Query::All => {
                 let mut got = self.tables.all(table, self.snapshot)?;
                 if !keeps_order(self.config, table) {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use forebay::env::{Env, Rng};
-use forebay::{Codec, Database, Options, Result};
+use forebay::{Codec, Database, Layout, Options, Result};
 
 use crate::{Keys, Merging, TABLES, Values};
 
@@ -13,7 +13,9 @@ use crate::{Keys, Merging, TABLES, Values};
 pub struct Config {
     /// Whether the first table keeps its keys in order; the second does the opposite.
     pub ordered: bool,
-    /// Capacity of a node.
+    /// How the one that keeps them in order is organised.
+    pub ordered_layout: Layout,
+    /// Capacity of a node, or of a run's file.
     pub node_bytes: u64,
     /// Children of a node.
     pub fan_out: usize,
@@ -49,6 +51,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             ordered: false,
+            ordered_layout: Layout::write_buffer_ordered(),
             node_bytes: 8 << 10,
             fan_out: 4,
             fast_per_slow: 8,
@@ -68,11 +71,29 @@ impl Default for Config {
     }
 }
 
+/// Every organisation that keeps keys in order, with parameters that make it busy.
+pub fn ordered_layouts() -> Vec<Layout> {
+    let names = [
+        "write-buffer:ordered",
+        "no-merge",
+        "immediate",
+        "geometric:r=2",
+        "geometric:r=3",
+        "geometric:p=2",
+        "leveling:t=3",
+        "leveling",
+        "tiering:t=2",
+        "tiering:t=4",
+    ];
+    names.iter().map(|name| name.parse().expect("names of layouts")).collect()
+}
+
 impl Config {
     /// Any options.
     pub fn draw(rng: &mut Rng) -> Self {
         Self {
             ordered: rng.chance(50),
+            ordered_layout: ordered_layouts()[rng.index(ordered_layouts().len())],
             node_bytes: [2 << 10, 6 << 10, 20 << 10][rng.index(3)],
             fan_out: [2, 3, 8][rng.index(3)],
             fast_per_slow: [0, 1, 8][rng.index(3)],

@@ -126,6 +126,7 @@ impl Harness {
             }
             Op::Flush => self.db().flush(),
             Op::Compact(table) => self.tables().compact(*table),
+            Op::SetLayout(layout) => self.tables().set_layout(*layout),
             Op::Checkpoint => self.checkpoint(),
             Op::Reopen => self.reopen(),
             Op::Verify => {

@@ -14,12 +14,14 @@ mod model;
 mod ops;
 mod rules;
 mod tables;
+mod walk;
 
 pub use check::{Seen, assert_checkpoint, assert_same};
-pub use config::Config;
+pub use config::{Config, ordered_layouts};
 pub use data::{Keys, Values};
 pub use harness::Harness;
 pub use model::{Change, Contents, Model, TABLES, Write};
 pub use ops::{Generator, Kind, Op, Query};
 pub use rules::{Merging, Multiset, Suffix};
 pub use tables::Tables;
+pub use walk::Step;

@@ -3,10 +3,10 @@
 
 use std::ops::Bound;
 
-use forebay::Durability;
 use forebay::env::Rng;
+use forebay::{Durability, Layout};
 
-use crate::{Change, Config, Keys, Merging, TABLES, Values, Write};
+use crate::{Change, Config, Keys, Merging, Step, TABLES, Values, Write, ordered_layouts, walk};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub enum Query {
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// All keys that begin so, forward and backward.
     Prefix(Vec<u8>),
+    /// A walk with a cursor, and lookups of neighbours.
+    Walk(Vec<Step>),
     /// Everything.
     All,
 }
@@ -42,6 +44,8 @@ pub enum Op {
     Flush,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Gives the table that keeps its keys in order another layout.
+    SetLayout(Layout),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -72,6 +76,7 @@ pub enum Kind {
     Sync,
     Flush,
     Compact,
+    SetLayout,
     Checkpoint,
     Reopen,
     Verify,
@@ -80,7 +85,7 @@ pub enum Kind {
 }
 
 /// Every kind with its usual weight.
-const USUAL: [(Kind, u32); 19] = [
+const USUAL: [(Kind, u32); 20] = [
     (Kind::Put, 200),
     (Kind::Delete, 50),
     (Kind::Merge, 100),
@@ -95,6 +100,7 @@ const USUAL: [(Kind, u32); 19] = [
     (Kind::Sync, 6),
     (Kind::Flush, 4),
     (Kind::Compact, 1),
+    (Kind::SetLayout, 2),
     (Kind::Checkpoint, 1),
     (Kind::Reopen, 2),
     (Kind::Verify, 1),
@@ -106,6 +112,8 @@ const USUAL: [(Kind, u32); 19] = [
 #[derive(Debug)]
 pub struct Generator {
     rng: Rng,
+    /// Walks have dice of their own, so that all else of a seed is as it was before there were any.
+    walks: Rng,
     weights: Vec<(Kind, u32)>,
     durabilities: Vec<Durability>,
     keys: Keys,
@@ -135,7 +143,8 @@ impl Generator {
         };
         let batch_max = [4, 30, 200][rng.index(3)];
         let Config { keys, key_count, values, merging, .. } = *config;
-        Self { rng, weights, durabilities, keys, key_count, values, merging, batch_max, stamp: 0 }
+        let walks = rng.clone().fork();
+        Self { rng, walks, weights, durabilities, keys, key_count, values, merging, batch_max, stamp: 0 }
     }
 
     /// Never draws this kind again.
@@ -173,6 +182,10 @@ impl Generator {
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::Compact => Op::Compact(table),
+            Kind::SetLayout => {
+                let layouts = ordered_layouts();
+                Op::SetLayout(layouts[self.rng.index(layouts.len())])
+            }
             Kind::Checkpoint => Op::Checkpoint,
             Kind::Reopen => Op::Reopen,
             Kind::Verify => Op::Verify,
@@ -195,8 +208,7 @@ impl Generator {
 
     /// A key: mostly one of those in use, sometimes one of twice as many.
     fn key(&mut self) -> Vec<u8> {
-        let among = if self.rng.chance(10) { 2 * self.key_count } else { self.key_count };
-        self.keys.key(self.rng.below(among))
+        draw_key(&mut self.rng, self.keys, self.key_count)
     }
 
     fn durability(&mut self) -> Durability {
@@ -262,7 +274,17 @@ impl Generator {
         }
     }
 
+    /// A range, a prefix, or in place of either a walk.
     fn scan(&mut self) -> Query {
+        let range = self.range();
+        if self.walks.chance(50) {
+            return range;
+        }
+        let (keys, key_count) = (self.keys, self.key_count);
+        Query::Walk(walk::draw(&mut self.walks, |rng| draw_key(rng, keys, key_count)))
+    }
+
+    fn range(&mut self) -> Query {
         if self.rng.chance(70) {
             return Query::Range(self.bound(), self.bound());
         }
@@ -270,4 +292,9 @@ impl Generator {
         prefix.truncate(self.rng.index(10));
         Query::Prefix(prefix)
     }
+}
+
+fn draw_key(rng: &mut Rng, keys: Keys, key_count: u64) -> Vec<u8> {
+    let among = if rng.chance(10) { 2 * key_count } else { key_count };
+    keys.key(rng.below(among))
 }

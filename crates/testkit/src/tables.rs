@@ -103,6 +103,12 @@ impl Tables {
         }
     }
 
+    /// Gives the plain table that keeps its keys in order another layout, if there is one.
+    pub fn set_layout(&self, layout: Layout) -> Result<()> {
+        let mut ordered = (0..TABLES).filter_map(|table| self.ordered(table));
+        ordered.try_for_each(|table| table.set_layout(layout))
+    }
+
     /// Adds a change to a batch, unless it is metadata.
     pub(crate) fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
@@ -121,10 +127,14 @@ impl Tables {
 }
 
 fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
+    let (name, merging) = (format!("table-{number}"), config.merging[number]);
+    // One that is there may have got another layout since it was made.
+    let found = db.tables().into_iter().find(|(table, _)| *table == name);
+    let layout = found.map_or_else(|| layout_of(config, number), |(_, layout)| layout);
     macro_rules! with_options {
         ($builder:expr) => {
             $builder
-                .layout(layout_of(config, number))
+                .layout(layout)
                 .node_bytes(config.node_bytes)
                 .fan_out(config.fan_out)
                 .fast_per_slow(config.fast_per_slow)
@@ -134,7 +144,6 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
                 .codec(config.codec)
         };
     }
-    let (name, merging) = (format!("table-{number}"), config.merging[number]);
     if merging.has_states() {
         return with_options!(db.aggregator(&name, Multiset(merging))).open().map(Handle::States);
     }
@@ -152,5 +161,5 @@ pub(crate) fn keeps_order(config: &Config, number: usize) -> bool {
 }
 
 fn layout_of(config: &Config, number: usize) -> Layout {
-    if keeps_order(config, number) { Layout::write_buffer_ordered() } else { Layout::write_buffer() }
+    if keeps_order(config, number) { config.ordered_layout } else { Layout::write_buffer() }
 }

@@ -96,6 +96,13 @@ impl Run {
         self
     }
 
+    /// A workload of another name, with another layout for Forebay's table, which is left as writing made it.
+    pub(super) fn laid_out(self, layout: &str) -> Self {
+        let mut run = self.shaped(&layout.replace([':', '='], "-"), &[]);
+        run.workload.push_str(&format!("\n[forebay]\nrelief_ratio = 0.0\nlayout = \"{layout}\"\n"));
+        run
+    }
+
     /// A workload of another name, with a shape for Forebay's table, which is left as writing made it.
     pub(super) fn shaped(mut self, suffix: &str, shape: &[(&str, u64)]) -> Self {
         let name = format!("{}-{suffix}", self.name);

@@ -140,6 +140,13 @@ proptest! {
         let tree = || LoserTree::new(lists.clone(), Direction::Forward);
         let cut = || CutMerge::new(lists.clone(), 1 << 20, (0, u64::MAX)).unwrap();
         prop_assert_eq!(drain(tree()), drain(cut()));
+        let mut again = tree();
+        drain(&mut again);
+        again.restart(Direction::Forward, |lists| {
+            lists.iter_mut().for_each(|list| list.at = 0);
+            Ok(())
+        }).unwrap();
+        prop_assert_eq!(drain(again), drain(tree()));
 
         let depth = if bottom { Depth::Bottom } else { Depth::Partial };
         let wanted = expected(&lists, depth);

@@ -6,6 +6,7 @@ mod get;
 mod mixed;
 mod open_loop;
 mod queue;
+mod range;
 mod reopen;
 mod scan_index;
 mod write;
@@ -74,6 +75,7 @@ pub(crate) fn run(
         Phase::Overwrite(spec) => write::overwrite(spec, open, world, meter),
         Phase::Mixed(spec) => mixed::run(spec, open, world, meter),
         Phase::Get(spec) => get::run(spec, open, world, meter),
+        Phase::Range(spec) => range::run(spec, open, world, meter),
         Phase::Queue(spec) => queue::run(spec, open, world, meter),
         Phase::OpenLoop(spec) => open_loop::run(spec, open, world, meter),
         Phase::Count(spec) => count::run(spec, open, world, meter),

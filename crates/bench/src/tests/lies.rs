@@ -37,6 +37,8 @@ fn each_lie_is_found_by_the_workload_that_can_see_it() {
         (Lie::Loses, "queue"),
         (Lie::Skips, "ycsb-e"),
         (Lie::Loses, "ycsb-e-small"),
+        (Lie::Skips, "range"),
+        (Lie::Loses, "range"),
         (Lie::Swaps, "get-present"),
         (Lie::Damages, "count"),
     ] {

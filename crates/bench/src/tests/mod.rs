@@ -67,6 +67,7 @@ fn small_workloads() -> impl Iterator<Item = Workload> {
                     (count.operations_per_record, count.adds_per_get) = (4.0, 10)
                 }
                 workload::Phase::Get(get) => get.operations_per_record = 1.0,
+                workload::Phase::Range(range) => range.operations_per_record = 0.01,
                 workload::Phase::OpenLoop(open_loop) => {
                     open_loop.records_per_second = open_loop.records_per_second.map(|_| 1e6)
                 }
@@ -102,6 +103,7 @@ fn every_workload_runs_on_forebay() {
             match phase.phase.split('-').next().unwrap() {
                 "load" => assert_eq!((operations, user_bytes), (3000, 3000 * record_bytes)),
                 "overwrite" | "open" => assert_eq!(user_bytes, operations * record_bytes),
+                "range" => assert_eq!((operations, user_bytes), (30, 0)),
                 "get" | "multi" => assert_eq!((operations, user_bytes), (3000, 0)),
                 "drain" => {
                     assert!(phase.write_amplification_total.is_some() || workload.name.starts_with("ycsb"))
@@ -121,7 +123,7 @@ fn every_workload_runs_on_forebay() {
             }
             assert!(phase.disk_bytes > 0 && phase.index_memory_bytes_per_key.is_some(), "{phase:?}");
             let looks_up = match phase.phase.split('-').next() {
-                Some("get" | "multi" | "queue" | "count" | "hot") => true,
+                Some("get" | "multi" | "range" | "queue" | "count" | "hot") => true,
                 Some("mixed") => !workload.ordered,
                 _ => false,
             };

@@ -43,6 +43,11 @@ impl Workload {
         is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
         is(self.batch >= 1, "`batch` has to be at least 1")?;
         is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
+        if let Some(name) = &self.forebay.layout {
+            let layout =
+                name.parse::<forebay::Layout>().map_err(|_| "`layout` has to be the name of a layout")?;
+            is(layout.is_ordered() == self.ordered, "`layout` has to keep keys in order as `ordered` says")?;
+        }
         is(!self.phases.is_empty(), "`phases` has to name at least one")
     }
 
@@ -61,6 +66,11 @@ impl Workload {
                 operations(get.operations_per_record)?;
                 is((0.0..=1.0).contains(&get.present), "`present` has to be in 0..1")?;
                 is(get.batch >= 1, "`batch` has to be at least 1")
+            }
+            Phase::Range(range) => {
+                operations(range.operations_per_record)?;
+                is(range.length >= 1, "`length` has to be at least 1")?;
+                is(self.ordered, "`range` needs `ordered = true`")
             }
             Phase::Queue(queue) => {
                 operations(queue.operations_per_record)?;

@@ -62,6 +62,8 @@ pub(crate) enum Phase {
     Mixed(Mixed),
     /// Lookups.
     Get(Get),
+    /// Entries one behind the other, from the keys of records on.
+    Range(Range),
     /// Puts at the head, gets and deletes at the tail.
     Queue(Queue),
     /// A process that loads is killed; how long does opening take, and is everything there?
@@ -118,6 +120,16 @@ pub(crate) struct Get {
     /// Keys a call: one by one, or by `multi_get`.
     #[serde(default = "one")]
     pub(crate) batch: u64,
+    #[serde(default)]
+    pub(crate) distribution: Distribution,
+    pub(crate) operations_per_record: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Range {
+    /// Entries of each, fewer only at the end of the table.
+    pub(crate) length: u64,
     #[serde(default)]
     pub(crate) distribution: Distribution,
     pub(crate) operations_per_record: f64,

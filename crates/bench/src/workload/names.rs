@@ -26,6 +26,7 @@ impl Phase {
             Self::Mixed(mixed) => format!("mixed{}", suffix(mixed.distribution)),
             Self::Get(get) if get.batch > 1 => format!("multi-get-{}{}", get.batch, suffix(get.distribution)),
             Self::Get(get) => format!("get{}", suffix(get.distribution)),
+            Self::Range(range) => format!("range-{}{}", range.length, suffix(range.distribution)),
             Self::Queue(_) => "queue".into(),
             Self::Reopen(_) => "reopen".into(),
             Self::Count(count) => format!("count{}", suffix(count.distribution)),

@@ -9,6 +9,7 @@ pub(crate) mod describe;
 pub(crate) mod destroy;
 pub(crate) mod get;
 mod key_list;
+pub(crate) mod layout;
 pub(crate) mod load;
 mod progress;
 pub(crate) mod put;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Describe(args) => describe::run(args, common),
         Command::Verify(args) => verify::run(args, common),
         Command::Compact(args) => compact::run(args, common),
+        Command::Layout(args) => layout::run(args, common),
         Command::Checkpoint(args) => checkpoint::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
         Command::Aggregate(args) => aggregate::run(args, common),

@@ -80,11 +80,11 @@ fn wanted(args: &ScanArgs, notation: Notation) -> Result<Wanted, Failure> {
 fn start(db: &Database, args: &ScanArgs, wanted: &Wanted) -> Result<Scan, Failure> {
     let name = &args.target.table;
     let table = existing_table(db, name)?;
-    if !table.layout().is_ordered() {
+    if !table.layout()?.is_ordered() {
         if args.reverse || !matches!(wanted, Wanted::All) {
             return Err(Failure::work(format!(
                 "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table \
-                 (load it with --layout write-buffer:ordered)"
+                 (load it with a layout such as write-buffer:ordered or leveling)"
             )));
         }
         return Ok(table.iter()?);

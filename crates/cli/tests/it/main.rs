@@ -9,6 +9,7 @@ mod aggregate;
 mod bench;
 mod care;
 mod killed;
+mod layouts;
 mod load;
 mod records;
 mod refusals;

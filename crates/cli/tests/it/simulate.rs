@@ -54,6 +54,31 @@ fn what_is_asked_for_is_what_is_simulated() {
 }
 
 #[test]
+fn layouts_are_compared_under_one_load() {
+    let folder = Folder::new("simulate-compare");
+    let load = "simulate --record 1100 --key 100 --records 1M --memory 64M --compare";
+    let text = folder.ok(load);
+    for layout in
+        ["no-merge", "immediate", "geometric:p=2", "leveling:t=10", "tiering:t=4", "write-buffer:ordered"]
+    {
+        assert!(text.lines().any(|line| line.starts_with(layout)), "{layout} is not in:\n{text}");
+    }
+    let reports: Vec<serde_json::Value> = folder
+        .ok(&format!("{load} --json"))
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |layout: &str, name: &str| {
+        let report = reports.iter().find(|report| report["layout"] == layout).unwrap();
+        report[name].as_f64().unwrap()
+    };
+    assert!(of("no-merge", "write_amplification") < of("tiering:t=4", "write_amplification"));
+    assert!(of("tiering:t=10", "write_amplification") < of("leveling:t=10", "write_amplification"));
+    assert!(of("leveling:t=10", "write_amplification") < of("immediate", "write_amplification"));
+    assert_eq!(of("immediate", "lists_per_path"), 1.0);
+}
+
+#[test]
 fn what_cannot_be_simulated_is_said() {
     let folder = Folder::new("simulate-refusals");
     let refused = |words: &str, needle: &str| {
@@ -61,7 +86,8 @@ fn what_cannot_be_simulated_is_said() {
         assert_eq!(outcome.code, 2, "{words}: {outcome:?}");
         assert!(outcome.stderr.contains(needle), "{needle:?} is not in {:?}", outcome.stderr);
     };
-    refused("simulate --layout leveling --record 16 --records 1M", "write-buffer and write-buffer:ordered");
+    refused("simulate --layout lsm --record 16 --records 1M", "write-buffer:ordered");
+    refused("simulate --layout leveling:t=1 --record 16 --records 1M", "between 2 and 1000");
     refused("simulate --record 16 --records lots", "6.25e12");
     refused("simulate --record 4 --records 1M", "no key of 8");
     refused("simulate --record 16 --records 0", "at least one record");

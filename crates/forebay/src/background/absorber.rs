@@ -5,31 +5,34 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_base::Result;
 use forebay_base::limits::STEP_BYTES;
+use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, Outcome};
-use forebay_store::buffer::SortedTable;
+use forebay_layouts::{Job, NodeKey, Plan};
+use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
 
-use crate::engine::Engine;
-use crate::ledger::Commit;
+use crate::engine::{Engine, TableState};
+use crate::ledger::{Commit, Finished};
 
 use super::sorter::SORTED_SHARE;
 
 pub(super) struct Absorber {
     engine: Arc<Engine>,
-    work: Option<Absorption>,
+    work: Option<Work>,
 }
 
 /// One buffer on its way.
-struct Absorption {
+struct Work {
     buffer: Arc<WriteBuffer>,
     last_sequence: u64,
     waiting: VecDeque<SortedTable>,
-    writing: Option<(u32, Box<dyn Job>)>,
-    outcomes: Vec<(u32, Outcome)>,
+    /// Table, era and job.
+    writing: Option<(u32, u64, Box<dyn Job>)>,
+    outcomes: Vec<Finished>,
+    /// Nodes that the tables' records are merged with.
+    busy: Vec<(u32, u64, Vec<NodeKey>)>,
     bytes: u64,
     done_bytes: u64,
 }
@@ -40,7 +43,7 @@ impl Absorber {
     }
 
     /// Takes up the oldest sealed buffer, if it is sorted and the merge rules of all its tables are known.
-    fn begin(&self) -> Option<Absorption> {
+    fn begin(&self) -> Option<Work> {
         let state = self.engine.state();
         let buffer = Arc::clone(state.sealed.last()?);
         let waiting: VecDeque<_> = buffer.sorted()?.iter().cloned().collect();
@@ -52,7 +55,16 @@ impl Absorber {
         let last_sequence = self.engine.ledger.lock().log_low.1 + frame::records_of(buffer.bytes());
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
-        Some(Absorption { buffer, last_sequence, waiting, writing: None, outcomes, bytes, done_bytes: 0 })
+        Some(Work {
+            buffer,
+            last_sequence,
+            waiting,
+            writing: None,
+            outcomes,
+            busy: Vec::new(),
+            bytes,
+            done_bytes: 0,
+        })
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -68,11 +80,16 @@ impl Absorber {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Absorption { buffer, last_sequence, outcomes, .. }) = self.work.take() else {
+        let Some(Work { buffer, last_sequence, outcomes, busy, .. }) = self.work.take() else {
             return Ok(());
         };
         let segment = buffer.segment();
-        self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes })?;
+        let committed = self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes });
+        busy.iter().for_each(|(table, era, nodes)| self.engine.release(*table, *era, nodes));
+        if !committed? {
+            // Another layout has come in between: the next step begins anew.
+            return Ok(());
+        }
         self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
         self.engine.retire_segment(segment);
         let next_is_sorted = self.engine.state().sealed.last().is_some_and(|next| next.sorted().is_some());
@@ -84,21 +101,35 @@ impl Absorber {
     }
 }
 
-impl Absorption {
+impl Work {
     fn advance(&mut self, engine: &Engine) -> Result<()> {
-        if let Some((table, mut job)) = self.writing.take() {
+        if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
             match job.step(STEP_BYTES)? {
-                Some(outcome) => self.outcomes.push((table, outcome)),
-                None => self.writing = Some((table, job)),
+                Some(outcome) => self.outcomes.push(Finished { table, era, outcome }),
+                None => self.writing = Some((table, era, job)),
             }
         } else if let Some(SortedTable { table, contents, run }) = self.waiting.pop_front()
             // A table that was dropped takes its records with it.
-            && let Some(entry) = engine.state().tables.get(&table)
+            && let Some((entry, plan)) = engine.plan_absorption(table, &contents)
         {
-            self.writing = Some((table, entry.catalog.absorb(&self.buffer, run, &contents)?));
+            self.busy.push((table, entry.era, plan.nodes.clone()));
+            self.bytes += plan.bytes;
+            let job = entry.catalog.absorb(&plan, &self.buffer, run, &contents)?;
+            self.writing = Some((table, entry.era, job));
         }
         Ok(())
+    }
+
+    /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
+    /// them. Runs that are damaged stay busy, so that the next try leaves them alone.
+    fn give_up(self, engine: &Engine, error: &Error) {
+        let Self { writing, outcomes, busy, .. } = self;
+        drop(writing);
+        outcomes.iter().for_each(Finished::discard);
+        if !error.is_corruption() {
+            busy.iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
+        }
     }
 }
 
@@ -116,12 +147,9 @@ impl Machine for Absorber {
         match self.advance() {
             Ok(()) => Step::Worked,
             Err(error) => {
-                // Lists that are whole go too, or each new try would fill the disk with more of them.
-                let outcomes = self.work.take().map(|work| work.outcomes).unwrap_or_default();
-                outcomes
-                    .iter()
-                    .filter_map(|(_, outcome)| outcome.fragment())
-                    .for_each(|list| list.0.retire());
+                if let Some(work) = self.work.take() {
+                    work.give_up(&self.engine, &error);
+                }
                 self.engine.failed(super::ABSORB, error)
             }
         }
@@ -129,6 +157,16 @@ impl Machine for Absorber {
 }
 
 impl Engine {
+    /// How a table takes in a buffer's records, and the version of it that says so. What that merges is busy from now on.
+    fn plan_absorption(&self, table: u32, contents: &Contents) -> Option<(Arc<TableState>, Plan)> {
+        let mut ledger = self.ledger.lock();
+        let entry = Arc::clone(self.state().tables.get(&table)?);
+        let busy = ledger.busy.entry(table).or_default();
+        let plan = entry.catalog.plan_absorption(contents, busy);
+        busy.extend(&plan.nodes);
+        Some((entry, plan))
+    }
+
     /// Notes how much of a buffer is absorbed, from 0 to 1, if it is the one that writers wait for.
     pub(super) fn absorbed(&self, buffer: &WriteBuffer, share: f64) {
         if self.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {

@@ -11,7 +11,7 @@ use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, NodeKey, Planned};
 
 use crate::engine::{Engine, TableState};
-use crate::ledger::{Commit, Goal};
+use crate::ledger::{Commit, Finished, Goal};
 
 pub(super) struct Merger {
     engine: Arc<Engine>,
@@ -20,7 +20,8 @@ pub(super) struct Merger {
 
 struct Running {
     table: u32,
-    node: NodeKey,
+    era: u64,
+    nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
 }
 
@@ -56,16 +57,12 @@ impl Merger {
         let relief = tables.iter().map(|table| (table.id, Goal::Relief));
         for (table, goal) in limits.chain(relief) {
             match self.engine.plan(table, goal)? {
-                Some(Planned::Edit(_)) => return Ok(true),
-                Some(Planned::Job(plan)) => {
-                    let node = plan.node;
-                    // Planned on the newest catalog, which may be newer than the one seen above.
-                    let catalog =
-                        self.engine.state().tables.get(&table).map(|entry| Arc::clone(&entry.catalog));
-                    let Some(catalog) = catalog else { continue };
-                    let started = catalog.start(&plan);
-                    let job = started.inspect_err(|error| self.set_aside(table, node, error))?;
-                    self.running = Some(Running { table, node, job });
+                Some((Planned::Edit(_), _)) => return Ok(true),
+                Some((Planned::Job(plan), entry)) => {
+                    let started = entry.catalog.start(&plan);
+                    let job =
+                        started.inspect_err(|error| self.set_aside(table, entry.era, &plan.nodes, error))?;
+                    self.running = Some(Running { table, era: entry.era, nodes: plan.nodes, job });
                     return Ok(true);
                 }
                 None if goal == Goal::Compaction => {
@@ -83,10 +80,11 @@ impl Merger {
         let outcome = running.job.step(STEP_BYTES)?;
         self.engine.progressed(STEP_BYTES as u64);
         if let Some(outcome) = outcome {
-            let (table, cause) = (running.table, running.job.cause());
-            self.engine.commit(Commit::Finished { table, outcome })?;
-            self.engine.metrics.jobs_done[cause as usize].add(1);
-            self.engine.release(table, running.node);
+            let (table, era, cause) = (running.table, running.era, running.job.cause());
+            if self.engine.commit(Commit::Finished(Finished { table, era, outcome }))? {
+                self.engine.metrics.jobs_done[cause as usize].add(1);
+            }
+            self.engine.release(table, era, &running.nodes);
             self.running = None;
             self.engine.recovered(super::MERGE);
             self.engine.env.jobs.wake();
@@ -95,19 +93,19 @@ impl Merger {
     }
 
     fn give_up(&mut self, error: &Error) {
-        if let Some(Running { table, node, job }) = self.running.take() {
-            // Removes the unfinished file.
+        if let Some(Running { table, era, nodes, job }) = self.running.take() {
+            // Removes the unfinished files.
             drop(job);
-            self.set_aside(table, node, error);
+            self.set_aside(table, era, &nodes, error);
         }
     }
 
-    /// A node with damaged lists stays busy until the next open: trying again would fail again.
-    fn set_aside(&self, table: u32, node: NodeKey, error: &Error) {
+    /// Nodes with damaged lists stay busy until the next open: trying again would fail again.
+    fn set_aside(&self, table: u32, era: u64, nodes: &[NodeKey], error: &Error) {
         if error.is_corruption() {
             self.engine.damage.lock().entry(table).or_insert_with(|| error.clone());
         } else {
-            self.engine.release(table, node);
+            self.engine.release(table, era, nodes);
         }
     }
 }

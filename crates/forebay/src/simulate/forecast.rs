@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use forebay_layouts::TableOptions;
-use forebay_layouts::write_buffer::{LevelDescription, SimulatedTree};
+use forebay_layouts::write_buffer::LevelDescription;
+use forebay_layouts::{Simulated, TableOptions};
 use forebay_store::metrics::CAUSES;
 use serde::Serialize;
 
@@ -114,7 +114,7 @@ fn by_cause(counts: &[u64; 4]) -> BTreeMap<String, u64> {
 
 impl Simulation {
     /// How things stand once so many records were accepted: some are still in the active write buffer.
-    pub(super) fn point(&self, tree: &SimulatedTree, state: &Progress, records: u64) -> Point {
+    pub(super) fn point(&self, tree: &dyn Simulated, state: &Progress, records: u64) -> Point {
         let (traffic, holdings) = (tree.inventory().traffic(), tree.inventory().holdings());
         let record_bytes = tree.inventory().model().record_bytes;
         let log_bytes = self.buffer.log_bytes(records);

@@ -11,7 +11,6 @@ use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Order, Record, Result};
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
-use forebay_layouts::write_buffer::SimulatedTree;
 use forebay_store::list::ListOptions;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::batches_of;
@@ -129,7 +128,7 @@ impl Simulation {
             record_bytes: key_bytes + value_bytes,
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
-        let mut tree = SimulatedTree::new(self.table.tree, lists, keys)?;
+        let mut tree = forebay_layouts::simulated(&self.table, lists, keys)?;
         let mut state = Progress::default();
         let mut growth = Vec::new();
         let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);
@@ -140,7 +139,7 @@ impl Simulation {
                 state.records += self.buffer.records;
                 progress(state.records);
             }
-            growth.push(self.point(&tree, &state, until));
+            growth.push(self.point(&*tree, &state, until));
         }
         let end = growth.pop().unwrap_or_default();
         Ok(Forecast::new(&self.options, &self.table, &self.load, &self.rates, end, growth))

@@ -104,6 +104,23 @@ fn every_kind_of_merging_equals_the_model() {
     }
 }
 
+#[test]
+fn every_ordered_layout_equals_the_model() {
+    let mut seed = 7000;
+    for ordered_layout in forebay_testkit::ordered_layouts() {
+        for (keys, merging) in
+            [(Keys::Fixed, Merging::None), (Keys::Mixed, Merging::Operands), (Keys::Mixed, Merging::Bag)]
+        {
+            seed += 1;
+            let node_bytes = [2 << 10, 16 << 10][seed as usize % 2];
+            let merging = [merging; 2];
+            let config =
+                Config { ordered: true, ordered_layout, keys, merging, node_bytes, ..Config::default() };
+            run(config, seed, 700);
+        }
+    }
+}
+
 /// The other tests prove little if their trees are but a root and a leaf.
 #[test]
 fn trees_of_the_suite_get_deep() {

@@ -5,7 +5,7 @@ use std::fmt;
 use forebay_buffer_tree::{Fragment as _, Node, Tree};
 use serde::Serialize;
 
-use super::Fragment;
+use crate::files::Fragment;
 
 /// One level of a tree.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -3,7 +3,7 @@
 //! `docs/layouts/write_buffer.md`.
 
 mod describe;
-mod files;
+mod portion;
 mod simulate;
 
 use std::collections::BTreeSet;
@@ -11,67 +11,43 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
-use forebay_base::{Block, Bound, Error, Range, Record, Result};
+use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobStep, Node, Terms, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, Node, Portion, Terms, Tree};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
-use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, ListWriter, WriteBuffer};
+use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, WriteBuffer};
 
-use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch};
-use crate::{Outcome, Rule, TableOptions, TableRule};
+use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch, Work};
+use crate::convert::runs_of;
+use crate::files::{Files, Fragment, Writer};
+use crate::restore::Restored;
+use crate::run_set::RunSetTable;
+use crate::{Layout, Outcome, Rule, TableOptions, TableRule};
 
 pub use describe::{Description, LevelDescription, NodeDescription};
-use files::Files;
-pub use files::Fragment;
-pub use simulate::{Paths, SimulatedTree};
+pub use simulate::SimulatedTree;
 
 /// A WB tree of one table.
 pub struct WriteBufferTree {
-    tree: Tree<Fragment>,
-    store: ListStore,
-    rule: Arc<TableRule>,
-    merge_memory_bytes: usize,
+    pub(crate) tree: Tree<Fragment>,
+    pub(crate) store: ListStore,
+    pub(crate) rule: Arc<TableRule>,
+    pub(crate) merge_memory_bytes: usize,
 }
 
 impl WriteBufferTree {
-    /// An empty tree's bytes, for a new table.
-    pub fn empty(options: TreeOptions) -> Result<Vec<u8>> {
-        options.validate()?;
-        let mut bytes = Vec::new();
-        Tree::<u64>::new(options).encode(&mut bytes);
-        Ok(bytes)
-    }
-
-    /// The tree of a table as the manifest has it: its options and its catalog's bytes.
-    pub fn restore(
-        catalog: &[u8],
-        options: &[u8],
-        file: &dyn Fn(u64) -> Option<FileMeta>,
-        store: impl FnOnce(&TableOptions) -> ListStore,
-        merge_memory_bytes: usize,
-    ) -> Result<(TableOptions, Arc<TableRule>, Self)> {
-        let malformed = || Error::invalid("a table's entry in the manifest is malformed");
-        let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
-        let (options, rule) = TableOptions::decode(options, *ids.options()).ok_or_else(malformed)?;
-        let rule = TableRule::new(rule);
-        let store = store(&options);
-        // One handle a file, however many lists share it.
-        let mut handles = std::collections::BTreeMap::new();
-        let tree = ids.map(|&id| match handles.entry(id) {
-            std::collections::btree_map::Entry::Occupied(known) => Ok(Fragment::clone(known.get())),
-            std::collections::btree_map::Entry::Vacant(new) => {
-                let meta = file(id).ok_or_else(malformed)?;
-                Ok(new.insert(Fragment(ListFile::named(&store, meta))).clone())
-            }
-        })?;
-        Ok((options, Arc::clone(&rule), Self { tree, store, rule, merge_memory_bytes }))
-    }
-
-    /// The rule's code. The engine asks for no job before it has it.
-    fn rule(&self) -> Result<Rule> {
-        let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");
-        self.rule.known().cloned().ok_or_else(missing)
+    /// A tree as the manifest has it, without the list files of its lists.
+    pub(crate) fn restore(catalog: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
+        let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(crate::restore::malformed)?;
+        let tree = ids.map(|&id| restored.fragment(id))?;
+        let Restored { store, rule, merge_memory_bytes, .. } = restored;
+        Ok(Self {
+            tree,
+            store: store.clone(),
+            rule: Arc::clone(rule),
+            merge_memory_bytes: *merge_memory_bytes,
+        })
     }
 
     fn files(&self, cause: Cause) -> Files {
@@ -91,7 +67,7 @@ impl WriteBufferTree {
 
 /// A job of the tree, with what it is counted as.
 struct TreeJob<C> {
-    job: tree::Job<C, files::Writer, Rule>,
+    job: tree::Job<C, Writer, Rule>,
     cause: Cause,
 }
 
@@ -99,7 +75,7 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         match self.job.step(bytes_max)? {
             JobStep::Worked(_) => Ok(None),
-            JobStep::Done(outcome) => Ok(Some(outcome)),
+            JobStep::Done(outcome) => Ok(Some(Outcome::Tree(outcome))),
         }
     }
 
@@ -135,7 +111,17 @@ impl Catalog for WriteBufferTree {
         Ok(Some(Stretch { range, sources }))
     }
 
-    fn absorb(&self, buffer: &Arc<WriteBuffer>, run: Arc<Run>, contents: &Contents) -> Result<Box<dyn Job>> {
+    fn plan_absorption(&self, _contents: &Contents, _busy: &BTreeSet<NodeKey>) -> Plan {
+        Plan { nodes: Vec::new(), bytes: 0, work: Work::RootSpill }
+    }
+
+    fn absorb(
+        &self,
+        _plan: &Plan,
+        buffer: &Arc<WriteBuffer>,
+        run: Arc<Run>,
+        contents: &Contents,
+    ) -> Result<Box<dyn Job>> {
         let expected = Expected {
             range: Range::all(),
             bytes: contents.bytes,
@@ -144,36 +130,38 @@ impl Catalog for WriteBufferTree {
         };
         let input = BufferCursor::whole(buffer, run, self.store.options.order);
         let files = self.files(Cause::RootSpill);
-        let job = tree::Job::root_spill(&self.tree, input, &expected, self.rule()?, &files)?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.rule.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
         Some(match self.tree.next_work(busy)? {
-            Work::Now(edit) => Planned::Edit(encode(&edit)),
-            Work::Job(job) => Planned::Job(Plan { node: job.node.id, job }),
+            tree::Work::Now(edit) => Planned::Edit(encode(&edit)),
+            tree::Work::Job(job) => Planned::Job(plan(job)),
         })
     }
 
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let job = self.tree.next_compaction(busy)?;
-        Some(Plan { node: job.node.id, job })
+        Some(plan(job))
     }
 
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)> {
         let (job, cost) = self.tree.next_relief(busy, terms)?;
-        Some((Plan { node: job.node.id, job }, cost))
+        Some((plan(job), cost))
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
-        let cause = cause_of(plan.job.kind);
+        let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
+        let cause = cause_of(plan.kind);
         let files = self.files(cause);
         let job: tree::Job<Merge<ListCursor>, _, _> =
-            tree::Job::start(&self.tree, &plan.job, self.store.options.order, self.rule()?, &files)?;
+            tree::Job::start(&self.tree, plan, self.store.options.order, self.rule.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause }))
     }
 
     fn settle(&self, outcome: Outcome) -> Result<Vec<u8>> {
+        let Outcome::Tree(outcome) = outcome else { return Err(Plan::foreign()) };
         Ok(encode(&self.tree.settle(outcome)?))
     }
 
@@ -191,6 +179,24 @@ impl Catalog for WriteBufferTree {
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 
+    fn takes(&self, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Tree(_))
+    }
+
+    fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog> {
+        let Self { store, rule, merge_memory_bytes, .. } = self;
+        let (store, rule, merge_memory_bytes) = (store.clone(), Arc::clone(rule), *merge_memory_bytes);
+        match options.layout {
+            Layout::WriteBuffer { .. } => {
+                Arc::new(Self { tree: self.tree.clone(), store, rule, merge_memory_bytes })
+            }
+            Layout::RunSet(policy) => {
+                let set = runs_of(&self.tree, policy);
+                Arc::new(RunSetTable { set, options: options.tree, store, rule, merge_memory_bytes })
+            }
+        }
+    }
+
     fn debt_bytes(&self) -> u64 {
         self.tree.debt_bytes()
     }
@@ -199,6 +205,10 @@ impl Catalog for WriteBufferTree {
         let mut records = 0;
         self.tree.for_each_node(&mut |_, node| records += node.records());
         records
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        portion::portion(self.tree.root(), range)
     }
 
     fn files(&self) -> Vec<Arc<ListFile>> {
@@ -218,6 +228,11 @@ impl Catalog for WriteBufferTree {
     }
 }
 
+/// Of a job that nobody waits for.
+fn plan(job: JobPlan) -> Plan {
+    Plan { nodes: vec![job.node.id], bytes: 0, work: Work::Tree(job) }
+}
+
 fn cause_of(kind: JobKind) -> Cause {
     match kind {
         JobKind::Spill => Cause::Spill,
@@ -230,26 +245,4 @@ fn encode(edit: &Edit<Fragment>) -> Vec<u8> {
     let mut bytes = Vec::new();
     edit.map(tree::Fragment::id).encode(&mut bytes);
     bytes
-}
-
-impl tree::FragmentWriter for files::Writer {
-    type Fragment = Fragment;
-
-    #[inline]
-    fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
-        self.0.push(prefix, record)
-    }
-
-    fn push_block(&mut self, block: &Block) -> Result<()> {
-        self.0.push_block(block)
-    }
-
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    fn finish(self) -> Result<Option<Fragment>> {
-        Ok(ListWriter::finish(self.0)?.map(Fragment))
-    }
 }

@@ -9,8 +9,10 @@ use forebay_base::{Error, Result};
 use forebay_buffer_tree::{Counted, List, Node, Outcome, Portion, Tree, TreeOptions, Work};
 use forebay_store::{Cause, ListFile};
 
-use super::{Fragment, LevelDescription, cause_of, describe};
+use super::{LevelDescription, cause_of, describe};
+use crate::files::Fragment;
 use crate::inventory::{Inventory, Keys, ListModel};
+use crate::simulated::{Path, Paths, Simulated, Sums};
 
 /// A WB tree of one table that nobody fills.
 pub struct SimulatedTree {
@@ -18,21 +20,6 @@ pub struct SimulatedTree {
     inventory: Inventory,
     keys: Keys,
     free_edits: u64,
-}
-
-/// What a lookup meets on its way, on average over all places.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Paths {
-    /// Lists on the path of a place.
-    pub lists_mean: f64,
-    /// The most lists on any path.
-    pub lists_max: u64,
-    /// Device reads of a lookup of a key that lists hold.
-    pub reads_present: f64,
-    /// Device reads of a lookup of a key that was never written.
-    pub reads_absent: f64,
-    /// Distinct keys that the lists hold.
-    pub keys: f64,
 }
 
 impl SimulatedTree {
@@ -43,29 +30,51 @@ impl SimulatedTree {
         Ok(Self { tree, inventory, keys, free_edits: 0 })
     }
 
-    /// What it wrote, read and keeps.
-    pub fn inventory(&self) -> &Inventory {
+    fn portion(&self, records: u64) -> Portion {
+        Portion { bytes: records * self.inventory.model().record_bytes, records }
+    }
+
+    fn commit(&mut self, outcome: Outcome<Counted>) -> Result<()> {
+        let edit = self.tree.settle(outcome)?;
+        let changes = self.tree.apply_in_place(&edit)?;
+        self.refer(changes);
+        Ok(())
+    }
+
+    fn refer(&mut self, changes: Vec<(Counted, i32)>) {
+        changes.into_iter().for_each(|(file, by)| self.inventory.refer(file.number(), by));
+    }
+
+    fn walk(&self, node: &Node<Counted>, mut path: Path, sums: &mut Sums) {
+        let share = share(node);
+        for list in node.lists().iter().rev() {
+            path.pass(list.records as f64 / share, list.fragment.coverage());
+        }
+        node.children().iter().for_each(|child| self.walk(child, path, sums));
+        if node.is_leaf() {
+            sums.add(&path, share, self.keys);
+        }
+    }
+}
+
+impl Simulated for SimulatedTree {
+    fn inventory(&self) -> &Inventory {
         &self.inventory
     }
 
-    /// Splits and growth that moved no data.
-    pub fn free_edits(&self) -> u64 {
+    fn free_edits(&self) -> u64 {
         self.free_edits
     }
 
-    /// Its levels, top first.
-    pub fn levels(&self) -> Vec<LevelDescription> {
+    fn levels(&self) -> Vec<LevelDescription> {
         describe::levels(&self.tree)
     }
 
-    /// Says what is wrong with its structure, if anything is.
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         self.tree.check()
     }
 
-    /// Takes in a write buffer of so many records, and does all that it calls for. Returns the bytes that this
-    /// wrote, the buffer's own list not counted.
-    pub fn absorb(&mut self, records: u64) -> Result<u64> {
+    fn absorb(&mut self, records: u64) -> Result<u64> {
         let (written, coverage) = self.keys.collapse(records);
         let fragment = Counted::new(self.inventory.next_id(), coverage);
         self.inventory.write(Cause::RootSpill, records, written);
@@ -98,23 +107,7 @@ impl SimulatedTree {
         Ok(after - before)
     }
 
-    fn portion(&self, records: u64) -> Portion {
-        Portion { bytes: records * self.inventory.model().record_bytes, records }
-    }
-
-    fn commit(&mut self, outcome: Outcome<Counted>) -> Result<()> {
-        let edit = self.tree.settle(outcome)?;
-        let changes = self.tree.apply_in_place(&edit)?;
-        self.refer(changes);
-        Ok(())
-    }
-
-    fn refer(&mut self, changes: Vec<(Counted, i32)>) {
-        changes.into_iter().for_each(|(file, by)| self.inventory.refer(file.number(), by));
-    }
-
-    /// Memory of nodes, their lists and the handles of their files, in bytes.
-    pub fn tree_memory_bytes(&self) -> u64 {
+    fn tree_memory_bytes(&self) -> u64 {
         let mut bytes = self.inventory.holdings().files * size_of::<ListFile>() as u64;
         self.tree.for_each_node(&mut |_, node| {
             bytes += (size_of::<Node<Fragment>>() + node.lists().len() * size_of::<List<Fragment>>()) as u64;
@@ -122,86 +115,10 @@ impl SimulatedTree {
         bytes
     }
 
-    /// What lookups meet.
-    pub fn paths(&self) -> Paths {
+    fn paths(&self) -> Paths {
         let mut sums = Sums::default();
         self.walk(self.tree.root(), Path::new(self.inventory.reads_in_vain()), &mut sums);
-        let Sums { lists, lists_max, in_vain, reads, found, keys } = sums;
-        Paths {
-            lists_mean: lists,
-            lists_max,
-            reads_present: if found > 0.0 { reads / found } else { 0.0 },
-            reads_absent: in_vain,
-            keys,
-        }
-    }
-
-    fn walk(&self, node: &Node<Counted>, mut path: Path, sums: &mut Sums) {
-        let share = share(node);
-        for list in node.lists().iter().rev() {
-            path.pass(list, share);
-        }
-        node.children().iter().for_each(|child| self.walk(child, path, sums));
-        if node.is_leaf() {
-            sums.add(&path, share, self.keys);
-        }
-    }
-}
-
-/// What a lookup has met so far on its way down, newest lists first.
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    lists: u64,
-    /// The device reads that one list costs a lookup of a key that it does not hold.
-    vain: f64,
-    /// Device reads of a key that none of them holds.
-    in_vain: f64,
-    /// The share of keys that none of them holds.
-    absence: f64,
-    /// The records that lookups of present keys end at, for each unit of all places, and the device reads up
-    /// to each.
-    found: f64,
-    reads: f64,
-}
-
-impl Path {
-    fn new(vain: f64) -> Self {
-        Self { lists: 0, vain, in_vain: 0.0, absence: 1.0, found: 0.0, reads: 0.0 }
-    }
-
-    fn pass(&mut self, list: &List<Counted>, share: f64) {
-        let found = list.records as f64 / share * self.absence;
-        self.found += found;
-        self.reads += found * (self.in_vain + 1.0);
-        self.lists += 1;
-        self.in_vain += self.vain;
-        self.absence *= 1.0 - list.fragment.coverage();
-    }
-}
-
-/// Paths of all leaves, each weighed by its share of all places.
-#[derive(Default)]
-struct Sums {
-    lists: f64,
-    lists_max: u64,
-    in_vain: f64,
-    reads: f64,
-    found: f64,
-    keys: f64,
-}
-
-impl Sums {
-    fn add(&mut self, path: &Path, share: f64, keys: Keys) {
-        self.lists += path.lists as f64 * share;
-        self.lists_max = self.lists_max.max(path.lists);
-        self.in_vain += path.in_vain * share;
-        self.reads += path.reads * share;
-        self.found += path.found * share;
-        self.keys += share
-            * match keys {
-                Keys::Unique => path.found,
-                Keys::DrawnFrom(keys) => keys as f64 * (1.0 - path.absence),
-            };
+        sums.finish()
     }
 }
 

@@ -9,8 +9,11 @@ use super::index::{is_seen, record_in};
 use super::{Run, WriteBuffer};
 
 /// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
-/// side, rather than waiting for each.
+/// side, rather than waiting for each. It may be a short one: it begins with few.
 const TOUCH_AHEAD: usize = 64;
+const TOUCH_FIRST: usize = 8;
+/// So many records are looked at to tell how long all are.
+const SAMPLES: usize = 32;
 /// The hardware fetches what follows by itself.
 const TOUCH_BYTES_MAX: usize = 320;
 
@@ -21,10 +24,13 @@ pub struct BufferCursor {
     order: Order,
     direction: Direction,
     limit: usize,
-    /// Indexes still to be walked.
+    /// Indexes of the range.
+    inside: std::ops::Range<usize>,
+    /// Those still to be walked.
     left: std::ops::Range<usize>,
-    /// Forward: records below this index were asked of memory ahead of time.
+    /// Forward: records below this index were asked of memory ahead of time, and how many will be next.
     touched: usize,
+    touch_ahead: usize,
     /// Backward: indexes of the versions of this key that are still to come.
     versions: std::ops::Range<usize>,
     /// The record here: its place, its kind, and where its key and value lie in what the run keeps records in.
@@ -36,12 +42,12 @@ pub struct BufferCursor {
 }
 
 impl BufferCursor {
+    /// A walk over the records of the range. It stands nowhere until it is [sought](Self::seek).
     pub(super) fn new(
         buffer: &Arc<WriteBuffer>,
         run: Arc<Run>,
         order: Order,
         range: &Range,
-        direction: Direction,
         limit: usize,
     ) -> Self {
         let start = run.lower_bound(buffer, range.low.prefix, &range.low.key);
@@ -49,29 +55,60 @@ impl BufferCursor {
             Some(high) => run.lower_bound(buffer, high.prefix, &high.key).max(start),
             None => run.len(),
         };
-        let buffer = Arc::clone(buffer);
-        let mut cursor = Self {
-            buffer,
+        Self {
+            buffer: Arc::clone(buffer),
             run,
             order,
-            direction,
+            direction: Direction::Forward,
             limit,
+            inside: start..end,
             left: start..end,
             touched: start,
+            touch_ahead: TOUCH_FIRST,
             versions: 0..0,
             kind: Kind::Put,
             place: 0,
             key: 0..0,
             value: 0..0,
             prefix: None,
-        };
-        cursor.step();
-        cursor
+        }
     }
 
     /// All of a sealed buffer's run: what a spill reads.
     pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order) -> Self {
-        Self::new(buffer, run, order, &Range::all(), Direction::Forward, usize::MAX)
+        let mut cursor = Self::new(buffer, run, order, &Range::all(), usize::MAX);
+        cursor.seek(None, Direction::Forward);
+        cursor
+    }
+
+    /// Goes to the first record at or behind a place, given by prefix and key (forward), or to the last one before it
+    /// (backward); without a place, to the first or last of the range.
+    pub fn seek(&mut self, place: Option<(u64, &[u8])>, direction: Direction) {
+        self.direction = direction;
+        self.left = self.inside.clone();
+        if let Some((prefix, key)) = place {
+            let at = self.run.lower_bound(&self.buffer, prefix, key).clamp(self.left.start, self.left.end);
+            match direction {
+                Direction::Forward => self.left.start = at,
+                Direction::Backward => self.left.end = at,
+            }
+        }
+        self.versions = 0..0;
+        (self.touched, self.touch_ahead) = (self.left.start, TOUCH_FIRST);
+        self.step();
+    }
+
+    /// How many records the range has, every version counted, and about how many bytes their keys and values have:
+    /// as some of them do, taken evenly from all.
+    pub fn extent(&self) -> (u64, u64) {
+        let some = self.inside.clone().step_by((self.inside.len() / SAMPLES).max(1));
+        let lengths = some.map(|index| {
+            let record = self.run.record(&self.buffer, self.run.place(index));
+            (record.key.len() + record.value.len()) as u64
+        });
+        let (count, sum) = lengths.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
+        let records = self.inside.len() as u64;
+        (records, records * sum / count.max(1))
     }
 
     #[inline]
@@ -97,7 +134,8 @@ impl BufferCursor {
         loop {
             let index = self.left.next()?;
             if index >= self.touched {
-                self.touched = (index + TOUCH_AHEAD).min(self.left.end);
+                self.touched = (index + self.touch_ahead).min(self.left.end);
+                self.touch_ahead = (2 * self.touch_ahead).min(TOUCH_AHEAD);
                 self.run.touch(&self.buffer, index..self.touched);
             }
             let place = self.run.place(index);

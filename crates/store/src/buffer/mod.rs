@@ -18,7 +18,6 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use forebay_base::merge::Direction;
 use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
@@ -215,19 +214,11 @@ impl WriteBuffer {
         true
     }
 
-    /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first.
-    pub fn cursors(
-        self: &Arc<Self>,
-        rows: &TableRows<'_>,
-        range: &Range,
-        direction: Direction,
-        limit: usize,
-    ) -> Vec<BufferCursor> {
+    /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first. They stand
+    /// nowhere until they are sought.
+    pub fn cursors(self: &Arc<Self>, rows: &TableRows<'_>, range: &Range, limit: usize) -> Vec<BufferCursor> {
         let runs = self.with_runs(rows, limit, <[_]>::to_vec);
-        runs.into_iter()
-            .rev()
-            .map(|run| BufferCursor::new(self, run, rows.order, range, direction, limit))
-            .collect()
+        runs.into_iter().rev().map(|run| BufferCursor::new(self, run, rows.order, range, limit)).collect()
     }
 
     /// Runs `look` over runs that tell what the buffer held at length `limit`.

@@ -1,4 +1,5 @@
-//! Reading a list's pages many at a time, in either direction.
+//! Reading a list's pages many at a time, in either direction. A scan begins with single pages, through the page cache:
+//! it may be a short one. As it goes on it reads longer and longer pieces, around the cache, which it would only sweep.
 
 use std::ops::Range as Pages;
 use std::sync::Arc;
@@ -23,13 +24,28 @@ pub enum Reading {
         /// Bytes of one read.
         chunk_bytes: usize,
     },
-    /// A user's scan: short reads through the kernel's cache.
+    /// A user's scan: reads through the kernel's cache, short ones first.
     Scan,
     /// A check of the whole file: direct I/O in long reads, not counted.
     Check,
 }
 
-const SCAN_CHUNK_BYTES: usize = 32 << 10;
+/// How a scan has come to read by now; as it begins, by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pace {
+    /// How many pages it has read one by one.
+    singles: u32,
+    /// How long its next piece is.
+    piece_bytes: usize,
+}
+
+/// So many pages that the cache lacks a scan reads one by one.
+const SCAN_SINGLES: u32 = 2;
+/// Its pieces behind those, each twice as long as the one before.
+const SCAN_CHUNK_BYTES_MIN: usize = 16 << 10;
+const SCAN_CHUNK_BYTES_MAX: usize = 256 << 10;
+/// But no longer than this part of the page cache: a scan has one of every list on its way.
+const SCAN_CACHE_PART: u64 = 64;
 /// From this size on the device takes longer to transfer a chunk than to find it.
 const LONG_CHUNK_BYTES: usize = 256 << 10;
 
@@ -37,8 +53,12 @@ const LONG_CHUNK_BYTES: usize = 256 << 10;
 pub(super) struct Chunks {
     reading: Reading,
     file: Arc<dyn File>,
-    chunk: AlignedBuf,
+    /// From the first read on: a short scan has none.
+    chunk: Option<AlignedBuf>,
     chunk_bytes_max: usize,
+    /// Of a scan: how many pages it has read one by one, and to how long its pieces grow.
+    singles: u32,
+    grown_bytes: usize,
     /// The pages in the chunk, and the chunk's place in the file.
     loaded: Pages<usize>,
     chunk_offset: u64,
@@ -60,11 +80,52 @@ impl Chunks {
                 let file = if chunk_bytes < LONG_CHUNK_BYTES { Arc::clone(&body.file) } else { direct()? };
                 (file, chunk_bytes.max(BLOCK_BYTES))
             }
-            Reading::Scan => (Arc::clone(&body.file), SCAN_CHUNK_BYTES),
+            Reading::Scan => (Arc::clone(&body.file), SCAN_CHUNK_BYTES_MIN),
             Reading::Check => (direct()?, STEP_BYTES),
         };
-        let chunk = AlignedBuf::zeroed(0);
-        Ok(Self { reading, file, chunk, chunk_bytes_max, loaded: 0..0, chunk_offset: 0 })
+        let part = (list.store().cache.capacity_bytes() / SCAN_CACHE_PART) as usize;
+        Ok(Self {
+            reading,
+            file,
+            chunk: None,
+            chunk_bytes_max,
+            singles: 0,
+            grown_bytes: part.clamp(SCAN_CHUNK_BYTES_MIN, SCAN_CHUNK_BYTES_MAX),
+            loaded: 0..0,
+            chunk_offset: 0,
+        })
+    }
+
+    /// Whether a user walks, rather than a job or a check.
+    pub(super) fn is_scan(&self) -> bool {
+        matches!(self.reading, Reading::Scan)
+    }
+
+    /// A scan goes elsewhere, at this pace.
+    pub(super) fn begin(&mut self, pace: Pace) {
+        if self.is_scan() {
+            self.singles = pace.singles;
+            self.chunk_bytes_max = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, self.grown_bytes);
+        }
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        Pace { singles: self.singles, piece_bytes: self.chunk_bytes_max }
+    }
+
+    /// Whether it holds a page.
+    pub(super) fn holds(&self, number: usize) -> bool {
+        self.loaded.contains(&number)
+    }
+
+    /// Whether the next page that the cache lacks is read by itself.
+    pub(super) fn reads_singles(&self) -> bool {
+        self.is_scan() && self.singles < SCAN_SINGLES
+    }
+
+    /// A page was read by itself.
+    pub(super) fn count_single(&mut self) {
+        self.singles += 1;
     }
 
     /// The bytes of a page. `wanted` are the pages that will be asked for next, in this direction.
@@ -81,7 +142,8 @@ impl Chunks {
         }
         let (offset, bytes) = body.index.extent(number);
         let start = (offset - self.chunk_offset) as usize;
-        Ok(PageBytes { bytes: &self.chunk[start..start + bytes], offset, shape: body.footer.shape })
+        let chunk = self.chunk.as_deref().unwrap_or_default();
+        Ok(PageBytes { bytes: &chunk[start..start + bytes], offset, shape: body.footer.shape })
     }
 
     fn load(
@@ -97,11 +159,10 @@ impl Chunks {
         let loaded = self.choose(body, number, wanted, direction);
         let bytes;
         (self.chunk_offset, bytes) = extent_of(body, &loaded);
-        if self.chunk.len() < bytes {
-            self.chunk =
-                AlignedBuf::zeroed(bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize)));
-        }
-        let got = self.file.read_at(self.chunk_offset, &mut self.chunk[..bytes])?;
+        self.chunk.take_if(|chunk| chunk.len() < bytes);
+        let room = bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize));
+        let chunk = self.chunk.get_or_insert_with(|| AlignedBuf::zeroed(room));
+        let got = self.file.read_at(self.chunk_offset, &mut chunk[..bytes])?;
         if got < bytes {
             return Err(Error::corruption(
                 list.path(),
@@ -109,16 +170,7 @@ impl Chunks {
                 "the file ends too early",
             ));
         }
-        if matches!(self.reading, Reading::Job { .. }) && self.chunk_bytes_max < LONG_CHUNK_BYTES {
-            // A job reads on to the end, forward; a scan may stop anywhere.
-            if wanted.contains(&loaded.end) {
-                let next = self.choose(body, loaded.end, wanted, Direction::Forward);
-                let (offset, bytes) = extent_of(body, &next);
-                self.file.will_need(offset, bytes);
-            }
-            // What is merged will go; under a tight limit the cache is better spent on the pages of the log.
-            self.file.wont_need(self.chunk_offset, bytes);
-        }
+        self.announce(body, &loaded, wanted, direction);
         self.loaded = loaded;
         let metrics = &list.store().metrics;
         match self.reading {
@@ -126,10 +178,34 @@ impl Chunks {
             Reading::Scan => {
                 metrics.page_reads.add(1);
                 metrics.page_read_bytes.add(bytes as u64);
+                self.chunk_bytes_max = (2 * self.chunk_bytes_max).min(self.grown_bytes);
             }
             Reading::Check => {}
         }
         Ok(())
+    }
+
+    /// Tells the kernel what becomes of the chunk that was just read, and of the next one.
+    fn announce(&self, body: &Body, loaded: &Pages<usize>, wanted: &Pages<usize>, direction: Direction) {
+        // A job reads on to the end. A scan may stop anywhere; one that has come so far is likely not to.
+        let reads_on = match self.reading {
+            Reading::Job { .. } => self.chunk_bytes_max < LONG_CHUNK_BYTES,
+            Reading::Scan => self.chunk_bytes_max == self.grown_bytes,
+            Reading::Check => false,
+        };
+        let next = match direction {
+            Direction::Forward => loaded.end,
+            Direction::Backward => loaded.start.wrapping_sub(1),
+        };
+        if reads_on && wanted.contains(&next) {
+            let (offset, bytes) = extent_of(body, &self.choose(body, next, wanted, direction));
+            self.file.will_need(offset, bytes);
+        }
+        if reads_on && !self.is_scan() {
+            // What is merged will go; under a tight limit the cache is better spent on the pages of the log.
+            let (offset, bytes) = extent_of(body, loaded);
+            self.file.wont_need(offset, bytes);
+        }
     }
 
     /// As many pages from `number` on as fit a chunk; at least one.

@@ -1,113 +1,237 @@
-//! Walking the records of a list inside a range, in either direction.
+//! Walking the records of a list inside a range, in either direction, from wherever one asks for.
+//!
+//! **Invariant:** what the cursor stands on lies inside the range, and where it lies is worked out once.
 
+use std::ops::Range as Span;
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Block, Error, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Order, Range, Record, Result};
+use smallvec::SmallVec;
 
-use super::chunks::{Chunks, Reading};
+use super::chunks::{Chunks, Pace, Reading};
+use super::fetch::fetch;
 use super::file::ListFile;
-use super::page::Page;
+use super::page::{Page, Spot};
 
 /// A walk over part of a list.
 pub struct ListCursor {
     list: Arc<ListFile>,
+    order: Order,
     chunks: Chunks,
     range: Range,
+    /// The pages that can hold records of the range.
+    pages: Span<usize>,
     direction: Direction,
-    /// Pages still to be read.
-    pages: std::ops::Range<usize>,
-    page: Page,
+    /// Those that are still to be read.
+    left: Span<usize>,
+    page: Arc<Page>,
+    /// Which page that is.
+    number: Option<usize>,
+    /// Its records inside the range.
+    inside: Span<usize>,
     at: usize,
+    spot: Spot,
     prefix: Option<u64>,
 }
 
 impl ListCursor {
-    /// Starts at the first record of the range in the given direction.
+    /// A walk over the records of the range. A job's stands on the first of them; a scan's has read nothing and stands
+    /// nowhere until it is [sought](Self::seek_all).
     pub fn new(list: &Arc<ListFile>, range: &Range, direction: Direction, reading: Reading) -> Result<Self> {
+        let pages = list.body()?.pages_of(range);
         let mut cursor = Self {
             list: Arc::clone(list),
+            order: list.store().options.order,
             chunks: Chunks::new(list, reading)?,
-            pages: list.body()?.pages_of(range),
             range: range.clone(),
+            left: pages.clone(),
+            pages,
             direction,
-            page: Page::default(),
+            page: Arc::default(),
+            number: None,
+            inside: 0..0,
             at: 0,
+            spot: Spot::NONE,
             prefix: None,
         };
-        cursor.enter_next_page()?;
-        cursor.settle()?;
+        if !matches!(reading, Reading::Scan) {
+            cursor.enter_next_page(None)?;
+        }
         Ok(cursor)
     }
 
-    /// Stands on the first record of the next page that has one inside the range, or past the end.
-    fn enter_next_page(&mut self) -> Result<()> {
-        let order = self.list.store().options.order;
-        while !self.pages.is_empty() {
-            let number = match self.direction {
-                Direction::Forward => self.pages.start,
-                Direction::Backward => self.pages.end - 1,
-            };
+    /// Sends cursors to the first record at or behind a place, given by prefix and key (forward), or to the last one
+    /// before it (backward); without a place, to the first or last of the range. Device reads: a page of each list, all
+    /// at once, or none where the cache has it or nothing lies there; where a place falls between two pages of a list,
+    /// both. At another pace than the first longer pieces are read, one by one.
+    pub fn seek_all<'c>(
+        cursors: impl Iterator<Item = &'c mut Self>,
+        place: Option<(u64, &[u8])>,
+        direction: Direction,
+        pace: Pace,
+    ) -> Result<()> {
+        let mut waiting: SmallVec<[(&mut Self, usize); 8]> = SmallVec::new();
+        for cursor in cursors {
+            cursor.chunks.begin(pace);
+            cursor.set_out(place, direction)?;
+            match cursor.next_number() {
+                Some(number) if cursor.chunks.reads_singles() && !cursor.has_at_hand(number) => {
+                    waiting.push((cursor, number));
+                }
+                _ => cursor.enter_next_page(place)?,
+            }
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = waiting.iter().map(|(cursor, number)| (&*cursor.list, *number)).collect();
+        let pages = fetch(&wanted)?;
+        for ((cursor, number), page) in waiting.into_iter().zip(pages) {
+            cursor.chunks.count_single();
+            cursor.take(number, page);
+            cursor.enter_next_page(place)?;
+        }
+        Ok(())
+    }
+
+    /// How it has come to read by now.
+    pub fn pace(&self) -> Pace {
+        self.chunks.pace()
+    }
+
+    /// Finds the pages from the place on, and stands nowhere yet.
+    fn set_out(&mut self, place: Option<(u64, &[u8])>, direction: Direction) -> Result<()> {
+        self.prefix = None;
+        self.direction = direction;
+        self.left = self.pages.clone();
+        let Some((prefix, key)) = place else { return Ok(()) };
+        let (body, Span { start, end }) = (self.list.body()?, self.pages.clone());
+        match direction {
+            Direction::Forward => self.left.start = body.first_page(prefix, key).clamp(start, end),
+            Direction::Backward => self.left.end = body.end_page(prefix, key).clamp(start, end),
+        }
+        Ok(())
+    }
+
+    /// The page that comes next.
+    fn next_number(&self) -> Option<usize> {
+        match self.direction {
+            _ if self.left.is_empty() => None,
+            Direction::Forward => Some(self.left.start),
+            Direction::Backward => Some(self.left.end - 1),
+        }
+    }
+
+    /// Stands on the first record of the next page that has one inside the range, and on the right side of a place, or
+    /// nowhere.
+    fn enter_next_page(&mut self, place: Option<(u64, &[u8])>) -> Result<()> {
+        while let Some(number) = self.next_number() {
             self.load(number)?;
+            let Span { start, end } = self.inside;
+            let split =
+                place.map(|place| self.page.lower_bound(self.order, |prefix, key| (prefix, key).cmp(&place)));
             match self.direction {
                 Direction::Forward => {
-                    self.pages.start += 1;
-                    let low = &self.range.low;
-                    self.at = self.page.lower_bound(order, |prefix, key| low.place(prefix, key));
-                    if self.at < self.page.len() {
+                    self.left.start += 1;
+                    if end < self.page.len() {
+                        // What follows is behind the range.
+                        self.left.end = self.left.start;
+                    }
+                    let first = split.unwrap_or(start).max(start);
+                    if first < end {
+                        self.stand_on(first);
                         return Ok(());
                     }
                 }
                 Direction::Backward => {
-                    self.pages.end -= 1;
-                    let end = self.range.high.as_ref().map_or(self.page.len(), |high| {
-                        self.page.lower_bound(order, |prefix, key| high.place(prefix, key))
-                    });
-                    if end > 0 {
-                        self.at = end - 1;
+                    self.left.end -= 1;
+                    let end = split.unwrap_or(end).min(end);
+                    if start < end {
+                        self.stand_on(end - 1);
                         return Ok(());
                     }
                 }
             }
         }
-        self.at = usize::MAX;
+        self.prefix = None;
         Ok(())
     }
 
-    /// Takes in one page.
+    /// Takes in a page: where a scan begins through the cache, as a lookup does; others out of longer reads.
     fn load(&mut self, number: usize) -> Result<()> {
-        let bytes = self.chunks.page(&self.list, number, &self.pages, self.direction)?;
-        self.page
-            .read(bytes.bytes, self.list.meta().id, bytes.offset, bytes.shape)
-            .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))
-    }
-
-    /// Where the page's records inside the range end, forward.
-    fn end_in_page(&self) -> usize {
-        let order = self.list.store().options.order;
-        let Some(high) = &self.range.high else { return self.page.len() };
-        let last = self.page.record(self.page.len() - 1).key;
-        match high.place(order.prefix(last), last).is_lt() {
-            true => self.page.len(),
-            false => self.page.lower_bound(order, |prefix, key| high.place(prefix, key)),
-        }
-    }
-
-    /// Computes the prefix here; `None` once the walk has left the range.
-    #[inline]
-    fn settle(&mut self) -> Result<()> {
-        if self.at == usize::MAX {
-            self.prefix = None;
+        if self.number == Some(number) {
             return Ok(());
         }
-        let prefix = self.page.prefix(self.at, self.list.store().options.order);
-        let key = self.page.record(self.at).key;
-        let inside = match self.direction {
-            Direction::Forward => self.range.is_below_high(prefix, key),
-            Direction::Backward => self.range.low.place(prefix, key).is_ge(),
-        };
-        self.prefix = inside.then_some(prefix);
+        if !self.chunks.holds(number) {
+            if self.take_cached(number) {
+                return Ok(());
+            }
+            if self.chunks.reads_singles() {
+                let page = self.list.page(number)?;
+                self.chunks.count_single();
+                self.take(number, page);
+                return Ok(());
+            }
+        }
+        // Whatever happens below, what the page held is gone.
+        self.number = None;
+        let bytes = self.chunks.page(&self.list, number, &self.left, self.direction)?;
+        if Arc::get_mut(&mut self.page).is_none() {
+            // The cache has it too.
+            self.page = Arc::default();
+        }
+        Arc::make_mut(&mut self.page)
+            .read(bytes.bytes, self.list.meta().id, bytes.offset, bytes.shape)
+            .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))?;
+        self.inside = self.records_inside();
+        self.number = Some(number);
         Ok(())
+    }
+
+    /// Whether nothing has to be read for a page: it is here, or the chunk has it, or the cache.
+    fn has_at_hand(&mut self, number: usize) -> bool {
+        self.number == Some(number) || self.chunks.holds(number) || self.take_cached(number)
+    }
+
+    /// Takes in a scan's page if the cache has it; says so.
+    fn take_cached(&mut self, number: usize) -> bool {
+        let cached = if self.chunks.is_scan() { self.list.cached(number) } else { None };
+        let Some(page) = cached else { return false };
+        self.list.store().metrics.cache_hits.add(1);
+        self.take(number, page);
+        true
+    }
+
+    fn take(&mut self, number: usize, page: Arc<Page>) {
+        self.page = page;
+        self.inside = self.records_inside();
+        self.number = Some(number);
+    }
+
+    /// The page's records inside the range.
+    fn records_inside(&self) -> Span<usize> {
+        let (page, order) = (&self.page, self.order);
+        let Some(last) = page.len().checked_sub(1) else { return 0..0 };
+        let is_before = |record: usize, bound: &Bound| {
+            let key = page.record(record).key;
+            bound.place(order.prefix(key), key).is_lt()
+        };
+        let split = |bound: &Bound| page.lower_bound(order, |prefix, key| bound.place(prefix, key));
+        let low = &self.range.low;
+        let start = if is_before(0, low) { split(low) } else { 0 };
+        let end = match &self.range.high {
+            Some(high) if !is_before(last, high) => split(high),
+            _ => page.len(),
+        };
+        start..end.max(start)
+    }
+
+    #[inline]
+    fn stand_on(&mut self, at: usize) {
+        self.at = at;
+        self.spot = self.page.spot(at);
+        self.prefix = Some(self.order.prefix(self.page.record_at(&self.spot).key));
     }
 }
 
@@ -119,38 +243,31 @@ impl Cursor for ListCursor {
 
     #[inline]
     fn record(&self) -> Record<'_> {
-        self.page.record(self.at)
+        self.page.record_at(&self.spot)
     }
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
-        let more = match self.direction {
-            Direction::Forward => self.at + 1 < self.page.len(),
-            Direction::Backward => self.at > 0,
-        };
-        if !more {
-            self.enter_next_page()?;
-        } else if self.direction == Direction::Forward {
-            self.at += 1;
-        } else {
-            self.at -= 1;
+        match self.direction {
+            Direction::Forward if self.at + 1 < self.inside.end => self.stand_on(self.at + 1),
+            Direction::Backward if self.at > self.inside.start => self.stand_on(self.at - 1),
+            _ => return self.enter_next_page(None),
         }
-        self.settle()
+        Ok(())
     }
 
     fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
-        let order = self.list.store().options.order;
         while self.prefix.is_some_and(|prefix| prefix <= high) {
             let run = match self.direction {
                 Direction::Forward if block.record_bytes().is_some() => {
-                    self.page.run(self.at, self.end_in_page())
+                    self.page.run(self.at, self.inside.end)
                 }
                 _ => None,
             };
             match run {
                 // The last one of them is left to `advance`.
-                Some(run) => self.at += block.extend_up_to(order, run, high) - 1,
-                None => block.push(order.prefix(self.record().key), &self.record()),
+                Some(run) => self.at += block.extend_up_to(self.order, run, high) - 1,
+                None => block.push(self.order.prefix(self.record().key), &self.record()),
             }
             self.advance()?;
         }

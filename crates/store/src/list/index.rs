@@ -3,8 +3,8 @@
 //! where a page begins inside a run of equal prefixes a shortest separating key beside it, so that one lookup
 //! always leads to exactly one page.
 
+use forebay_base::Bound;
 use forebay_base::wire::{Reader, put_bytes, put_varint, u32_at, u64_at};
-use forebay_base::{Bound, Range};
 
 /// Page offsets are kept in units of this many bytes.
 pub(crate) const OFFSET_UNIT_BYTES: u64 = 64;
@@ -84,14 +84,12 @@ impl Prefixes {
         end.checked_sub(1)
     }
 
-    /// The pages that can hold records of the range.
-    pub(crate) fn pages_of(&self, range: &Range) -> std::ops::Range<usize> {
-        let start = self.find(range.low.prefix, &range.low.key).unwrap_or(0);
-        let end = range.high.as_ref().map_or(self.firsts.len(), |high| {
-            self.find(high.prefix, &high.key)
-                .map_or(0, |page| if self.bound(page) == *high { page } else { page + 1 })
-        });
-        start..end.max(start)
+    /// How many pages begin before the place.
+    pub(crate) fn pages_before(&self, prefix: u64, key: &[u8]) -> usize {
+        self.find(prefix, key).map_or(0, |page| {
+            let begins_there = self.firsts[page] == prefix && self.tie_key(page) == key;
+            page + usize::from(!begins_there)
+        })
     }
 }
 

@@ -9,17 +9,37 @@ use super::index::Starts;
 impl Body {
     /// The pages that can hold records of the range.
     pub(super) fn pages_of(&self, range: &Range) -> std::ops::Range<usize> {
+        let start = self.first_page(range.low.prefix, &range.low.key);
+        let end =
+            range.high.as_ref().map_or(self.index.pages(), |high| self.end_page(high.prefix, &high.key));
+        start..end.max(start)
+    }
+
+    /// The first page that can hold records at a place or behind it.
+    pub(super) fn first_page(&self, prefix: u64, key: &[u8]) -> usize {
+        if prefix > self.index.last_prefix() {
+            return self.index.pages();
+        }
         match (self.index.starts(), self.ranks()) {
-            (Starts::Prefixes(prefixes), _) => prefixes.pages_of(range),
+            (Starts::Prefixes(prefixes), _) => prefixes.find(prefix, key).unwrap_or(0),
             (_, Some(ranks)) => {
                 let last = ranks.keys().saturating_sub(1);
-                let start = self.index.page_of(ranks.around(range.low.prefix).start.min(last)).0;
-                let end = range.high.as_ref().map_or(ranks.keys(), |high| ranks.around(high.prefix).end);
-                let end = end.checked_sub(1).map_or(0, |rank| self.index.page_of(rank).0 + 1);
-                start..end.max(start)
+                self.index.page_of(ranks.around(prefix).start.min(last)).0
             }
             // Pages are found by rank only where there are ranks: the writer and `ListFile::open` see to it.
-            _ => 0..self.index.pages(),
+            _ => 0,
+        }
+    }
+
+    /// Where the pages end that can hold records before a place.
+    pub(super) fn end_page(&self, prefix: u64, key: &[u8]) -> usize {
+        match (self.index.starts(), self.ranks()) {
+            (Starts::Prefixes(prefixes), _) => prefixes.pages_before(prefix, key),
+            (_, Some(ranks)) => {
+                let last = ranks.around(prefix).end.checked_sub(1);
+                last.map_or(0, |rank| self.index.page_of(rank).0 + 1)
+            }
+            _ => self.index.pages(),
         }
     }
 
@@ -86,5 +106,20 @@ impl ListFile {
             return 0.5;
         }
         ((place(at) - low) / (high - low)).clamp(0.001, 0.999)
+    }
+
+    /// The share of its records inside `whole` that lie inside `part`, which is a part of that: by pages, and inside a
+    /// page by where prefixes lie between those that it begins and ends with.
+    pub fn share_inside(&self, whole: &Range, part: &Range) -> f64 {
+        let Some(body) = self.ready() else { return 0.5 };
+        let place = |bound: &Bound| {
+            if bound.prefix > body.index.last_prefix() { 1.0 } else { body.place(bound, true) }
+        };
+        let end = |range: &Range| range.high.as_ref().map_or(1.0, place);
+        let (low, high) = (place(&whole.low), end(whole));
+        if high <= low {
+            return 0.5;
+        }
+        ((end(part) - place(&part.low)) / (high - low)).clamp(0.0, 1.0)
     }
 }

@@ -3,11 +3,12 @@
 //! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
 //! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
 //! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
-//! many pages at a time (chunks.rs); verify.rs holds a whole file against all of that. size.rs tells how large
+//! many pages at a time (chunks.rs); single pages of several lists are read together (fetch.rs); verify.rs holds a whole file against all of that. size.rs tells how large
 //! a list will be that nobody writes.
 
 mod chunks;
 mod cursor;
+mod fetch;
 mod file;
 mod filter;
 mod footer;
@@ -22,7 +23,7 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use chunks::Reading;
+pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
 pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;

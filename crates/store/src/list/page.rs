@@ -13,7 +13,7 @@ use forebay_base::checksum::checksum;
 use forebay_base::codec::Codec;
 use forebay_base::record::Shape;
 use forebay_base::wire::u32_at;
-use forebay_base::{Order, Record};
+use forebay_base::{Kind, Order, Record};
 
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -75,8 +75,22 @@ enum Stored {
     Unpacked(Vec<u8>),
 }
 
+/// Where in a page's bytes a record lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    kind: Kind,
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+}
+
+impl Spot {
+    /// That of no record.
+    pub(crate) const NONE: Self = Self { kind: Kind::Delete, key_at: 0, value_at: 0, end: 0 };
+}
+
 /// A page's records, checked and decompressed, with the place of each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     bytes: Vec<u8>,
     /// Where the records are in `bytes`: behind a header, where the page was taken as it was read.
@@ -189,19 +203,34 @@ impl Page {
         self.bytes.capacity() + 4 * self.starts.capacity() + size_of::<Self>()
     }
 
+    /// Where the record at `index`, below [`len`](Self::len), lies: a walk asks once, however often it looks.
+    #[inline]
+    pub(crate) fn spot(&self, index: usize) -> Spot {
+        if let Some((key_bytes, value_bytes)) = self.fixed {
+            let key_at = self.payload.start + index * (key_bytes + value_bytes);
+            let value_at = key_at + key_bytes;
+            return Spot { kind: Kind::Put, key_at, value_at, end: value_at + value_bytes };
+        }
+        let start = self.starts[index] as usize;
+        // `index_records` has seen that it is one.
+        Record::decode(&self.bytes[start..]).map_or(Spot::NONE, |(record, length)| {
+            let end = start + length;
+            let value_at = end - record.value.len();
+            Spot { kind: record.kind, key_at: value_at - record.key.len(), value_at, end }
+        })
+    }
+
+    /// The record that lies there.
+    #[inline]
+    pub(crate) fn record_at(&self, spot: &Spot) -> Record<'_> {
+        let (key, value) = self.bytes[spot.key_at..spot.end].split_at(spot.value_at - spot.key_at);
+        Record { kind: spot.kind, key, value }
+    }
+
     /// The record at `index`, below [`len`](Self::len).
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Record<'_> {
-        match self.fixed {
-            Some((key_bytes, value_bytes)) => {
-                let at = self.payload.start + index * (key_bytes + value_bytes);
-                let (key, value) = self.bytes[at..at + key_bytes + value_bytes].split_at(key_bytes);
-                Record::put(key, value)
-            }
-            // Decoded once already, in `index_records`.
-            None => Record::decode(&self.bytes[self.starts[index] as usize..])
-                .map_or(Record::delete(&[]), |(record, _)| record),
-        }
+        self.record_at(&self.spot(index))
     }
 
     /// The records from `first` up to `end`, side by side, of a fixed page with records of any length.
@@ -210,12 +239,6 @@ impl Page {
         let record_bytes = self.fixed.map(|(key_bytes, value_bytes)| key_bytes + value_bytes)?;
         let start = self.payload.start;
         (record_bytes > 0).then(|| &self.bytes[start + first * record_bytes..start + end * record_bytes])
-    }
-
-    /// The prefix of the record at `index`, which for fixed keys of eight bytes is a load and a mix.
-    #[inline]
-    pub(crate) fn prefix(&self, index: usize, order: Order) -> u64 {
-        order.prefix(self.record(index).key)
     }
 
     /// The first record for which `place` does not say `Less`: a binary search.

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::{Record, Result};
-use forebay_env::fs::ReadRequest;
 use smallvec::SmallVec;
 
+use super::fetch::fetch;
 use super::file::{Body, ListFile, Lookup};
 use super::filter::{Filter, Place};
 use super::index::Starts;
@@ -294,25 +294,15 @@ fn read_missing(
     turns: &[usize],
     pages: &mut [Option<Arc<Page>>],
 ) -> Result<()> {
-    let missing = turns.iter().zip(pages.iter_mut()).filter(|(_, page)| page.is_none());
-    let mut fetches: Vec<_> = missing
+    let missing = turns.iter().zip(pages).filter(|(_, page)| page.is_none());
+    let (slots, wanted): (Vec<_>, Vec<_>) = missing
         .filter_map(|(&turn, page)| {
             let candidate = &candidates[turn];
-            let (number, body) = (candidate.page_number()?, candidate.list.ready()?);
-            let (offset, bytes) = body.index.extent(number);
-            Some((candidate.list, body, number, offset, vec![0; bytes], page))
+            Some((page, (candidate.list, candidate.page_number()?)))
         })
-        .collect();
-    let Some(fs) = fetches.first().map(|fetch| Arc::clone(&fetch.0.store().fs)) else { return Ok(()) };
-    let mut requests: Vec<_> = fetches
-        .iter_mut()
-        .map(|(_, body, _, offset, bytes, _)| ReadRequest::new(&*body.file, *offset, bytes))
-        .collect();
-    fs.read_many(&mut requests);
-    let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
-    for ((list, body, number, offset, bytes, page), outcome) in fetches.into_iter().zip(outcomes) {
-        list.check_read(offset, outcome?, bytes.len())?;
-        *page = Some(list.take_page(body, number, bytes)?);
+        .unzip();
+    for (slot, page) in slots.into_iter().zip(fetch(&wanted)?) {
+        *slot = Some(page);
     }
     Ok(())
 }

@@ -12,7 +12,8 @@ use forebay_env::fs::MemoryFs;
 use proptest::prelude::*;
 
 use super::{
-    FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Reading, Search,
+    FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Pace, Reading,
+    Search,
 };
 use crate::cache::PageCache;
 use crate::metrics::Cause;
@@ -62,6 +63,18 @@ fn get(list: &ListFile, order: Order, key: &[u8]) -> Option<(Kind, Vec<u8>)> {
 
 fn walk(list: &Arc<ListFile>, range: &Range, direction: Direction, reading: Reading) -> Vec<(u64, Vec<u8>)> {
     let mut cursor = ListCursor::new(list, range, direction, reading).unwrap();
+    if matches!(reading, Reading::Scan) {
+        assert_eq!(cursor.prefix(), None, "it has read nothing yet");
+        seek(&mut cursor, None, direction);
+    }
+    rest(cursor)
+}
+
+fn seek(cursor: &mut ListCursor, place: Option<(u64, &[u8])>, direction: Direction) {
+    ListCursor::seek_all(std::iter::once(cursor), place, direction, Pace::default()).unwrap();
+}
+
+fn rest(mut cursor: ListCursor) -> Vec<(u64, Vec<u8>)> {
     let mut seen = Vec::new();
     while let Some(prefix) = cursor.prefix() {
         seen.push((prefix, cursor.record().key.to_vec()));
@@ -101,6 +114,15 @@ fn check(order: Order, codec: Codec, keys: &[(Vec<u8>, Kind, Vec<u8>)], low: &[u
             if let Some(middle) = list.middle(&range) {
                 assert!(range.can_split_at(&middle));
             }
+            assert_eq!(walk(&list, &range, Direction::Forward, Reading::Scan), expected);
+            // From the middle, either way, by one cursor.
+            let middle = expected.get(expected.len() / 2).cloned().unwrap_or_default();
+            let split = expected.partition_point(|place| *place < middle);
+            let mut cursor = ListCursor::new(&list, &range, Direction::Forward, Reading::Scan).unwrap();
+            seek(&mut cursor, Some((middle.0, &middle.1)), Direction::Backward);
+            assert_eq!(cursor.prefix(), split.checked_sub(1).map(|before| expected[before].0));
+            seek(&mut cursor, Some((middle.0, &middle.1)), Direction::Forward);
+            assert_eq!(rest(cursor), expected[split..]);
             expected.reverse();
             assert_eq!(walk(&list, &range, Direction::Backward, Reading::Scan), expected);
         }
@@ -155,6 +177,45 @@ fn records_longer_than_a_page_and_a_chunk_come_back() {
             check(order, codec, &records, &[0; 3], &[200; 50]);
         }
     }
+}
+
+/// A short walk leaves its pages in the cache; a long one reads ever longer pieces around it, either way.
+#[test]
+fn a_scan_reads_single_pages_first_and_then_longer_and_longer_pieces() {
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let store = ListStore {
+        cache: Arc::new(PageCache::new(64 << 20)),
+        ..store(Arc::clone(&fs), Order::Lexical, Codec::None)
+    };
+    let key = |number: u64| (number, number.to_be_bytes().to_vec());
+    let model: Model = (0..200_000).map(|number| (key(number), (Kind::Put, vec![1; 8]))).collect();
+    let list = write(&store, &model).unwrap();
+    let reads = || store.metrics.page_reads.get();
+    let range = Range { low: Order::Lexical.bound(&key(100_000).1), high: None };
+    let mut cursor = ListCursor::new(&list, &range, Direction::Forward, Reading::Scan).unwrap();
+    assert_eq!(reads(), 0);
+    seek(&mut cursor, None, Direction::Forward);
+    (0..200).for_each(|_| cursor.advance().unwrap());
+    assert!((1..=2).contains(&reads()), "{} reads", reads());
+    // The same pages again, and the other way.
+    let before = reads();
+    seek(&mut cursor, Some((100_100, &key(100_100).1)), Direction::Backward);
+    seek(&mut cursor, None, Direction::Forward);
+    assert_eq!(reads(), before);
+    for direction in [Direction::Forward, Direction::Backward] {
+        let before = reads();
+        assert_eq!(walk(&list, &Range::all(), direction, Reading::Scan).len(), 200_000);
+        // 787 pages: two alone, 2 to 32 in pieces, the rest 62 at a time.
+        let taken = reads() - before;
+        assert!((15..=22).contains(&taken), "{taken} reads");
+    }
+    assert!(store.cache.memory_bytes() < 10 * 5000, "a long scan leaves the cache alone");
+    // Nothing of the list is where one looks.
+    let before = reads();
+    cursor = ListCursor::new(&list, &Range::all(), Direction::Forward, Reading::Scan).unwrap();
+    seek(&mut cursor, Some((200_000, &key(200_000).1)), Direction::Forward);
+    assert_eq!((cursor.prefix(), reads()), (None, before));
 }
 
 #[test]

@@ -188,6 +188,11 @@ impl ListWriter {
         };
     }
 
+    /// The key of the last record pushed.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
     /// Bytes of records so far, before compression and padding.
     pub fn bytes(&self) -> u64 {
         self.record_bytes

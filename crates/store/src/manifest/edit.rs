@@ -56,12 +56,15 @@ pub enum Edit {
     DropTable(u32),
     /// Lists change.
     Change(Change),
+    /// A table goes on under other options, with the same records.
+    AlterTable(TableEntry),
 }
 
 const SNAPSHOT: u8 = 1;
 const CREATE: u8 = 2;
 const DROP: u8 = 3;
 const CHANGE: u8 = 4;
+const ALTER: u8 = 5;
 
 impl Edit {
     /// Appends the edit's bytes.
@@ -78,6 +81,10 @@ impl Edit {
             }
             Self::CreateTable(table) => {
                 out.push(CREATE);
+                put_table(out, table);
+            }
+            Self::AlterTable(table) => {
+                out.push(ALTER);
                 put_table(out, table);
             }
             Self::DropTable(id) => {
@@ -117,6 +124,7 @@ impl Edit {
                 tables: repeat(&mut from, get_table)?,
             }),
             CREATE => Self::CreateTable(get_table(&mut from)?),
+            ALTER => Self::AlterTable(get_table(&mut from)?),
             DROP => Self::DropTable(u32::try_from(from.varint()?).ok()?),
             CHANGE => Self::Change(Change {
                 files: repeat(&mut from, |from| {

@@ -9,6 +9,7 @@ mod groups_factors;
 mod growth;
 mod heat;
 mod incremental;
+mod layouts;
 mod log_append;
 mod ratio;
 mod reads;
@@ -30,6 +31,7 @@ pub(super) const ALL: &[&Part] = &[
     &contributions::PART,
     &heat::PART,
     &ratio::PART,
+    &layouts::PART,
     &groups::PART,
     &groups_factors::PART,
     &incremental::PART,

@@ -5,7 +5,7 @@ mod table;
 use std::io::IsTerminal;
 
 use clap::Args;
-use forebay::simulate::{Keys, Load, Rates, Simulation};
+use forebay::simulate::{Forecast, Keys, Load, Rates, Simulation};
 use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -20,11 +20,15 @@ use forebay_bench::sizes;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay simulate --record 16 --records 6.25e12 --memory 8G\n  \
                         forebay simulate --record 64 --records 200M --memory 512M --points 8\n  \
-                        forebay simulate --record 16 --records 1e9 --distinct 100M --json")]
+                        forebay simulate --record 16 --records 1e9 --distinct 100M --json\n  \
+                        forebay simulate --record 1100 --key 100 --records 10M --memory 1G --compare")]
 pub(crate) struct SimulateArgs {
-    /// The table's layout: write-buffer or write-buffer:ordered
+    /// The table's layout, such as write-buffer, leveling:t=10 or tiering
     #[arg(long, value_name = "LAYOUT", default_value = "write-buffer", value_parser = parse_layout)]
     layout: Layout,
+    /// Every layout beside the others, from cheap writes to cheap reads
+    #[arg(long, conflicts_with_all = ["layout", "points"])]
+    compare: bool,
     /// Bytes of key and value of every record
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     record: u64,
@@ -99,10 +103,56 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
         keys: args.distinct.map_or(Keys::Unique, Keys::DrawnFrom),
     };
     let options = options(args, common);
-    let table = table(args, &options);
-    let usage = |error: Error| Failure::Usage(error.to_string());
-    let simulation = Simulation::new(options, table, load, rates(args)).map_err(usage)?;
     let form = common.form();
+    let layouts = match args.compare {
+        true => COMPARED
+            .iter()
+            .map(|name| parse_layout(name).map_err(Failure::Usage))
+            .collect::<Result<_, _>>()?,
+        false => vec![args.layout],
+    };
+    let mut output = Output::new();
+    let mut forecasts = Vec::new();
+    for layout in layouts {
+        let forecast = forecast(args, layout, load, &options, form)?;
+        match form {
+            Form::Json => output.json(&forecast)?,
+            Form::Text if args.compare => forecasts.push(forecast),
+            Form::Text => output.line(table::Table(&forecast).to_string().trim_end())?,
+        }
+    }
+    if !forecasts.is_empty() {
+        output.line(table::Comparison(&forecasts).to_string().trim_end())?;
+    }
+    output.flush()
+}
+
+/// What [`SimulateArgs::compare`] compares.
+const COMPARED: [&str; 12] = [
+    "no-merge",
+    "write-buffer",
+    "write-buffer:ordered",
+    "tiering:t=10",
+    "tiering:t=4",
+    "geometric:r=3",
+    "geometric:r=2",
+    "leveling:t=4",
+    "leveling:t=10",
+    "geometric:p=3",
+    "geometric:p=2",
+    "immediate",
+];
+
+fn forecast(
+    args: &SimulateArgs,
+    layout: Layout,
+    load: Load,
+    options: &Options,
+    form: Form,
+) -> Result<Forecast, Failure> {
+    let table = table(args, layout, options);
+    let usage = |error: Error| Failure::Usage(error.to_string());
+    let simulation = Simulation::new(options.clone(), table, load, rates(args, layout)).map_err(usage)?;
     let bar = match form == Form::Text && std::io::stderr().is_terminal() {
         true => ProgressBar::new(args.records).with_style(
             ProgressStyle::with_template("{bar:32} {percent} %, {eta} left")
@@ -112,13 +162,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
     };
     let outcome = simulation.run(args.points, &mut |records| bar.set_position(records));
     bar.finish_and_clear();
-    let forecast = outcome?;
-    let mut output = Output::new();
-    match form {
-        Form::Json => output.json(&forecast)?,
-        Form::Text => output.line(table::Table(&forecast).to_string().trim_end())?,
-    }
-    output.flush()
+    Ok(outcome?)
 }
 
 fn options(args: &SimulateArgs, common: &Common) -> Options {
@@ -132,8 +176,8 @@ fn options(args: &SimulateArgs, common: &Common) -> Options {
     options
 }
 
-fn table(args: &SimulateArgs, options: &Options) -> TableOptions {
-    let mut table = TableOptions::new(args.layout, options.buffer_bytes());
+fn table(args: &SimulateArgs, layout: Layout, options: &Options) -> TableOptions {
+    let mut table = TableOptions::new(layout, options.buffer_bytes());
     let TreeArgs { node_bytes, fan_out, fast_per_slow, lists_max, repeats_max, filter_bits, .. } = args.tree;
     let tree = &mut table.tree;
     tree.node_bytes = node_bytes.unwrap_or(tree.node_bytes);
@@ -145,8 +189,8 @@ fn table(args: &SimulateArgs, options: &Options) -> TableOptions {
     table
 }
 
-fn rates(args: &SimulateArgs) -> Rates {
-    let usual = Rates::measured(args.layout, args.record);
+fn rates(args: &SimulateArgs, layout: Layout) -> Rates {
+    let usual = Rates::measured(layout, args.record);
     let MachineArgs { write_bandwidth, cpu_nanoseconds, cores } = args.machine;
     Rates {
         device_bytes_per_second: write_bandwidth.map_or(usual.device_bytes_per_second, |bytes| bytes as f64),

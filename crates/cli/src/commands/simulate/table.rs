@@ -57,9 +57,13 @@ impl Table<'_> {
         let (limit, buffer) = (human(self.0.memory_limit_bytes), human(self.0.write_buffer_bytes));
         row(f, "memory", format_args!("{limit}, write buffers of {buffer}"))?;
         let (node, fan_out) = (human(self.0.node_bytes), self.0.fan_out);
-        row(f, "nodes", format_args!("{node}, fan-out {fan_out}, {} lists a leaf", self.0.lists_max))?;
         let (fast, bits) = (self.0.fast_per_slow, self.0.filter_bits_per_key);
-        row(f, "splits, filters", format_args!("{fast} fast splits to a slow one, {bits} bits a key"))?;
+        if self.0.layout.starts_with("write-buffer") {
+            row(f, "nodes", format_args!("{node}, fan-out {fan_out}, {} lists a leaf", self.0.lists_max))?;
+            row(f, "splits, filters", format_args!("{fast} fast splits to a slow one, {bits} bits a key"))?;
+        } else {
+            row(f, "files, filters", format_args!("{node}, {bits} bits a key"))?;
+        }
         let (device, pass) = (rates.device_bytes_per_second / 1e6, rates.record_pass_nanoseconds);
         row(
             f,
@@ -150,6 +154,36 @@ impl Table<'_> {
         }
         writeln!(f)?;
         self.0.growth.iter().chain([&self.0.end]).try_for_each(|point| growth_row(f, point))
+    }
+}
+
+/// Several layouts under one load.
+pub(super) struct Comparison<'a>(pub(super) &'a [Forecast]);
+
+impl fmt::Display for Comparison<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["records/s", "written", "moved", "space", "peak", "lists", "present", "absent", "burst"];
+        write!(f, "{:<24}", "layout")?;
+        head.iter().try_for_each(|name| write!(f, "{name:>12}"))?;
+        writeln!(f)?;
+        for Forecast { layout, end, .. } in self.0 {
+            let lists = end.list_bytes_written.values().chain(end.list_bytes_read.values()).sum::<u64>();
+            let moved = lists as f64 / end.data_bytes.max(1) as f64;
+            let rate = thousands(end.times.records_per_second as u64);
+            write!(f, "{layout:<24}{rate:>12}{:>12.2}{moved:>12.2}", end.write_amplification)?;
+            write!(f, "{:>12.2}{:>12.2}", end.space_amplification, end.space_amplification_peak)?;
+            write!(f, "{:>12.1}{:>12.3}", end.lists_per_path, end.device_reads_per_get_present)?;
+            writeln!(f, "{:>12.3}{:>12.1}", end.device_reads_per_get_absent, end.burst.max)?;
+        }
+        writeln!(
+            f,
+            "\nwritten: by data, log included. moved: written to and read from lists, by data. space, peak: by"
+        )?;
+        writeln!(
+            f,
+            "records, now and at most. lists: on a path. present, absent: device reads of a get. burst: write"
+        )?;
+        writeln!(f, "buffers that one write buffer makes be rewritten, at most")
     }
 }
 

@@ -1,11 +1,11 @@
-//! List files as the tree's fragments.
+//! List files as fragments.
 
 use std::sync::Arc;
 
 use forebay_base::digest;
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Range, Result};
+use forebay_base::{Block, Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::Expected;
 use forebay_store::list::Reading;
@@ -16,14 +16,14 @@ use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
 pub struct Fragment(pub Arc<ListFile>);
 
 /// The store of one job's fragments.
-pub(super) struct Files {
-    pub(super) store: ListStore,
-    pub(super) cause: Cause,
-    pub(super) merge_memory_bytes: usize,
+pub(crate) struct Files {
+    pub(crate) store: ListStore,
+    pub(crate) cause: Cause,
+    pub(crate) merge_memory_bytes: usize,
 }
 
 /// A list file being written.
-pub(super) struct Writer(pub(super) ListWriter);
+pub(crate) struct Writer(pub(crate) ListWriter);
 
 /// A merge reads each list in chunks between these sizes.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
@@ -51,19 +51,47 @@ impl tree::Fragment for Fragment {
     }
 }
 
+impl Files {
+    /// How each of so many lists is read that are merged side by side.
+    pub(crate) fn reading(&self, share: usize) -> Reading {
+        let chunk_bytes = (self.merge_memory_bytes / share.max(1)).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        Reading::Job { cause: self.cause, chunk_bytes }
+    }
+}
+
 impl tree::FragmentStore for Files {
     type Fragment = Fragment;
     type Cursor = ListCursor;
     type Writer = Writer;
 
     fn cursor(&self, fragment: &Fragment, range: &Range, share: usize) -> Result<ListCursor> {
-        let chunk_bytes = (self.merge_memory_bytes / share.max(1)).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let reading = Reading::Job { cause: self.cause, chunk_bytes };
-        ListCursor::new(&fragment.0, range, Direction::Forward, reading)
+        ListCursor::new(&fragment.0, range, Direction::Forward, self.reading(share))
     }
 
     fn writer(&self, expected: &Expected) -> Result<Writer> {
         let Expected { range, records, shape, .. } = expected;
         ListWriter::new(&self.store, range, *records, *shape, self.cause).map(Writer)
+    }
+}
+
+impl tree::FragmentWriter for Writer {
+    type Fragment = Fragment;
+
+    #[inline]
+    fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
+        self.0.push(prefix, record)
+    }
+
+    fn push_block(&mut self, block: &Block) -> Result<()> {
+        self.0.push_block(block)
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn finish(self) -> Result<Option<Fragment>> {
+        Ok(ListWriter::finish(self.0)?.map(Fragment))
     }
 }

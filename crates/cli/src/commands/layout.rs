@@ -1,0 +1,58 @@
+//! `layout`: another organisation for a table.
+
+use clap::Args;
+use forebay::Layout;
+use serde_json::json;
+
+use super::{Access, existing_table, open, parse_layout};
+use crate::args::{Common, TableArgs};
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Give a table another layout, and bring what it holds into that form
+#[derive(Debug, Args)]
+#[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
+                        no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
+                        leveling[:t=10], immediate\n\n\
+                        Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]
+pub(crate) struct LayoutArgs {
+    #[command(flatten)]
+    target: TableArgs,
+    /// The new layout
+    #[arg(value_name = "NEW_LAYOUT", value_parser = parse_layout)]
+    layout: Layout,
+    /// Only change the rules; whoever opens the database next does the work, beside reads and writes
+    #[arg(long)]
+    later: bool,
+}
+
+pub(crate) fn run(args: &LayoutArgs, common: &Common) -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    let db = open(&args.target.db, common, Access::Write)?;
+    let table = existing_table(&db, &args.target.table)?;
+    let before = table.layout()?;
+    table.set_layout(args.layout)?;
+    if !args.later {
+        db.settle()?;
+    }
+    let stats = db.stats();
+    db.close()?;
+    let mut output = Output::new();
+    let seconds = watch.seconds();
+    match common.form() {
+        Form::Text => output.line(format_args!(
+            "{}: {before} is now {}, in {seconds:.1} s",
+            args.target.table, args.layout
+        ))?,
+        Form::Json => output.json(&json!({
+            "table": args.target.table,
+            "layout_before": before.to_string(),
+            "layout": args.layout.to_string(),
+            "seconds": seconds,
+            "list_bytes_written": stats.list_bytes_written.values().sum::<u64>(),
+            "space_amplification": stats.space_amplification,
+        }))?,
+    }
+    output.flush()
+}

@@ -1,0 +1,31 @@
+//! `layout`: tables that go from one organisation to another and stay what they are.
+
+use crate::tool::Folder;
+
+#[test]
+fn a_table_keeps_its_records_under_every_layout() {
+    let folder = Folder::new("layouts");
+    let rows: String = (0..5000).map(|row| format!("{:05},value {row}\n", row * 7919 % 5000)).collect();
+    folder.ok_on("load db t - --format csv --layout no-merge --memory 8M", rows.as_bytes());
+    let before = folder.ok("scan db t");
+    for layout in
+        ["leveling", "tiering:t=4", "write-buffer:ordered", "geometric:p=2", "immediate", "no-merge"]
+    {
+        let told = folder.ok(&format!("layout db t {layout}"));
+        assert!(told.contains(layout), "{told}");
+        assert_eq!(folder.ok("scan db t"), before, "{layout}");
+    }
+    let report = folder.object("layout db t tiering --later --json");
+    assert_eq!(report["layout"], "tiering:t=10");
+    assert_eq!(report["layout_before"], "no-merge");
+    folder.ok("verify db");
+}
+
+#[test]
+fn layouts_that_do_not_fit_are_refused() {
+    let folder = Folder::new("layouts-refused");
+    folder.ok("put db t a 1");
+    folder.run("layout db t leveling").refused(1, &["another order"]);
+    folder.run("layout db t jungle-gym").refused(2, &["leveling"]);
+    folder.run("layout db nothing leveling").refused(1, &["nothing"]);
+}

@@ -1,0 +1,46 @@
+//! Another layout for a table that is in use: one edit, which moves no record. What there is stays where it is, and the
+//! new layout's rules work on it from then on. Reads and writes go on; work that was under way for a layout of another
+//! kind is thrown away and, where it is still wanted, done anew.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_layouts::{Layout, TableOptions};
+use forebay_store::manifest::Edit;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Gives a table another layout, which must keep keys in the same order.
+    pub(crate) fn set_layout(&self, id: u32, layout: Layout) -> Result<()> {
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let Some(table) = state.tables.get(&id) else {
+            return Err(Error::NotFound("the table was dropped".into()));
+        };
+        let before = table.options.layout;
+        if before == layout {
+            return Ok(());
+        }
+        if before.is_ordered() != layout.is_ordered() {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {before}, which keeps keys in another order than {layout}; make another table, \
+                 and copy",
+                table.name
+            )));
+        }
+        let options = TableOptions { layout, ..table.options };
+        options.validate()?;
+        let altered = table.altered(options, table.catalog.convert(&options));
+        self.append(&mut ledger, &Edit::AlterTable(altered.entry()))?;
+        let (fresh, stale) = (altered.catalog.files(), table.catalog.files());
+        self.update_state(|state| drop(state.tables.insert(id, Arc::clone(&altered))));
+        ledger.busy.remove(&id);
+        // More before fewer, so that no file is taken for unneeded in between.
+        let more = fresh.into_iter().map(|file| (file, 1));
+        ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
+        drop(ledger);
+        self.env.jobs.wake();
+        Ok(())
+    }
+}

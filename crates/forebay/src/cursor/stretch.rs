@@ -1,0 +1,119 @@
+//! The sources of a cursor, one stretch of the table at a time: found, sent to a place, followed by the next.
+
+use forebay_base::merge::{Direction, LoserTree};
+use forebay_base::{Bound, Record, Result};
+use forebay_store::list::Pace;
+use forebay_store::{BufferCursor, ListCursor};
+
+use super::Cursor;
+
+/// What a stretch is merged of.
+pub(super) enum Source {
+    Buffer(BufferCursor),
+    List(ListCursor),
+}
+
+impl forebay_base::merge::Cursor for Source {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        match self {
+            Self::Buffer(cursor) => cursor.prefix(),
+            Self::List(cursor) => cursor.prefix(),
+        }
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        match self {
+            Self::Buffer(cursor) => cursor.record(),
+            Self::List(cursor) => cursor.record(),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Self::Buffer(cursor) => cursor.advance(),
+            Self::List(cursor) => cursor.advance(),
+        }
+    }
+}
+
+impl Cursor {
+    /// Sends the sources of its stretch to a place, which lies between two records or on one.
+    pub(super) fn go_to(&mut self, prefix: u64, key: &[u8], direction: Direction) -> Result<()> {
+        let is_inside = match direction {
+            Direction::Forward => self.stretch.contains(prefix, key),
+            Direction::Backward => {
+                let is_above = self.stretch.high.as_ref().is_some_and(|high| high.place(prefix, key).is_gt());
+                self.stretch.low.place(prefix, key).is_gt() && !is_above
+            }
+        };
+        if self.merge.is_none() || !is_inside {
+            let from = Bound { prefix, key: key.into() };
+            self.enter(Some(&from), direction)?;
+        }
+        self.send(Some((prefix, key)), direction, Pace::default())
+    }
+
+    /// Makes the stretch that holds the records from `from` on, or just below it, the cursor's; with none there, no
+    /// stretch is.
+    pub(super) fn enter(&mut self, from: Option<&Bound>, direction: Direction) -> Result<()> {
+        self.merge = None;
+        if self.range.is_empty() {
+            return Ok(());
+        }
+        let Some(stretch) = self.table.catalog.stretch(from, &self.range, direction)? else { return Ok(()) };
+        let mut sources = Vec::new();
+        for (buffer, limit) in self.view.buffers() {
+            let cursors = buffer.cursors(&self.table.rows(), &stretch.range, limit);
+            sources.extend(cursors.into_iter().map(Source::Buffer));
+        }
+        sources.extend(stretch.sources.into_iter().map(Source::List));
+        self.stretch = stretch.range;
+        self.merge = Some(LoserTree::new(sources, direction));
+        Ok(())
+    }
+
+    /// Sends all sources to a place, or to where the stretch begins in this direction.
+    pub(super) fn send(
+        &mut self,
+        place: Option<(u64, &[u8])>,
+        direction: Direction,
+        pace: Pace,
+    ) -> Result<()> {
+        self.direction = direction;
+        let Some(merge) = &mut self.merge else { return Ok(()) };
+        merge.restart(direction, |sources| {
+            let lists = sources.iter_mut().filter_map(|source| match source {
+                Source::List(cursor) => Some(cursor),
+                Source::Buffer(cursor) => {
+                    cursor.seek(place, direction);
+                    None
+                }
+            });
+            ListCursor::seek_all(lists, place, direction, pace)
+        })
+    }
+
+    /// Enters the next stretch, where its walk begins, and reads it as it has come to read this one. Says whether there is one.
+    pub(super) fn enter_next(&mut self) -> Result<bool> {
+        let from = match self.direction {
+            _ if self.merge.is_none() => None,
+            Direction::Forward if self.stretch.high == self.range.high => None,
+            Direction::Forward => self.stretch.high.clone(),
+            Direction::Backward if self.stretch.low == self.range.low => None,
+            Direction::Backward => Some(self.stretch.low.clone()),
+        };
+        let Some(from) = from else { return Ok(false) };
+        let sources = self.merge.iter().flat_map(|merge| merge.sources());
+        let lists = sources.filter_map(|source| match source {
+            Source::List(cursor) => Some(cursor.pace()),
+            Source::Buffer(_) => None,
+        });
+        let pace = lists.max().unwrap_or_default();
+        self.enter(Some(&from), self.direction)?;
+        self.send(None, self.direction, pace)?;
+        Ok(self.merge.is_some())
+    }
+}

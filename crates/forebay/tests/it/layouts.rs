@@ -1,0 +1,138 @@
+//! Layouts of runs as users meet them: their promises about runs, and switching from one to another in use.
+
+use std::path::Path;
+
+use forebay::env::Env;
+use forebay::{Database, Layout, Options, OrderedTable};
+use forebay_testkit::ordered_layouts;
+
+fn open(env: &Env) -> Database {
+    let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone());
+    Database::open(Path::new("/db"), options).unwrap()
+}
+
+fn put(table: &OrderedTable, number: u64, value: &str) {
+    // Keys come in no order.
+    let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    table.put(&key, value.as_bytes()).unwrap();
+}
+
+fn runs(db: &Database) -> usize {
+    db.stats().tables[0].levels.iter().map(|level| level.lists_max).sum()
+}
+
+#[test]
+fn the_number_of_runs_is_as_promised_at_any_time() {
+    for (layout, most) in [("immediate", 1), ("geometric:p=1", 1), ("geometric:p=2", 2), ("geometric:p=3", 3)]
+    {
+        let env = Env::memory(4);
+        let db = open(&env);
+        let table = db.table("t").layout(layout.parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap();
+        for number in 0..15_000 {
+            put(&table, number, "some value");
+            env.jobs.step_some(1);
+            assert!(runs(&db) <= most, "{layout}: {} runs", runs(&db));
+        }
+        let stats = db.stats();
+        assert!(stats.jobs_done["root_spill"] > 10, "{layout}: {:?}", stats.jobs_done);
+    }
+}
+
+#[test]
+fn any_layout_becomes_any_other_without_moving_a_record() {
+    for before in ordered_layouts() {
+        for after in ordered_layouts() {
+            let env = Env::memory(5);
+            let db = open(&env);
+            let table = db.table("t").layout(before).node_bytes(6 << 10).fan_out(3).open_ordered().unwrap();
+            for number in 0..3_000 {
+                put(&table, number % 2_000, &format!("{number}"));
+            }
+            db.flush().unwrap();
+            let entries =
+                |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
+            let (expected, snapshot) = (entries(&table), db.snapshot());
+            assert_eq!(expected.len(), 2_000);
+            let written = |db: &Database| db.stats().list_bytes_written.values().sum::<u64>();
+            let bytes = written(&db);
+            table.set_layout(after).unwrap();
+            assert_eq!(table.layout().unwrap(), after);
+            assert_eq!(written(&db), bytes, "{before} to {after} moved something");
+            assert!(entries(&table) == expected, "{before} to {after}");
+            for number in 3_000..4_000 {
+                put(&table, number % 2_000, &format!("{}", number - 2_000));
+            }
+            db.settle().unwrap();
+            let seen: Vec<_> = snapshot.range(&table, ..).unwrap().map(Result::unwrap).collect();
+            assert!(seen == expected, "{before} to {after}: the snapshot");
+            drop(snapshot);
+            let expected = entries(&table);
+            drop(table);
+            db.close().unwrap();
+            let db = open(&env);
+            let table = db.table("t").open_ordered().unwrap();
+            assert_eq!(table.layout().unwrap(), after);
+            assert!(entries(&table) == expected, "{before} to {after}: opened again");
+            table.compact().unwrap();
+            assert!(entries(&table) == expected, "{before} to {after}: compacted");
+            assert!(db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
+        }
+    }
+}
+
+#[test]
+fn another_order_is_refused() {
+    let db = open(&Env::memory(6));
+    let hashed = db.table("hashed").open().unwrap();
+    let error = hashed.set_layout(Layout::leveling(10)).unwrap_err();
+    assert!(error.to_string().contains("another order"), "{error}");
+    let ordered = db.table("ordered").layout(Layout::tiering(4)).open_ordered().unwrap();
+    assert!(ordered.set_layout(Layout::write_buffer()).is_err());
+    assert!(ordered.set_layout(Layout::leveling(1)).is_err());
+    assert_eq!(ordered.layout().unwrap(), Layout::tiering(4));
+}
+
+#[test]
+fn a_range_goes_and_nothing_else_does() {
+    for layout in ordered_layouts() {
+        let env = Env::memory(7);
+        let db = open(&env);
+        let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open_ordered().unwrap();
+        let mut expected = std::collections::BTreeMap::new();
+        for round in 0..12_u64 {
+            for number in 0..600 {
+                let key = (number * 7919 % 4000 + round).to_be_bytes().to_vec();
+                let value = format!("{round} {number}").into_bytes();
+                table.put(&key, &value).unwrap();
+                expected.insert(key, value);
+            }
+            env.jobs.step_some(round as usize * 5);
+            let snapshot = db.snapshot();
+            let before = expected.clone();
+            let (low, high) = ((round * 300).to_be_bytes(), (round * 300 + 400 * (round % 3)).to_be_bytes());
+            table.delete_range(&low[..]..&high[..]).unwrap();
+            expected.retain(|key, _| key[..] < low[..] || key[..] >= high[..]);
+            let entries = |scan: forebay::Scan| scan.map(Result::unwrap).collect::<Vec<_>>();
+            assert!(
+                entries(table.range(..).unwrap()).into_iter().eq(expected.clone()),
+                "{layout}, round {round}"
+            );
+            assert!(
+                entries(snapshot.range(&table, ..).unwrap()).into_iter().eq(before),
+                "{layout}: the snapshot"
+            );
+            assert_eq!(table.get(&low).unwrap(), expected.get(&low[..]).cloned());
+        }
+        db.settle().unwrap();
+        drop(table);
+        db.close().unwrap();
+        let db = open(&env);
+        let table = db.table("t").open_ordered().unwrap();
+        assert!(table.range(..).unwrap().map(Result::unwrap).eq(expected), "{layout}: opened again");
+        table.delete_range(..).unwrap();
+        table.compact().unwrap();
+        assert_eq!(table.range(..).unwrap().count(), 0);
+        assert_eq!(db.stats().list_records, 0, "{layout}");
+        assert!(db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
+    }
+}

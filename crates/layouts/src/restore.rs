@@ -1,0 +1,78 @@
+//! A table's catalog from the manifest's bytes, and a new table's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_base::wire::Reader;
+use forebay_base::{Error, Result};
+use forebay_buffer_tree::{Tree, TreeOptions};
+use forebay_store::list::FileMeta;
+use forebay_store::{ListFile, ListStore};
+
+use crate::catalog::Catalog;
+use crate::files::Fragment;
+use crate::run_set::{RunSet, RunSetTable};
+use crate::write_buffer::WriteBufferTree;
+use crate::{Layout, TableOptions, TableRule};
+
+/// What catalogs are restored with.
+pub(crate) struct Restored<'a> {
+    pub(crate) store: ListStore,
+    pub(crate) rule: Arc<TableRule>,
+    pub(crate) merge_memory_bytes: usize,
+    file: &'a dyn Fn(u64) -> Option<FileMeta>,
+    /// One handle a file, however many lists share it.
+    handles: BTreeMap<u64, Fragment>,
+}
+
+impl Restored<'_> {
+    /// The file of this id.
+    pub(crate) fn fragment(&mut self, id: u64) -> Result<Fragment> {
+        if let Some(known) = self.handles.get(&id) {
+            return Ok(known.clone());
+        }
+        let meta = (self.file)(id).ok_or_else(malformed)?;
+        let fragment = Fragment(ListFile::named(&self.store, meta));
+        self.handles.insert(id, fragment.clone());
+        Ok(fragment)
+    }
+}
+
+pub(crate) fn malformed() -> Error {
+    Error::invalid("a table's entry in the manifest is malformed")
+}
+
+/// The bytes of the empty catalog of a new table.
+pub fn empty(options: &TableOptions) -> Result<Vec<u8>> {
+    options.validate()?;
+    let mut bytes = Vec::new();
+    match options.layout {
+        Layout::WriteBuffer { .. } => Tree::<u64>::new(options.tree).encode(&mut bytes),
+        Layout::RunSet(policy) => {
+            options.tree.encode(&mut bytes);
+            RunSet::<u64>::new(policy, options.tree.node_bytes).encode(&mut bytes);
+        }
+    }
+    Ok(bytes)
+}
+
+/// A table as the manifest has it: its options and its catalog's bytes.
+pub fn restore(
+    catalog: &[u8],
+    options: &[u8],
+    file: &dyn Fn(u64) -> Option<FileMeta>,
+    store: impl FnOnce(&TableOptions) -> ListStore,
+    merge_memory_bytes: usize,
+) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn Catalog>)> {
+    // Every catalog begins with the sizes of the table's parts.
+    let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
+    let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
+    let rule = TableRule::new(rule);
+    let (store, handles) = (store(&options), BTreeMap::new());
+    let mut restored = Restored { store, rule: Arc::clone(&rule), merge_memory_bytes, file, handles };
+    let catalog: Arc<dyn Catalog> = match options.layout {
+        Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
+        Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),
+    };
+    Ok((options, rule, catalog))
+}

@@ -1,0 +1,113 @@
+//! Applying an edit: live work and recovery alike. It looks at no file, and needs nothing but the value before.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Range, Result};
+use forebay_buffer_tree::{Fragment, NodeId, Portion};
+
+use super::set::{Edit, Part, Replace, Run, RunSet, Taken, Underway};
+
+/// How many parts more or fewer refer to each fragment.
+type References<F> = Vec<(F, i32)>;
+
+impl<F: Fragment> RunSet<F> {
+    /// The value after an edit.
+    pub fn apply(&self, edit: &Edit<F>) -> Result<(Self, References<F>)> {
+        let mut set = self.clone();
+        let mut references = Vec::new();
+        match edit {
+            Edit::Replace(replace) => set.replace(replace, &mut references)?,
+            Edit::Cut(taken) => set.cut_out(taken, &mut references)?,
+            Edit::Relabel { run, level } => {
+                let at = set.place(*run)?;
+                Arc::make_mut(&mut set.runs[at]).level = *level;
+            }
+        }
+        set.check().map_err(|reason| Error::invalid(format!("an edit does not fit its table: {reason}")))?;
+        // More before fewer: what goes on under another part must not be taken for unneeded in between.
+        references.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
+        Ok((set, references))
+    }
+
+    fn place(&self, run: NodeId) -> Result<usize> {
+        let place = self.runs.iter().position(|other| other.id == run);
+        place.ok_or_else(|| Error::invalid(format!("an edit is about run {}, which is not there", run.0)))
+    }
+
+    fn replace(&mut self, edit: &Replace<F>, references: &mut References<F>) -> Result<()> {
+        self.unit_bytes = self.unit_bytes.max(edit.flushed_bytes);
+        if edit.is_ingest() {
+            self.breaks += 1;
+        }
+        let mut behind = 0;
+        for taken in &edit.taken {
+            let at = self.place(taken.run)?;
+            behind = behind.max(at + 1);
+            Arc::make_mut(&mut self.runs[at]).take_off(taken, references);
+        }
+        let at = match self.place(edit.into) {
+            Ok(at) => at,
+            Err(_) => {
+                self.next_id = self.next_id.max(edit.into.0.saturating_add(1));
+                let run = Run { id: edit.into, level: edit.level, parts: Vec::new() };
+                self.runs.insert(behind, Arc::new(run));
+                behind
+            }
+        };
+        references.extend(edit.parts.iter().map(|part| (part.fragment.clone(), 1)));
+        let run = Arc::make_mut(&mut self.runs[at]);
+        if let Some(first) = edit.parts.first() {
+            let place = run.parts.partition_point(|part| part.range.low < first.range.low);
+            run.parts.splice(place..place, edit.parts.iter().cloned().map(Arc::new));
+        }
+        self.underway.retain(|merge| merge.into != edit.into);
+        if edit.goes_on {
+            let inputs = edit.taken.iter().map(|taken| taken.run).collect();
+            self.underway.push(Underway { inputs, into: edit.into, level: edit.level });
+        }
+        self.forget_empty();
+        Ok(())
+    }
+
+    fn cut_out(&mut self, taken: &[Taken], references: &mut References<F>) -> Result<()> {
+        for taken in taken {
+            let at = self.place(taken.run)?;
+            Arc::make_mut(&mut self.runs[at]).take_off(taken, references);
+        }
+        self.breaks += 1;
+        self.forget_empty();
+        Ok(())
+    }
+
+    /// Drops runs without parts, and merges of nothing.
+    fn forget_empty(&mut self) {
+        self.runs.retain(|run| !run.parts.is_empty());
+        let runs = &self.runs;
+        for merge in &mut self.underway {
+            merge.inputs.retain(|&id| runs.iter().any(|run| run.id == id));
+        }
+        self.underway.retain(|merge| merge.inputs.iter().any(|&id| id != merge.into));
+    }
+}
+
+impl<F: Fragment> Run<F> {
+    fn take_off(&mut self, taken: &Taken, references: &mut References<F>) {
+        let parts = self.overlapping(&taken.range);
+        references.extend(self.parts[parts.clone()].iter().map(|part| (part.fragment.clone(), -1)));
+        let piece = |part: &Part<F>, range: Range, portion: Portion| {
+            let piece = Part { range, fragment: part.fragment.clone(), portion, is_bottom: part.is_bottom };
+            (!piece.range.is_empty()).then(|| Arc::new(piece))
+        };
+        let below = self.parts[parts.clone()].first().zip(taken.below).and_then(|(part, portion)| {
+            let range = Range { low: part.range.low.clone(), high: Some(taken.range.low.clone()) };
+            piece(part, range, portion)
+        });
+        let above = self.parts[parts.clone()].last().zip(taken.above).zip(taken.range.high.as_ref());
+        let above = above.and_then(|((part, portion), high)| {
+            piece(part, Range { low: high.clone(), high: part.range.high.clone() }, portion)
+        });
+        let pieces: Vec<_> = below.into_iter().chain(above).collect();
+        references.extend(pieces.iter().map(|part| (part.fragment.clone(), 1)));
+        self.parts.splice(parts, pieces);
+    }
+}

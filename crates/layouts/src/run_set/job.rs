@@ -1,0 +1,237 @@
+//! Running a plan: merges what runs have of a range, and perhaps a write buffer, into files of about equal size.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use forebay_base::combine::Depth;
+use forebay_base::merge::{Collapse, Cursor, Direction};
+use forebay_base::{Block, Bound, Order, Range, Record, Result};
+use forebay_buffer_tree::{Expected, Portion, shape_of_merged};
+use forebay_store::list::Reading;
+use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
+
+use super::plan::{Made, Slice};
+use super::set::Part;
+use crate::files::{Files, Fragment};
+use crate::{Job, Outcome, Rule};
+
+/// A merge on its way.
+pub(super) struct MergeJob<C> {
+    slice: Slice,
+    flushed_bytes: u64,
+    collapse: Collapse<C, Rule>,
+    /// Records that are all puts of one shape go by blocks.
+    block: Option<Block>,
+    output: Output,
+}
+
+impl<C: Cursor> MergeJob<C> {
+    /// Merges what `input` yields, the newest first among records of one key.
+    pub(super) fn new(
+        slice: Slice,
+        input: C,
+        expected: Expected,
+        flushed_bytes: u64,
+        rule: Rule,
+        files: Files,
+        file_bytes: u64,
+    ) -> Self {
+        let shape = shape_of_merged(expected.shape, &rule);
+        let depth = if slice.is_bottom { Depth::Bottom } else { Depth::Partial };
+        let mut output = Output::new(files, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
+        // What comes by itself may find a place that nothing else has.
+        output.tight = slice.taken.is_empty() && flushed_bytes == 0;
+        Self {
+            slice,
+            flushed_bytes,
+            collapse: Collapse::new(input, rule, depth),
+            block: Block::new(shape),
+            output,
+        }
+    }
+}
+
+impl<C: Cursor + Send> Job for MergeJob<C> {
+    fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
+        if self.collapse.is_finished() {
+            let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
+            return Ok(Some(Outcome::Runs(Made { slice, flushed_bytes: self.flushed_bytes, parts })));
+        }
+        let (output, bytes_max) = (&mut self.output, bytes_max.max(1));
+        match &mut self.block {
+            Some(block) => self.collapse.run_blocks(bytes_max, block, |block| output.push_block(block))?,
+            None => self.collapse.run(bytes_max, |prefix, record| output.push(prefix, record))?,
+        };
+        Ok(None)
+    }
+
+    fn cause(&self) -> Cause {
+        self.output.files.cause
+    }
+}
+
+/// How long the files are that a merge makes: all about as long, rather than a last one of what is left over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cuts {
+    /// A file is cut once it has so many bytes.
+    pub(super) bytes: u64,
+    /// So many records at most are expected in it.
+    pub(super) records: u64,
+}
+
+impl Cuts {
+    /// Of a merge of so much at most.
+    pub(super) fn of(bytes: u64, records: u64, file_bytes: u64) -> Self {
+        let files = bytes.div_ceil(file_bytes.max(1)).max(1);
+        // Shares are never quite equal.
+        let records = if files == 1 { records } else { (records / files).saturating_mul(17) / 16 + 8 };
+        Self { bytes: bytes.div_ceil(files).max(1), records }
+    }
+}
+
+/// Files written one after the other.
+struct Output {
+    files: Files,
+    order: Order,
+    expected: Expected,
+    is_bottom: bool,
+    /// A file is cut once it has so many bytes; so many records are expected in each.
+    cut_bytes: u64,
+    cut_records: u64,
+    writer: Option<ListWriter>,
+    /// Whether parts reach no further than records do.
+    tight: bool,
+    /// Where the file begins, and what it has.
+    low: Bound,
+    records: u64,
+    parts: Vec<Part<Fragment>>,
+}
+
+impl Output {
+    fn new(files: Files, expected: Expected, is_bottom: bool, file_bytes: u64) -> Self {
+        let Cuts { bytes: cut_bytes, records: cut_records } =
+            Cuts::of(expected.bytes, expected.records, file_bytes);
+        Self {
+            order: files.store.options.order,
+            files,
+            is_bottom,
+            cut_bytes,
+            cut_records,
+            writer: None,
+            tight: false,
+            low: expected.range.low.clone(),
+            records: 0,
+            parts: Vec::new(),
+            expected,
+        }
+    }
+
+    fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
+        self.writer_for(record.key, 1)?.push(prefix, record)
+    }
+
+    fn push_block(&mut self, block: &Block) -> Result<()> {
+        let records = block.len() as u64;
+        if records == 0 {
+            return Ok(());
+        }
+        self.writer_for(block.key(0), records)?.push_block(block)
+    }
+
+    /// The file that a record of this key, and others behind it, belong to.
+    fn writer_for(&mut self, key: &[u8], records: u64) -> Result<&mut ListWriter> {
+        if let Some(writer) = self.writer.take_if(|writer| writer.bytes() >= self.cut_bytes) {
+            let bound = self.order.separator(writer.last_key(), key);
+            self.close(writer, Some(bound.clone()))?;
+            self.low = bound;
+        }
+        self.records += records;
+        if self.writer.is_none() {
+            if self.tight && self.parts.is_empty() {
+                self.low = self.order.bound(key);
+            }
+            let range = Range { low: self.low.clone(), high: self.expected.range.high.clone() };
+            let (shape, cause) = (self.expected.shape, self.files.cause);
+            self.writer = Some(ListWriter::new(&self.files.store, &range, self.cut_records, shape, cause)?);
+        }
+        // It is there by now.
+        self.writer.as_mut().ok_or_else(|| forebay_base::Error::invalid("no file is being written"))
+    }
+
+    fn close(&mut self, writer: ListWriter, high: Option<Bound>) -> Result<()> {
+        let portion = Portion { bytes: writer.bytes(), records: std::mem::take(&mut self.records) };
+        if let Some(file) = writer.finish()? {
+            let range = Range { low: self.low.clone(), high };
+            self.parts.push(Part { range, fragment: Fragment(file), portion, is_bottom: self.is_bottom });
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Vec<Part<Fragment>>> {
+        if let Some(writer) = self.writer.take() {
+            let high = match self.tight {
+                true => Some(self.order.bound(&[writer.last_key(), &[0]].concat())),
+                false => self.expected.range.high.clone(),
+            };
+            self.close(writer, high)?;
+        }
+        Ok(std::mem::take(&mut self.parts))
+    }
+}
+
+impl Drop for Output {
+    /// What was not handed on is for nobody.
+    fn drop(&mut self) {
+        self.parts.iter().for_each(|part| part.fragment.0.retire());
+    }
+}
+
+/// What a run has of a range, file after file.
+pub(super) struct RunCursor {
+    waiting: VecDeque<(Arc<ListFile>, Range)>,
+    here: Option<ListCursor>,
+    reading: Reading,
+}
+
+impl RunCursor {
+    pub(super) fn new(parts: VecDeque<(Arc<ListFile>, Range)>, reading: Reading) -> Result<Self> {
+        let mut cursor = Self { waiting: parts, here: None, reading };
+        cursor.settle()?;
+        Ok(cursor)
+    }
+
+    /// Stands on a record, unless none is left.
+    fn settle(&mut self) -> Result<()> {
+        while self.here.as_ref().is_none_or(|here| here.prefix().is_none()) {
+            let Some((file, range)) = self.waiting.pop_front() else {
+                self.here = None;
+                return Ok(());
+            };
+            self.here = Some(ListCursor::new(&file, &range, Direction::Forward, self.reading)?);
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for RunCursor {
+    #[inline]
+    fn prefix(&self) -> Option<u64> {
+        self.here.as_ref()?.prefix()
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        self.here.as_ref().map_or(Record::put(b"", b""), Cursor::record)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        if let Some(here) = &mut self.here {
+            here.advance()?;
+            if here.prefix().is_some() {
+                return Ok(());
+            }
+        }
+        self.settle()
+    }
+}

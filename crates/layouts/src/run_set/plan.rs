@@ -1,0 +1,246 @@
+//! Planning: what the policy wants, as one bounded merge. Pure.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use forebay_base::{Bound, Error, Range, Result};
+use forebay_buffer_tree::{self as tree, NodeId};
+use forebay_store::ListFile;
+
+use super::policy::{Flush, Step};
+use super::set::{Edit, Part, Replace, Run, RunSet, Taken};
+use crate::files::Fragment;
+
+/// A slice of a merge is about so many files long.
+const SLICE_FILES: u64 = 4;
+
+/// What some runs have of some ranges, to become parts of one run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Slice {
+    /// Newest first.
+    pub(super) taken: Vec<(NodeId, Range)>,
+    /// Where the result lies.
+    pub(super) range: Range,
+    /// `None` for a new run.
+    pub(super) into: Option<NodeId>,
+    pub(super) level: u32,
+    /// More slices are to come.
+    pub(super) goes_on: bool,
+    /// Nothing older has anything of the range.
+    pub(super) is_bottom: bool,
+    /// See [`RunSet::breaks`]: of the set that it was planned on.
+    pub(super) breaks: u64,
+}
+
+/// What to do next.
+pub(super) enum Next<F> {
+    /// Moves no data.
+    Edit(Edit<F>),
+    Merge(Slice),
+}
+
+/// What a merge or a flush made, to be settled with the runs as they are by then.
+#[derive(Clone, Debug)]
+pub struct Made<F> {
+    pub(super) slice: Slice,
+    pub(super) flushed_bytes: u64,
+    pub(super) parts: Vec<Part<F>>,
+}
+
+impl Made<Fragment> {
+    /// The list files that were written.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Arc<ListFile>> {
+        self.parts.iter().map(|part| Arc::clone(&part.fragment.0))
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.parts.iter().map(|part| part.portion.records).sum()
+    }
+}
+
+impl Slice {
+    /// The runs that nobody else may touch meanwhile.
+    pub(super) fn runs(&self) -> Vec<NodeId> {
+        let runs = self.taken.iter().map(|(run, _)| *run).chain(self.into);
+        runs.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl<F: tree::Fragment> RunSet<F> {
+    /// What to do next, leaving busy runs alone: a merge that goes on, or what the policy wants; of both the one
+    /// higher up, where runs come faster.
+    pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>) -> Option<Next<F>> {
+        let step = self.policy.next(self, |id| self.is_free(id, busy));
+        let begun = self.next_underway(busy);
+        let is_higher = |step: &Step| begun.as_ref().is_none_or(|slice| self.level_of(step) < slice.level);
+        match step.filter(is_higher) {
+            Some(step) => self.plan(step),
+            None => begun.map(Next::Merge),
+        }
+    }
+
+    /// How a write buffer of so many bytes comes in: with which of the newest runs it is merged.
+    pub(super) fn flush(&self, bytes: u64, busy: &BTreeSet<NodeId>) -> Slice {
+        let Flush { runs, level } = self.policy.flush(self, bytes, |id| self.is_free(id, busy));
+        let (inputs, older) = self.runs.split_at(runs);
+        let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
+        let is_bottom = older.is_empty();
+        Slice {
+            taken,
+            range: Range::all(),
+            into: None,
+            level,
+            goes_on: false,
+            is_bottom,
+            breaks: self.breaks,
+        }
+    }
+
+    fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
+        let goes_on = self.underway.iter().any(|merge| merge.into == id || merge.inputs.contains(&id));
+        !goes_on && !busy.contains(&id)
+    }
+
+    /// The next slice of a merge that goes on.
+    fn next_underway(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        let is_free = |id: &NodeId| !busy.contains(id);
+        let free =
+            self.underway.iter().filter(|merge| is_free(&merge.into) && merge.inputs.iter().all(is_free));
+        let merge = free.min_by_key(|merge| merge.level)?;
+        self.slice(&merge.inputs, Some(merge.into), merge.level)
+    }
+
+    /// The next step towards one run.
+    pub(super) fn next_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        if !self.underway.is_empty() {
+            return self.next_underway(busy);
+        }
+        let last = self.runs.last()?;
+        let is_done = self.runs.len() == 1 && last.parts.iter().all(|part| part.is_bottom);
+        let inputs: Vec<NodeId> = self.runs.iter().map(|run| run.id).collect();
+        if is_done || inputs.iter().any(|id| busy.contains(id)) {
+            return None;
+        }
+        self.slice(&inputs, None, last.level)
+    }
+
+    fn level_of(&self, step: &Step) -> u32 {
+        match step {
+            Step::Merge { level, .. } | Step::Relabel { level, .. } => *level,
+            Step::Push { run, .. } => self.run(*run).map_or(0, |run| run.level + 1),
+        }
+    }
+
+    fn plan(&self, step: Step) -> Option<Next<F>> {
+        match step {
+            Step::Merge { inputs, into, level } => self.slice(&inputs, into, level).map(Next::Merge),
+            Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
+            Step::Push { run, part } => self.push(self.run(run)?, part),
+        }
+    }
+
+    /// A part goes down: as it is, where nothing of the next level is in its range, else merged with what is.
+    fn push(&self, run: &Run<F>, number: usize) -> Option<Next<F>> {
+        let part = run.parts.get(number)?;
+        let level = run.level + 1;
+        let next = self.runs.iter().find(|other| other.level == level);
+        let overlapping = next.map_or(&[][..], |next| &next.parts[next.overlapping(&part.range)]);
+        let (Some(first), Some(last)) = (overlapping.first(), overlapping.last()) else {
+            let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
+            return Some(Next::Edit(Edit::Replace(Replace {
+                flushed_bytes: 0,
+                taken: vec![taken],
+                into: next.map_or(NodeId(self.next_id), |next| next.id),
+                level,
+                parts: vec![Part::clone(part)],
+                goes_on: false,
+            })));
+        };
+        let low = (&part.range.low).min(&first.range.low).clone();
+        let high = part.range.high.clone().zip(last.range.high.clone()).map(|(part, last)| part.max(last));
+        let range = Range { low, high };
+        let into = next.map(|next| next.id);
+        let taken: Vec<_> =
+            [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
+        let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
+        let is_bottom = self.is_bottom(&runs, &range);
+        Some(Next::Merge(Slice { taken, range, into, level, goes_on: false, is_bottom, breaks: self.breaks }))
+    }
+
+    /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
+    /// the largest run ends, so that few files are cut.
+    fn slice(&self, inputs: &[NodeId], into: Option<NodeId>, level: u32) -> Option<Slice> {
+        let runs: Vec<&Run<F>> = inputs.iter().filter_map(|&id| self.run(id)).map(|run| &**run).collect();
+        let others = || runs.iter().filter(|run| Some(run.id) != into);
+        let mut low = others().map(|run| &run.parts[0].range.low).min()?.clone();
+        let target = runs.iter().find(|run| Some(run.id) == into);
+        if let Some(part) = target.and_then(|run| run.parts.get(run.first_behind(&low))) {
+            low = low.min(part.range.low.clone());
+        }
+        let mut high = self.slice_end(&runs, &low);
+        if let (Some(target), Some(end)) = (target, high.as_ref())
+            && let Some(part) =
+                target.parts.get(target.first_behind(end)).filter(|part| part.range.low < *end)
+        {
+            high = part.range.high.clone();
+        }
+        let goes_on =
+            high.as_ref().is_some_and(|high| others().any(|run| run.first_behind(high) < run.parts.len()));
+        let range = Range { low, high: high.filter(|_| goes_on) };
+        let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
+        let is_bottom = self.is_bottom(inputs, &range);
+        Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks: self.breaks })
+    }
+
+    /// Where about enough for a slice lies between `low` and this bound; `None` for the end.
+    fn slice_end(&self, runs: &[&Run<F>], low: &Bound) -> Option<Bound> {
+        let left = |run: &Run<F>| {
+            run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()
+        };
+        let whole: u64 = runs.iter().map(|run| left(run)).sum();
+        let guide = runs.iter().max_by_key(|run| left(run))?;
+        // The others are taken to lie as the largest does.
+        let enough = (SLICE_FILES * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
+        let mut sum = 0;
+        let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
+            sum += part.portion.bytes;
+            sum as f64 >= enough
+        });
+        last?.range.high.clone()
+    }
+
+    /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile.
+    pub(super) fn takes(&self, made: &Made<F>) -> bool {
+        made.slice.taken.is_empty() || made.slice.breaks == self.breaks
+    }
+
+    /// The edit that takes a range out of all runs.
+    pub(super) fn cut(&self, range: &Range) -> Edit<F> {
+        let has_some = self.runs.iter().filter(|run| !run.overlapping(range).is_empty());
+        Edit::Cut(has_some.map(|run| self.taken(run.id, range)).collect())
+    }
+
+    /// Whether no run has anything where these parts lie.
+    fn has_nothing_at(&self, parts: &[Part<F>]) -> bool {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return false };
+        let hull = Range { low: first.range.low.clone(), high: last.range.high.clone() };
+        self.runs.iter().all(|run| run.overlapping(&hull).is_empty())
+    }
+
+    /// Fits what a job made to the runs as they are.
+    pub(super) fn settle(&self, made: Made<F>) -> Result<Edit<F>> {
+        let Made { slice, flushed_bytes, parts } = made;
+        if let Some((run, _)) = slice.taken.iter().find(|(run, _)| self.run(*run).is_none()) {
+            return Err(Error::invalid(format!("run {} went while it was merged", run.0)));
+        }
+        let taken: Vec<Taken> = slice.taken.iter().map(|(run, range)| self.taken(*run, range)).collect();
+        let (into, level) = match self.runs.last() {
+            // What came by no write buffer, and has a range of its own, needs no run of its own.
+            Some(last) if taken.is_empty() && flushed_bytes == 0 && self.has_nothing_at(&parts) => {
+                (last.id, last.level)
+            }
+            _ => (slice.into.unwrap_or(NodeId(self.next_id)), slice.level),
+        };
+        Ok(Edit::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on: slice.goes_on }))
+    }
+}

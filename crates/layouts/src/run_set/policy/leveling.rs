@@ -1,0 +1,93 @@
+//! Leveling: below level 0, which gathers write buffers, each level is one run, and has T times as much as the one
+//! above. The last level is as large as it is; from it follows what the others may have. A level that has more gives a
+//! part of its run to the next.
+
+use forebay_buffer_tree::NodeId;
+
+use super::super::set::{Run, RunSet};
+use super::{Step, merge};
+
+/// So many write buffers are gathered before they are merged.
+const GATHERED: usize = 4;
+
+pub(super) fn next<F>(set: &RunSet<F>, ratio: u32, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    // Another organisation may have left several runs in a level.
+    let several = set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1);
+    if let Some(runs) = several {
+        return merge(runs, runs.last().map(|run| run.id), runs[0].level, is_free);
+    }
+    if let Some(step) = grow(set, ratio) {
+        return is_free_step(step, is_free);
+    }
+    let gathered = gathered(set);
+    if gathered >= GATHERED {
+        let first = set.runs.get(gathered).filter(|run| run.level == 1);
+        let end = gathered + usize::from(first.is_some());
+        let inputs = set.runs[..end].iter().map(|run| run.id).collect();
+        let step = Step::Merge { inputs, into: first.map(|run| run.id), level: 1 };
+        if let Some(step) = is_free_step(step, &is_free) {
+            return Some(step);
+        }
+    }
+    let excess = |run: &Run<F>| run.bytes() as f64 / target_bytes(set, ratio, run.level);
+    let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
+    let mut full: Vec<_> =
+        inner.iter().map(|run| (excess(run), run)).filter(|(excess, _)| *excess > 1.0).collect();
+    full.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    let next_is_free = |run: &Run<F>| {
+        let next = set.runs.iter().find(|other| other.level == run.level + 1);
+        is_free(run.id) && next.is_none_or(|next| is_free(next.id))
+    };
+    let (_, run) = full.into_iter().find(|(_, run)| next_is_free(run))?;
+    Some(Step::Push { run: run.id, part: cheapest_part(set, run)? })
+}
+
+fn is_free_step(step: Step, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    let free = match &step {
+        Step::Merge { inputs, .. } => inputs.iter().all(|&id| is_free(id)),
+        Step::Push { run, .. } | Step::Relabel { run, .. } => is_free(*run),
+    };
+    free.then_some(step)
+}
+
+/// How many runs are in level 0.
+fn gathered<F>(set: &RunSet<F>) -> usize {
+    set.runs.partition_point(|run| run.level == 0)
+}
+
+/// The last level goes one deeper where the first would otherwise become too large.
+fn grow<F>(set: &RunSet<F>, ratio: u32) -> Option<Step> {
+    let last = set.runs.last().filter(|run| run.level > 0)?;
+    let first_bytes_max = (GATHERED as u64 * set.unit_bytes.max(1)) as f64 * f64::from(ratio);
+    let is_full = target_bytes(set, ratio, 1) > first_bytes_max;
+    is_full.then(|| Step::Relabel { run: last.id, level: last.level + 1 })
+}
+
+/// What a level may have.
+fn target_bytes<F>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
+    let Some(last) = set.runs.last() else { return f64::INFINITY };
+    (last.bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
+}
+
+/// The part that overlaps the least of the next level, for its size.
+fn cheapest_part<F>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
+    let next = set.runs.iter().find(|other| other.level == run.level + 1);
+    let cost = |number: &usize| {
+        let part = &run.parts[*number];
+        let below = next.map_or(0, |next| {
+            next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes).sum()
+        });
+        below as f64 / part.portion.bytes.max(1) as f64
+    };
+    (0..run.parts.len()).min_by(|left, right| cost(left).total_cmp(&cost(right)))
+}
+
+pub(super) fn debt_bytes<F>(set: &RunSet<F>, ratio: u32) -> u64 {
+    let gathered = gathered(set);
+    let waiting = &set.runs[..gathered.saturating_sub(GATHERED)];
+    let waiting: u64 = waiting.iter().map(|run| run.bytes()).sum();
+    let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
+    let excess =
+        inner.iter().map(|run| (run.bytes() as f64 - target_bytes(set, ratio, run.level)).max(0.0) as u64);
+    waiting + excess.sum::<u64>()
+}

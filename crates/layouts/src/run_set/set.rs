@@ -1,0 +1,324 @@
+//! The value: sorted runs, newest first, and the edits that make one value of another.
+//!
+//! A *run* is sorted and has a key at most once. It is made of *parts*, side by side: each stands for the records of
+//! a fragment inside a range. A merge takes what several runs have of a range and puts what is left of it into one
+//! run. So a large merge is done in slices, one edit each, and files are given up as it goes on.
+//!
+//! **Invariant:** of two runs, the one in front has the newer record of any key that both have. Levels never fall from
+//! front to back. (`check` says so; `apply` refuses what would break it.)
+
+use std::sync::Arc;
+
+use forebay_base::merge::Direction;
+use forebay_base::{Bound, Range, Result};
+use forebay_buffer_tree::{Fragment, NodeId, Portion};
+
+use super::policy::Policy;
+
+/// What a run has of a range.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part<F> {
+    /// No record lies outside.
+    pub range: Range,
+    /// Where they are; it may have more than the range.
+    pub fragment: F,
+    /// About how much that is.
+    pub portion: Portion,
+    /// It was merged with everything older: there are no tombstones and no operands.
+    pub is_bottom: bool,
+}
+
+/// Parts side by side, in order.
+#[derive(Clone, Debug)]
+pub struct Run<F> {
+    pub(crate) id: NodeId,
+    /// What the policy counts it to.
+    pub(crate) level: u32,
+    pub(crate) parts: Vec<Arc<Part<F>>>,
+}
+
+/// A merge of whole runs of which slices are still to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Underway {
+    /// What is left to be merged, newest first; `into` may be one of them.
+    pub(super) inputs: Vec<NodeId>,
+    pub(super) into: NodeId,
+    pub(super) level: u32,
+}
+
+/// A table's runs.
+#[derive(Clone, Debug)]
+pub struct RunSet<F> {
+    pub(crate) policy: Policy,
+    /// A file is cut once it has so many bytes.
+    pub(crate) file_bytes: u64,
+    /// The most that a write buffer brought.
+    pub(crate) unit_bytes: u64,
+    /// Newest first.
+    pub(crate) runs: Vec<Arc<Run<F>>>,
+    pub(super) underway: Vec<Underway>,
+    pub(crate) next_id: u64,
+    /// How often since this was opened something was cut out, or came other than by a write buffer: what a job has
+    /// read of runs before that may be gone, or have something newer in front of it.
+    pub(crate) breaks: u64,
+}
+
+impl<F> Run<F> {
+    /// The part that a record would be in.
+    #[inline]
+    pub(super) fn find(&self, prefix: u64, key: &[u8]) -> Option<&Part<F>> {
+        let behind = self.parts.partition_point(|part| part.range.low.place(prefix, key).is_ge());
+        let part = self.parts.get(behind.checked_sub(1)?)?;
+        part.range.is_below_high(prefix, key).then_some(&**part)
+    }
+
+    /// The number of the first part that ends behind a bound.
+    pub(super) fn first_behind(&self, bound: &Bound) -> usize {
+        self.parts.partition_point(|part| part.range.high.as_ref().is_some_and(|high| high <= bound))
+    }
+
+    /// The numbers of the parts that have something of a range.
+    pub(crate) fn overlapping(&self, range: &Range) -> std::ops::Range<usize> {
+        let first = self.first_behind(&range.low);
+        let last = match &range.high {
+            Some(high) => self.parts.partition_point(|part| part.range.low < *high),
+            None => self.parts.len(),
+        };
+        first..last.max(first)
+    }
+
+    pub(crate) fn parts(&self) -> &[Arc<Part<F>>] {
+        &self.parts
+    }
+
+    pub(super) fn portion(&self) -> Portion {
+        self.parts.iter().fold(Portion::default(), |sum, part| sum.saturating_add(part.portion))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.portion.bytes).sum()
+    }
+}
+
+impl<F> RunSet<F> {
+    /// No runs yet.
+    pub fn new(policy: Policy, file_bytes: u64) -> Self {
+        Self {
+            policy,
+            file_bytes,
+            unit_bytes: 0,
+            runs: Vec::new(),
+            underway: Vec::new(),
+            next_id: 1,
+            breaks: 0,
+        }
+    }
+
+    /// The runs, newest first.
+    pub fn runs(&self) -> &[Arc<Run<F>>] {
+        &self.runs
+    }
+
+    pub(super) fn run(&self, id: NodeId) -> Option<&Arc<Run<F>>> {
+        self.runs.iter().find(|run| run.id == id)
+    }
+
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Arc<Part<F>>> {
+        self.runs.iter().flat_map(|run| &run.parts)
+    }
+
+    /// The runs of each level, top first.
+    pub(super) fn levels(&self) -> impl Iterator<Item = &[Arc<Run<F>>]> {
+        self.runs.chunk_by(|left, right| left.level == right.level)
+    }
+
+    /// The same with other handles to fragments.
+    pub fn map<G>(&self, mut change: impl FnMut(&F) -> Result<G>) -> Result<RunSet<G>> {
+        let mut runs = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let part = |part: &Arc<Part<F>>| {
+                let Part { range, portion, is_bottom, .. } = &**part;
+                let fragment = change(&part.fragment)?;
+                Ok(Arc::new(Part {
+                    range: range.clone(),
+                    fragment,
+                    portion: *portion,
+                    is_bottom: *is_bottom,
+                }))
+            };
+            let parts = run.parts.iter().map(part).collect::<Result<_>>()?;
+            runs.push(Arc::new(Run { id: run.id, level: run.level, parts }));
+        }
+        Ok(RunSet {
+            policy: self.policy,
+            file_bytes: self.file_bytes,
+            unit_bytes: self.unit_bytes,
+            runs,
+            underway: self.underway.clone(),
+            next_id: self.next_id,
+            breaks: self.breaks,
+        })
+    }
+
+    /// Whether what is older than the last of these runs, or none of them, has nothing of a range.
+    pub(super) fn is_bottom(&self, inputs: &[NodeId], range: &Range) -> bool {
+        let older = match self.runs.iter().rposition(|run| inputs.contains(&run.id)) {
+            Some(last) => &self.runs[last + 1..],
+            None => &self.runs[..],
+        };
+        older.iter().all(|run| run.overlapping(range).is_empty())
+    }
+
+    /// What of a range to walk next, from `from` on or just below it: where no run has more than one part. `None` when
+    /// nothing is left.
+    pub(super) fn stretch(
+        &self,
+        from: Option<&Bound>,
+        within: &Range,
+        direction: Direction,
+    ) -> Option<Range> {
+        let range = match direction {
+            Direction::Forward => {
+                let low = from.unwrap_or(&within.low).clone();
+                let end = |run: &Arc<Run<F>>| {
+                    let part = run.parts.get(run.first_behind(&low))?;
+                    if part.range.low <= low { part.range.high.clone() } else { Some(part.range.low.clone()) }
+                };
+                let high = self.runs.iter().filter_map(end).chain(within.high.clone()).min();
+                Range { low, high }
+            }
+            Direction::Backward => {
+                let high = from;
+                let start = |run: &Arc<Run<F>>| {
+                    let below =
+                        run.parts.partition_point(|part| high.is_none_or(|high| part.range.low < *high));
+                    let part = run.parts.get(below.checked_sub(1)?)?;
+                    let end = part.range.high.as_ref().filter(|end| high.is_none_or(|high| *end < high));
+                    Some(end.unwrap_or(&part.range.low).clone())
+                };
+                let low = self.runs.iter().filter_map(start).chain([within.low.clone()]).max()?;
+                Range { low, high: high.cloned() }
+            }
+        };
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// Says what is wrong with its structure, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        for run in &self.runs {
+            let NodeId(id) = run.id;
+            if run.parts.is_empty() || id >= self.next_id {
+                return Err(format!("run {id} is empty, or has an id that is still to come"));
+            }
+            if run.parts.iter().any(|part| part.range.is_empty()) {
+                return Err(format!("run {id} has a part of nothing"));
+            }
+            let touches = |pair: &[Arc<Part<F>>]| {
+                pair[0].range.high.as_ref().is_none_or(|high| *high > pair[1].range.low)
+            };
+            if run.parts.windows(2).any(touches) {
+                return Err(format!("parts of run {id} overlap"));
+            }
+            if self.runs.iter().filter(|other| other.id == run.id).count() > 1 {
+                return Err(format!("there are two runs {id}"));
+            }
+        }
+        if self.runs.windows(2).any(|pair| pair[0].level > pair[1].level) {
+            return Err("levels fall from a newer run to an older one".into());
+        }
+        match self.underway.iter().find(|merge| merge.inputs.iter().any(|&id| self.run(id).is_none())) {
+            Some(merge) => Err(format!("a merge into run {} goes on with a run that is gone", merge.into.0)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One change of a run set.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Edit<F> {
+    /// What some runs had of some ranges, and perhaps a write buffer, became parts of one run.
+    Replace(Replace<F>),
+    /// All that runs had of a range is gone.
+    Cut(Vec<Taken>),
+    /// A run goes to another level as it is.
+    Relabel {
+        /// The run.
+        run: NodeId,
+        /// Where to.
+        level: u32,
+    },
+}
+
+/// See [`Edit::Replace`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replace<F> {
+    /// Bytes of the write buffer; 0 where there is none.
+    pub flushed_bytes: u64,
+    /// What is taken from runs, newest first.
+    pub taken: Vec<Taken>,
+    /// The run that the new parts belong to. Where it is not there, it is made right behind the oldest of those taken
+    /// from, or in front of all.
+    pub into: NodeId,
+    /// Its level.
+    pub level: u32,
+    /// What there is now, in order.
+    pub parts: Vec<Part<F>>,
+    /// More slices of the same merge are to come.
+    pub goes_on: bool,
+}
+
+impl<F> Replace<F> {
+    /// Whether it brings what came by no write buffer.
+    pub(super) fn is_ingest(&self) -> bool {
+        self.taken.is_empty() && self.flushed_bytes == 0
+    }
+}
+
+/// What is taken from a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// The run.
+    pub run: NodeId,
+    /// All that it has of this range.
+    pub range: Range,
+    /// What stays of the first part, below the range.
+    pub below: Option<Portion>,
+    /// What stays of the last part, behind the range.
+    pub above: Option<Portion>,
+}
+
+impl<F: Fragment> RunSet<F> {
+    /// Takes off a run what lies in a range: what stays of the parts at both ends.
+    pub(super) fn taken(&self, run: NodeId, range: &Range) -> Taken {
+        let mut taken = Taken { run, range: range.clone(), below: None, above: None };
+        let Some(entry) = self.run(run) else { return taken };
+        let parts = &entry.parts[entry.overlapping(range)];
+        if let Some(first) = parts.first().filter(|first| first.range.low < range.low) {
+            taken.below = first.portion_in(&Range { low: Bound::least(), high: Some(range.low.clone()) });
+        }
+        if let (Some(last), Some(high)) = (parts.last(), &range.high)
+            && last.range.high.as_ref().is_none_or(|end| end > high)
+        {
+            taken.above = last.portion_in(&Range { low: high.clone(), high: None });
+        }
+        taken
+    }
+}
+
+impl<F: Fragment> Part<F> {
+    /// About how much of it lies in a range; `None` where that is certainly nothing.
+    pub(crate) fn portion_in(&self, range: &Range) -> Option<Portion> {
+        let below = |at: &Bound| self.fragment.share_below(&self.range, at);
+        let low = if range.low <= self.range.low { 0.0 } else { below(&range.low) };
+        let ends_within = match (&range.high, &self.range.high) {
+            (None, _) => false,
+            (Some(high), Some(end)) => high < end,
+            (Some(_), None) => true,
+        };
+        let high = range.high.as_ref().filter(|_| ends_within).map_or(1.0, below);
+        let of = |whole: u64| (whole as f64 * (high - low).max(0.0)).round() as u64;
+        // Shares between are estimates, and say nothing for certain.
+        (high > 0.0 && low < 1.0)
+            .then(|| Portion { bytes: of(self.portion.bytes), records: of(self.portion.records) })
+    }
+}

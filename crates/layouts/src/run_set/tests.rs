@@ -1,0 +1,241 @@
+//! Every policy over counts: its promises, the structure after every edit, a twin that recovers from the edits' bytes,
+//! and damaged bytes.
+
+use std::collections::BTreeSet;
+
+use forebay_base::codec::Codec;
+use forebay_base::merge::Direction;
+use forebay_base::wire::Reader;
+use forebay_base::{Bound, Order, Range};
+use forebay_buffer_tree::{Counted, Fragment as _};
+use forebay_store::list::ListOptions;
+
+use super::*;
+use crate::inventory::{Inventory, Keys, ListModel};
+use crate::simulated::Simulated;
+
+const RECORD_BYTES: u64 = 16;
+/// Records of a write buffer.
+const UNIT: u64 = 10_000;
+const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
+
+fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
+    let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
+    let lists = ListModel { options, record_bytes: RECORD_BYTES, filter_memory_bytes_max: u64::MAX };
+    SimulatedRuns::new(policy, FILE_BYTES, lists, keys)
+}
+
+fn policies() -> Vec<Policy> {
+    let names = [
+        "no-merge",
+        "immediate",
+        "geometric:r=2",
+        "geometric:r=3",
+        "geometric:p=1",
+        "geometric:p=2",
+        "geometric:p=3",
+        "leveling:t=4",
+        "leveling",
+        "tiering:t=2",
+        "tiering:t=4",
+        "tiering",
+    ];
+    names.map(|name| name.parse().unwrap()).to_vec()
+}
+
+fn bytes_of(set: &RunSet<Counted>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    set.map(|fragment| Ok(fragment.id())).unwrap().encode(&mut bytes);
+    bytes
+}
+
+fn moved(inventory: &Inventory) -> f64 {
+    let traffic = inventory.traffic();
+    traffic.bytes_written.iter().chain(&traffic.bytes_read).sum::<u64>() as f64
+}
+
+#[test]
+fn the_structure_holds_after_every_write_buffer() {
+    for policy in policies() {
+        for keys in [Keys::Unique, Keys::DrawnFrom(30 * UNIT)] {
+            let mut runs = simulated(policy, keys);
+            for _ in 0..150 {
+                runs.absorb(UNIT).unwrap();
+                runs.check().unwrap();
+                let live: BTreeSet<u64> = runs.set.parts().map(|part| part.fragment.id()).collect();
+                assert_eq!(runs.inventory().holdings().files, live.len() as u64, "{policy}");
+            }
+            let records: u64 = runs.levels().iter().map(|level| level.records).sum();
+            match keys {
+                Keys::Unique => {
+                    assert!(records.abs_diff(150 * UNIT) < 3000, "{policy}: {records} records are left")
+                }
+                Keys::DrawnFrom(keys) => {
+                    let found = runs.paths().keys;
+                    assert!((found / keys as f64 - 0.99).abs() < 0.02, "{policy}: {found} of {keys} keys");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_are_as_many_as_the_policy_says() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::Unique);
+        for absorbed in 1..=100 {
+            runs.absorb(UNIT).unwrap();
+            let counts: Vec<usize> = runs.set.levels().map(<[_]>::len).collect();
+            let total: usize = counts.iter().sum();
+            match policy {
+                Policy::NoMerge => assert_eq!(total, absorbed),
+                Policy::Immediate => assert_eq!(total, 1),
+                Policy::Partitions { runs_max } => assert!(total <= runs_max as usize, "{policy}: {total}"),
+                Policy::Geometric { ratio } => {
+                    // Of each size from one write buffer to all of them, at most one.
+                    let sizes = (absorbed as f64).log(f64::from(ratio)).floor() as usize + 1;
+                    assert!(total <= sizes, "{policy}: {total} runs of {absorbed} write buffers");
+                }
+                Policy::Leveling { .. } => {
+                    let below = &counts[usize::from(runs.set.runs()[0].level == 0)..];
+                    assert!(below.iter().all(|&runs| runs == 1), "{policy}: {counts:?}");
+                    assert!(counts[0] <= 4, "{policy}: {counts:?}");
+                }
+                Policy::Tiering { runs_max } => {
+                    assert!(counts.iter().all(|&runs| runs < runs_max as usize), "{policy}: {counts:?}");
+                }
+            }
+            assert_eq!(policy.debt_bytes(&runs.set), 0, "{policy}");
+        }
+    }
+}
+
+/// The analysis of section III.B: immediate merge moves N^2/M, no merge N.
+#[test]
+fn bytes_moved_are_as_analysed() {
+    let units = 80;
+    let whole = (units * UNIT * RECORD_BYTES) as f64;
+    let of = |policy: Policy| {
+        let mut runs = simulated(policy, Keys::Unique);
+        (0..units).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        moved(runs.inventory()) / whole
+    };
+    // Pages and filters add a tenth or two.
+    let no_merge = of(Policy::NoMerge);
+    assert!((1.0..1.3).contains(&no_merge), "{no_merge}");
+    let immediate = of(Policy::Immediate) / no_merge;
+    assert!((immediate / units as f64 - 1.0).abs() < 0.1, "{immediate} of {units}");
+    let costs: Vec<f64> = ["tiering:t=4", "geometric:r=3", "geometric:r=2", "leveling:t=4", "geometric:p=2"]
+        .iter()
+        .map(|name| of(name.parse().unwrap()) / no_merge)
+        .collect();
+    assert!(costs.iter().all(|&cost| cost > 2.0 && cost < immediate / 2.0), "{costs:?}");
+    assert!(costs[0] < costs[3], "tiering writes less than leveling: {costs:?}");
+    assert!(costs[2] < costs[4], "the more runs, the less is moved: {costs:?}");
+}
+
+#[test]
+fn a_twin_recovers_from_the_edits_bytes_and_no_cut_is_accepted() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::DrawnFrom(20 * UNIT));
+        let mut twin: RunSet<u64> = RunSet::new(policy, FILE_BYTES);
+        for _ in 0..40 {
+            runs.absorb(UNIT).unwrap();
+            let bytes = bytes_of(&runs.set);
+            twin = RunSet::decode(&mut Reader::new(&bytes), policy, FILE_BYTES).unwrap();
+            let mut again = Vec::new();
+            twin.encode(&mut again);
+            assert_eq!(again, bytes);
+        }
+        let mut bytes = Vec::new();
+        twin.encode(&mut bytes);
+        for cut in 0..bytes.len() {
+            assert!(RunSet::decode(&mut Reader::new(&bytes[..cut]), policy, FILE_BYTES).is_none());
+        }
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 0x41;
+            let decoded = RunSet::decode(&mut Reader::new(&damaged), policy, FILE_BYTES);
+            assert!(decoded.is_none_or(|set| set.check().is_ok()));
+        }
+    }
+}
+
+/// Stretches lie side by side, cover everything either way, and never cut a part's run in two places at once.
+#[test]
+fn stretches_cover_a_range_either_way() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::Unique);
+        (0..37).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        let set = &runs.set;
+        for within in [
+            Range::all(),
+            Range { low: Bound::at_prefix(1 << 60), high: Some(Bound::at_prefix(u64::MAX / 3)) },
+            Range { low: Bound::at_prefix(u64::MAX - 7), high: None },
+        ] {
+            let mut forward = Vec::new();
+            let mut from = Some(within.low.clone());
+            while let Some(bound) = from {
+                let Some(range) = set.stretch(Some(&bound), &within, Direction::Forward) else { break };
+                assert_eq!(range.low, bound);
+                assert!(set.runs().iter().all(|run| run.overlapping(&range).len() <= 1));
+                from = range.high.clone().filter(|_| range.high != within.high);
+                forward.push(range);
+            }
+            assert_eq!(forward.last().map(|range| &range.high), Some(&within.high), "{policy}");
+            let mut backward = Vec::new();
+            let mut from = within.high.clone();
+            while let Some(range) = set.stretch(from.as_ref(), &within, Direction::Backward) {
+                assert_eq!(range.high, from);
+                assert!(set.runs().iter().all(|run| run.overlapping(&range).len() <= 1));
+                from = Some(range.low.clone());
+                let is_first = range.low == within.low;
+                backward.push(range);
+                if is_first {
+                    break;
+                }
+            }
+            backward.reverse();
+            assert_eq!(backward, forward, "{policy}");
+        }
+    }
+}
+
+#[test]
+fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
+    for policy in policies() {
+        assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
+        let mut bytes = Vec::new();
+        policy.encode(&mut bytes);
+        assert_eq!(Policy::decode(&mut Reader::new(&bytes)), Some(policy));
+    }
+    for name in
+        ["", "leveling:t=1", "leveling:r=3", "geometric", "geometric:p=0", "tiering:t=", "tiering:t=5000"]
+    {
+        assert!(name.parse::<Policy>().is_err(), "{name}");
+    }
+}
+
+/// An edit whose runs are gone is refused and not half applied.
+#[test]
+fn edits_that_do_not_fit_are_errors() {
+    let mut runs = simulated("tiering:t=4".parse().unwrap(), Keys::Unique);
+    (0..3).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    let before = bytes_of(&runs.set);
+    let part = (**runs.set.parts().next().unwrap()).clone();
+    let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<Counted>>| {
+        let goes_on = false;
+        Edit::Replace(Replace { flushed_bytes: 0, taken, into: NodeId(into), level, parts, goes_on })
+    };
+    let taken = Taken { run: NodeId(77), range: Range::all(), below: None, above: None };
+    for edit in [
+        Edit::Relabel { run: NodeId(77), level: 1 },
+        Edit::Relabel { run: runs.set.runs()[0].id, level: 5 },
+        replace(vec![taken], 90, 0, vec![part.clone()]),
+        replace(vec![], runs.set.runs()[0].id.0, 0, vec![part.clone()]),
+        replace(vec![], 90, 3, vec![part]),
+    ] {
+        assert!(runs.set.apply(&edit).is_err(), "{edit:?}");
+        assert_eq!(bytes_of(&runs.set), before);
+    }
+}

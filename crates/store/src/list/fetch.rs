@@ -1,0 +1,38 @@
+//! Reading single pages of several lists at once, into the cache.
+
+use std::sync::Arc;
+
+use forebay_base::Result;
+use forebay_env::fs::ReadRequest;
+
+use super::file::ListFile;
+use super::page::Page;
+
+/// The pages of these numbers, in their order, which the cache did not have: read together, and kept in the cache.
+pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
+    let (list, number) = match wanted {
+        [] => return Ok(Vec::new()),
+        [(list, number), ..] => (*list, *number),
+    };
+    if wanted.len() == 1 {
+        return Ok(vec![list.page(number)?]);
+    }
+    let mut reads = Vec::with_capacity(wanted.len());
+    for &(list, number) in wanted {
+        let body = list.body()?;
+        let (offset, bytes) = body.index.extent(number);
+        reads.push((list, body, number, offset, vec![0; bytes]));
+    }
+    let mut requests: Vec<_> = reads
+        .iter_mut()
+        .map(|(_, body, _, offset, bytes)| ReadRequest::new(&*body.file, *offset, bytes))
+        .collect();
+    list.store().fs.read_many(&mut requests);
+    let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
+    let read = reads.into_iter().zip(outcomes);
+    read.map(|((list, body, number, offset, bytes), outcome)| {
+        list.check_read(offset, outcome?, bytes.len())?;
+        list.take_page(body, number, bytes)
+    })
+    .collect()
+}

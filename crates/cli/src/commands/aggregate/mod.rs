@@ -60,6 +60,8 @@ use sheet::{Header, Sheet, Style};
 use store::Store;
 
 const MEMORY_BYTES: u64 = 512 << 20;
+/// What the program takes besides groups, measured: itself, its threads, what it reads and writes with.
+const PROGRAM_BYTES: u64 = 4 << 20;
 /// The least memory that a store works in.
 const STORE_BYTES_MIN: u64 = 64 << 20;
 /// The one thread that reads and adds keeps no more than these busy.
@@ -104,6 +106,8 @@ fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Failure> {
         )));
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    // Of little memory groups have half, though the program takes more than the other half.
+    let memory = memory.saturating_sub(PROGRAM_BYTES).max(memory / 2);
     Ok(Means {
         memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
         threads: args.threads.map_or(cores.min(THREADS_OF_USE), usize::from),

@@ -224,7 +224,8 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         }
         let state_bytes = self.shared.function.state_bytes();
         let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
-        for (base, number) in self.bases().flat_map(|base| (0..base.len()).map(move |number| (base, number))) {
+        for (base, number) in self.bases().flat_map(|base| (0..base.len()).map(move |number| (base, number)))
+        {
             base.unpack(number, &mut packer, &mut records)?;
             (0..records.len()).try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
         }

@@ -147,12 +147,7 @@ pub(super) enum Refused {
 
 /// Who is to blame for an error at adding a value.
 #[cold]
-pub(super) fn refusal<A: Aggregate>(
-    function: &A,
-    key: &[u8],
-    value: A::Input<'_>,
-    error: Error,
-) -> Refused {
+pub(super) fn refusal<A: Aggregate>(function: &A, key: &[u8], value: A::Input<'_>, error: Error) -> Refused {
     if key.len() > KEY_BYTES_MAX {
         let reason = format!("the key has {} bytes, {KEY_BYTES_MAX} at most", key.len());
         return Refused::Record(Error::Invalid(reason));

@@ -1,83 +1,143 @@
-//! What a leaf holds merged: chunks in the order of hashes, in which each key comes once.
+//! What a leaf holds merged: chunks in the order of hashes, in which each key comes once, packed one behind the other
+//! in one stream.
 
+use std::ops::Range;
+
+use forebay_base::Result;
 use forebay_base::hash::key_hash;
 
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::leaves::SEED;
+use super::merge::malformed;
+use super::stream::{Segment, Stream};
 
-/// What a chunk takes besides its bytes: its entry, and what an allocator adds.
-const CHUNK_ENTRY_BYTES: usize = size_of::<Chunk>() + 16;
-
-/// Packed records, and the hash of the first.
-pub(super) struct Chunk {
-    pub(super) first: u64,
-    pub(super) bytes: Box<[u8]>,
+/// Packed records.
+struct Chunk {
+    /// The hash of the first.
+    first: u64,
+    /// Where they begin; they end where the next chunk begins.
+    start: usize,
+    records: u32,
 }
 
 /// The chunks of a leaf.
 #[derive(Default)]
 pub(super) struct Base {
-    pub(super) chunks: Vec<Chunk>,
-    pub(super) records: u64,
-    bytes: usize,
+    chunks: Vec<Chunk>,
+    stream: Stream,
 }
 
 impl Base {
-    /// Packs records that come behind all that are there, of which there is at least one.
-    pub(super) fn push(&mut self, packer: &mut Packer, records: &Columns) {
-        let bytes: Box<[u8]> = packer.pack(records).into();
-        self.records += records.len() as u64;
-        self.bytes += bytes.len() + CHUNK_ENTRY_BYTES;
-        self.chunks.push(Chunk { first: records.hashes[0], bytes });
+    /// Packs records that come behind all that are there, of which there is at least one; `next` gives segments.
+    pub(super) fn push(
+        &mut self,
+        packer: &mut Packer,
+        records: &Columns,
+        next: &mut impl FnMut() -> Segment,
+    ) {
+        let start = self.stream.end();
+        self.stream.append(packer.pack(records), next);
+        self.chunks.push(Chunk { first: records.hashes[0], start, records: records.len() as u32 });
     }
 
-    /// Memory that it takes.
+    /// How many chunks there are.
+    pub(super) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// How many records there are.
+    pub(super) fn records(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.records)).sum()
+    }
+
+    /// Bytes of the chunks.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.chunks.first().map_or(0, |first| self.stream.end() - first.start)
     }
 
-    /// Takes off the last chunk.
-    pub(super) fn pop(&mut self) -> Option<Chunk> {
-        let chunk = self.chunks.pop()?;
-        self.bytes -= chunk.bytes.len() + CHUNK_ENTRY_BYTES;
-        self.records -= count(std::slice::from_ref(&chunk));
-        Some(chunk)
+    /// Memory that it takes besides segments.
+    pub(super) fn index_bytes(&self) -> usize {
+        size_of::<Chunk>() * self.chunks.len()
+    }
+
+    /// Takes no more memory than it needs.
+    pub(super) fn shrink(mut self) -> Self {
+        self.chunks.shrink_to_fit();
+        self
+    }
+
+    fn place(&self, number: usize) -> Range<usize> {
+        let end = self.chunks.get(number + 1).map_or(self.stream.end(), |next| next.start);
+        self.chunks[number].start..end
+    }
+
+    /// Puts the records of a chunk in place of those in `records`.
+    pub(super) fn unpack(&self, number: usize, packer: &mut Packer, records: &mut Columns) -> Result<()> {
+        packer.unpack_from(&self.stream, self.place(number), records).ok_or_else(malformed)
+    }
+
+    /// The same for each in its turn, if there is one; segments that are behind then go to `free`.
+    pub(super) fn consume(
+        &mut self,
+        number: usize,
+        packer: &mut Packer,
+        records: &mut Columns,
+        free: &mut Vec<Segment>,
+    ) -> Result<()> {
+        records.clear();
+        if number < self.len() {
+            self.unpack(number, packer, records)?;
+            let end = self.place(number).end;
+            self.stream.cut_front(end, free);
+        } else {
+            self.stream.cut_back(self.stream.start(), free);
+        }
+        Ok(())
+    }
+
+    /// The same for the last chunk, which is taken off. `false` where there is none.
+    pub(super) fn pop(
+        &mut self,
+        packer: &mut Packer,
+        records: &mut Columns,
+        free: &mut Vec<Segment>,
+    ) -> Result<bool> {
+        let Some(last) = self.len().checked_sub(1) else { return Ok(false) };
+        self.unpack(last, packer, records)?;
+        let start = self.place(last).start;
+        self.stream.cut_back(if last > 0 { start } else { self.stream.start() }, free);
+        self.chunks.pop();
+        Ok(true)
     }
 
     /// Takes off the chunks from this hash on, on both sides of which none lies.
-    pub(super) fn split_off(&mut self, hash: u64) -> Self {
-        let upper = self.chunks.split_off(self.chunks.partition_point(|chunk| chunk.first < hash));
-        let bytes = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.bytes.len() + CHUNK_ENTRY_BYTES).sum();
-        let upper = Self { bytes: bytes(&upper), records: count(&upper), chunks: upper };
+    pub(super) fn split_off(&mut self, hash: u64, next: impl FnOnce() -> Segment) -> Self {
+        let number = self.chunks.partition_point(|chunk| chunk.first < hash);
+        if number == 0 {
+            return std::mem::take(self);
+        }
+        let Some(start) = self.chunks.get(number).map(|chunk| chunk.start) else { return Self::default() };
+        let upper =
+            Self { chunks: self.chunks.split_off(number), stream: self.stream.split_off(start, next) };
         self.chunks.shrink_to_fit();
-        (self.bytes, self.records) = (bytes(&self.chunks), self.records - upper.records);
         upper
     }
 
     /// The state of a key.
-    pub(super) fn get(&self, key: &[u8], state_bytes: Option<usize>) -> Option<Vec<u8>> {
+    pub(super) fn get(&self, key: &[u8], state_bytes: Option<usize>) -> Result<Option<Vec<u8>>> {
         let hash = key_hash(key, SEED);
-        let mut records = Columns::new(state_bytes);
-        let mut packer = Packer::new(state_bytes);
+        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
         // Keys of one hash may begin in the chunk before.
         let first = self.chunks.partition_point(|chunk| chunk.first < hash).saturating_sub(1);
-        for chunk in self.chunks[first..].iter().take_while(|chunk| chunk.first <= hash) {
-            packer.unpack(&chunk.bytes, &mut records)?;
+        let behind = self.chunks.partition_point(|chunk| chunk.first <= hash);
+        for number in first..behind {
+            self.unpack(number, &mut packer, &mut records)?;
             let at = records.seek(records.hashes.partition_point(|&other| other < hash), hash, key);
             if records.is(at, hash, key) {
-                return Some(records.states.get(at).to_vec());
+                return Ok(Some(records.states.get(at).to_vec()));
             }
         }
-        None
+        Ok(None)
     }
-}
-
-/// How many records lie in chunks.
-fn count(chunks: &[Chunk]) -> u64 {
-    chunks
-        .iter()
-        .filter_map(|chunk| forebay_base::wire::get_varint(&chunk.bytes))
-        .map(|(count, _)| count)
-        .sum()
 }

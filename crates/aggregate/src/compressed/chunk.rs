@@ -5,6 +5,8 @@
 //! eight bytes of them, as little-endian numbers. Others are their lengths and their bytes. Bytes are a column of
 //! symbols, or LZ4 where that was shorter when it was tried.
 
+use std::ops::Range;
+
 use forebay_base::codec::Codec;
 use forebay_base::hash::{key_hash, short_key};
 use forebay_base::wire::{Reader, put_bytes, put_varint};
@@ -12,6 +14,7 @@ use forebay_base::wire::{Reader, put_bytes, put_varint};
 use super::column::{get_column, get_symbols, put_column, put_symbols};
 use super::columns::{Columns, Strings};
 use super::leaves::SEED;
+use super::stream::Stream;
 
 const SHORT_KEYS: u8 = 0;
 const KEYS: u8 = 1;
@@ -111,8 +114,20 @@ impl Packer {
         }
     }
 
-    /// Puts the records of a chunk in place of those in `records`. `None` where the bytes are no chunk.
-    pub(super) fn unpack(&mut self, chunk: &[u8], records: &mut Columns) -> Option<()> {
+    /// Puts the records of the chunk that lies there in place of those in `records`. `None` where none does.
+    pub(super) fn unpack_from(
+        &mut self,
+        stream: &Stream,
+        place: Range<usize>,
+        records: &mut Columns,
+    ) -> Option<()> {
+        let mut joined = std::mem::take(&mut self.packed);
+        let unpacked = self.unpack(stream.get(place, &mut joined), records);
+        self.packed = joined;
+        unpacked
+    }
+
+    fn unpack(&mut self, chunk: &[u8], records: &mut Columns) -> Option<()> {
         records.clear();
         let mut from = Reader::new(chunk);
         let count = usize::try_from(from.varint()?).ok()?;

@@ -2,6 +2,7 @@
 //! has.
 
 use super::base::Base;
+use super::stream::Segment;
 use super::tail::Tail;
 
 /// Of the hashes of keys.
@@ -67,15 +68,16 @@ impl Leaves {
         self.table[hash.checked_shr(self.shift).unwrap_or(0) as usize] as usize
     }
 
-    /// Splits a leaf in the middle, where no chunk lies on both sides. Its tail is to be dealt out by the caller.
-    pub(super) fn split(&mut self, number: usize) -> Option<Tail> {
+    /// Splits a leaf in the middle, where no chunk lies on both sides; `next` gives a segment. Its tail is to be dealt
+    /// out by the caller.
+    pub(super) fn split(&mut self, number: usize, next: impl FnOnce() -> Segment) -> Option<Tail> {
         let holder = &mut self.holders[number];
         let middle = holder.leaf.middle()?;
         let bits = holder.leaf.bits + 1;
         let upper = Holder {
             leaf: Leaf { low: middle, bits },
             tail: Tail::default(),
-            base: holder.base.split_off(middle),
+            base: holder.base.split_off(middle, next),
             is_merged: false,
             tail_bytes_max: holder.tail_bytes_max,
         };

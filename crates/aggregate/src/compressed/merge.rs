@@ -3,12 +3,14 @@
 use forebay_base::hash::key_hash;
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
 use forebay_base::{Error, Result};
+use forebay_env::sync::Arc;
 
-use super::base::{Base, Chunk};
+use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::leaves::{Leaf, SEED};
-use super::tail::{record_at, restore};
+use super::stream::{Pool, Segment};
+use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_state;
 
@@ -32,14 +34,15 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    pub(super) fn new(state_bytes: Option<usize>) -> Self {
+    pub(super) fn new(state_bytes: Option<usize>, pool: Arc<Pool>) -> Self {
         let packer = || Packer::new(state_bytes);
         Self {
             raw: Vec::new(),
             words: Vec::new(),
             walk: Walk {
                 packer: packer(),
-                chunks: Vec::new().into_iter(),
+                base: Base::default(),
+                next: 0,
                 records: Columns::new(state_bytes),
                 at: 0,
                 copied: 0,
@@ -49,6 +52,8 @@ impl Merger {
                 pending: Columns::new(state_bytes),
                 cut: None,
                 base: Base::default(),
+                free: Vec::new(),
+                pool,
             },
             state: vec![0; state_bytes.unwrap_or(0)],
         }
@@ -57,20 +62,38 @@ impl Merger {
     pub(super) fn memory_bytes(&self) -> usize {
         let columns = self.walk.records.memory_bytes() + self.writer.pending.memory_bytes();
         let packers = self.walk.packer.memory_bytes() + self.writer.packer.memory_bytes();
-        self.raw.capacity() + size_of::<u64>() * self.words.capacity() + columns + packers
+        let vecs = self.raw.capacity() + size_of::<u64>() * self.words.capacity() + self.state.capacity();
+        vecs + columns + packers
     }
 
-    /// What was added, to be filled before a merge.
-    pub(super) fn raw(&mut self) -> &mut Vec<u8> {
+    /// Shows the records of a tail, of which nothing is left.
+    pub(super) fn take_apart(&mut self, tail: Tail, mut show: impl FnMut(&[u8], &[u8])) {
+        self.read(tail);
+        self.writer.give_back();
+        let mut place = 0;
+        while let Some((key, state, end)) = record_at(&self.raw, place) {
+            show(key, state);
+            place = end;
+        }
+    }
+
+    fn read(&mut self, tail: Tail) {
         self.raw.clear();
-        &mut self.raw
+        tail.drain(&mut self.raw, &mut self.writer.free);
     }
 
-    /// Merges what lies in [`raw`](Self::raw) with the chunks of a leaf.
-    pub(super) fn merge<A: Aggregate>(&mut self, function: &A, leaf: &Leaf, base: Base) -> Result<Base> {
+    /// Merges what was added to a leaf with its chunks.
+    pub(super) fn merge<A: Aggregate>(
+        &mut self,
+        function: &A,
+        leaf: &Leaf,
+        tail: Tail,
+        base: Base,
+    ) -> Result<Base> {
+        self.read(tail);
         self.sort(leaf)?;
         self.writer.restart(leaf.middle());
-        self.walk.restart(base)?;
+        self.walk.restart(base, &mut self.writer)?;
         let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
         match function.state_bytes() {
             Some(_) => self.merge_fixed(function, &raw, &words)?,
@@ -168,10 +191,12 @@ pub(super) fn malformed() -> Error {
     Error::invalid("a record or chunk in memory is malformed")
 }
 
-/// A walk over a leaf's chunks that takes them apart on the way.
+/// A walk over a leaf's chunks, whose segments go to the writer on the way.
 struct Walk {
     packer: Packer,
-    chunks: std::vec::IntoIter<Chunk>,
+    base: Base,
+    /// The number of the next chunk.
+    next: usize,
     /// The records of a chunk,
     records: Columns,
     /// which of them is next,
@@ -181,18 +206,16 @@ struct Walk {
 }
 
 impl Walk {
-    fn restart(&mut self, base: Base) -> Result<()> {
-        self.chunks = base.chunks.into_iter();
-        self.enter_next_chunk()
+    fn restart(&mut self, base: Base, writer: &mut Writer) -> Result<()> {
+        (self.base, self.next) = (base, 0);
+        self.enter_next_chunk(writer)
     }
 
-    fn enter_next_chunk(&mut self) -> Result<()> {
-        (self.at, self.copied) = (0, 0);
-        self.records.clear();
-        match self.chunks.next() {
-            Some(chunk) => self.packer.unpack(&chunk.bytes, &mut self.records).ok_or_else(malformed),
-            None => Ok(()),
-        }
+    fn enter_next_chunk(&mut self, writer: &mut Writer) -> Result<()> {
+        let Self { packer, base, next, records, .. } = self;
+        base.consume(*next, packer, records, &mut writer.free)?;
+        (self.at, self.copied, self.next) = (0, 0, self.next + 1);
+        Ok(())
     }
 
     /// Goes to the first record that is not below this place; what it passes goes to the writer, now or later.
@@ -204,7 +227,7 @@ impl Walk {
                 return Ok(());
             }
             self.copy(writer);
-            self.enter_next_chunk()?;
+            self.enter_next_chunk(writer)?;
         }
     }
 
@@ -230,8 +253,9 @@ impl Walk {
         while !self.records.is_empty() {
             self.at = self.records.len();
             self.copy(writer);
-            self.enter_next_chunk()?;
+            self.enter_next_chunk(writer)?;
         }
+        self.base = Base::default();
         Ok(())
     }
 }
@@ -244,6 +268,9 @@ struct Writer {
     /// No chunk lies on both sides of this hash.
     cut: Option<u64>,
     base: Base,
+    /// Segments of what was merged so far. Only what those do not hold takes others.
+    free: Vec<Segment>,
+    pool: Arc<Pool>,
 }
 
 impl Writer {
@@ -293,14 +320,20 @@ impl Writer {
 
     fn seal(&mut self) {
         if !self.pending.is_empty() {
-            self.base.push(&mut self.packer, &self.pending);
-            self.pending.clear();
+            let Self { packer, pending, base, free, pool, .. } = self;
+            base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
+            pending.clear();
         }
     }
 
     fn finish(&mut self) -> Base {
         self.seal();
-        self.base.chunks.shrink_to_fit();
-        std::mem::take(&mut self.base)
+        self.give_back();
+        std::mem::take(&mut self.base).shrink()
+    }
+
+    /// Gives back the segments that are not needed.
+    fn give_back(&mut self) {
+        self.pool.give(&mut self.free);
     }
 }

@@ -6,7 +6,10 @@
 //! 2. All others are appended to the buffer of the leaf of their hash ([leaves](leaves), [tail](tail)).
 //! 3. A leaf with a full buffer is merged by a worker ([worker](worker)): what is new is sorted by hash and merged with
 //!    what is there ([merge](merge)), which lies packed column by column ([base](base), [chunk](chunk)).
-//! 4. A leaf that has grown too large is split; where memory is short all leaves are merged ([upkeep](upkeep)).
+//! 4. A leaf that has grown too large is split; where memory is short all leaves are merged ([upkeep](upkeep)), and
+//!    where that does not help their states go to files ([spill](spill)).
+//!
+//! What leaves hold lies in segments of one size ([stream](stream)), packed or not.
 
 mod base;
 mod chunk;
@@ -17,6 +20,7 @@ mod leaves;
 mod merge;
 mod options;
 mod spill;
+mod stream;
 mod tail;
 mod upkeep;
 mod worker;
@@ -35,12 +39,9 @@ use columns::Columns;
 use hot::Hot;
 use leaves::{Leaves, SEED};
 pub use options::AggregatorOptions;
-use options::{SEGMENT_BYTES, Sizes, sort_bytes};
-use tail::{Segment, trimmed};
+use options::Sizes;
+use tail::trimmed;
 use worker::{Shared, Worker};
-
-/// What an allocator adds to a segment.
-const SEGMENT_ENTRY_BYTES: usize = SEGMENT_BYTES + 16;
 
 /// An aggregator whose states lie packed in memory.
 pub struct CompressedAggregator<A: Aggregate> {
@@ -52,9 +53,6 @@ pub struct CompressedAggregator<A: Aggregate> {
     hot: Option<Hot>,
     is_fixed: bool,
     leaves: Leaves,
-    /// Empty segments, and how many there are in all.
-    spare: Vec<Segment>,
-    segments: usize,
     /// Memory does not suffice for more keys.
     is_full: bool,
     is_finishing: bool,
@@ -68,35 +66,30 @@ pub struct CompressedAggregator<A: Aggregate> {
 impl<A: Aggregate> CompressedAggregator<A> {
     /// An empty one.
     pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
-        let AggregatorOptions { memory_limit_bytes, threads, jobs, spill } = options;
-        let sort_bytes = if spill.is_some() { sort_bytes(memory_limit_bytes) } else { 0 };
-        let memory_max = memory_limit_bytes.saturating_sub(sort_bytes);
-        let sizes = Sizes::new(memory_max, threads);
-        let needed = sizes.reserve_bytes + sizes.hot_bytes + sizes.leaf_bytes;
-        if needed > memory_max {
-            let needed = format!("it needs {} bytes to begin with", needed + sort_bytes);
-            return Err(over_limit(memory_limit_bytes, &needed));
+        let state_bytes = function.state_bytes();
+        let sizes = Sizes::new(&options, state_bytes);
+        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs, spill } = options;
+        if sizes.least_bytes() > memory_max {
+            let needed = format!("it needs {} bytes to begin with", sizes.least_bytes());
+            return Err(over_limit(memory_max, &needed));
         }
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
-        let state_bytes = function.state_bytes();
         let shared = Arc::new(Shared::new(function, jobs));
         let sorter = match spill {
             Some((fs, directory)) => {
                 let function = Arc::clone(&shared.function);
-                let order = Order::Hashed { seed: SEED };
-                Some(Box::new(SortAggregator::new(function, order, fs, directory, sort_bytes)?))
+                let sort_bytes = sizes.sort_bytes;
+                Some(Box::new(SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?))
             }
             None => None,
         };
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         Ok(Self {
             memory_max,
-            hot: state_bytes.map(|bytes| Hot::new(bytes, sizes.hot_bytes)),
+            hot: new_hot(state_bytes, &sizes),
             is_fixed: state_bytes.is_some(),
             leaves: Leaves::new(sizes.tail_bytes_min),
             sizes,
-            spare: Vec::new(),
-            segments: 0,
             is_full: false,
             is_finishing: false,
             sorter,
@@ -139,15 +132,19 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
     }
 
-    fn used_bytes(&self) -> usize {
-        let hot = self.hot.as_ref().map_or(0, Hot::memory_bytes);
-        let segments = self.segments * SEGMENT_ENTRY_BYTES;
-        self.shared.used_bytes()
-            + segments
-            + self.leaves.memory_bytes()
-            + hot
+    /// What is used besides segments, or what parts may take in any case where that is more.
+    fn besides(&self, least: &Sizes) -> usize {
+        self.leaves.memory_bytes()
             + self.lifted.capacity()
-            + self.sorter.as_ref().map_or(0, |sorter| sorter.memory_bytes())
+            + self.shared.index_bytes()
+            + self.shared.scratch_bytes().max(least.scratch_bytes)
+            + self.hot.as_ref().map_or(0, Hot::memory_bytes).max(least.hot_bytes)
+            + self.sorter.as_ref().map_or(0, |sorter| sorter.memory_bytes()).max(least.sort_bytes)
+    }
+
+    /// Whether groups are in files.
+    pub fn is_spilled(&self) -> bool {
+        self.is_spilled
     }
 
     fn check_finalized(&self) -> Result<()> {
@@ -164,7 +161,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// How many keys there are; exact once finalised.
     pub fn keys(&self) -> u64 {
         let sorted = self.sorter.as_ref().map_or(0, |sorter| sorter.keys());
-        sorted + self.bases().map(|base| base.records).sum::<u64>()
+        sorted + self.bases().map(Base::records).sum::<u64>()
     }
 }
 
@@ -215,10 +212,11 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
             return sorter.get(key);
         }
         let number = self.leaves.of(key_hash(key, SEED));
-        Ok(self.leaves.holders[number].base.get(key, self.shared.function.state_bytes()))
+        self.leaves.holders[number].base.get(key, self.shared.function.state_bytes())
     }
 
-    /// By the keys' hashes.
+    /// By the keys' hashes while all groups are in memory, and by the keys' bytes once they are in files:
+    /// [`is_spilled`](Self::is_spilled) tells.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.check_finalized()?;
         if let Some(sorter) = self.spilled() {
@@ -226,15 +224,16 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         }
         let state_bytes = self.shared.function.state_bytes();
         let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
-        for chunk in self.bases().flat_map(|base| &base.chunks) {
-            packer.unpack(&chunk.bytes, &mut records).ok_or_else(merge::malformed)?;
+        for (base, number) in self.bases().flat_map(|base| (0..base.len()).map(move |number| (base, number)))
+        {
+            base.unpack(number, &mut packer, &mut records)?;
             (0..records.len()).try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
         }
         Ok(())
     }
 
     fn memory_bytes(&self) -> usize {
-        self.used_bytes()
+        self.shared.pool.memory_bytes() + self.besides(&Sizes::default())
     }
 }
 
@@ -244,4 +243,8 @@ impl<A: Aggregate> Drop for CompressedAggregator<A> {
         self.shared.jobs.wake();
         self.workers.drain(..).for_each(Handle::join);
     }
+}
+
+fn new_hot(state_bytes: Option<usize>, sizes: &Sizes) -> Option<Hot> {
+    state_bytes.map(|bytes| Hot::new(bytes, sizes.hot_bytes))
 }

@@ -12,7 +12,6 @@ const LEAF_BYTES_MIN: usize = 16 << 10;
 const LEAF_BYTES_MAX: usize = 256 << 10;
 /// A leaf is merged once so many bytes were added to it for each that its chunks take.
 pub(super) const TAIL_RATIO: f64 = 1.5;
-pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 /// Keys that come again and again have this share of the memory, or less.
 const HOT_SHARE: usize = 16;
 const HOT_BYTES_MAX: usize = 1 << 20;
@@ -20,6 +19,11 @@ const HOT_BYTES_MAX: usize = 1 << 20;
 pub(super) const QUEUE_PER_WORKER: usize = 2;
 /// Where memory is short and merging gives back less than one part in so many, it does not suffice.
 pub(super) const SLACK: usize = 32;
+/// What a thread merges with takes so many times what a leaf's chunks take: the records that were added, their order,
+/// and what sorting them takes,
+const SCRATCH_LEAVES: usize = 6;
+/// and so much for chunks.
+const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Where memory is short and there is a directory, the sort that goes on there has this share of the memory,
 const SORT_SHARE: usize = 4;
@@ -58,7 +62,7 @@ impl AggregatorOptions {
     }
 
     /// Goes on in files of this directory, which is its own, where memory does not suffice. Then a quarter of the
-    /// memory, 1 MiB at least, is kept for sorting.
+    /// memory, 1 MiB at least, is kept for sorting. What is in files is in the order of keys' bytes.
     pub fn spill_to(mut self, fs: Arc<dyn FileSystem>, directory: impl Into<PathBuf>) -> Self {
         self.spill = Some((fs, directory.into()));
         self
@@ -82,30 +86,41 @@ impl fmt::Debug for AggregatorOptions {
     }
 }
 
-/// What of so much memory a sort is given.
-pub(super) fn sort_bytes(memory_max: usize) -> usize {
-    (memory_max / SORT_SHARE).max(SORT_BYTES_MIN)
-}
-
 /// How large parts are.
+#[derive(Default)]
 pub(super) struct Sizes {
     /// A leaf is split once its chunks take so many bytes.
     pub(super) leaf_bytes: usize,
     /// A leaf is not merged before so many bytes were added to it.
     pub(super) tail_bytes_min: usize,
+    /// What keys that come again and again may take; nothing where they stay in the leaves.
     pub(super) hot_bytes: usize,
-    /// What merges may take until they have given back what they merged.
+    /// What a sort in files may take; nothing where there is none.
+    pub(super) sort_bytes: usize,
+    /// What merging may take besides segments.
+    pub(super) scratch_bytes: usize,
+    /// What merges may write more than they read.
     pub(super) reserve_bytes: usize,
 }
 
 impl Sizes {
-    pub(super) fn new(memory_max: usize, threads: usize) -> Self {
+    pub(super) fn new(options: &AggregatorOptions, state_bytes: Option<usize>) -> Self {
+        let (memory_max, threads) = (options.memory_limit_bytes, options.threads.max(1));
+        let sort_bytes = options.spill.as_ref().map_or(0, |_| (memory_max / SORT_SHARE).max(SORT_BYTES_MIN));
+        let memory_max = memory_max.saturating_sub(sort_bytes);
         let leaf_bytes = (memory_max / LEAF_SHARE).clamp(LEAF_BYTES_MIN, LEAF_BYTES_MAX);
         Self {
             leaf_bytes,
             tail_bytes_min: leaf_bytes / 4,
-            hot_bytes: (memory_max / HOT_SHARE).min(HOT_BYTES_MAX),
-            reserve_bytes: threads.max(1) * 4 * leaf_bytes,
+            hot_bytes: state_bytes.map_or(0, |_| (memory_max / HOT_SHARE).min(HOT_BYTES_MAX)),
+            sort_bytes,
+            scratch_bytes: threads * (SCRATCH_LEAVES * leaf_bytes + SCRATCH_BYTES),
+            reserve_bytes: threads * leaf_bytes,
         }
+    }
+
+    /// The least memory that these sizes go with.
+    pub(super) fn least_bytes(&self) -> usize {
+        self.sort_bytes + self.scratch_bytes + self.reserve_bytes + 2 * self.hot_bytes + self.leaf_bytes
     }
 }

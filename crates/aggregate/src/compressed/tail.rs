@@ -5,48 +5,37 @@
 
 use forebay_base::wire::{get_varint, put_varint};
 
-/// A piece of memory of one size.
-pub(super) type Segment = Box<[u8]>;
+use super::stream::{SEGMENT_BYTES, Segment, Stream};
 
 /// Records not yet merged.
 #[derive(Default)]
-pub(super) struct Tail {
-    segments: Vec<Segment>,
-    /// Bytes used of the last segment.
-    used: usize,
-    bytes: usize,
-}
+pub(super) struct Tail(Stream);
 
 impl Tail {
     /// Bytes of its records.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.end()
     }
 
     /// Appends a record. `false`, and nothing is done, where it does not fit the segment that is begun.
     #[inline]
     pub(super) fn append(&mut self, key: &[u8], state: &[u8]) -> bool {
-        let Some(segment) = self.segments.last_mut() else { return false };
-        let bytes = 2 + key.len() + state.len();
-        let Some(place) = segment.get_mut(self.used..self.used + bytes) else { return false };
         if key.len() >= 0x80 || state.len() >= 0x80 {
             return false;
         }
+        let Some(place) = self.0.extend(2 + key.len() + state.len()) else { return false };
         place[0] = key.len() as u8;
         place[1] = state.len() as u8;
         let (key_place, state_place) = place[2..].split_at_mut(key.len());
         key_place.copy_from_slice(key);
         state_place.copy_from_slice(state);
-        self.used += bytes;
-        self.bytes += bytes;
         true
     }
 
-    /// How many segments of this size a record needs besides those that are there.
-    pub(super) fn missing(&self, key: &[u8], state: &[u8], segment_bytes: usize) -> usize {
-        let room = self.segments.last().map_or(0, |segment| segment.len() - self.used);
-        (MAX_HEADER_BYTES + key.len() + state.len()).saturating_sub(room).div_ceil(segment_bytes)
+    /// How many segments a record needs besides those that are there.
+    pub(super) fn missing(&self, key: &[u8], state: &[u8]) -> usize {
+        (MAX_HEADER_BYTES + key.len() + state.len()).saturating_sub(self.0.room()).div_ceil(SEGMENT_BYTES)
     }
 
     /// Appends a record over as many segments as it needs; `next` gives empty ones.
@@ -54,29 +43,14 @@ impl Tail {
         let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
         put_varint(&mut header, key.len() as u64);
         put_varint(&mut header, state.len() as u64);
-        for mut piece in [&header[..], key, state] {
-            self.bytes += piece.len();
-            while !piece.is_empty() {
-                if self.segments.last().is_none_or(|segment| segment.len() == self.used) {
-                    self.segments.push(next());
-                    self.used = 0;
-                }
-                let Some(segment) = self.segments.last_mut() else { return };
-                let count = piece.len().min(segment.len() - self.used);
-                segment[self.used..self.used + count].copy_from_slice(&piece[..count]);
-                self.used += count;
-                piece = &piece[count..];
-            }
+        for piece in [&header[..], key, state] {
+            self.0.append(piece, &mut next);
         }
     }
 
-    /// Appends all records to `raw`, and gives the segments back empty.
-    pub(super) fn drain(self, raw: &mut Vec<u8>) -> Vec<Segment> {
-        let last = self.segments.len().saturating_sub(1);
-        for (number, segment) in self.segments.iter().enumerate() {
-            raw.extend_from_slice(if number == last { &segment[..self.used] } else { segment });
-        }
-        self.segments
+    /// Appends all records to `raw`, and gives the segments to `free`.
+    pub(super) fn drain(self, raw: &mut Vec<u8>, free: &mut Vec<Segment>) {
+        self.0.drain(raw, free);
     }
 }
 

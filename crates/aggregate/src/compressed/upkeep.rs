@@ -3,84 +3,76 @@
 
 use forebay_base::hash::{key_hash, mix};
 use forebay_base::{Error, Result};
+use forebay_env::sync::Arc;
 
+use super::CompressedAggregator;
 use super::leaves::SEED;
-use super::options::{QUEUE_PER_WORKER, SEGMENT_BYTES, SLACK, TAIL_RATIO};
-use super::tail::{Segment, record_at};
+use super::options::{QUEUE_PER_WORKER, SLACK, TAIL_RATIO};
+use super::stream::{SEGMENT_BYTES, SEGMENT_ENTRY_BYTES};
 use super::worker::{Inner, Merge};
-use super::{CompressedAggregator, SEGMENT_ENTRY_BYTES};
 use crate::aggregate::Aggregate;
 use crate::aggregator::over_limit;
 
 impl<A: Aggregate> CompressedAggregator<A> {
-    /// Appends where another segment is needed; sees to the leaf first if its buffer is full.
+    /// Appends where another segment is needed; sees to the leaf first if its buffer is full, and to memory if that is
+    /// short.
     #[inline(never)]
     pub(super) fn append_slowly(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
+        let mut is_merged = false;
         loop {
             self.take_back();
             let number = self.leaves.of(hash);
             let holder = &self.leaves.holders[number];
-            let (bytes, bytes_max) = (holder.tail.bytes(), holder.tail_bytes_max);
-            let missing = holder.tail.missing(key, state, SEGMENT_BYTES);
-            if bytes >= bytes_max && !holder.is_merged {
-                self.submit(number)?;
-            } else if bytes >= 2 * bytes_max {
+            let is_due = holder.tail.bytes() >= holder.tail_bytes_max;
+            let missing = holder.tail.missing(key, state);
+            if is_due && holder.is_merged {
                 self.wait(|inner| !inner.done.is_empty())?;
-            } else if self.provide(missing)? {
+            } else if is_due {
+                self.submit(number)?;
+            } else if self.has_room(missing) || self.is_finishing && is_merged {
                 self.append_over(number, key, state);
                 return Ok(());
+            } else if self.is_finishing {
+                // What was taken is finalised, whatever it takes.
+                self.merge_all()?;
+                is_merged = true;
+            } else if !self.make_room(missing)? {
+                return self.sort(key, state);
             }
         }
     }
 
     /// Appends to a leaf, over as many segments as it takes.
     fn append_over(&mut self, number: usize, key: &[u8], state: &[u8]) {
-        let Self { leaves, spare, segments, .. } = self;
-        let next = || spare.pop().unwrap_or_else(|| new_segment(segments));
-        leaves.holders[number].tail.append_over(key, state, next);
+        let Self { leaves, shared, .. } = self;
+        leaves.holders[number].tail.append_over(key, state, || shared.pool.take());
     }
 
-    /// Sees to it that there are so many empty segments. `false` where all leaves had to be merged for it.
-    fn provide(&mut self, count: usize) -> Result<bool> {
-        while self.spare.len() < count {
-            let used_bytes = self.used_bytes() + SEGMENT_ENTRY_BYTES;
-            let bytes_max = self.memory_max - self.sizes.reserve_bytes;
-            if self.is_finishing {
-                // What was taken is finalised, whatever it takes: what is hot, and half of what merges may take.
-                if used_bytes > bytes_max + self.sizes.hot_bytes + self.sizes.reserve_bytes / 2
-                    && self.segments > 0
-                {
-                    self.merge_all()?;
-                    return Ok(false);
-                }
-            } else if self.is_full || used_bytes > bytes_max {
-                self.make_room()?;
-                return Ok(false);
-            }
-            let segment = new_segment(&mut self.segments);
-            self.spare.push(segment);
+    /// Whether buffers may take so many segments: beside all that other parts and merges may take meanwhile.
+    fn has_room(&self, segments: usize) -> bool {
+        let segment_bytes = (self.shared.pool.used() + segments) * SEGMENT_ENTRY_BYTES;
+        let used_bytes = segment_bytes + self.besides(&self.sizes) + self.sizes.reserve_bytes;
+        if self.is_finishing {
+            return used_bytes <= self.memory_max;
         }
-        Ok(true)
+        // What is hot goes to buffers at the end.
+        !self.is_full && used_bytes + self.sizes.hot_bytes <= self.memory_max
     }
 
-    /// Merges all leaves for their memory, and fails where that does not give back enough, then and from then on.
-    fn make_room(&mut self) -> Result<()> {
-        if !self.is_full {
-            self.merge_all()?;
-            self.segments -= self.spare.len();
-            self.spare = Vec::new();
-            let enough = self.memory_max - self.sizes.reserve_bytes - self.memory_max / SLACK;
-            self.is_full = self.used_bytes() > enough;
-        }
-        if !self.is_full {
-            return Ok(());
+    /// Merges all leaves for their memory. Where that does not give back enough, moves them to files, or fails, then
+    /// and from then on. `false` where so many segments are too many even then.
+    fn make_room(&mut self, segments: usize) -> Result<bool> {
+        self.merge_all()?;
+        self.is_full |= !self.has_room(self.memory_max / SLACK / SEGMENT_BYTES);
+        if self.has_room(segments) {
+            return Ok(true);
         }
         if self.sorter.is_none() {
-            return Err(over_limit(self.memory_max, "raise it, or aggregate by sorting"));
+            return Err(over_limit(self.memory_max, "raise it, or let it spill to a directory"));
         }
         self.spill()?;
         self.is_full = false;
-        Ok(())
+        Ok(self.has_room(segments))
     }
 
     /// Has a leaf merged; works too if too many wait.
@@ -97,12 +89,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Takes back leaves that were merged, and splits those that are too large.
     fn take_back(&mut self) {
-        let mut inner = self.shared.inner.lock();
-        self.spare.append(&mut inner.free);
-        let done = std::mem::take(&mut inner.done);
-        drop(inner);
+        let done = std::mem::take(&mut self.shared.inner.lock().done);
         for (number, base) in done {
-            let is_large = base.bytes() > self.sizes.leaf_bytes && base.chunks.len() > 1;
+            let is_large = base.bytes() > self.sizes.leaf_bytes && base.len() > 1;
             let holder = &mut self.leaves.holders[number];
             (holder.base, holder.is_merged) = (base, false);
             self.limit_tail(number);
@@ -115,24 +104,25 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 
     /// Says at how many bytes a leaf's buffer is full: in proportion to what merging it takes, and for some earlier
-    /// than for others, or all would be full at the same time.
+    /// than for others, or all would be full at the same time. A leaf that is too large gets no larger buffer than
+    /// others: it would stay so.
     fn limit_tail(&mut self, number: usize) {
         let holder = &mut self.leaves.holders[number];
-        let spread = mix(number as u64 ^ holder.base.bytes() as u64) as f64 / u64::MAX as f64;
-        let bytes = TAIL_RATIO * (0.5 + spread) * holder.base.bytes() as f64;
+        let base_bytes = holder.base.bytes().min(self.sizes.leaf_bytes);
+        let spread = mix(number as u64 ^ base_bytes as u64) as f64 / u64::MAX as f64;
+        let bytes = TAIL_RATIO * (0.5 + spread) * base_bytes as f64;
         holder.tail_bytes_max = (bytes as usize).max(self.sizes.tail_bytes_min);
     }
 
     /// Splits a leaf, and deals out what was added to it meanwhile.
     fn split(&mut self, number: usize) {
-        let Some(tail) = self.leaves.split(number) else { return };
-        let mut raw = Vec::with_capacity(tail.bytes());
-        self.spare.extend(tail.drain(&mut raw));
-        let mut place = 0;
-        while let Some((key, state, end)) = record_at(&raw, place) {
-            self.append_over(self.leaves.of(key_hash(key, SEED)), key, state);
-            place = end;
-        }
+        let shared = Arc::clone(&self.shared);
+        let Some(tail) = self.leaves.split(number, || shared.pool.take()) else { return };
+        shared.lend(|merger| {
+            merger.take_apart(tail, |key, state| {
+                self.append_over(self.leaves.of(key_hash(key, SEED)), key, state);
+            });
+        });
     }
 
     /// Merges what was added to all leaves.
@@ -180,9 +170,4 @@ impl<A: Aggregate> CompressedAggregator<A> {
             }
         }
     }
-}
-
-fn new_segment(segments: &mut usize) -> Segment {
-    *segments += 1;
-    vec![0; SEGMENT_BYTES].into()
 }

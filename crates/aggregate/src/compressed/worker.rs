@@ -10,15 +10,18 @@ use forebay_env::{Jobs, Machine, Step};
 use super::base::Base;
 use super::leaves::Leaf;
 use super::merge::Merger;
-use super::tail::{Segment, Tail};
+use super::stream::Pool;
+use super::tail::Tail;
 use crate::aggregate::Aggregate;
 
 /// What an aggregator and its workers share.
 pub(super) struct Shared<A> {
     pub(super) function: Arc<A>,
     pub(super) jobs: Jobs,
-    /// Memory of chunks, and of what merges them.
-    used_bytes: AtomicUsize,
+    pub(super) pool: Arc<Pool>,
+    /// Memory of leaves' indexes, and of what merges leaves.
+    index_bytes: AtomicUsize,
+    scratch_bytes: AtomicUsize,
     pub(super) inner: Mutex<Inner>,
 }
 
@@ -30,9 +33,8 @@ pub(super) struct Inner {
     running: usize,
     /// Leaves that are merged, for whoever adds to take back.
     pub(super) done: Vec<(usize, Base)>,
-    /// Empty segments.
-    pub(super) free: Vec<Segment>,
-    mergers: Vec<Merger>,
+    /// Each with the memory of it that is counted.
+    mergers: Vec<(Merger, usize)>,
     pub(super) failed: Option<Error>,
     pub(super) closing: bool,
 }
@@ -54,34 +56,60 @@ impl Inner {
 
 impl<A: Aggregate> Shared<A> {
     pub(super) fn new(function: A, jobs: Jobs) -> Self {
-        let (used_bytes, inner) = (AtomicUsize::new(0), Mutex::new(Inner::default()));
-        Self { function: Arc::new(function), jobs, used_bytes, inner }
+        let (function, pool) = (Arc::new(function), Arc::default());
+        let (index_bytes, scratch_bytes) = Default::default();
+        Self { function, jobs, pool, index_bytes, scratch_bytes, inner: Mutex::default() }
     }
 
-    pub(super) fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
+    pub(super) fn index_bytes(&self) -> usize {
+        self.index_bytes.load(Ordering::Relaxed)
     }
 
-    /// What was in chunks of so many bytes is gone.
-    pub(super) fn forget(&self, bytes: usize) {
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Of a leaf's index nothing is left.
+    pub(super) fn forget(&self, index_bytes: usize) {
+        self.index_bytes.fetch_sub(index_bytes, Ordering::Relaxed);
+    }
+
+    /// Gives the memory that nobody uses to the allocator.
+    pub(super) fn release(&self) {
+        self.pool.release();
+        let mergers = std::mem::take(&mut self.inner.lock().mergers);
+        let bytes = mergers.iter().map(|(_, bytes)| bytes).sum();
+        self.scratch_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Lends memory to merge with.
+    pub(super) fn lend<T>(&self, user: impl FnOnce(&mut Merger) -> T) -> T {
+        let merger = self.inner.lock().mergers.pop();
+        let make = || (Merger::new(self.function.state_bytes(), Arc::clone(&self.pool)), 0);
+        let (mut merger, before) = merger.unwrap_or_else(make);
+        let outcome = user(&mut merger);
+        let after = merger.memory_bytes();
+        // It wraps where less is used than before.
+        self.scratch_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.inner.lock().mergers.push((merger, after));
+        outcome
     }
 
     /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
     pub(super) fn work(&self) -> Result<bool> {
         let mut inner = self.inner.lock();
         let Some(merge) = inner.queue.pop_front() else { return Ok(false) };
-        let merger = inner.mergers.pop();
         inner.running += 1;
         drop(inner);
-        let mut merger = merger.unwrap_or_else(|| Merger::new(self.function.state_bytes()));
-        let number = merge.number;
-        let merged = self.merge(merge, &mut merger);
+        let Merge { number, leaf, tail, base } = merge;
+        let before = base.index_bytes();
+        let merged = self.lend(|merger| merger.merge(&*self.function, &leaf, tail, base));
         let mut inner = self.inner.lock();
         inner.running -= 1;
-        inner.mergers.push(merger);
         let worked = match merged {
             Ok(base) => {
+                // It wraps where less is used than before.
+                self.index_bytes.fetch_add(base.index_bytes().wrapping_sub(before), Ordering::Relaxed);
                 inner.done.push((number, base));
                 Ok(true)
             }
@@ -93,18 +121,6 @@ impl<A: Aggregate> Shared<A> {
         drop(inner);
         self.jobs.wake();
         worked
-    }
-
-    fn merge(&self, merge: Merge, merger: &mut Merger) -> Result<Base> {
-        let Merge { leaf, tail, base, .. } = merge;
-        let before = merger.memory_bytes() + base.bytes();
-        let segments = tail.drain(merger.raw());
-        self.inner.lock().free.extend(segments);
-        let merged = merger.merge(&*self.function, &leaf, base)?;
-        let after = merger.memory_bytes() + merged.bytes();
-        // It wraps where less is used than before.
-        self.used_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
-        Ok(merged)
     }
 }
 

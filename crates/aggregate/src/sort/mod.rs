@@ -41,6 +41,8 @@ pub struct SortAggregator<A> {
     memory_max: usize,
     buffer: Buffer,
     runs: Vec<Run>,
+    /// What is known of the runs.
+    runs_bytes: usize,
     runs_made: u64,
     lifted: Vec<u8>,
 }
@@ -70,6 +72,7 @@ impl<A: Aggregate> SortAggregator<A> {
             memory_max,
             buffer: Buffer::default(),
             runs: Vec::new(),
+            runs_bytes: 0,
             runs_made: 0,
             lifted: Vec::new(),
         })
@@ -120,7 +123,12 @@ impl<A: Aggregate> SortAggregator<A> {
         })?;
         self.runs.push(writer.finish()?);
         self.buffer.clear();
+        self.count_runs();
         Ok(())
+    }
+
+    fn count_runs(&mut self) {
+        self.runs_bytes = self.runs.iter().map(Run::memory_bytes).sum();
     }
 
     /// Makes one run of the first `count`.
@@ -136,6 +144,7 @@ impl<A: Aggregate> SortAggregator<A> {
         })?;
         let merged = writer.finish()?;
         self.runs.splice(..count, [merged]);
+        self.count_runs();
         Ok(())
     }
 
@@ -188,8 +197,6 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.buffer.memory_bytes()
-            + self.runs.iter().map(Run::memory_bytes).sum::<usize>()
-            + self.lifted.capacity()
+        self.buffer.memory_bytes() + self.runs_bytes + self.lifted.capacity()
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay_aggregate::functions::{Count, Distinct, SumInt};
+use forebay_aggregate::functions::{Collect, Count, Distinct, SumInt};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
 use forebay_base::Result;
 use forebay_base::hash::mix;
 use forebay_env::Env;
-use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::fs::{FaultyFs, MemoryFs, TracedFs};
 
 use crate::aggregators::{add_through_failures, counted};
 
@@ -93,13 +93,13 @@ fn with_a_directory_it_goes_on_in_files() -> Result<()> {
     for round in 0..2 {
         for add in 0..adds {
             counts.add(&key(add), ())?;
-            if add % 1000 == 0 {
-                assert!(counts.memory_bytes() <= limit, "{} bytes", counts.memory_bytes());
-            }
+            assert!(counts.memory_bytes() <= limit, "{} bytes", counts.memory_bytes());
         }
+        assert!(counts.is_spilled());
         counts.finalize()?;
-        let (mut keys, mut sum) = (0, 0);
-        counts.for_each(&mut |_, state| {
+        let (mut keys, mut sum, mut last) = (0, 0, None);
+        counts.for_each(&mut |key, state| {
+            assert!(last.replace(key.to_vec()).as_deref() < Some(key), "keys are in order");
             (keys, sum) = (keys + 1, sum + Count.finish(state)?);
             Ok(())
         })?;
@@ -131,6 +131,100 @@ fn a_failed_spill_loses_nothing() -> Result<()> {
     Ok(())
 }
 
+/// Adds values with threads of the machine, and looks at the memory after each.
+fn keeps_to_its_limit<A: Aggregate + Copy>(
+    function: A,
+    mut add: impl FnMut(&mut CompressedAggregator<A>, u64) -> Result<()>,
+) -> Result<()> {
+    let limit = 3 << 20;
+    for threads in [1, 3] {
+        let options = AggregatorOptions::default().memory_limit(limit).threads(threads);
+        let options = options.spill_to(MemoryFs::new(), "/spilled");
+        let mut aggregator = CompressedAggregator::new(function, options)?;
+        let check = |aggregator: &CompressedAggregator<A>, number| {
+            let bytes = aggregator.memory_bytes();
+            assert!(bytes <= limit, "{bytes} bytes at {number} with {threads} threads");
+        };
+        for number in 0..250_000 {
+            add(&mut aggregator, number)?;
+            check(&aggregator, number);
+        }
+        assert!(aggregator.is_spilled(), "it was not filled");
+        aggregator.finalize()?;
+        check(&aggregator, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn no_shape_of_keys_and_states_takes_it_over_its_limit() -> Result<()> {
+    let key = |number: u64| mix(number % 220_000).to_le_bytes();
+    keeps_to_its_limit(Count, |counts, number| counts.add(&key(number), ()))?;
+    // One key of another length makes a whole chunk longer.
+    keeps_to_its_limit(Count, |counts, number| {
+        let bytes = if number % 400 == 399 { 7 } else { 8 };
+        counts.add(&key(number)[..bytes], ())
+    })?;
+    // First few keys that come again and again, then many.
+    keeps_to_its_limit(Count, |counts, number| {
+        counts.add(&key(if number < 40_000 { number % 3000 } else { number }), ())
+    })?;
+    // States that pack well and others that do not.
+    keeps_to_its_limit(Distinct, |texts, number| {
+        let text = if number < 120_000 { [number as u8; 60].to_vec() } else { key(number).repeat(2) };
+        texts.add(&key(number), &text)
+    })?;
+    // States that grow.
+    keeps_to_its_limit(Collect::list(usize::MAX)?, |lists, number| {
+        lists.add(&key(number % 900), &mix(number).to_le_bytes())
+    })
+}
+
+#[test]
+fn frequent_keys_are_merged_in_memory_after_a_spill_too() -> Result<()> {
+    let fs = TracedFs::new(MemoryFs::new());
+    let options = AggregatorOptions::default().memory_limit(3 << 20).jobs(Env::memory(7).jobs);
+    let mut texts = CompressedAggregator::new(Distinct, options.spill_to(fs.clone(), "/spilled"))?;
+    // Of four adds one is to a key of its own; the others are to a hundred keys.
+    for add in 0..400_000u64 {
+        let key = if add % 4 == 0 { add } else { add % 100 };
+        texts.add(&mix(key).to_le_bytes(), &mix(!key).to_le_bytes())?;
+    }
+    assert!(texts.is_spilled());
+    // A record takes some 20 bytes. What is still in memory is not written yet.
+    let written = fs.counts().write_bytes;
+    assert!((1 << 20..5 << 19).contains(&written), "{written} bytes");
+    texts.finalize()?;
+    assert_eq!(texts.keys(), 100_000 + 75);
+    Ok(())
+}
+
+#[test]
+fn a_record_that_no_buffer_holds_goes_to_files_at_once() -> Result<()> {
+    let options = AggregatorOptions::default().memory_limit(1700 << 10).threads(1);
+    let mut texts =
+        CompressedAggregator::new(Distinct, options.clone().spill_to(MemoryFs::new(), "/spilled"))?;
+    let long = vec![7; 700 << 10];
+    for round in 0..3u64 {
+        for number in 0..1000 {
+            texts.add(&mix(round * 1000 + number).to_le_bytes(), b"short")?;
+        }
+        texts.add(b"key", &long)?;
+    }
+    assert!(texts.is_spilled());
+    texts.finalize()?;
+    assert_eq!(texts.keys(), 3001);
+    assert_eq!(texts.get(b"key")?.map(|state| Distinct.finish(&state)).transpose()?, Some(1));
+    assert!(texts.add(b"key", &vec![7; 2 << 20]).is_err(), "it is longer than a sort takes");
+
+    let mut texts = CompressedAggregator::new(Distinct, options)?;
+    assert!(texts.add(b"key", &vec![7; 2 << 20]).is_err());
+    texts.add(b"key", b"short")?;
+    texts.finalize()?;
+    assert_eq!(texts.keys(), 1, "what was refused left no trace");
+    Ok(())
+}
+
 #[test]
 fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
     let limit = 6 << 20;
@@ -141,9 +235,7 @@ fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
             Ok(()) => added += 1,
             Err(error) => break error,
         }
-        if added.is_multiple_of(1000) {
-            assert!(sums.memory_bytes() <= limit, "{} bytes", sums.memory_bytes());
-        }
+        assert!(sums.memory_bytes() <= limit, "{} bytes", sums.memory_bytes());
     };
     assert!(error.to_string().contains("memory limit"), "{error}");
     // Every key packed takes some six bytes and its sum hardly any.

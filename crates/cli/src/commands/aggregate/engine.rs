@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use forebay::Error;
 use forebay::aggregate::functions::Count;
 use forebay::aggregate::{
-    Aggregate, Aggregator, Composite, CompressedAggregator, HashAggregator, Order, SortAggregator, Value,
-    Visit,
+    Aggregate, Aggregator, Composite, HashAggregator, Order, SortAggregator, Value, Visit,
 };
 use forebay::env::Env;
 use forebay::env::sync::Arc;
@@ -15,17 +14,17 @@ use forebay::limits::KEY_BYTES_MAX;
 use tempfile::TempDir;
 
 use super::cube;
-use super::gathering::Gatherer;
+use super::gathering::{Gathered, Gatherer};
 use super::reached::Reached;
 use super::store::{Keeper, Store};
 use crate::failure::Failure;
 
 /// Less memory than this is refused.
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
-/// The least that a table can do with.
-const TABLE_BYTES_MIN: usize = 512 << 10;
+/// The least that a table can do with, and the sort it goes on with.
+const TABLE_BYTES_MIN: usize = 1536 << 10;
 /// What each of many threads has of a table.
-const THREAD_BYTES: usize = 4 << 20;
+const THREAD_BYTES: usize = 6 << 20;
 /// The least that a sort can do with.
 const SORT_BYTES_MIN: usize = 1 << 20;
 
@@ -45,36 +44,31 @@ impl Means {
         Self { memory_bytes: self.memory_bytes / of * parts, ..self.clone() }
     }
 
-    /// What a sort takes; the table has the rest.
-    fn sort_bytes(&self) -> usize {
-        (self.memory_bytes / 4).max(SORT_BYTES_MIN)
-    }
-
-    /// How many threads a table of this size has the memory for.
+    /// How many threads a table has the memory for.
     pub(super) fn table_threads(&self) -> usize {
         let bytes = self.table_bytes();
-        let most = if bytes < 1 << 20 { 2 } else { (bytes / THREAD_BYTES).max(4) };
+        let most = if bytes < 2 << 20 { 2 } else { (bytes / THREAD_BYTES).max(4) };
         self.threads.min(most)
     }
 
+    /// The memory of a table, with that of the sort it goes on with.
     pub(super) fn table_bytes(&self) -> usize {
-        self.memory_bytes.saturating_sub(self.sort_bytes()).max(TABLE_BYTES_MIN)
+        self.memory_bytes.max(TABLE_BYTES_MIN)
+    }
+
+    /// A directory for temporary files.
+    pub(super) fn directory(&self) -> Result<TempDir, Error> {
+        tempfile::Builder::new()
+            .prefix("forebay-aggregate-")
+            .tempdir_in(&self.temp)
+            .map_err(|error| Error::io("make a temporary directory in", &self.temp, &error))
     }
 
     /// A sort by the keys' bytes.
     pub(super) fn sorter<A: Aggregate>(&self, function: &Arc<A>) -> Result<Sorter<A>, Error> {
-        let directory = tempfile::Builder::new()
-            .prefix("forebay-aggregate-")
-            .tempdir_in(&self.temp)
-            .map_err(|error| Error::io("make a temporary directory in", &self.temp, &error))?;
-        let fs = Env::real().fs;
-        let sort = SortAggregator::new(
-            Arc::clone(function),
-            Order::Lexical,
-            fs,
-            directory.path(),
-            self.sort_bytes(),
-        )?;
+        let directory = self.directory()?;
+        let (function, bytes) = (Arc::clone(function), (self.memory_bytes / 4).max(SORT_BYTES_MIN));
+        let sort = SortAggregator::new(function, Order::Lexical, Env::real().fs, directory.path(), bytes)?;
         Ok(Sorter { sort, _directory: directory })
     }
 }
@@ -151,21 +145,14 @@ pub(super) enum Refused {
     Work(Error),
 }
 
-/// Makes the state of a value that was refused somewhere, unless it is itself at fault.
-pub(super) fn lifted<A: Aggregate>(
-    function: &A,
-    key: &[u8],
-    value: A::Input<'_>,
-    state: &mut Vec<u8>,
-) -> Result<(), Refused> {
+/// Who is to blame for an error at adding a value.
+#[cold]
+pub(super) fn refusal<A: Aggregate>(function: &A, key: &[u8], value: A::Input<'_>, error: Error) -> Refused {
     if key.len() > KEY_BYTES_MAX {
-        return Err(Refused::Record(Error::Invalid(format!(
-            "the key has {} bytes, {KEY_BYTES_MAX} at most",
-            key.len()
-        ))));
+        let reason = format!("the key has {} bytes, {KEY_BYTES_MAX} at most", key.len());
+        return Refused::Record(Error::Invalid(reason));
     }
-    state.clear();
-    function.lift(value, state).map_err(Refused::Record)
+    function.lift(value, &mut Vec::new()).map_or_else(Refused::Record, |()| Refused::Work(error))
 }
 
 /// See the module.
@@ -240,10 +227,8 @@ pub(super) struct Groups<A: Aggregate> {
 
 /// Where groups are once all are there.
 pub(super) enum Held<A: Aggregate> {
-    /// In memory.
-    Table(CompressedAggregator<Arc<A>>),
-    /// In a file, by their keys' bytes.
-    Sorted(Sorter<A>),
+    /// In memory, or in a file by their keys' bytes.
+    Gathered(Box<Gathered<A>>),
     /// In a database, by their keys' bytes.
     Stored(forebay::Aggregator<Arc<A>>),
     /// In memory, as they are.
@@ -256,8 +241,7 @@ impl<A: Aggregate> Held<A> {
     /// Shows every key and its state.
     pub(super) fn for_each(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
         match self {
-            Self::Table(table) => table.for_each(visit),
-            Self::Sorted(sorter) => sorter.sort.for_each(visit),
+            Self::Gathered(groups) => groups.table.for_each(visit),
             Self::Stored(groups) => groups.for_each(visit),
             Self::Loose(groups) => groups.for_each(visit),
             Self::Cube(finest, others) => {
@@ -274,8 +258,7 @@ impl<A: Aggregate> Held<A> {
 
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Table(table) => table.memory_bytes(),
-            Self::Sorted(sorter) => sorter.sort.memory_bytes(),
+            Self::Gathered(groups) => groups.table.memory_bytes(),
             Self::Stored(groups) => groups.memory_bytes(),
             Self::Loose(groups) => groups.memory_bytes(),
             Self::Cube(finest, others) => {
@@ -287,9 +270,9 @@ impl<A: Aggregate> Held<A> {
     /// Whether some are in temporary files.
     pub(super) fn is_spilled(&self) -> bool {
         match self {
-            Self::Sorted(_) => true,
+            Self::Gathered(groups) => groups.table.is_spilled(),
             Self::Cube(finest, others) => finest.is_spilled() || others.iter().any(Self::is_spilled),
-            Self::Table(_) | Self::Stored(_) | Self::Loose(_) => false,
+            Self::Stored(_) | Self::Loose(_) => false,
         }
     }
 
@@ -298,12 +281,16 @@ impl<A: Aggregate> Held<A> {
         match self {
             Self::Stored(_) => true,
             Self::Cube(finest, _) => finest.is_stored(),
-            Self::Table(_) | Self::Sorted(_) | Self::Loose(_) => false,
+            Self::Gathered(_) | Self::Loose(_) => false,
         }
     }
 
     /// Whether groups are shown in the order of their keys' bytes.
     pub(super) fn is_sorted(&self) -> bool {
-        matches!(self, Self::Sorted(_) | Self::Stored(_))
+        match self {
+            Self::Gathered(groups) => groups.table.is_spilled(),
+            Self::Stored(_) => true,
+            Self::Cube(..) | Self::Loose(_) => false,
+        }
     }
 }

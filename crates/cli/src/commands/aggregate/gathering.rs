@@ -1,38 +1,35 @@
-//! Groups that live as long as the command.
-//!
-//! 1. They gather in memory, packed: in a compressed buffer tree.
-//! 2. When it says that it is full, its states go to an external sort, and it begins anew. It stays in front of
-//!    the sort, so that frequent groups are merged before they cost anything on disk.
-//! 3. At the end the sort has everything, or was never needed.
-//!
-//! **Invariant:** a value that was added is in exactly one state, of the table or of the sort.
+//! Groups that live as long as the command: in a compressed buffer tree, which goes on in temporary files.
 
 use forebay::Error;
-use forebay::aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, SortAggregator};
+use forebay::aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay::env::Env;
 use forebay::env::sync::Arc;
+use tempfile::TempDir;
 
-use super::engine::{Groups, Held, Means, Refused, Sorter, lifted};
+use super::engine::{Groups, Held, Means, Refused, refusal};
 
 /// See the module.
 pub(super) struct Gatherer<A: Aggregate> {
     function: Arc<A>,
     means: Means,
-    table: CompressedAggregator<Arc<A>>,
-    sorter: Option<Sorter<A>>,
-    memory_bytes_peak: usize,
-    lifted: Vec<u8>,
+    groups: Gathered<A>,
+}
+
+/// The groups, and the directory of their files, which goes with them.
+pub(super) struct Gathered<A: Aggregate> {
+    pub(super) table: CompressedAggregator<Arc<A>>,
+    _directory: TempDir,
 }
 
 impl<A: Aggregate> Gatherer<A> {
     pub(super) fn new(function: Arc<A>, means: Means) -> Result<Self, Error> {
-        let table = Self::table(&function, &means)?;
-        Ok(Self { function, means, table, sorter: None, memory_bytes_peak: 0, lifted: Vec::new() })
-    }
-
-    fn table(function: &Arc<A>, means: &Means) -> Result<CompressedAggregator<Arc<A>>, Error> {
-        let options =
-            AggregatorOptions::default().memory_limit(means.table_bytes()).threads(means.table_threads());
-        CompressedAggregator::new(Arc::clone(function), options)
+        let directory = means.directory()?;
+        let options = AggregatorOptions::default()
+            .memory_limit(means.table_bytes())
+            .threads(means.table_threads())
+            .spill_to(Env::real().fs, directory.path());
+        let table = CompressedAggregator::new(Arc::clone(&function), options)?;
+        Ok(Self { function, means, groups: Gathered { table, _directory: directory } })
     }
 
     /// Adds one value to a key.
@@ -41,63 +38,23 @@ impl<A: Aggregate> Gatherer<A> {
     where
         A::Input<'v>: Copy,
     {
-        match self.table.add(key, value) {
-            Ok(()) => Ok(()),
-            Err(_) => self.add_refused(key, value),
-        }
-    }
-
-    /// Adds what the table refused: because of itself, or because the table is full.
-    #[cold]
-    fn add_refused(&mut self, key: &[u8], value: A::Input<'_>) -> Result<(), Refused> {
-        let mut state = std::mem::take(&mut self.lifted);
-        let added = lifted(&*self.function, key, value, &mut state)
-            .and_then(|()| self.add_with_room(key, &state).map_err(Refused::Work));
-        self.lifted = state;
-        added
+        let added = self.groups.table.add(key, value);
+        added.map_err(|error| refusal(&*self.function, key, value, error))
     }
 
     /// Merges a state into a key's.
     pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        match self.table.add_state(key, state) {
-            Ok(()) => Ok(()),
-            Err(_) => self.add_with_room(key, state),
-        }
-    }
-
-    fn add_with_room(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        let sorter = self.spill()?;
-        // A state that an empty table has no room for may still fit there.
-        sorter.add_state(key, state)
-    }
-
-    /// Empties the table into the sort.
-    fn spill(&mut self) -> Result<&mut SortAggregator<Arc<A>>, Error> {
-        let sorter = match self.sorter.take() {
-            Some(sorter) => sorter,
-            None => self.means.sorter(&self.function)?,
-        };
-        let sort = &mut self.sorter.insert(sorter).sort;
-        self.table.finalize()?;
-        self.table.for_each(&mut |key, state| sort.add_state(key, state))?;
-        self.memory_bytes_peak = self.memory_bytes_peak.max(self.table.memory_bytes() + sort.memory_bytes());
-        self.table = Self::table(&self.function, &self.means)?;
-        Ok(sort)
+        self.groups.table.add_state(key, state)
     }
 
     /// All groups.
-    pub(super) fn finish(mut self) -> Result<Groups<A>, Error> {
-        self.table.finalize()?;
-        if self.sorter.is_some() {
-            self.spill()?.finalize()?;
-        }
-        let Self { function, means, table, sorter, memory_bytes_peak, .. } = self;
-        let held = match sorter {
-            Some(sorter) => Held::Sorted(sorter),
-            None => Held::Table(table),
-        };
-        let memory_bytes_peak = memory_bytes_peak.max(held.memory_bytes());
-        Ok(Groups { function, means, held, memory_bytes_peak })
+    pub(super) fn finish(self) -> Result<Groups<A>, Error> {
+        let Self { function, means, mut groups } = self;
+        // What is in files needs no memory any more once it is finalised.
+        let memory_bytes = groups.table.memory_bytes();
+        groups.table.finalize()?;
+        let memory_bytes_peak = groups.table.memory_bytes().max(memory_bytes);
+        Ok(Groups { function, means, held: Held::Gathered(Box::new(groups)), memory_bytes_peak })
     }
 }
 
@@ -134,10 +91,11 @@ mod tests {
             }
         }
         assert_eq!(refused, 60);
-        assert!(gatherer.sorter.is_some(), "the test is to spill");
+        assert!(gatherer.groups.table.is_spilled(), "the test is to spill");
         let groups = gatherer.finish().unwrap();
+        assert!(groups.held.is_sorted());
         assert!(groups.memory_bytes_peak <= 2 << 20, "{}", groups.memory_bytes_peak);
-        let mut seen = BTreeMap::new();
+        let (mut seen, mut last) = (BTreeMap::new(), None);
         let keep = &mut |key: &[u8], state: &[u8]| {
             let sum = match &groups.function.finish(state)?[0] {
                 Value::I128(sum) => *sum as i64,
@@ -145,6 +103,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             assert_eq!(seen.insert(key.to_vec(), sum), None);
+            assert!(last.replace(key.to_vec()) < Some(key.to_vec()), "keys are in order");
             Ok(())
         };
         groups.held.for_each(keep).unwrap();
@@ -167,7 +126,6 @@ mod tests {
         assert!(matches!(gatherer.add(b"a", &[Value::bytes(&b"x"[..])]), Err(Refused::Record(_))));
         let long = vec![b'k'; KEY_BYTES_MAX + 1];
         assert!(matches!(gatherer.add(&long, &[Value::from(1_i64)]), Err(Refused::Record(_))));
-        assert!(gatherer.sorter.is_none());
-        assert!(matches!(gatherer.finish().unwrap().held, Held::Table(_)));
+        assert!(!gatherer.finish().unwrap().held.is_spilled());
     }
 }

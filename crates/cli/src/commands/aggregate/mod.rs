@@ -47,7 +47,7 @@ use crate::output::Form;
 pub(crate) use args::AggregateArgs;
 use by::{By, Table};
 use columnar::Kind;
-use columns::Reading;
+use columns::{Reading, RowFormat};
 use cube::Cube;
 use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
 use forebay_bench::sizes;
@@ -60,6 +60,12 @@ use sheet::{Header, Sheet, Style};
 use store::Store;
 
 const MEMORY_BYTES: u64 = 512 << 20;
+/// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,
+const PROGRAM_BYTES: u64 = 4 << 20;
+/// pages of Parquet that are read,
+const PARQUET_READ_BYTES: u64 = 4 << 20;
+/// and a row group that is written.
+const PARQUET_WRITTEN_BYTES: u64 = 20 << 20;
 /// The least memory that a store works in.
 const STORE_BYTES_MIN: u64 = 64 << 20;
 /// The one thread that reads and adds keeps no more than these busy.
@@ -104,11 +110,22 @@ fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Failure> {
         )));
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    // Groups have the least memory in any case, though the program takes more than what is left.
+    let groups = memory.saturating_sub(program_bytes(args)).max(MEMORY_BYTES_MIN);
     Ok(Means {
-        memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
+        memory_bytes: usize::try_from(groups).unwrap_or(usize::MAX),
         threads: args.threads.map_or(cores.min(THREADS_OF_USE), usize::from),
         temp: args.temp.clone().unwrap_or_else(std::env::temp_dir),
     })
+}
+
+/// What the program takes besides groups.
+fn program_bytes(args: &AggregateArgs) -> u64 {
+    let format = |path: &PathBuf| args.format.or_else(|| RowFormat::of(path));
+    let is_read = args.files.iter().any(|path| format(path) == Some(RowFormat::Parquet));
+    let is_written = args.out.as_deref().and_then(Style::of) == Some(Style::Parquet);
+    let parquet = |is_used, bytes| if is_used { bytes } else { 0 };
+    PROGRAM_BYTES + parquet(is_read, PARQUET_READ_BYTES) + parquet(is_written, PARQUET_WRITTEN_BYTES)
 }
 
 /// Whether these groups go together with everything else that is asked.

@@ -15,7 +15,7 @@ use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, Options, T
 
 use super::args::AggregateArgs;
 use super::by::{self, By};
-use super::engine::{Groups, Held, Means, Refused, lifted};
+use super::engine::{Groups, Held, Means, Refused, refusal};
 use super::reached::Reached;
 use super::shape::Shape;
 use crate::failure::Failure;
@@ -173,11 +173,7 @@ impl<A: Aggregate> Keeper<A> {
     where
         A::Input<'v>: Copy,
     {
-        self.pending.add(key, value).or_else(|error| {
-            // Where the value itself is not at fault, memory is.
-            lifted(&*self.function, key, value, &mut Vec::new())?;
-            Err(Refused::Work(error))
-        })
+        self.pending.add(key, value).map_err(|error| refusal(&*self.function, key, value, error))
     }
 
     /// Whether so much has gathered that it should be committed.

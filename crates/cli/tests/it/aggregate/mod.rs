@@ -1,6 +1,8 @@
 //! `aggregate`, held against plain programs that do the same.
 
 mod columns;
+#[cfg(target_os = "linux")]
+mod memory;
 mod parquet;
 mod refusals;
 mod sequences;

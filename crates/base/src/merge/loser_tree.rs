@@ -15,6 +15,15 @@ pub enum Direction {
     Backward,
 }
 
+/// What the other sources of a merge have, beside the one whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Others {
+    /// Nothing any more.
+    Ended,
+    /// Something.
+    Left,
+}
+
 /// The merge of sorted sources, given newest first.
 pub struct LoserTree<C> {
     sources: Vec<C>,
@@ -81,10 +90,11 @@ impl<C: Cursor> LoserTree<C> {
         &self.sources
     }
 
-    /// The source that is left once all others have come to their end.
+    /// The source whose turn it is, if one is left, and whether all others have come to their end.
     #[inline]
-    pub fn alone(&self) -> Option<&C> {
-        (self.left == 1).then(|| &self.sources[self.losers[0].source])
+    pub fn first(&self) -> Option<(&C, Others)> {
+        let others = if self.left == 1 { Others::Ended } else { Others::Left };
+        (self.left > 0).then(|| (&self.sources[self.losers[0].source], others))
     }
 
     fn play(&mut self) {
@@ -113,6 +123,7 @@ impl<C: Cursor> LoserTree<C> {
     }
 
     /// Plays the winner's source up again after it has advanced.
+    #[inline(never)]
     fn replay(&mut self, mut winner: Player) {
         let mut node = (winner.source + self.sources.len()) / 2;
         while node > 0 {

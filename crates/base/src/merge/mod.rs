@@ -16,7 +16,7 @@ mod tests;
 pub use block_cut::BlockCut;
 pub use collapse::{Collapse, Progress};
 pub use cut::CutMerge;
-pub use loser_tree::{Direction, LoserTree};
+pub use loser_tree::{Direction, LoserTree, Others};
 use sorted::Sorted;
 
 use crate::record::Shape;

@@ -15,7 +15,7 @@ mod stretch;
 use std::sync::Arc;
 
 use forebay_base::combine::{Combine, Depth, Fold};
-use forebay_base::merge::{Cursor as _, Direction, LoserTree};
+use forebay_base::merge::{Cursor as _, Direction, LoserTree, Others};
 use forebay_base::wire::{is_same, put_raw};
 use forebay_base::{Error, Kind, Range, Result};
 use forebay_layouts::Rule;
@@ -101,12 +101,6 @@ pub enum Nearest {
     AtOrAbove,
     /// The first entry above the key.
     Above,
-}
-
-/// Whether only a list is left: it has each key once.
-#[inline]
-fn has_keys_once(merge: &LoserTree<Source>) -> bool {
-    matches!(merge.alone(), Some(Source::List(_)))
 }
 
 impl Cursor {
@@ -258,10 +252,10 @@ impl Cursor {
             (Stand::BeforeFirst, Direction::Backward) | (Stand::BehindLast, Direction::Forward) => Ok(()),
             (Stand::BeforeFirst, _) | (Stand::BehindLast, _) => self.seek_to_end(direction),
             (Stand::Lent | Stand::Folded, _) if direction != self.direction => self.turn(direction),
-            (Stand::Lent, _) => self.attempt(|cursor| {
-                cursor.pass_key()?;
-                cursor.settle()
-            }),
+            (Stand::Lent, _) => match self.pass_key().and_then(|()| self.settle()) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.fail(error)),
+            },
             (Stand::Folded, _) => self.attempt(Self::settle),
         }
     }
@@ -279,23 +273,24 @@ impl Cursor {
     }
 
     /// Does what may fail, and keeps the error.
-    #[inline]
     fn attempt(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.failed = None;
-        let outcome = act(self);
-        if let Err(error) = &outcome {
-            self.failed = Some(error.clone());
-            self.merge = None;
-            self.stand = Stand::BehindLast;
-        }
-        outcome
+        act(self).map_err(|error| self.fail(error))
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error.clone());
+        self.merge = None;
+        self.stand = Stand::BehindLast;
+        error
     }
 
     /// Stands on the next key that has a value, that before the merge included.
+    #[inline]
     fn settle(&mut self) -> Result<()> {
         loop {
-            let Some((merge, prefix)) = self.merge.as_ref().and_then(|merge| Some((merge, merge.prefix()?)))
-            else {
+            let Some((source, others)) = self.merge.as_ref().and_then(LoserTree::first) else {
                 if self.enter_next()? {
                     continue;
                 }
@@ -305,46 +300,50 @@ impl Cursor {
                 };
                 return Ok(());
             };
-            let kind = merge.record().kind;
-            let decides = kind == Kind::Put && !self.rule.merges_puts();
-            if kind == Kind::Delete {
-                self.pass_key()?;
-            } else if decides || has_keys_once(merge) {
-                self.stand = Stand::Lent;
-                return Ok(());
-            } else if self.fold_key(prefix)? {
-                self.stand = Stand::Folded;
-                return Ok(());
+            match source.kind() {
+                Kind::Delete => self.pass_key()?,
+                Kind::Put if !self.rule.merges_puts() => break,
+                _ if others == Others::Ended && source.has_keys_once() => break,
+                _ => {
+                    if self.fold_key()? {
+                        self.stand = Stand::Folded;
+                        return Ok(());
+                    }
+                }
             }
         }
+        self.stand = Stand::Lent;
+        Ok(())
     }
 
     /// Goes past all records of the key before the merge.
     #[inline]
     fn pass_key(&mut self) -> Result<()> {
         let Some(merge) = &mut self.merge else { return Ok(()) };
-        if has_keys_once(merge) {
-            return merge.advance();
-        }
+        let is_alone = |(source, others): (&Source, _)| others == Others::Ended && source.has_keys_once();
+        let has_one = merge.first().is_none_or(is_alone);
         let prefix = merge.prefix();
-        self.key.clear();
-        put_raw(&mut self.key, merge.record().key);
+        if !has_one {
+            self.key.clear();
+            put_raw(&mut self.key, merge.record().key);
+        }
         loop {
             merge.advance()?;
-            if merge.prefix() != prefix || !is_same(merge.record().key, &self.key) {
+            if has_one || merge.prefix() != prefix || !is_same(merge.record().key, &self.key) {
                 return Ok(());
             }
         }
     }
 
     /// Folds all records of the key before the merge. Says whether it has a value.
-    fn fold_key(&mut self, prefix: u64) -> Result<bool> {
+    fn fold_key(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else { return Ok(false) };
+        let prefix = merge.prefix();
         self.key.clear();
         put_raw(&mut self.key, merge.record().key);
         self.fold.clear();
         let mut open = true;
-        while merge.prefix() == Some(prefix) && is_same(merge.record().key, &self.key) {
+        while merge.prefix() == prefix && is_same(merge.record().key, &self.key) {
             open = open && self.fold.add(&self.rule, &merge.record());
             merge.advance()?;
         }

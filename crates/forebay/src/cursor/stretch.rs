@@ -1,7 +1,7 @@
 //! The sources of a cursor, one stretch of the table at a time: found, sent to a place, followed by the next.
 
 use forebay_base::merge::{Direction, LoserTree};
-use forebay_base::{Bound, Record, Result};
+use forebay_base::{Bound, Kind, Record, Result};
 use forebay_store::list::Pace;
 use forebay_store::{BufferCursor, ListCursor};
 
@@ -11,6 +11,23 @@ use super::Cursor;
 pub(super) enum Source {
     Buffer(BufferCursor),
     List(ListCursor),
+}
+
+impl Source {
+    /// What the record here does.
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Buffer(cursor) => cursor.kind(),
+            Self::List(cursor) => cursor.kind(),
+        }
+    }
+
+    /// Whether no key comes twice.
+    #[inline]
+    pub(super) fn has_keys_once(&self) -> bool {
+        matches!(self, Self::List(_))
+    }
 }
 
 impl forebay_base::merge::Cursor for Source {

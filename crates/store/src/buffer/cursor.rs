@@ -166,6 +166,14 @@ impl BufferCursor {
     }
 }
 
+impl BufferCursor {
+    /// What the record here does.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
 impl Cursor for BufferCursor {
     #[inline]
     fn prefix(&self) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::ops::Range as Span;
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Block, Bound, Error, Order, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Kind, Order, Range, Record, Result};
 use smallvec::SmallVec;
 
 use super::chunks::{Chunks, Pace, Reading};
@@ -71,6 +71,7 @@ impl ListCursor {
         direction: Direction,
         pace: Pace,
     ) -> Result<()> {
+        let mut ready: SmallVec<[&mut Self; 8]> = SmallVec::new();
         let mut waiting: SmallVec<[(&mut Self, usize); 8]> = SmallVec::new();
         for cursor in cursors {
             cursor.chunks.begin(pace);
@@ -79,9 +80,11 @@ impl ListCursor {
                 Some(number) if cursor.chunks.reads_singles() && !cursor.has_at_hand(number) => {
                     waiting.push((cursor, number));
                 }
-                _ => cursor.enter_next_page(place)?,
+                // No list waits for memory that another one needs.
+                _ => ready.push(cursor),
             }
         }
+        ready.into_iter().try_for_each(|cursor| cursor.enter_next_page(place))?;
         if waiting.is_empty() {
             return Ok(());
         }
@@ -125,9 +128,11 @@ impl ListCursor {
 
     /// Stands on the first record of the next page that has one inside the range, and on the right side of a place, or
     /// nowhere.
+    #[inline(never)]
     fn enter_next_page(&mut self, place: Option<(u64, &[u8])>) -> Result<()> {
         while let Some(number) = self.next_number() {
             self.load(number)?;
+            self.inside = self.records_inside();
             let Span { start, end } = self.inside;
             let split =
                 place.map(|place| self.page.lower_bound(self.order, |prefix, key| (prefix, key).cmp(&place)));
@@ -184,7 +189,6 @@ impl ListCursor {
         Arc::make_mut(&mut self.page)
             .read(bytes.bytes, self.list.meta().id, bytes.offset, bytes.shape)
             .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))?;
-        self.inside = self.records_inside();
         self.number = Some(number);
         Ok(())
     }
@@ -205,7 +209,7 @@ impl ListCursor {
 
     fn take(&mut self, number: usize, page: Arc<Page>) {
         self.page = page;
-        self.inside = self.records_inside();
+        self.page.prefetch_ends();
         self.number = Some(number);
     }
 
@@ -235,6 +239,14 @@ impl ListCursor {
     }
 }
 
+impl ListCursor {
+    /// What the record here does.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.spot.kind()
+    }
+}
+
 impl Cursor for ListCursor {
     #[inline]
     fn prefix(&self) -> Option<u64> {
@@ -248,11 +260,14 @@ impl Cursor for ListCursor {
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
-        match self.direction {
-            Direction::Forward if self.at + 1 < self.inside.end => self.stand_on(self.at + 1),
-            Direction::Backward if self.at > self.inside.start => self.stand_on(self.at - 1),
-            _ => return self.enter_next_page(None),
+        let next = match self.direction {
+            Direction::Forward => self.at + 1,
+            Direction::Backward => self.at.wrapping_sub(1),
+        };
+        if !self.inside.contains(&next) {
+            return self.enter_next_page(None);
         }
+        self.stand_on(next);
         Ok(())
     }
 

@@ -87,6 +87,12 @@ pub(crate) struct Spot {
 impl Spot {
     /// That of no record.
     pub(crate) const NONE: Self = Self { kind: Kind::Delete, key_at: 0, value_at: 0, end: 0 };
+
+    /// What the record does.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
 }
 
 /// A page's records, checked and decompressed, with the place of each.
@@ -195,6 +201,14 @@ impl Page {
         let record_bytes = self.fixed.map_or(0, |(key_bytes, value_bytes)| key_bytes + value_bytes);
         if let Some(byte) = self.bytes.get(self.payload.start + index * record_bytes) {
             forebay_env::prefetch(byte);
+        }
+    }
+
+    /// Asks for the memory of the records that a search in the page begins with.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        for index in [0, self.records / 2, self.records.saturating_sub(1)] {
+            self.prefetch(index);
         }
     }
 

@@ -109,9 +109,9 @@ fn small(results: &Results, rows: &[Row]) -> String {
             cell(of("load", "/longest_gap_ms")),
             cell(of("get", "/device_reads_per_get")),
             cell(of("get-2", "/device_reads_per_get")),
-            cell(of("range", "/operations_per_second")),
-            cell(of("range", "/latency_us/p95")),
-            cell(of("range-2", "/operations_per_second").map(|ranges| ranges * 10_000.0)),
+            cell(of("range-10", "/operations_per_second")),
+            cell(of("range-10", "/latency_us/p95")),
+            cell(of("range-10000", "/operations_per_second").map(|ranges| ranges * 10_000.0)),
         ]);
     }
     table.finish()
@@ -136,8 +136,8 @@ fn large(results: &Results, rows: &[Row]) -> String {
             cell(seconds.zip(of("load", "/operations")).map(|(seconds, records)| records / seconds)),
             cell(of("drain", "/write_amplification_total")),
             cell(of("drain", "/lists_per_path")),
-            cell(of("range", "/latency_us/p50")),
-            cell(of("range", "/latency_us/p95")),
+            cell(of("range-10", "/latency_us/p50")),
+            cell(of("range-10", "/latency_us/p95")),
         ]);
     }
     table.finish()
@@ -158,7 +158,7 @@ fn targets(results: &Results) -> Vec<Target> {
     }
     let found = times(rate("leveling:t=10", "load"), rival(LEVELED, "load"));
     targets.push(Target::at_least(format!("leveling:t=10: load, beside {LEVELED}"), 2.0, "x", found));
-    for (phase, what) in [("range", "ranges of 10"), ("range-2", "ranges of 10,000")] {
+    for (phase, what) in [("range-10", "ranges of 10"), ("range-10000", "ranges of 10,000")] {
         let found = times(rate("leveling:t=10", phase), rival(LEVELED, phase));
         targets.push(Target::at_least(
             format!("leveling:t=10: {what}, cold, beside {LEVELED}"),

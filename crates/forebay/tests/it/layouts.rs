@@ -136,3 +136,46 @@ fn a_range_goes_and_nothing_else_does() {
         assert!(db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
     }
 }
+
+/// Files still have what a merge under way has taken from them, and what was cut out.
+#[test]
+fn a_tree_sees_nothing_that_was_taken_from_files() {
+    let mut begun = 0;
+    for before in ["tiering:t=2", "leveling:t=3", "no-merge"] {
+        for steps in 0..40 {
+            let env = Env::memory(8);
+            let db = open(&env);
+            let table =
+                db.table("t").layout(before.parse().unwrap()).node_bytes(1 << 10).open_ordered().unwrap();
+            // The newest merges leave less of some keys than their inputs' files have.
+            for round in 0..6_u64 {
+                for number in 0..600 {
+                    put(&table, number, &format!("{round}"));
+                }
+                table.delete(&(round.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()).unwrap();
+                db.flush().unwrap();
+            }
+            env.jobs.step_some(steps);
+            let nodes = &db.describe().tables[0].nodes;
+            let first = |id: u64| nodes.iter().find(|node| node.id == id).map(|node| node.low.clone());
+            begun += u32::from(nodes.iter().any(|node| first(node.id).unwrap() != "0000000000000000"));
+            if steps % 2 == 0 {
+                let low = (steps as u8).wrapping_mul(5);
+                table.delete_range(&[low][..]..&[low + 17, 3][..]).unwrap();
+                // The largest run is a new one, from which nothing was cut.
+                for number in 1000..1700 {
+                    put(&table, number, "new");
+                }
+                db.flush().unwrap();
+            }
+            let entries =
+                |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
+            let expected = entries(&table);
+            table.set_layout(Layout::write_buffer_ordered()).unwrap();
+            assert!(entries(&table) == expected, "{before} after {steps} steps");
+            db.settle().unwrap();
+            assert!(entries(&table) == expected, "{before} after {steps} steps, settled");
+        }
+    }
+    assert!(begun > 10, "only {begun} merges were under way");
+}

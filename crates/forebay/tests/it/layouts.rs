@@ -179,3 +179,53 @@ fn a_tree_sees_nothing_that_was_taken_from_files() {
     }
     assert!(begun > 10, "only {begun} merges were under way");
 }
+
+/// A merge that has read a range, and is done only after the range was deleted, does not bring it back.
+#[test]
+fn a_range_that_goes_while_it_is_merged_stays_gone() {
+    for layout in ["tiering:t=2", "leveling:t=3"] {
+        for steps in 0..40 {
+            let env = Env::memory(9);
+            let db = open(&env);
+            let table =
+                db.table("t").layout(layout.parse().unwrap()).node_bytes(2 << 10).open_ordered().unwrap();
+            for number in 0..4_000 {
+                put(&table, number % 1_500, &format!("{number}"));
+            }
+            db.flush().unwrap();
+            env.jobs.step_some(steps);
+            table.delete_range(&[40_u8][..]..&[200_u8][..]).unwrap();
+            let entries =
+                |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
+            let expected = entries(&table);
+            assert!(expected.iter().all(|(key, _)| !(40..200).contains(&key[0])) && expected.len() > 300);
+            db.settle().unwrap();
+            assert!(entries(&table) == expected, "{layout} after {steps} steps");
+        }
+    }
+}
+
+/// A merge that began before its table became a tree, and ends after it became runs again, knows other runs.
+#[test]
+fn work_of_an_older_layout_never_comes_in() {
+    for layout in ["tiering:t=2", "leveling:t=3"] {
+        for steps in 0..40 {
+            let env = Env::memory(10);
+            let db = open(&env);
+            let layout: Layout = layout.parse().unwrap();
+            let table = db.table("t").layout(layout).node_bytes(2 << 10).open_ordered().unwrap();
+            for number in 0..4_000 {
+                put(&table, number % 1_500, &format!("{number}"));
+            }
+            db.flush().unwrap();
+            let entries =
+                |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
+            let expected = entries(&table);
+            env.jobs.step_some(steps);
+            table.set_layout(Layout::write_buffer_ordered()).unwrap();
+            table.set_layout(layout).unwrap();
+            db.settle().unwrap();
+            assert!(entries(&table) == expected, "{layout} after {steps} steps");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forebay_base::{Bound, Range};
-use forebay_buffer_tree::{Fragment, List, NodeId, Tree, TreeOptions};
+use forebay_buffer_tree::{Fragment, List, Tree, TreeOptions};
 
 use crate::run_set::{Part, Policy, Run, RunSet};
 
@@ -66,14 +66,4 @@ fn lists_of<F: Fragment>(runs: &[Arc<Run<F>>], range: &Range) -> Vec<List<F>> {
         }
     }
     lists
-}
-
-impl<F> RunSet<F> {
-    /// Adds a run behind all others.
-    fn push_run(&mut self, level: u32, parts: Parts<F>) {
-        let id = NodeId(self.next_id);
-        self.next_id += 1;
-        self.unit_bytes = self.unit_bytes.max(self.file_bytes);
-        self.runs.push(Arc::new(Run { id, level, parts }));
-    }
 }

@@ -1,25 +1,60 @@
-//! List files as fragments.
+//! List files as fragments, and what it takes to make and find them.
 
 use std::sync::Arc;
 
 use forebay_base::digest;
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
-use forebay_base::{Block, Bound, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::Expected;
-use forebay_store::list::Reading;
+use forebay_buffer_tree::{Expected, Portion};
+use forebay_store::list::{FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
+
+use crate::TableRule;
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
 pub struct Fragment(pub Arc<ListFile>);
 
+/// What a table's catalog works with, whatever its layout.
+#[derive(Clone)]
+pub(crate) struct Means {
+    pub(crate) store: ListStore,
+    pub(crate) rule: Arc<TableRule>,
+    pub(crate) merge_memory_bytes: usize,
+}
+
+impl Means {
+    /// The store of a job's fragments.
+    pub(crate) fn files(&self, cause: Cause) -> Files {
+        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+    }
+
+    /// Finds the files that an edit names, all of which there must be.
+    pub(crate) fn find<'a>(
+        &self,
+        mut named: impl Iterator<Item = &'a u64>,
+        file: &dyn Fn(u64) -> Option<Arc<ListFile>>,
+    ) -> Result<impl Fn(&u64) -> Fragment> {
+        if named.any(|&id| file(id).is_none()) {
+            return Err(malformed_edit());
+        }
+        let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
+        Ok(move |&id: &u64| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))))
+    }
+}
+
+/// The error of an edit that cannot be read.
+pub(crate) fn malformed_edit() -> Error {
+    Error::invalid("an edit in the manifest is malformed")
+}
+
 /// The store of one job's fragments.
 pub(crate) struct Files {
     pub(crate) store: ListStore,
     pub(crate) cause: Cause,
-    pub(crate) merge_memory_bytes: usize,
+    merge_memory_bytes: usize,
 }
 
 /// A list file being written.
@@ -28,6 +63,18 @@ pub(crate) struct Writer(pub(crate) ListWriter);
 /// A merge reads each list in chunks between these sizes.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+impl Fragment {
+    /// About how much of what it has of a range lies in a part of that, by metadata in memory.
+    pub(crate) fn portion_inside(&self, whole: &Range, held: Portion, part: &Range) -> Portion {
+        if part == whole {
+            return held;
+        }
+        let share = self.0.share_inside(whole, part);
+        let of = |count: u64| (share * count as f64).round() as u64;
+        Portion { bytes: of(held.bytes), records: of(held.records) }
+    }
+}
 
 impl tree::Fragment for Fragment {
     fn id(&self) -> u64 {

@@ -10,16 +10,14 @@ use forebay_store::list::FileMeta;
 use forebay_store::{ListFile, ListStore};
 
 use crate::catalog::Catalog;
-use crate::files::Fragment;
+use crate::files::{Fragment, Means};
 use crate::run_set::{RunSet, RunSetTable};
 use crate::write_buffer::WriteBufferTree;
 use crate::{Layout, TableOptions, TableRule};
 
 /// What catalogs are restored with.
 pub(crate) struct Restored<'a> {
-    pub(crate) store: ListStore,
-    pub(crate) rule: Arc<TableRule>,
-    pub(crate) merge_memory_bytes: usize,
+    pub(crate) means: Means,
     file: &'a dyn Fn(u64) -> Option<FileMeta>,
     /// One handle a file, however many lists share it.
     handles: BTreeMap<u64, Fragment>,
@@ -32,7 +30,7 @@ impl Restored<'_> {
             return Ok(known.clone());
         }
         let meta = (self.file)(id).ok_or_else(malformed)?;
-        let fragment = Fragment(ListFile::named(&self.store, meta));
+        let fragment = Fragment(ListFile::named(&self.means.store, meta));
         self.handles.insert(id, fragment.clone());
         Ok(fragment)
     }
@@ -68,8 +66,8 @@ pub fn restore(
     let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let rule = TableRule::new(rule);
-    let (store, handles) = (store(&options), BTreeMap::new());
-    let mut restored = Restored { store, rule: Arc::clone(&rule), merge_memory_bytes, file, handles };
+    let means = Means { store: store(&options), rule: Arc::clone(&rule), merge_memory_bytes };
+    let mut restored = Restored { means, file, handles: BTreeMap::new() };
     let catalog: Arc<dyn Catalog> = match options.layout {
         Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
         Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),

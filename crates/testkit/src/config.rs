@@ -88,12 +88,18 @@ pub fn ordered_layouts() -> Vec<Layout> {
     names.iter().map(|name| name.parse().expect("names of layouts")).collect()
 }
 
+/// One of them.
+pub(crate) fn draw_layout(rng: &mut Rng) -> Layout {
+    let layouts = ordered_layouts();
+    layouts[rng.index(layouts.len())]
+}
+
 impl Config {
     /// Any options.
     pub fn draw(rng: &mut Rng) -> Self {
         Self {
             ordered: rng.chance(50),
-            ordered_layout: ordered_layouts()[rng.index(ordered_layouts().len())],
+            ordered_layout: draw_layout(rng),
             node_bytes: [2 << 10, 6 << 10, 20 << 10][rng.index(3)],
             fan_out: [2, 3, 8][rng.index(3)],
             fast_per_slow: [0, 1, 8][rng.index(3)],

@@ -6,7 +6,8 @@ use std::ops::Bound;
 use forebay::env::Rng;
 use forebay::{Durability, Layout};
 
-use crate::{Change, Config, Keys, Merging, Step, TABLES, Values, Write, ordered_layouts, walk};
+use crate::config::draw_layout;
+use crate::{Change, Config, Keys, Merging, Step, TABLES, Values, Write, walk};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -182,10 +183,7 @@ impl Generator {
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::Compact => Op::Compact(table),
-            Kind::SetLayout => {
-                let layouts = ordered_layouts();
-                Op::SetLayout(layouts[self.rng.index(layouts.len())])
-            }
+            Kind::SetLayout => Op::SetLayout(draw_layout(&mut self.rng)),
             Kind::Checkpoint => Op::Checkpoint,
             Kind::Reopen => Op::Reopen,
             Kind::Verify => Op::Verify,

@@ -98,7 +98,7 @@ impl Run {
 
     /// A workload of another name, with another layout for Forebay's table, which is left as writing made it.
     pub(super) fn laid_out(self, layout: &str) -> Self {
-        let mut run = self.shaped(&layout.replace([':', '='], "-"), &[]);
+        let mut run = self.shaped(&words_of(layout), &[]);
         run.workload.push_str(&format!("\n[forebay]\nrelief_ratio = 0.0\nlayout = \"{layout}\"\n"));
         run
     }
@@ -117,6 +117,16 @@ impl Run {
         self.name = name;
         self
     }
+}
+
+/// What a workload that was laid out otherwise is called.
+pub(super) fn laid_out_name(workload: &str, layout: &str) -> String {
+    format!("{workload}-{}", words_of(layout))
+}
+
+/// A layout as a part of a file's name.
+fn words_of(layout: &str) -> String {
+    layout.replace([':', '='], "-")
 }
 
 /// What a part comes to.

@@ -1,5 +1,6 @@
 //! Applying an edit: live work and recovery alike. It looks at no file, and needs nothing but the value before.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::{Error, Range, Result};
@@ -23,10 +24,19 @@ impl<F: Fragment> RunSet<F> {
                 Arc::make_mut(&mut set.runs[at]).level = *level;
             }
         }
-        set.check().map_err(|reason| Error::invalid(format!("an edit does not fit its table: {reason}")))?;
+        set.check_changed(self)
+            .map_err(|reason| Error::invalid(format!("an edit does not fit its table: {reason}")))?;
         // More before fewer: what goes on under another part must not be taken for unneeded in between.
         references.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
         Ok((set, references))
+    }
+
+    /// As [`check`](Self::check), of what is not the same as before: there may be very many parts.
+    fn check_changed(&self, before: &Self) -> Result<(), String> {
+        let known: BTreeSet<_> = before.runs.iter().map(Arc::as_ptr).collect();
+        let mut changed = self.runs.iter().filter(|run| !known.contains(&Arc::as_ptr(run)));
+        changed.try_for_each(|run| run.check())?;
+        self.check_levels()
     }
 
     fn place(&self, run: NodeId) -> Result<usize> {

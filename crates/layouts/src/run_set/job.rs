@@ -18,7 +18,6 @@ use crate::{Job, Outcome, Rule};
 /// A merge on its way.
 pub(super) struct MergeJob<C> {
     slice: Slice,
-    flushed_bytes: u64,
     collapse: Collapse<C, Rule>,
     /// Records that are all puts of one shape go by blocks.
     block: Option<Block>,
@@ -31,7 +30,6 @@ impl<C: Cursor> MergeJob<C> {
         slice: Slice,
         input: C,
         expected: Expected,
-        flushed_bytes: u64,
         rule: Rule,
         files: Files,
         file_bytes: u64,
@@ -40,14 +38,8 @@ impl<C: Cursor> MergeJob<C> {
         let depth = if slice.is_bottom { Depth::Bottom } else { Depth::Partial };
         let mut output = Output::new(files, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
         // What comes by itself may find a place that nothing else has.
-        output.tight = slice.taken.is_empty() && flushed_bytes == 0;
-        Self {
-            slice,
-            flushed_bytes,
-            collapse: Collapse::new(input, rule, depth),
-            block: Block::new(shape),
-            output,
-        }
+        output.tight = slice.is_ingest();
+        Self { slice, collapse: Collapse::new(input, rule, depth), block: Block::new(shape), output }
     }
 }
 
@@ -55,7 +47,7 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.collapse.is_finished() {
             let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
-            return Ok(Some(Outcome::Runs(Made { slice, flushed_bytes: self.flushed_bytes, parts })));
+            return Ok(Some(Outcome::Runs(Made { slice, parts })));
         }
         let (output, bytes_max) = (&mut self.output, bytes_max.max(1));
         match &mut self.block {

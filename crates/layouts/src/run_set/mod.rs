@@ -22,18 +22,18 @@ use std::sync::Arc;
 use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Error, Range, Record, Result};
+use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, Terms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
-use forebay_store::list::{FileMeta, Lookup, Reading, Search};
-use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, WriteBuffer};
+use forebay_store::list::{Lookup, Reading, Search};
+use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretch, Work};
 use crate::convert::tree_of;
-use crate::files::{Files, Fragment};
+use crate::files::{Fragment, Means, malformed_edit};
 use crate::restore::{Restored, malformed};
 use crate::write_buffer::{Description, WriteBufferTree};
-use crate::{Layout, TableOptions, TableRule};
+use crate::{Layout, TableOptions};
 
 use job::{MergeJob, RunCursor};
 use plan::Next;
@@ -47,9 +47,7 @@ pub struct RunSetTable {
     pub(crate) set: RunSet<Fragment>,
     /// Kept for other layouts.
     pub(crate) options: TreeOptions,
-    pub(crate) store: ListStore,
-    pub(crate) rule: Arc<TableRule>,
-    pub(crate) merge_memory_bytes: usize,
+    pub(crate) means: Means,
 }
 
 impl RunSetTable {
@@ -59,20 +57,15 @@ impl RunSetTable {
         let options = TreeOptions::decode(&mut from).ok_or_else(malformed)?;
         let ids = RunSet::<u64>::decode(&mut from, policy, options.node_bytes).ok_or_else(malformed)?;
         let set = ids.map(|&id| restored.fragment(id))?;
-        let Restored { store, rule, merge_memory_bytes, .. } = restored;
-        let (store, rule) = (store.clone(), Arc::clone(rule));
-        Ok(Self { set, options, store, rule, merge_memory_bytes: *merge_memory_bytes })
-    }
-
-    fn files(&self, cause: Cause) -> Files {
-        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+        Ok(Self { set, options, means: restored.means.clone() })
     }
 
     /// A walk over what each run has of what is taken from it.
-    fn cursors(&self, slice: &Slice, reading: Reading) -> Result<Vec<RunCursor>> {
+    fn cursors(&self, slice: &Slice, cause: Cause) -> Result<Vec<RunCursor>> {
+        let reading = self.means.files(cause).reading(slice.taken.len());
         let cursor = |(id, range): &(NodeId, Range)| {
             let run = self.set.run(*id).ok_or_else(Plan::foreign)?;
-            let parts = run.parts[run.overlapping(range)].iter();
+            let parts = run.parts()[run.overlapping(range)].iter();
             let parts: VecDeque<_> =
                 parts.map(|part| (Arc::clone(&part.fragment.0), part.range.intersect(range))).collect();
             RunCursor::new(parts, reading)
@@ -80,18 +73,18 @@ impl RunSetTable {
         slice.taken.iter().map(cursor).collect()
     }
 
-    /// What there is to be merged, at most.
-    fn expected(&self, slice: &Slice) -> Expected {
-        let mut expected = Expected { range: slice.range.clone(), ..Expected::default() };
-        for (id, range) in &slice.taken {
-            let Some(run) = self.set.run(*id) else { continue };
-            for part in &run.parts[run.overlapping(range)] {
-                expected.bytes = expected.bytes.saturating_add(part.portion.bytes);
-                expected.records = expected.records.saturating_add(part.portion.records);
-                expected.shape = Shape::join(expected.shape, part.fragment.shape());
-            }
-        }
-        expected
+    /// The parts that a slice takes something from.
+    fn parts<'a>(&'a self, slice: &'a Slice) -> impl Iterator<Item = &'a Arc<Part<Fragment>>> {
+        let runs = slice.taken.iter().filter_map(|(id, range)| Some((self.set.run(*id)?, range)));
+        runs.flat_map(|(run, range)| &run.parts()[run.overlapping(range)])
+    }
+
+    /// What there is to be merged, at most: the parts, and something newer.
+    fn expected(&self, slice: &Slice, newer: Portion, shape: Shape) -> Expected {
+        let portions = self.parts(slice).map(|part| part.portion);
+        let Portion { bytes, records } = portions.fold(newer, Portion::saturating_add);
+        let shape = self.parts(slice).fold(shape, |shape, part| Shape::join(shape, part.fragment.shape()));
+        Expected { range: slice.range.clone(), bytes, records, shape }
     }
 
     /// The job of a slice, over its runs and perhaps something newer.
@@ -100,25 +93,17 @@ impl RunSetTable {
         slice: &Slice,
         sources: Vec<C>,
         expected: Expected,
-        flushed_bytes: u64,
         cause: Cause,
     ) -> Result<Box<dyn Job>> {
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
-        let (rule, files) = (self.rule.code()?, self.files(cause));
-        Ok(Box::new(MergeJob::new(
-            slice.clone(),
-            merge,
-            expected,
-            flushed_bytes,
-            rule,
-            files,
-            self.set.file_bytes,
-        )))
+        let (rule, files) = (self.means.rule.code()?, self.means.files(cause));
+        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, files, self.set.file_bytes)))
     }
 
     fn planned(&self, slice: Slice) -> Plan {
-        Plan { nodes: slice.runs(), bytes: self.expected(&slice).bytes, work: Work::Runs(slice) }
+        let bytes = self.parts(&slice).map(|part| part.portion.bytes).sum();
+        Plan { nodes: slice.runs(), bytes, work: Work::Runs(slice) }
     }
 }
 
@@ -154,19 +139,17 @@ impl Catalog for RunSetTable {
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
-        let mut expected = self.expected(slice);
-        expected.bytes = expected.bytes.saturating_add(contents.bytes);
-        expected.records = expected.records.saturating_add(contents.records);
-        expected.shape = Shape::join(expected.shape, contents.shape);
-        let (input, flushed_bytes) =
-            (BufferCursor::whole(buffer, run, self.store.options.order), contents.bytes.max(1));
+        let newer = Portion { bytes: contents.bytes, records: contents.records };
+        let expected = self.expected(slice, newer, contents.shape);
+        let input = BufferCursor::whole(buffer, run, self.means.store.options.order);
         if slice.taken.is_empty() {
-            return self.job(slice, vec![input], expected, flushed_bytes, Cause::RootSpill);
+            return self.job(slice, vec![input], expected, Cause::RootSpill);
         }
-        let older = self.cursors(slice, self.files(Cause::RootSpill).reading(slice.taken.len()))?;
         let mut sources: Vec<Box<dyn Cursor + Send>> = vec![Box::new(input)];
-        sources.extend(older.into_iter().map(|cursor| Box::new(cursor) as Box<dyn Cursor + Send>));
-        self.job(slice, sources, expected, flushed_bytes, Cause::RootSpill)
+        for older in self.cursors(slice, Cause::RootSpill)? {
+            sources.push(Box::new(older));
+        }
+        self.job(slice, sources, expected, Cause::RootSpill)
     }
 
     fn ingest(&self, input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
@@ -174,8 +157,7 @@ impl Catalog for RunSetTable {
         let first = input.prefix().map_or(0, |_| input.record().encoded_bytes() as u64);
         let (bytes, shape) = (self.set.file_bytes, Shape::Variable);
         let expected = Expected { range: Range::all(), bytes, records: bytes / first.max(1), shape };
-        let slice = Slice { range: Range::all(), ..Slice::default() };
-        self.job(&slice, vec![input], expected, 0, Cause::RootSpill).map(Some)
+        self.job(&Slice::default(), vec![input], expected, Cause::RootSpill).map(Some)
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
@@ -196,9 +178,8 @@ impl Catalog for RunSetTable {
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
-        let reading = self.files(Cause::Merge).reading(slice.taken.len());
-        let sources = self.cursors(slice, reading)?;
-        self.job(slice, sources, self.expected(slice), 0, Cause::Merge)
+        let expected = self.expected(slice, Portion::default(), Shape::default());
+        self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
     }
 
     fn settle(&self, outcome: Outcome) -> Result<Vec<u8>> {
@@ -207,21 +188,10 @@ impl Catalog for RunSetTable {
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
-        let malformed = || Error::invalid("an edit in the manifest is malformed");
-        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed)?;
-        if edit.fragments().any(|&id| file(id).is_none()) {
-            return Err(malformed());
-        }
-        let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
-        let edit = edit.map(|&id| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))));
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
+        let edit = edit.map(self.means.find(edit.fragments(), file)?);
         let (set, references) = self.set.apply(&edit)?;
-        let catalog = Arc::new(Self {
-            set,
-            options: self.options,
-            store: self.store.clone(),
-            rule: Arc::clone(&self.rule),
-            merge_memory_bytes: self.merge_memory_bytes,
-        });
+        let catalog = Arc::new(Self { set, options: self.options, means: self.means.clone() });
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 
@@ -234,16 +204,14 @@ impl Catalog for RunSetTable {
     }
 
     fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog> {
-        let Self { set, store, rule, merge_memory_bytes, .. } = self;
-        let (store, rule, merge_memory_bytes) = (store.clone(), Arc::clone(rule), *merge_memory_bytes);
+        let (set, means) = (&self.set, self.means.clone());
         match options.layout {
             Layout::WriteBuffer { .. } => {
-                let tree = tree_of(set, options.tree);
-                Arc::new(WriteBufferTree { tree, store, rule, merge_memory_bytes })
+                Arc::new(WriteBufferTree { tree: tree_of(set, options.tree), means })
             }
             Layout::RunSet(policy) => {
                 let set = RunSet { policy, ..set.clone() };
-                Arc::new(Self { set, options: options.tree, store, rule, merge_memory_bytes })
+                Arc::new(Self { set, options: options.tree, means })
             }
         }
     }
@@ -257,8 +225,10 @@ impl Catalog for RunSetTable {
     }
 
     fn portion(&self, range: &Range) -> Portion {
-        let parts = self.set.runs().iter().flat_map(|run| &run.parts[run.overlapping(range)]);
-        let held = parts.filter_map(|part| part.portion_in(range));
+        let parts = self.set.runs().iter().flat_map(|run| &run.parts()[run.overlapping(range)]);
+        let held = parts.map(|part| {
+            part.fragment.portion_inside(&part.range, part.portion, &part.range.intersect(range))
+        });
         held.fold(Portion::default(), Portion::saturating_add)
     }
 

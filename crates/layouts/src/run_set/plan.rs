@@ -19,6 +19,8 @@ const SLICE_FILES: u64 = 4;
 pub(crate) struct Slice {
     /// Newest first.
     pub(super) taken: Vec<(NodeId, Range)>,
+    /// Bytes of a write buffer that comes with them; 0 where there is none.
+    pub(super) flushed_bytes: u64,
     /// Where the result lies.
     pub(super) range: Range,
     /// `None` for a new run.
@@ -43,7 +45,6 @@ pub(super) enum Next<F> {
 #[derive(Clone, Debug)]
 pub struct Made<F> {
     pub(super) slice: Slice,
-    pub(super) flushed_bytes: u64,
     pub(super) parts: Vec<Part<F>>,
 }
 
@@ -59,6 +60,11 @@ impl Made<Fragment> {
 }
 
 impl Slice {
+    /// Whether its records come by themselves: from no run, and by no write buffer.
+    pub(super) fn is_ingest(&self) -> bool {
+        self.taken.is_empty() && self.flushed_bytes == 0
+    }
+
     /// The runs that nobody else may touch meanwhile.
     pub(super) fn runs(&self) -> Vec<NodeId> {
         let runs = self.taken.iter().map(|(run, _)| *run).chain(self.into);
@@ -85,15 +91,8 @@ impl<F: tree::Fragment> RunSet<F> {
         let (inputs, older) = self.runs.split_at(runs);
         let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
         let is_bottom = older.is_empty();
-        Slice {
-            taken,
-            range: Range::all(),
-            into: None,
-            level,
-            goes_on: false,
-            is_bottom,
-            breaks: self.breaks,
-        }
+        let (flushed_bytes, breaks) = (bytes.max(1), self.breaks);
+        Slice { taken, flushed_bytes, level, is_bottom, breaks, ..Slice::default() }
     }
 
     fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
@@ -164,7 +163,8 @@ impl<F: tree::Fragment> RunSet<F> {
             [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
         let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
         let is_bottom = self.is_bottom(&runs, &range);
-        Some(Next::Merge(Slice { taken, range, into, level, goes_on: false, is_bottom, breaks: self.breaks }))
+        let breaks = self.breaks;
+        Some(Next::Merge(Slice { taken, range, into, level, is_bottom, breaks, ..Slice::default() }))
     }
 
     /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
@@ -189,7 +189,8 @@ impl<F: tree::Fragment> RunSet<F> {
         let range = Range { low, high: high.filter(|_| goes_on) };
         let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
         let is_bottom = self.is_bottom(inputs, &range);
-        Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks: self.breaks })
+        let breaks = self.breaks;
+        Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks, ..Slice::default() })
     }
 
     /// Where about enough for a slice lies between `low` and this bound; `None` for the end.
@@ -229,18 +230,17 @@ impl<F: tree::Fragment> RunSet<F> {
 
     /// Fits what a job made to the runs as they are.
     pub(super) fn settle(&self, made: Made<F>) -> Result<Edit<F>> {
-        let Made { slice, flushed_bytes, parts } = made;
+        let Made { slice, parts } = made;
         if let Some((run, _)) = slice.taken.iter().find(|(run, _)| self.run(*run).is_none()) {
             return Err(Error::invalid(format!("run {} went while it was merged", run.0)));
         }
         let taken: Vec<Taken> = slice.taken.iter().map(|(run, range)| self.taken(*run, range)).collect();
         let (into, level) = match self.runs.last() {
-            // What came by no write buffer, and has a range of its own, needs no run of its own.
-            Some(last) if taken.is_empty() && flushed_bytes == 0 && self.has_nothing_at(&parts) => {
-                (last.id, last.level)
-            }
+            // What has a range of its own needs no run of its own.
+            Some(last) if slice.is_ingest() && self.has_nothing_at(&parts) => (last.id, last.level),
             _ => (slice.into.unwrap_or(NodeId(self.next_id)), slice.level),
         };
-        Ok(Edit::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on: slice.goes_on }))
+        let Slice { flushed_bytes, goes_on, .. } = slice;
+        Ok(Edit::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on }))
     }
 }

@@ -7,6 +7,7 @@
 //! **Invariant:** of two runs, the one in front has the newer record of any key that both have. Levels never fall from
 //! front to back. (`check` says so; `apply` refuses what would break it.)
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
@@ -31,10 +32,10 @@ pub struct Part<F> {
 /// Parts side by side, in order.
 #[derive(Clone, Debug)]
 pub struct Run<F> {
-    pub(crate) id: NodeId,
+    pub(super) id: NodeId,
     /// What the policy counts it to.
-    pub(crate) level: u32,
-    pub(crate) parts: Vec<Arc<Part<F>>>,
+    pub(super) level: u32,
+    pub(super) parts: Vec<Arc<Part<F>>>,
 }
 
 /// A merge of whole runs of which slices are still to be done.
@@ -49,18 +50,18 @@ pub(super) struct Underway {
 /// A table's runs.
 #[derive(Clone, Debug)]
 pub struct RunSet<F> {
-    pub(crate) policy: Policy,
+    pub(super) policy: Policy,
     /// A file is cut once it has so many bytes.
-    pub(crate) file_bytes: u64,
+    pub(super) file_bytes: u64,
     /// The most that a write buffer brought.
-    pub(crate) unit_bytes: u64,
+    pub(super) unit_bytes: u64,
     /// Newest first.
-    pub(crate) runs: Vec<Arc<Run<F>>>,
+    pub(super) runs: Vec<Arc<Run<F>>>,
     pub(super) underway: Vec<Underway>,
-    pub(crate) next_id: u64,
+    pub(super) next_id: u64,
     /// How often since this was opened something was cut out, or came other than by a write buffer: what a job has
     /// read of runs before that may be gone, or have something newer in front of it.
-    pub(crate) breaks: u64,
+    pub(super) breaks: u64,
 }
 
 impl<F> Run<F> {
@@ -85,6 +86,20 @@ impl<F> Run<F> {
             None => self.parts.len(),
         };
         first..last.max(first)
+    }
+
+    /// Says what is wrong with its parts, if anything is.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let NodeId(id) = self.id;
+        if self.parts.is_empty() || self.parts.iter().any(|part| part.range.is_empty()) {
+            return Err(format!("run {id} has no parts, or one of nothing"));
+        }
+        let touches =
+            |pair: &[Arc<Part<F>>]| pair[0].range.high.as_ref().is_none_or(|high| *high > pair[1].range.low);
+        match self.parts.windows(2).any(touches) {
+            true => Err(format!("parts of run {id} overlap")),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn parts(&self) -> &[Arc<Part<F>>] {
@@ -112,6 +127,14 @@ impl<F> RunSet<F> {
             next_id: 1,
             breaks: 0,
         }
+    }
+
+    /// Adds a run behind all others.
+    pub(crate) fn push_run(&mut self, level: u32, parts: Vec<Arc<Part<F>>>) {
+        let id = NodeId(self.next_id);
+        self.next_id += 1;
+        self.unit_bytes = self.unit_bytes.max(self.file_bytes);
+        self.runs.push(Arc::new(Run { id, level, parts }));
     }
 
     /// The runs, newest first.
@@ -205,30 +228,24 @@ impl<F> RunSet<F> {
 
     /// Says what is wrong with its structure, if anything is.
     pub fn check(&self) -> Result<(), String> {
+        let mut ids = BTreeSet::new();
         for run in &self.runs {
+            run.check()?;
             let NodeId(id) = run.id;
-            if run.parts.is_empty() || id >= self.next_id {
-                return Err(format!("run {id} is empty, or has an id that is still to come"));
+            if id >= self.next_id || !ids.insert(id) {
+                return Err(format!("run {id} has the id of another one, or one that is still to come"));
             }
-            if run.parts.iter().any(|part| part.range.is_empty()) {
-                return Err(format!("run {id} has a part of nothing"));
-            }
-            let touches = |pair: &[Arc<Part<F>>]| {
-                pair[0].range.high.as_ref().is_none_or(|high| *high > pair[1].range.low)
-            };
-            if run.parts.windows(2).any(touches) {
-                return Err(format!("parts of run {id} overlap"));
-            }
-            if self.runs.iter().filter(|other| other.id == run.id).count() > 1 {
-                return Err(format!("there are two runs {id}"));
-            }
-        }
-        if self.runs.windows(2).any(|pair| pair[0].level > pair[1].level) {
-            return Err("levels fall from a newer run to an older one".into());
         }
         match self.underway.iter().find(|merge| merge.inputs.iter().any(|&id| self.run(id).is_none())) {
             Some(merge) => Err(format!("a merge into run {} goes on with a run that is gone", merge.into.0)),
-            None => Ok(()),
+            None => self.check_levels(),
+        }
+    }
+
+    pub(super) fn check_levels(&self) -> Result<(), String> {
+        match self.runs.windows(2).any(|pair| pair[0].level > pair[1].level) {
+            true => Err("levels fall from a newer run to an older one".into()),
+            false => Ok(()),
         }
     }
 }

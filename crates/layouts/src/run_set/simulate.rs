@@ -56,8 +56,9 @@ impl SimulatedRuns {
         Ok(())
     }
 
-    /// Merges a slice, and perhaps a write buffer of so many records.
-    fn merge(&mut self, slice: Slice, flushed: u64, cause: Cause) -> Result<()> {
+    /// Merges a slice, and the write buffer that may come with it.
+    fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
+        let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
         let buffer = (newest as f64 / WHOLE, coverage);
         let runs: Vec<(&Run<Counted>, &Range)> =
@@ -73,8 +74,7 @@ impl SimulatedRuns {
         self.inventory.job(cause, input);
         let cuts = Cuts::of(self.bytes_of(input), input, self.set.file_bytes);
         let parts = self.write(&slice, &stretches, cuts, cause);
-        let flushed_bytes = self.bytes_of(flushed);
-        let edit = self.set.settle(Made { slice, flushed_bytes, parts })?;
+        let edit = self.set.settle(Made { slice, parts })?;
         self.apply(&edit)
     }
 
@@ -170,7 +170,7 @@ fn bounds(runs: &[(&Run<Counted>, &Range)], range: &Range) -> Vec<u64> {
 impl Simulated for SimulatedRuns {
     fn absorb(&mut self, records: u64) -> Result<u64> {
         let slice = self.set.flush(self.bytes_of(records), &BTreeSet::new());
-        self.merge(slice, records, Cause::RootSpill)?;
+        self.merge(slice, Cause::RootSpill)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
         while let Some(next) = self.set.next_work(&BTreeSet::new()) {
             match next {
@@ -178,7 +178,7 @@ impl Simulated for SimulatedRuns {
                     self.free_edits += 1;
                     self.apply(&edit)?;
                 }
-                Next::Merge(slice) => self.merge(slice, 0, Cause::Merge)?,
+                Next::Merge(slice) => self.merge(slice, Cause::Merge)?,
             }
         }
         let after: u64 = self.inventory.traffic().bytes_written.iter().sum();

@@ -1,5 +1,5 @@
-//! Every policy over counts: its promises, the structure after every edit, a twin that recovers from the edits' bytes,
-//! and damaged bytes.
+//! Every policy over counts: its promises, the structure after every edit, the bytes of sets and edits, and damage to
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -135,7 +135,7 @@ fn bytes_moved_are_as_analysed() {
 }
 
 #[test]
-fn a_twin_recovers_from_the_edits_bytes_and_no_cut_is_accepted() {
+fn sets_round_trip_and_no_cut_of_their_bytes_is_accepted() {
     for policy in policies() {
         let mut runs = simulated(policy, Keys::DrawnFrom(20 * UNIT));
         let mut twin: RunSet<u64> = RunSet::new(policy, FILE_BYTES);
@@ -157,6 +157,33 @@ fn a_twin_recovers_from_the_edits_bytes_and_no_cut_is_accepted() {
             damaged[place] ^= 0x41;
             let decoded = RunSet::decode(&mut Reader::new(&damaged), policy, FILE_BYTES);
             assert!(decoded.is_none_or(|set| set.check().is_ok()));
+        }
+    }
+}
+
+#[test]
+fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::Unique);
+        (0..23).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        let set = &runs.set;
+        let middle = Range { low: Bound::at_prefix(1 << 60), high: Some(Bound::at_prefix(u64::MAX / 3)) };
+        let merged = Slice {
+            taken: set.runs().iter().map(|run| (run.id, middle.clone())).collect(),
+            range: middle.clone(),
+            goes_on: true,
+            ..Slice::default()
+        };
+        let parts = vec![(**set.parts().next().unwrap()).clone()];
+        let replaced = set.settle(Made { slice: merged, parts }).unwrap();
+        for edit in [replaced, set.cut(&middle), Edit::Relabel { run: set.runs()[0].id, level: 7 }] {
+            let edit = edit.map(|fragment| fragment.id());
+            let mut bytes = Vec::new();
+            edit.encode(&mut bytes);
+            assert_eq!(Edit::decode(&mut Reader::new(&bytes)), Some(edit), "{policy}");
+            for cut in 0..bytes.len() {
+                assert_eq!(Edit::decode(&mut Reader::new(&bytes[..cut])), None);
+            }
         }
     }
 }

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Error, Range, Record, Result};
+use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, Node, Portion, Terms, Tree};
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{FileMeta, Lookup, Reading, Search};
-use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, ListStore, WriteBuffer};
+use forebay_store::list::{Lookup, Reading, Search};
+use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch, Work};
 use crate::convert::runs_of;
-use crate::files::{Files, Fragment, Writer};
+use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
-use crate::{Layout, Outcome, Rule, TableOptions, TableRule};
+use crate::{Layout, Outcome, Rule, TableOptions};
 
 pub use describe::{Description, LevelDescription, NodeDescription};
 pub use simulate::SimulatedTree;
@@ -31,9 +31,7 @@ pub use simulate::SimulatedTree;
 /// A WB tree of one table.
 pub struct WriteBufferTree {
     pub(crate) tree: Tree<Fragment>,
-    pub(crate) store: ListStore,
-    pub(crate) rule: Arc<TableRule>,
-    pub(crate) merge_memory_bytes: usize,
+    pub(crate) means: Means,
 }
 
 impl WriteBufferTree {
@@ -41,17 +39,7 @@ impl WriteBufferTree {
     pub(crate) fn restore(catalog: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
         let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(crate::restore::malformed)?;
         let tree = ids.map(|&id| restored.fragment(id))?;
-        let Restored { store, rule, merge_memory_bytes, .. } = restored;
-        Ok(Self {
-            tree,
-            store: store.clone(),
-            rule: Arc::clone(rule),
-            merge_memory_bytes: *merge_memory_bytes,
-        })
-    }
-
-    fn files(&self, cause: Cause) -> Files {
-        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+        Ok(Self { tree, means: restored.means.clone() })
     }
 
     fn node_sources<'a>(
@@ -128,9 +116,9 @@ impl Catalog for WriteBufferTree {
             records: contents.records,
             shape: contents.shape,
         };
-        let input = BufferCursor::whole(buffer, run, self.store.options.order);
-        let files = self.files(Cause::RootSpill);
-        let job = tree::Job::root_spill(&self.tree, input, &expected, self.rule.code()?, &files)?;
+        let input = BufferCursor::whole(buffer, run, self.means.store.options.order);
+        let files = self.means.files(Cause::RootSpill);
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
     }
 
@@ -154,9 +142,14 @@ impl Catalog for WriteBufferTree {
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
         let cause = cause_of(plan.kind);
-        let files = self.files(cause);
-        let job: tree::Job<Merge<ListCursor>, _, _> =
-            tree::Job::start(&self.tree, plan, self.store.options.order, self.rule.code()?, &files)?;
+        let files = self.means.files(cause);
+        let job: tree::Job<Merge<ListCursor>, _, _> = tree::Job::start(
+            &self.tree,
+            plan,
+            self.means.store.options.order,
+            self.means.rule.code()?,
+            &files,
+        )?;
         Ok(Box::new(TreeJob { job, cause }))
     }
 
@@ -166,16 +159,10 @@ impl Catalog for WriteBufferTree {
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
-        let malformed = || Error::invalid("an edit in the manifest is malformed");
-        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed)?;
-        if edit.fragment().is_some_and(|&id| file(id).is_none()) {
-            return Err(malformed());
-        }
-        let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
-        let edit = edit.map(|&id| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))));
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
+        let edit = edit.map(self.means.find(edit.fragment().into_iter(), file)?);
         let (tree, references) = self.tree.apply(&edit)?;
-        let (store, rule) = (self.store.clone(), Arc::clone(&self.rule));
-        let catalog = Arc::new(Self { tree, store, rule, merge_memory_bytes: self.merge_memory_bytes });
+        let catalog = Arc::new(Self { tree, means: self.means.clone() });
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 
@@ -184,15 +171,11 @@ impl Catalog for WriteBufferTree {
     }
 
     fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog> {
-        let Self { store, rule, merge_memory_bytes, .. } = self;
-        let (store, rule, merge_memory_bytes) = (store.clone(), Arc::clone(rule), *merge_memory_bytes);
+        let (tree, means) = (&self.tree, self.means.clone());
         match options.layout {
-            Layout::WriteBuffer { .. } => {
-                Arc::new(Self { tree: self.tree.clone(), store, rule, merge_memory_bytes })
-            }
+            Layout::WriteBuffer { .. } => Arc::new(Self { tree: tree.clone(), means }),
             Layout::RunSet(policy) => {
-                let set = runs_of(&self.tree, policy);
-                Arc::new(RunSetTable { set, options: options.tree, store, rule, merge_memory_bytes })
+                Arc::new(RunSetTable { set: runs_of(tree, policy), options: options.tree, means })
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Every organisation in key order: what it pays for writes, reads and space (figures 4 and 5 of the Rangemerge paper).
 
-use crate::figures::part::{FJALL, FOREBAY, LEVELDB, LEVELED, Part, Run, Shown, UNIVERSAL};
+use crate::figures::part::{FJALL, FOREBAY, LEVELDB, LEVELED, Part, Run, Shown, UNIVERSAL, laid_out_name};
 use crate::figures::plot;
 use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell};
@@ -50,9 +50,7 @@ fn runs() -> Vec<Run> {
 type Row = (String, &'static str, String);
 
 fn rows(workload: &str, layouts: &[&str], rivals: &[&'static str]) -> Vec<Row> {
-    let own = layouts.iter().map(|layout| {
-        (layout.to_string(), FOREBAY, format!("{workload}-{}", layout.replace([':', '='], "-")))
-    });
+    let own = layouts.iter().map(|layout| (layout.to_string(), FOREBAY, laid_out_name(workload, layout)));
     let others = rivals.iter().map(|engine| (engine.to_string(), *engine, workload.to_string()));
     own.chain(others).collect()
 }
@@ -145,7 +143,7 @@ fn large(results: &Results, rows: &[Row]) -> String {
 
 fn targets(results: &Results) -> Vec<Target> {
     let of = |layout: &str, phase: &'static str, pointer: &str| {
-        let workload = format!("{SMALL}-{}", layout.replace([':', '='], "-"));
+        let workload = laid_out_name(SMALL, layout);
         results.median(FOREBAY, Phase(&workload, phase), pointer)
     };
     let rival = |engine: &str, phase: &'static str| results.rate(engine, Phase(SMALL, phase));

@@ -217,12 +217,17 @@ impl Engine {
         for segment in unneeded.into_keys() {
             self.retire_segment(segment, segment >= ledger.linked_below);
         }
-        let state = self.state();
-        let debt = state.tables.values().map(|table| table.catalog.debt_bytes()).sum();
-        self.debt_bytes.store(debt, Ordering::Relaxed);
-        let resident = state.tables.values().filter_map(|table| Some(table.catalog.resident()?.bytes)).sum();
-        self.resident_bytes.store(resident, Ordering::Relaxed);
+        self.weigh();
         Ok(())
+    }
+
+    /// Notes how much waits in lists above their limits, and in memory.
+    pub(crate) fn weigh(&self) {
+        let state = self.state();
+        let catalogs = || state.tables.values().map(|table| &table.catalog);
+        self.debt_bytes.store(catalogs().map(|catalog| catalog.debt_bytes()).sum(), Ordering::Relaxed);
+        let resident = catalogs().filter_map(|catalog| catalog.resident());
+        self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
     }
 
     /// Makes durable what log segments hold for tables in memory: the manifest is about to count it as absorbed.

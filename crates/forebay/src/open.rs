@@ -49,11 +49,9 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let (old, fresh): (Vec<&Segment>, _) =
         recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
-    let held = held_of(&old, before);
-    for segment in old {
+    for segment in &old {
         replay.recall(&buffer_of(segment, &pool))?;
     }
-    // Newest first.
     let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
@@ -67,9 +65,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     // A first guess, so that filters need not be read into memory whole before they are made thinner.
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let ledger = Ledger { held, ..ledger_of(&replay, (!options.read_only).then_some(manifest)) };
-    let resident = replay.tables.values().filter_map(|table| Some(table.catalog.resident()?.bytes)).sum();
-    let debt = replay.tables.values().map(|table| table.catalog.debt_bytes()).sum();
+    let ledger = ledger_of(&replay, held_of(&old, before), (!options.read_only).then_some(manifest));
     let state = State { active, sealed, tables: replay.tables };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -82,8 +78,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         metrics,
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
-        debt_bytes: AtomicU64::new(debt),
-        resident_bytes: AtomicU64::new(resident),
+        debt_bytes: AtomicU64::new(0),
+        resident_bytes: AtomicU64::new(0),
         next_segment: Mutex::default(),
         spare_segment: Mutex::default(),
         troubles: Mutex::default(),
@@ -98,6 +94,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
+    engine.weigh();
     engine.tend_filters();
     Ok(engine)
 }
@@ -122,13 +119,13 @@ fn held_of(segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
 
 /// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
 /// be opened answers its own lookups with the reason.
-fn ledger_of(replay: &Replay, manifest: Option<Manifest>) -> Ledger {
+fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manifest>) -> Ledger {
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
         busy: BTreeMap::new(),
         log: replay.log,
-        held: BTreeMap::new(),
+        held,
         linked_below: 0,
         log_is_ahead: false,
         next_table: replay.next_table,

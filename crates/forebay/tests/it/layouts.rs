@@ -174,7 +174,7 @@ fn a_range_goes_and_nothing_else_does() {
         let env = Env::memory(7);
         let db = open(&env);
         let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open_ordered().unwrap();
-        let mut expected = std::collections::BTreeMap::new();
+        let mut expected = BTreeMap::new();
         for round in 0..12_u64 {
             for number in 0..600 {
                 let key = (number * 7919 % 4000 + round).to_be_bytes().to_vec();

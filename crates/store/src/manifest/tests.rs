@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
 
-use super::{Change, Current, Edit, Manifest, Snapshot, TableEntry};
+use super::{Change, Current, Edit, LogMark, Manifest, Snapshot, TableEntry};
 use crate::list::FileMeta;
 use crate::names;
 

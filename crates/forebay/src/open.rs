@@ -100,7 +100,9 @@ fn buffers_of(recovered: &Recovered, pool: &Arc<ArenaPool>) -> Vec<Arc<WriteBuff
         let (arena, mut appender) = pool.take(segment.bytes.len());
         appender.append(&segment.bytes);
         appender.publish();
-        Arc::new(WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool))))
+        let buffer = WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool)));
+        buffer.set_cuts(segment.cuts.clone());
+        Arc::new(buffer)
     });
     buffers.collect()
 }

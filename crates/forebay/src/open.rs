@@ -104,7 +104,9 @@ fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
     let (arena, mut appender) = pool.take(segment.bytes.len());
     appender.append(&segment.bytes);
     appender.publish();
-    Arc::new(WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool))))
+    let buffer = WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool)));
+    buffer.set_cuts(segment.cuts.clone());
+    Arc::new(buffer)
 }
 
 /// Segments that are absorbed, the first of which begins behind this record.

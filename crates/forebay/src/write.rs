@@ -32,10 +32,11 @@ impl Engine {
             return Err(Error::invalid("the database is closed"));
         }
         let state = self.state();
-        if let Some(gone) = payload.notes().tables().find(|notes| !state.tables.contains_key(&notes.table)) {
+        let (notes, cuts) = (payload.notes().tables(), payload.notes().cuts());
+        let mut tables = notes.map(|notes| notes.table).chain(cuts.iter().map(|cut| cut.table));
+        if let Some(gone) = tables.find(|table| !state.tables.contains_key(table)) {
             return Err(Error::NotFound(format!(
-                "table {} was dropped; nothing of the batch is written",
-                gone.table
+                "table {gone} was dropped; nothing of the batch is written"
             )));
         }
         if payload.records() == 0 {

@@ -183,6 +183,12 @@ pub trait Catalog: Send + Sync {
         None
     }
 
+    /// Starts writing what takes all records of some ranges, side by side and in order, out of the lists; `None` where they
+    /// can be [cut](Self::cut) out instead.
+    fn erase(&self, _ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+        Ok(None)
+    }
+
     /// Whether an outcome of this layout still fits: not where what the job has read was cut meanwhile.
     fn takes(&self, outcome: &Outcome) -> bool;
 

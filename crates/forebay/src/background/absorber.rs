@@ -16,6 +16,7 @@ use forebay_store::{Cause, WriteBuffer};
 use crate::engine::{Engine, TableState};
 use crate::ledger::{Commit, Finished};
 
+use super::cutting::Cutting;
 use super::sorter::SORTED_SHARE;
 
 pub(super) struct Absorber {
@@ -27,6 +28,8 @@ pub(super) struct Absorber {
 struct Work {
     buffer: Arc<WriteBuffer>,
     last_sequence: u64,
+    /// What goes first.
+    cutting: Cutting,
     waiting: VecDeque<SortedTable>,
     /// Table, era and job.
     writing: Option<(u32, u64, Box<dyn Job>)>,
@@ -56,6 +59,7 @@ impl Absorber {
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
         Some(Work {
+            cutting: Cutting::of(&buffer),
             buffer,
             last_sequence,
             waiting,
@@ -70,6 +74,10 @@ impl Absorber {
     /// `false` where other work has to make room first.
     fn advance(&mut self) -> Result<bool> {
         let Some(work) = &mut self.work else { return Ok(false) };
+        if work.cutting.advance(&self.engine, work.last_sequence)? {
+            self.engine.progressed(STEP_BYTES as u64);
+            return Ok(true);
+        }
         if work.writing.is_none() && work.waiting.is_empty() {
             return self.finish().map(|()| true);
         }

@@ -3,6 +3,7 @@
 //! `docs/layouts/write_buffer.md`.
 
 mod describe;
+mod erase;
 mod portion;
 mod simulate;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
+use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
@@ -24,6 +26,8 @@ use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
 use crate::{Layout, Outcome, Rule, TableOptions};
+
+use erase::Tombstones;
 
 pub use describe::{Description, LevelDescription, NodeDescription};
 pub use simulate::SimulatedTree;
@@ -120,6 +124,16 @@ impl Catalog for WriteBufferTree {
         let files = self.means.files(Cause::RootSpill);
         let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
+    }
+
+    fn erase(&self, ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+        let parts = ranges.iter().map(|range| self.portion(range));
+        let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
+        let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
+        let files = self.means.files(Cause::RootSpill);
+        let input = Tombstones::new(self.tree.clone(), ranges, files.reading(self.tree.options().lists_max))?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
+        Ok(Some(Box::new(TreeJob { job, cause: Cause::RootSpill })))
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {

@@ -130,6 +130,8 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
     let space = line("disk bytes by live bytes", "space_amplification");
     let runs = line("runs a key range", "lists_per_path");
     let most = |line: &Line| line.points.iter().map(|(_, value)| *value).reduce(f64::max);
+    let first_runs = runs.points.first().map(|point| point.1);
+    let changed = runs.points.iter().find(|point| Some(point.1 * 10.0) <= first_runs).map(|point| point.0);
     let (write, read) = (of("/latency_us/max"), of("/gets/latency_us/max"));
     let longest = write.zip(read).map(|(write, read)| write.max(read) / 1e3);
     let what = format!("from {FROM} to leveling in use: longest operation");
@@ -138,8 +140,9 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
     for (name, figure) in [
         ("data, MB", of("/records").map(|records| records * 1.1e-3)),
         ("seconds looked at", of("/seconds")),
+        ("seconds until there was a tenth of the runs", changed),
         (
-            "seconds to the end then, without load",
+            "seconds of work that was left then, without load",
             results.median(FOREBAY, Phase(&workload, "drain-2"), "/seconds"),
         ),
         ("records written/s", of("/operations_per_second")),
@@ -148,7 +151,7 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
         ("reads: p50, us", of("/gets/latency_us/p50")),
         ("p99.9, us", of("/gets/latency_us/p99_9")),
         ("longest, ms", read.map(|us| us / 1e3)),
-        ("runs at the beginning", runs.points.first().map(|point| point.1)),
+        ("runs at the beginning", first_runs),
         ("at the end", runs.points.last().map(|point| point.1)),
         ("disk by live bytes at the beginning", space.points.first().map(|point| point.1)),
         ("at most", most(&space)),
@@ -164,10 +167,11 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
 fn tombstones(results: &Results, shown: &mut Shown) {
     let mut table = Table::new(&[
         "layout",
-        "live data alone, ms",
         "with tombstones, ms",
+        "live data alone",
         "by that",
         "after merges, ms",
+        "live data alone, again",
         "by that",
         "merges, s",
         "runs then",
@@ -176,22 +180,22 @@ fn tombstones(results: &Results, shown: &mut Shown) {
     for layout in WITH_TOMBSTONES {
         let with = laid_out_name(TOMBSTONES, layout);
         let of = |phase, pointer: &str| results.median(FOREBAY, Phase(&with, phase), pointer);
-        let alone = results.median(FOREBAY, Phase(&laid_out_name(NONE, layout), "scan"), "/seconds");
-        let (before, after) = (of("scan", "/seconds"), of("scan-2", "/seconds"));
-        let by = |scan: Option<f64>| scan.zip(alone).map(|(scan, alone)| scan / alone);
+        let alone = |phase| results.median(FOREBAY, Phase(&laid_out_name(NONE, layout), phase), "/seconds");
+        let by = |phase| of(phase, "/seconds").zip(alone(phase)).map(|(scan, alone)| scan / alone);
         let ms = |seconds: Option<f64>| cell(seconds.map(|seconds| seconds * 1e3));
         table.row([
             layout.to_string(),
-            ms(alone),
-            ms(before),
-            cell(by(before)),
-            ms(after),
-            cell(by(after)),
+            ms(of("scan", "/seconds")),
+            ms(alone("scan")),
+            cell(by("scan")),
+            ms(of("scan-2", "/seconds")),
+            ms(alone("scan-2")),
+            cell(by("scan-2")),
             cell(of("drain-2", "/seconds")),
             cell(of("drain-2", "/lists_per_path")),
             cell(of("scan-2", "/space_amplification")),
         ]);
-        for (when, scan) in [("at once", before), ("after merges", after)] {
+        for (when, scan) in [("at once", "scan"), ("after merges", "scan-2")] {
             let what = format!("{layout}: scan across ten million tombstones, {when}");
             shown.targets.push(Target::at_most(what, 2.0, "x", by(scan)));
         }

@@ -117,6 +117,9 @@ pub(crate) fn run(
 fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     meter.start();
     meter.call(0, || engine.drain())?;
+    if world.plan.workload.samples > 0 {
+        world.sample(world.live(), None, engine, meter);
+    }
     meter.stop();
     world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
     Ok(())

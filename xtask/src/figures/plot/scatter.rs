@@ -39,13 +39,15 @@ pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<Stri
             .y_desc(names[1])
             .draw()
             .map_err(told)?;
-        let beside = ink().pos(Pos::new(HPos::Left, VPos::Center));
-        let drawn = |dot: &Dot| {
+        // On both sides in turn, so that names of neighbours stay apart.
+        let sides = [(HPos::Left, 8), (HPos::Right, -8)];
+        let drawn = |(dot, (side, away)): (&Dot, (HPos, i32))| {
             EmptyElement::at(dot.at)
                 + Circle::new((0, 0), 4, COLOURS[dot.group % COLOURS.len()].filled())
-                + Text::new(dot.name.clone(), (8, 0), beside.clone())
+                + Text::new(dot.name.clone(), (away, 0), ink().pos(Pos::new(side, VPos::Center)))
         };
-        chart.draw_series(dots.iter().map(drawn)).map_err(told)?;
+        let sides = sides.into_iter().cycle();
+        chart.draw_series(std::iter::zip(dots, sides).map(drawn)).map_err(told)?;
         Ok(())
     })
 }

@@ -72,6 +72,7 @@ impl Engine {
         }
         let mut change = Change::default();
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
+        let mut added = Vec::new();
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
@@ -80,13 +81,18 @@ impl Engine {
                 let Some(table) = state.tables.get(&id) else { continue };
                 change.edits.push((id, table.catalog.settle(outcome)?));
                 change.files.extend(made.iter().map(|file| (id, file.meta())));
+                added.push((id, made));
             }
             Ok(())
         };
         let settled = settle();
+        let is_absorbed = absorbed.is_some();
         change.log = absorbed.as_ref().map(|(buffer, sequence)| (buffer.segment() + 1, *sequence));
         let done =
             settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed)).map(|()| true);
+        if is_absorbed && done.is_ok() {
+            added.into_iter().for_each(|(table, lists)| self.added(table, lists));
+        }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
             return done;

@@ -53,6 +53,7 @@ mod read;
 mod relief;
 mod replay;
 mod rest;
+mod rewrite;
 mod scan;
 pub mod simulate;
 mod snapshot;

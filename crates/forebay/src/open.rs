@@ -62,7 +62,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
     let ledger = ledger_of(&replay, (!options.read_only).then_some(manifest));
     let debt = replay.tables.values().map(|table| table.catalog.debt_bytes()).sum();
-    let state = State { active, sealed, tables: replay.tables };
+    let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new() };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
         superblock,
@@ -80,6 +80,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         troubles: Mutex::default(),
         rotating: Mutex::default(),
         compacting: Mutex::default(),
+        rewriting: Mutex::default(),
         damage: Mutex::default(),
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),

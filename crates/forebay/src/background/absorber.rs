@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, NodeKey, Plan};
+use forebay_layouts::run_set::Policy;
+use forebay_layouts::{Job, Layout, NodeKey, Plan, TableOptions};
 use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
@@ -164,13 +165,23 @@ impl Machine for Absorber {
     }
 }
 
+/// The same, but that a flush is a run of its own.
+fn unmerged(options: &TableOptions) -> TableOptions {
+    TableOptions { layout: Layout::RunSet(Policy::NoMerge), ..*options }
+}
+
 impl Engine {
     /// How a table takes in a buffer's records, and the version of it that says so. What that merges is busy from now on.
     fn plan_absorption(&self, table: u32, contents: &Contents) -> Option<(Arc<TableState>, Plan)> {
         let mut ledger = self.ledger.lock();
         let entry = Arc::clone(self.state().tables.get(&table)?);
         let busy = ledger.busy.entry(table).or_default();
-        let plan = entry.catalog.plan_absorption(contents, busy);
+        // What follows a table that is rewritten has nothing of older runs.
+        let alone = matches!(entry.options.layout, Layout::RunSet(_)) && self.is_rewriting(table);
+        let plan = match alone {
+            true => entry.catalog.convert(&unmerged(&entry.options)).plan_absorption(contents, busy),
+            false => entry.catalog.plan_absorption(contents, busy),
+        };
         busy.extend(&plan.nodes);
         Some((entry, plan))
     }

@@ -99,6 +99,7 @@ impl Engine {
     fn rewrite_begun(self: &Arc<Self>, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
         // Ranges that were deleted before are gone from the lists that are copied.
         self.flush()?;
+        self.wait_for(|| self.trouble(), || self.flushes_alone(id))?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
         let store = store_for(&self.lists, options, self.superblock.hash_seed);
@@ -114,6 +115,15 @@ impl Engine {
         self.flush()?;
         self.catch_up(id, &mut successor)?;
         self.succeed(id, options, successor)
+    }
+
+    /// Whether no flush of the table need take along what an earlier layout has left in memory.
+    fn flushes_alone(&self, id: u32) -> bool {
+        let state = self.state();
+        let has_none = |table: &Arc<TableState>| {
+            table.options.layout == Layout::range_merge() || table.catalog.resident().is_none()
+        };
+        state.tables.get(&id).is_none_or(has_none)
     }
 
     /// The table's lists as they are now. From here on those that are added are kept in mind.
@@ -190,8 +200,10 @@ impl Engine {
         let state = self.state();
         let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
         let order = options.layout.order(self.superblock.hash_seed);
-        let turned = table.turned(*options, order, successor.catalog(options));
+        let turned = table.turned(*options, order, successor.catalog(options, ledger.log.absorbed.0));
         self.env.fs.sync_dir(&self.dir)?;
+        // The log may still have ranges that were deleted, and must not be read from there again.
+        self.tell_mark(&mut ledger)?;
         if let Err(error) = self.append(&mut ledger, &Edit::AlterTable(turned.entry())) {
             if log.poisoned().is_some() {
                 // It may be durable all the same: then its files will be asked for.
@@ -211,6 +223,8 @@ impl Engine {
         let more = fresh.into_iter().map(|file| (file, 1));
         ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
         drop(ledger);
+        self.weigh();
+        self.share_memory();
         self.tend_filters();
         Ok(())
     }

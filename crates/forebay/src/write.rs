@@ -101,7 +101,7 @@ impl Engine {
         let next = match self.next_segment.lock().take() {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
             Some(short) => {
-                self.retire_segment(short.buffer().segment());
+                self.retire_segment(short.buffer().segment(), true);
                 self.new_segment(bytes_min)?
             }
             None => self.new_segment(bytes_min)?,
@@ -113,7 +113,7 @@ impl Engine {
                 state.sealed.insert(0, sealed);
             });
         })
-        .inspect_err(|_| self.retire_segment(id))?;
+        .inspect_err(|_| self.retire_segment(id, true))?;
         self.env.jobs.wake();
         Ok(())
     }

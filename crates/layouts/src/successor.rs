@@ -9,7 +9,7 @@ use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Order, Range, Record, Result};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore};
 
-use crate::catalog::{Applied, Catalog, Job, Planned};
+use crate::catalog::{Applied, Catalog, Job, Planned, Settled};
 use crate::files::Means;
 use crate::run_set::{Policy, RunSet, RunSetTable};
 use crate::{TableOptions, TableRule};
@@ -29,6 +29,7 @@ pub struct Successor {
     /// Each file, and how many parts refer to it.
     files: BTreeMap<u64, (Arc<ListFile>, i64)>,
     piece: Piece,
+    piece_bytes_max: usize,
 }
 
 impl Successor {
@@ -40,16 +41,16 @@ impl Successor {
         merge_memory_bytes: usize,
     ) -> Self {
         let piece = Piece::new(store.options.order);
-        let means = Means { store, rule: Arc::clone(rule), merge_memory_bytes };
+        let means = Means::new(store, Arc::clone(rule), merge_memory_bytes);
         let set = RunSet::new(Policy::Tiering { runs_max: RUNS_MAX }, options.tree.node_bytes);
         let catalog = Arc::new(RunSetTable { set, options: options.tree, means: means.clone() });
-        Self { catalog, means, files: BTreeMap::new(), piece }
+        Self { catalog, means, files: BTreeMap::new(), piece, piece_bytes_max: merge_memory_bytes }
     }
 
     /// Adds a record. Of one key there is one, until the next [`close`](Self::close).
     pub fn push(&mut self, record: &Record<'_>, check: Check<'_>) -> Result<()> {
         self.piece.push(record);
-        if self.piece.memory_bytes() >= self.means.merge_memory_bytes {
+        if self.piece.memory_bytes() >= self.piece_bytes_max {
             self.close(check)?;
         }
         Ok(())
@@ -91,9 +92,9 @@ impl Successor {
         self.catalog.records()
     }
 
-    /// The catalog, in the form of these options' layout.
-    pub fn catalog(&self, options: &TableOptions) -> Arc<dyn Catalog> {
-        self.catalog.convert(options)
+    /// The catalog, in the form of these options' layout. It has all that log segments below `below` brought.
+    pub fn catalog(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
+        self.catalog.convert(options, below)
     }
 
     /// Leaves the files to whoever refers to them.
@@ -110,7 +111,7 @@ impl Successor {
         };
         let made = outcome.files();
         self.files.extend(made.into_iter().map(|file| (file.meta().id, (file, 0))));
-        let edit = self.catalog.settle(outcome)?;
+        let Settled { edit, .. } = self.catalog.settle(outcome)?;
         self.apply(&edit)
     }
 

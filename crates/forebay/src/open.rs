@@ -49,9 +49,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let (old, fresh): (Vec<&Segment>, _) =
         recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
-    for segment in &old {
-        replay.recall(&buffer_of(segment, &pool))?;
-    }
+    old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
     let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))

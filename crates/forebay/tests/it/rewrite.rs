@@ -67,6 +67,7 @@ fn any_layout_becomes_one_of_the_other_order_while_it_is_written() {
                 table
                     .set_layout_telling(after, &mut |done, all| {
                         told.push((done, all));
+                        assert!(db.stats().tables[0].rewritten_share.is_some_and(|share| share <= 1.0));
                         write(&table, &mut model, &mut rng, merges, 200);
                         env.jobs.step_some(told.len() % 5);
                     })

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, NodeKey, Plan};
+use forebay_layouts::run_set::Policy;
+use forebay_layouts::{Job, Layout, NodeKey, Plan, TableOptions};
 use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
@@ -191,6 +192,11 @@ impl Machine for Absorber {
     }
 }
 
+/// The same, but that a flush is a run of its own.
+fn unmerged(options: &TableOptions) -> TableOptions {
+    TableOptions { layout: Layout::RunSet(Policy::NoMerge), ..*options }
+}
+
 /// What becomes of a buffer's records of a table.
 enum Absorption {
     Planned(Arc<TableState>, Plan),
@@ -204,7 +210,13 @@ impl Engine {
         let mut ledger = self.ledger.lock();
         let Some(entry) = self.state().tables.get(&table).cloned() else { return Absorption::Dropped };
         let busy = ledger.busy.entry(table).or_default();
-        let Some(plan) = entry.catalog.plan_absorption(segment, contents, busy) else {
+        // What follows a table that is rewritten has nothing of older runs.
+        let merges = matches!(entry.options.layout, Layout::RunSet(policy) if policy != Policy::RangeMerge);
+        let catalog = match merges && self.is_rewriting(table) {
+            true => entry.catalog.convert(&unmerged(&entry.options), 0),
+            false => Arc::clone(&entry.catalog),
+        };
+        let Some(plan) = catalog.plan_absorption(segment, contents, busy) else {
             return Absorption::Waits;
         };
         busy.extend(&plan.nodes);

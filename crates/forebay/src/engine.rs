@@ -22,6 +22,8 @@ use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
 use crate::ledger::Ledger;
+use crate::pins::Pins;
+use crate::space::TableSpace;
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -46,6 +48,7 @@ pub(crate) struct TableState {
     pub(crate) era: u64,
     /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
     pub(crate) vain_nanoseconds: Arc<AtomicU64>,
+    pub(crate) space: Arc<TableSpace>,
 }
 
 impl TableState {
@@ -61,7 +64,8 @@ impl TableState {
     fn version(&self, options: TableOptions, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
         let Self { id, order, .. } = *self;
         let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
-        Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, era, vain_nanoseconds })
+        let (name, space) = (self.name.clone(), Arc::clone(&self.space));
+        Arc::new(Self { id, name, options, order, rule, catalog, era, vain_nanoseconds, space })
     }
 
     /// What the manifest keeps of it.
@@ -146,6 +150,8 @@ pub(crate) struct Engine {
     pub(crate) closing: AtomicBool,
     /// Tells this open database from every other one that this process opens.
     pub(crate) serial: u64,
+    /// Snapshots that are held.
+    pub(crate) pins: Mutex<Pins>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<FileLock>>,
 }

@@ -84,6 +84,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),
         closing: AtomicBool::new(false),
+        pins: Mutex::default(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         env,
         options,
@@ -120,6 +121,7 @@ fn ledger_of(replay: &Replay, manifest: Option<Manifest>) -> Ledger {
         files.iter().for_each(|file| file.open_early());
         ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
     }
+    ledger.references.values().for_each(|(file, _)| file.found());
     ledger
 }
 

@@ -9,6 +9,8 @@ use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
 use crate::engine::Engine;
+use crate::pins::SnapshotStats;
+use crate::space::TableSpaceStats;
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -56,6 +58,8 @@ pub struct Stats {
     pub memory_bytes_per_record: f64,
     /// Each table's levels.
     pub tables: Vec<TableStats>,
+    /// Snapshots that are held, oldest first, with what they hold of all tables.
+    pub snapshots: Vec<SnapshotStats>,
 }
 
 /// Memory by owner, in bytes.
@@ -69,12 +73,14 @@ pub struct Memory {
     pub page_cache: u64,
 }
 
-/// A table's levels.
+/// A table's levels, and what it takes.
 #[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields' names say what they are")]
 pub struct TableStats {
     pub name: String,
     pub layout: String,
     pub levels: Vec<LevelDescription>,
+    pub space: TableSpaceStats,
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -100,7 +106,7 @@ impl Stats {
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
             let (name, layout) = (table.name.clone(), table.options.layout.to_string());
             if !table.is_hidden() {
-                tables.push(TableStats { name, layout, levels });
+                tables.push(TableStats { name, layout, levels, space: engine.space_of(table) });
             }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
@@ -146,6 +152,7 @@ impl Stats {
             memory_bytes_per_record: ratio(memory.filters + memory.page_search, list_records),
             memory,
             tables,
+            snapshots: engine.snapshots(None),
         }
     }
 }
@@ -184,6 +191,12 @@ impl fmt::Display for Stats {
                 write!(f, "  level {level}: {nodes} nodes, {lists} lists (at most {lists_max} a node), ")?;
                 writeln!(f, "{records} records, {bytes} bytes")?;
             }
+            table.space.fmt(f)?;
+        }
+        for snapshot in &self.snapshots {
+            let SnapshotStats { number, age_seconds, held_bytes, own_bytes } = snapshot;
+            write!(f, "snapshot {number}, {age_seconds} s old: holds {held_bytes} bytes, ")?;
+            writeln!(f, "{own_bytes} of them alone")?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
 use crate::TableOptions;
 use crate::files::Fragment;
 use crate::run_set::{Made, Slice};
+use crate::space::Held;
 use crate::write_buffer::Description;
 
 /// A node of a catalog, as far as the engine knows it: something that at most one job works on.
@@ -178,6 +179,9 @@ pub trait Catalog: Send + Sync {
 
     /// Every list's file, as often as lists refer to it.
     fn files(&self) -> Vec<Arc<ListFile>>;
+
+    /// Shows every list. Pure.
+    fn each_list(&self, visit: &mut dyn FnMut(Held<'_>));
 
     /// The catalog's bytes for a snapshot of the manifest.
     fn encode(&self) -> Vec<u8>;

@@ -14,5 +14,6 @@ mod reads;
 mod recovery;
 mod simulate;
 mod smoke;
+mod space;
 mod suite;
 mod threads;

@@ -75,9 +75,12 @@ impl Cuts {
     /// Of a merge of so much at most.
     pub(super) fn of(bytes: u64, records: u64, file_bytes: u64) -> Self {
         let files = bytes.div_ceil(file_bytes.max(1)).max(1);
+        if files == 1 {
+            // What is expected may be estimated, and be more.
+            return Self { bytes: file_bytes.max(1), records };
+        }
         // Shares are never quite equal.
-        let records = if files == 1 { records } else { (records / files).saturating_mul(17) / 16 + 8 };
-        Self { bytes: bytes.div_ceil(files).max(1), records }
+        Self { bytes: bytes.div_ceil(files), records: (records / files).saturating_mul(17) / 16 + 8 }
     }
 }
 

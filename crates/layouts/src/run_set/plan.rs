@@ -95,7 +95,7 @@ impl<F: tree::Fragment> RunSet<F> {
         Slice { taken, flushed_bytes, level, is_bottom, breaks, ..Slice::default() }
     }
 
-    fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
+    pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
         let goes_on = self.underway.iter().any(|merge| merge.into == id || merge.inputs.contains(&id));
         !goes_on && !busy.contains(&id)
     }

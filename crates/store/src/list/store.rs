@@ -6,9 +6,9 @@ use std::sync::Arc;
 use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
-use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::disk::{DiskUse, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
@@ -35,28 +35,6 @@ pub struct ListOptions {
     pub codec: Codec,
 }
 
-/// Files that nothing refers to any more, waiting to be removed by background work.
-#[derive(Debug, Default)]
-pub struct Trash(Mutex<Vec<PathBuf>>);
-
-impl Trash {
-    pub(crate) fn add(&self, path: PathBuf) {
-        self.0.lock().push(path);
-    }
-
-    /// Removes a file, now or, where that fails, when the trash is emptied next.
-    pub fn remove(&self, fs: &dyn FileSystem, path: PathBuf) {
-        if fs.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            self.add(path);
-        }
-    }
-
-    /// Takes all that is waiting.
-    pub fn take(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
-
 /// What it takes to make and read the lists of one table. Cheap to clone.
 #[derive(Clone)]
 pub struct ListStore {
@@ -72,6 +50,8 @@ pub struct ListStore {
     pub metrics: Arc<Metrics>,
     /// Retired files.
     pub trash: Arc<Trash>,
+    /// What this table's files take.
+    pub disk: Arc<DiskUse>,
     /// How this table's lists are made.
     pub options: ListOptions,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.

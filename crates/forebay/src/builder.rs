@@ -44,6 +44,7 @@ struct AskedOptions {
     repeats_max: Option<f64>,
     filter_bits_per_key: Option<u32>,
     codec: Option<Codec>,
+    max_space_amplification: Option<f64>,
 }
 
 /// What a builder makes that was asked for an aggregator of this function.
@@ -187,6 +188,19 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// The most that the table's files may take, by what lives of them; no bound unless given, else at least 1.25. To
+    /// that come, at any time, as many write buffers as there are and one, and eight times `node_bytes`. What lives is
+    /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes make it less at
+    /// once, and the files follow as merges get on, which writers wait for.
+    ///
+    /// Near the bound, background work merges what is outdated with the rest, which costs about 4 / (`most` − 1) bytes
+    /// for each that is written, and writers wait for it. Where files are held by snapshots or scans, so that merging
+    /// frees nothing, a write gets [`Error::NoSpace`], which names them.
+    pub fn max_space_amplification(mut self, most: f64) -> Self {
+        self.asked.max_space_amplification = Some(most);
+        self
+    }
+
     fn open_state(&self) -> Result<Arc<TableState>> {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -246,6 +260,7 @@ impl<K> TableBuilder<K> {
             layout,
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
             codec: self.asked.codec.unwrap_or(usual.codec),
+            max_space_amplification: self.asked.max_space_amplification,
             tree: TreeOptions {
                 node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
@@ -306,6 +321,9 @@ impl<K> TableBuilder<K> {
             self.asked.repeats_max.map(|v| v.to_string()),
             kept.tree.repeats_max.to_string(),
         )?;
+        let asked = self.asked.max_space_amplification.map(|most| most.to_string());
+        let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
+        differs("max_space_amplification", asked, most)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

@@ -91,6 +91,11 @@ impl TableState {
         TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
     }
 
+    /// Whether its space is.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.options.max_space_amplification.is_some()
+    }
+
     /// Whether it is the engine's own: metadata of commits. No table that users name has an empty name.
     pub(crate) fn is_hidden(&self) -> bool {
         self.name.is_empty()

@@ -48,6 +48,8 @@ pub(crate) enum Goal {
     Limits,
     /// A table of one list a leaf.
     Compaction,
+    /// Room, where the table's space is bounded.
+    Space,
     /// Lookups that ask fewer lists.
     Relief,
 }
@@ -108,10 +110,13 @@ impl Engine {
             return Ok(None);
         };
         let busy = ledger.busy.entry(table).or_default();
-        let mut planned = entry.catalog.next_work(busy);
+        let mut planned = match goal {
+            Goal::Space => self.plan_space(entry, busy),
+            _ => entry.catalog.next_work(busy),
+        };
         if planned.is_none() {
             let more = match goal {
-                Goal::Limits => None,
+                Goal::Limits | Goal::Space => None,
                 Goal::Compaction => entry.catalog.next_compaction(busy),
                 Goal::Relief => self.plan_relief(entry, busy).map(|(plan, cost)| {
                     entry.vain_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
@@ -120,6 +125,7 @@ impl Engine {
             };
             planned = more.map(Planned::Job);
         }
+        let planned = planned.filter(|planned| self.has_room_for(entry, planned));
         match &planned {
             Some(Planned::Job(plan)) => busy.extend(&plan.nodes),
             Some(Planned::Edit(edit)) => {

@@ -38,6 +38,7 @@ mod alter;
 mod approximate;
 mod background;
 mod batch;
+mod bound;
 mod builder;
 mod checkpoint;
 mod cursor;

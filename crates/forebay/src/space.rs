@@ -7,12 +7,14 @@ use forebay_layouts::Usage;
 use forebay_store::list::DiskUse;
 use serde::Serialize;
 
+use crate::bound::Reclaim;
 use crate::engine::{Engine, TableState};
 
 /// What the versions of a table share to know its space.
 #[derive(Default)]
 pub(crate) struct TableSpace {
     pub(crate) disk: Arc<DiskUse>,
+    pub(crate) reclaim: Reclaim,
 }
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.
@@ -36,6 +38,9 @@ pub struct TableSpaceStats {
     pub live_bytes: u64,
     /// `disk_bytes` by `live_bytes`.
     pub space_amplification: f64,
+    /// What `disk_bytes` may come to, where
+    /// [`max_space_amplification`](crate::TableBuilder::max_space_amplification) bounds it.
+    pub limit_bytes: Option<u64>,
 }
 
 impl fmt::Display for TableSpaceStats {
@@ -51,6 +56,9 @@ impl fmt::Display for TableSpaceStats {
             leaving_bytes,
             ..
         } = self;
+        if let Some(limit_bytes) = self.limit_bytes {
+            writeln!(f, "    {limit_bytes} allowed")?;
+        }
         writeln!(f, "    {live_file_bytes} in lists' files, {dead_bytes} of them dead")?;
         writeln!(f, "    {held_bytes} in files held for readers, {snapshot_bytes} of them by snapshots")?;
         writeln!(f, "    {writing_bytes} being written, {leaving_bytes} being removed")
@@ -77,6 +85,7 @@ impl Engine {
                 0 => 0.0,
                 live_bytes => disk_bytes as f64 / live_bytes as f64,
             },
+            limit_bytes: self.room(table).map(|room| room.limit),
         }
     }
 }

@@ -227,6 +227,7 @@ pub struct TableDescription {
     pub repeats_max: f64,
     pub filter_bits_per_key: u32,
     pub codec: String,
+    pub max_space_amplification: Option<f64>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
@@ -252,6 +253,7 @@ impl Description {
                     repeats_max: tree.repeats_max,
                     filter_bits_per_key: table.options.filter_bits_per_key,
                     codec: format!("{:?}", table.options.codec).to_lowercase(),
+                    max_space_amplification: table.options.max_space_amplification,
                     drawing: description.to_string(),
                     levels: description.levels,
                     nodes: description.nodes,
@@ -269,6 +271,9 @@ impl fmt::Display for Description {
             write!(f, "table {} ({}), ", table.name, table.layout)?;
             if let Some(rule) = &table.rule {
                 write!(f, "{rule}, ")?;
+            }
+            if let Some(most) = table.max_space_amplification {
+                write!(f, "at most {most} times on disk, ")?;
             }
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;

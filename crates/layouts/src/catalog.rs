@@ -143,6 +143,10 @@ pub trait Catalog: Send + Sync {
     /// Plans the next step of a full compaction. Pure.
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
 
+    /// Plans the next step of a compaction that goes round the table from a place on, and where it goes on from then:
+    /// `None` for the beginning. `None` when nothing is left up to the end. Pure.
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)>;
+
     /// Plans the job that spares lookups the most for what it costs, if the terms allow one; and that cost. Pure.
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)>;
 

@@ -105,6 +105,10 @@ impl FromStr for Layout {
 pub const FILTER_BITS_MAX: u32 = 64;
 
 const VERSION: u8 = 1;
+/// As version 1, and a bound on space behind it.
+const VERSION_BOUNDED: u8 = 2;
+/// Merging costs 4 / (A - 1) bytes for each that is written.
+const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 
 /// Everything a table keeps of its options.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -117,6 +121,8 @@ pub struct TableOptions {
     pub codec: Codec,
     /// The tree's shape.
     pub tree: TreeOptions,
+    /// The most that its files may take, by what lives of them.
+    pub max_space_amplification: Option<f64>,
 }
 
 impl TableOptions {
@@ -129,7 +135,8 @@ impl TableOptions {
         let tree = TreeOptions { node_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
         let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
-        Self { layout, filter_bits_per_key, codec: Codec::default(), tree }
+        let codec = Codec::default();
+        Self { layout, filter_bits_per_key, codec, tree, max_space_amplification: None }
     }
 
     /// Says which option is out of its bounds.
@@ -140,6 +147,13 @@ impl TableOptions {
                 self.filter_bits_per_key
             )));
         }
+        if let Some(most) = self.max_space_amplification
+            && (!most.is_finite() || most < SPACE_AMPLIFICATION_MIN)
+        {
+            return Err(Error::invalid(format!(
+                "max_space_amplification is {most}; it must be at least {SPACE_AMPLIFICATION_MIN}"
+            )));
+        }
         if let Layout::RunSet(policy) = self.layout {
             policy.validate()?;
         }
@@ -148,24 +162,27 @@ impl TableOptions {
 
     /// The bytes of what the catalog itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![if self.max_space_amplification.is_some() { VERSION_BOUNDED } else { VERSION }];
         self.layout.encode(&mut out);
         out.push(self.codec as u8);
         put_varint(&mut out, self.filter_bits_per_key as u64);
         rule.encode(&mut out);
+        out.extend(self.max_space_amplification.iter().flat_map(|most| most.to_le_bytes()));
         out
     }
 
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        if from.u8()? != VERSION {
-            return None;
-        }
+        let version = from.u8().filter(|version| [VERSION, VERSION_BOUNDED].contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
         let rule = RuleName::decode(&mut from)?;
-        Some((Self { layout, filter_bits_per_key, codec, tree }, rule))
+        let max_space_amplification = match version {
+            VERSION => None,
+            _ => Some(f64::from_le_bytes(from.array()?)),
+        };
+        Some((Self { layout, filter_bits_per_key, codec, tree, max_space_amplification }, rule))
     }
 }

@@ -1,7 +1,7 @@
 //! Root spills: a sealed and sorted buffer's records, table by table, become one list file each; then one
 //! edit makes them part of all their tables at once and frees the log segment.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -163,6 +163,8 @@ impl Engine {
         let entry = Arc::clone(self.state().tables.get(&table)?);
         let busy = ledger.busy.entry(table).or_default();
         let plan = entry.catalog.plan_absorption(contents, busy);
+        let again = |busy: &BTreeSet<NodeKey>| entry.catalog.plan_absorption(contents, busy);
+        let plan = self.fit_absorption(&entry, plan, contents.bytes, busy, again);
         busy.extend(&plan.nodes);
         Some((entry, plan))
     }

@@ -1,6 +1,7 @@
 //! The public face, used as a user would.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+mod bound;
 mod cursors;
 mod damage;
 mod errors;

@@ -180,6 +180,12 @@ impl Catalog for RunSetTable {
         self.set.next_compaction(busy).map(|slice| self.planned(slice))
     }
 
+    /// A compaction knows how far it is.
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+        let slice = self.set.next_compaction(busy).or_else(|| self.next_rewrite(busy))?;
+        Some((self.planned(slice), None))
+    }
+
     /// How many runs there are is the policy's to say.
     fn next_relief(&self, _busy: &BTreeSet<NodeKey>, _terms: &Terms<'_>) -> Option<(Plan, u64)> {
         None

@@ -147,6 +147,12 @@ impl Catalog for WriteBufferTree {
         Some(self.plan(job))
     }
 
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
+        let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
+        Some((self.plan(job), then))
+    }
+
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)> {
         let relief = self.tree.next_relief(busy, terms);
         // Whoever rests may as well tidy up.

@@ -14,10 +14,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::{Durability, Layout};
+use forebay::{Database, Durability, Layout, Table};
 
 use super::progress::Progress;
-use super::{Access, open, parse_durability, parse_layout, table_with_layout};
+use super::{Access, open, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -56,6 +56,9 @@ pub(crate) struct LoadArgs {
     /// How a new table is organised: write-buffer, write-buffer:ordered
     #[arg(long, value_parser = parse_layout)]
     layout: Option<Layout>,
+    /// The most that a new table's files may take, by what lives of them: at least 1.25
+    #[arg(long, value_name = "RATIO")]
+    max_space_amplification: Option<f64>,
     /// How the input is written: lines, csv, tsv, jsonl, fixed:KEY,VALUE
     #[arg(long, default_value = "lines", value_parser = str::parse::<Format>)]
     format: Format,
@@ -90,7 +93,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let choice = choice(args)?;
     let input = open_input(&args.file)?;
     let db = open(&args.target.db, common, Access::Create)?;
-    let table = table_with_layout(&db, &args.target.table, args.layout)?;
+    let table = open_table(args, &db)?;
     let progress = Progress::new(common.form(), input.bytes);
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
     let mut pump = Pump::new(&db, &table, &progress, args.durability, args.batch as usize, on_bad);
@@ -110,6 +113,18 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let closing = Stopwatch::start();
     db.close()?;
     report::print(common.form(), &tally, &stats, closing.seconds())
+}
+
+/// The table, made where it is missing; one that is there must have what is asked for.
+fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
+    let mut table = db.table(&args.target.table);
+    if let Some(layout) = args.layout {
+        table = table.layout(layout);
+    }
+    if let Some(most) = args.max_space_amplification {
+        table = table.max_space_amplification(most);
+    }
+    Ok(table.open()?)
 }
 
 fn start_source(

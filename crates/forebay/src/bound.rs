@@ -106,7 +106,7 @@ impl Engine {
         self.room(table).is_some_and(|room| room.pressure() > 0.0)
     }
 
-    /// Plans for a table that wants space: what moves no data, then what frees some.
+    /// Plans for a table that wants space, or a round: what moves no data, then what frees some.
     pub(crate) fn plan_space(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
         let next = table.catalog.next_work(busy);
         if matches!(next, Some(Planned::Edit(_))) {
@@ -117,13 +117,19 @@ impl Engine {
         let found = table.catalog.next_reclaim(busy, from.as_ref());
         let found = found.or_else(|| from.and_then(|_| table.catalog.next_reclaim(busy, None)));
         if let Some((plan, then)) = found {
+            if then.is_none() {
+                table.space.rounds.ended();
+            }
             *place = then;
             return Some(Planned::Job(plan));
         }
         drop(place);
         // Nodes with damage stay busy for ever.
-        if next.is_none() && (busy.is_empty() || self.damage.lock().contains_key(&table.id)) {
-            self.note_stuck(table, false);
+        if busy.is_empty() || self.damage.lock().contains_key(&table.id) {
+            table.space.rounds.finished();
+            if next.is_none() {
+                self.note_stuck(table, false);
+            }
         }
         next
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
@@ -45,6 +46,7 @@ struct AskedOptions {
     filter_bits_per_key: Option<u32>,
     codec: Option<Codec>,
     max_space_amplification: Option<f64>,
+    reclaim_interval: Option<Duration>,
 }
 
 /// What a builder makes that was asked for an aggregator of this function.
@@ -201,6 +203,15 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
+    /// such time unless given. It counts while the database is open and background work keeps up, and not what snapshots
+    /// and scans hold, nor keys that are bounds of lists. Twice in that time what is buffered is written out, and what
+    /// was not merged with everything older is: up to the whole table, or nothing where nobody wrote.
+    pub fn reclaim_interval(mut self, interval: Duration) -> Self {
+        self.asked.reclaim_interval = Some(interval);
+        self
+    }
+
     fn open_state(&self) -> Result<Arc<TableState>> {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -261,6 +272,7 @@ impl<K> TableBuilder<K> {
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
             codec: self.asked.codec.unwrap_or(usual.codec),
             max_space_amplification: self.asked.max_space_amplification,
+            reclaim_interval: self.asked.reclaim_interval,
             tree: TreeOptions {
                 node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
@@ -324,6 +336,12 @@ impl<K> TableBuilder<K> {
         let asked = self.asked.max_space_amplification.map(|most| most.to_string());
         let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
         differs("max_space_amplification", asked, most)?;
+        let kept_interval = kept.reclaim_interval.map_or("none".into(), |interval| format!("{interval:?}"));
+        differs(
+            "reclaim_interval",
+            self.asked.reclaim_interval.map(|asked| format!("{asked:?}")),
+            kept_interval,
+        )?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

@@ -46,6 +46,7 @@ mod database;
 mod engine;
 mod filters;
 mod ingest;
+mod interval;
 mod ledger;
 mod merge_rule;
 mod open;

@@ -9,12 +9,14 @@ use serde::Serialize;
 
 use crate::bound::Reclaim;
 use crate::engine::{Engine, TableState};
+use crate::interval::Rounds;
 
 /// What the versions of a table share to know its space.
 #[derive(Default)]
 pub(crate) struct TableSpace {
     pub(crate) disk: Arc<DiskUse>,
     pub(crate) reclaim: Reclaim,
+    pub(crate) rounds: Rounds,
 }
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.

@@ -228,6 +228,7 @@ pub struct TableDescription {
     pub filter_bits_per_key: u32,
     pub codec: String,
     pub max_space_amplification: Option<f64>,
+    pub reclaim_interval_seconds: Option<u64>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
@@ -254,6 +255,7 @@ impl Description {
                     filter_bits_per_key: table.options.filter_bits_per_key,
                     codec: format!("{:?}", table.options.codec).to_lowercase(),
                     max_space_amplification: table.options.max_space_amplification,
+                    reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
                     drawing: description.to_string(),
                     levels: description.levels,
                     nodes: description.nodes,
@@ -274,6 +276,9 @@ impl fmt::Display for Description {
             }
             if let Some(most) = table.max_space_amplification {
                 write!(f, "at most {most} times on disk, ")?;
+            }
+            if let Some(seconds) = table.reclaim_interval_seconds {
+                write!(f, "reclaimed within {seconds} s, ")?;
             }
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;

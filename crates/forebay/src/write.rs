@@ -99,7 +99,7 @@ impl Engine {
         Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare)
     }
 
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.state().sealed.len() + 1 < self.options.write_buffers
     }
 

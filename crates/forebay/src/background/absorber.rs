@@ -182,9 +182,12 @@ impl Engine {
         self.env.jobs.wake();
     }
 
-    /// Keeps one retired log segment for recycling and removes the others.
+    /// Keeps one retired log segment for recycling, where it may, and removes the others.
     pub(crate) fn retire_segment(&self, segment: u64) {
-        let surplus = self.spare_segment.lock().replace(segment);
+        let surplus = match self.forgets() {
+            true => Some(segment),
+            false => self.spare_segment.lock().replace(segment),
+        };
         if let Some(surplus) = surplus {
             self.lists.trash.remove(&*self.env.fs, forebay_store::names::log(&self.dir, surplus));
         }

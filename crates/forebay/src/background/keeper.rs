@@ -27,6 +27,7 @@ impl Keeper {
         if engine.lists.trash.empty(&*engine.env.fs) | engine.wants_relief() {
             engine.env.jobs.wake();
         }
+        engine.begin_rounds()?;
         engine.rewrite_manifest()
     }
 }

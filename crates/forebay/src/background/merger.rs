@@ -51,7 +51,7 @@ impl Merger {
         self.engine.empty_trash_for_space(&state);
         let goal = |table: &TableState| match compacting.contains(&table.id) {
             true => Goal::Compaction,
-            false if self.engine.wants_space(table) => Goal::Space,
+            false if self.engine.wants_space(table) || self.engine.wants_round(table, &state) => Goal::Space,
             false => Goal::Limits,
         };
         let limits = tables.iter().map(|table| (table.id, goal(table)));

@@ -1,6 +1,7 @@
 //! The space of tables: what it is said to be, who holds it, and that what is dead goes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use forebay::env::{Access, Env};
 use forebay::{Database, Layout, Options, OrderedTable, Stats, Table, TableSpaceStats};
@@ -91,7 +92,7 @@ fn snapshots_are_listed_with_what_they_hold_until_they_go() {
         rewrite(1);
         let second = db.snapshot();
         rewrite(2);
-        env.jobs.advance(std::time::Duration::from_secs(5));
+        env.jobs.advance(Duration::from_secs(5));
         let stats = db.stats();
         let [one, two, three] = &stats.snapshots[..] else { panic!("{:?}", stats.snapshots) };
         assert_eq!((one.held_bytes, one.own_bytes), (whole, 0), "{layout}: two see the same");
@@ -164,5 +165,64 @@ fn parts_of_runs_whose_files_are_mostly_dead_are_written_anew() {
             .collect();
         let expected: Vec<u64> = (0..8_000).filter(|number| number % 1_000 < 50).collect();
         assert_eq!(left, expected, "{layout}");
+    }
+}
+
+/// Whether a text stands in any file of the database.
+fn is_on_disk(env: &Env, text: &[u8]) -> bool {
+    let holds = |name: &String| {
+        let file = env.fs.open_read(&Path::new(DIR).join(name), Access::Buffered).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        bytes.windows(text.len()).any(|window| window == text)
+    };
+    env.fs.list(Path::new(DIR)).unwrap().iter().filter(|name| *name != "LOCK").any(holds)
+}
+
+/// Lets time pass, a second at a time, while something is written now and then.
+fn pass_seconds(env: &Env, table: &Table, seconds: u64) {
+    for second in 0..seconds {
+        table.put(&key(1_000_000 + second % 7), b"other").unwrap();
+        env.jobs.advance(Duration::from_secs(1));
+        env.jobs.step_some(3_000);
+    }
+}
+
+#[test]
+fn what_is_deleted_or_overwritten_leaves_the_disk_in_time() {
+    for layout in layouts() {
+        for interval in [None, Some(Duration::from_secs(60))] {
+            let env = Env::memory(15);
+            let db = open(&env);
+            let mut builder = db.table("t").layout(layout).node_bytes(32 << 10);
+            if let Some(interval) = interval {
+                builder = builder.reclaim_interval(interval);
+            }
+            let table = builder.open().unwrap();
+            for secret in [&b"SECRET-ONE"[..], b"SECRET-TWO"] {
+                for number in 0..3_000 {
+                    table.put(&key(number), secret).unwrap();
+                }
+                // Some is in lists, the rest is buffered.
+                pass_seconds(&env, &table, 7);
+                assert!(is_on_disk(&env, secret), "{layout}");
+                for number in 0..3_000 {
+                    match number % 2 {
+                        0 => table.delete(&key(number)).unwrap(),
+                        _ => table.put(&key(number), b"no secret").unwrap(),
+                    }
+                }
+                pass_seconds(&env, &table, 60);
+                let is_lazy = layout.to_string() == "no-merge";
+                assert!(interval.is_none() || !is_on_disk(&env, secret), "{layout}: it is still there");
+                assert!(interval.is_some() || !is_lazy || is_on_disk(&env, secret), "the test sees nothing");
+            }
+            for number in 0..3_000 {
+                let expected = (number % 2 == 1).then(|| b"no secret".to_vec());
+                assert_eq!(table.get(&key(number)).unwrap(), expected, "{layout}");
+            }
+            let asked = db.table("t").reclaim_interval(Duration::from_secs(61)).open();
+            assert!(asked.is_err_and(|error| error.to_string().contains("reclaim_interval")));
+        }
     }
 }

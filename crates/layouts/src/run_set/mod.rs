@@ -183,7 +183,8 @@ impl Catalog for RunSetTable {
     /// A compaction knows how far it is.
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
         let slice = self.set.next_compaction(busy).or_else(|| self.next_rewrite(busy))?;
-        Some((self.planned(slice), None))
+        let then = slice.range.high.clone().filter(|_| slice.goes_on);
+        Some((self.planned(slice), then))
     }
 
     /// How many runs there are is the policy's to say.

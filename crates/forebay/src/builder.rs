@@ -8,7 +8,7 @@ use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
 use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_layouts::{Layout, RuleName, TableOptions, TableRule};
+use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions, TableRule};
 use forebay_store::manifest::{Edit, TableEntry};
 
 use crate::engine::{Engine, TableState};
@@ -30,6 +30,7 @@ pub struct TableBuilder<K = ()> {
     name: String,
     kind: K,
     rule: AskedRule,
+    filter: AskedFilter,
     existing: bool,
     asked: AskedOptions,
 }
@@ -60,6 +61,16 @@ struct AskedRule {
     code: Option<Arc<dyn Combine>>,
 }
 
+/// A compaction filter, where there is one.
+#[derive(Clone, Default)]
+struct AskedFilter(Option<Filter>);
+
+impl fmt::Debug for AskedFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "filter" } else { "no filter" })
+    }
+}
+
 impl fmt::Debug for AskedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
@@ -73,6 +84,7 @@ impl TableBuilder {
             name: name.to_string(),
             kind: (),
             rule: AskedRule::default(),
+            filter: AskedFilter::default(),
             existing: false,
             asked: AskedOptions::default(),
         }
@@ -92,8 +104,8 @@ impl TableBuilder {
         let function = Arc::new(function);
         let name = RuleName::States(function.state_type().as_str().to_string());
         let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
-        let Self { engine, name, existing, asked, .. } = self;
-        TableBuilder { engine, name, kind: Aggregating(function), rule, existing, asked }
+        let Self { engine, name, filter, existing, asked, .. } = self;
+        TableBuilder { engine, name, kind: Aggregating(function), rule, filter, existing, asked }
     }
 
     /// Opens or makes the table.
@@ -203,6 +215,20 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is the
+    /// newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves, in
+    /// runs by merges with the oldest run that has the key, [`Table::compact`] included. It is not asked when a write
+    /// buffer is written to a list by itself, and nothing that is dropped is gone from snapshots. So whether an entry
+    /// that it drops is still seen is anybody's guess. It is not kept: give it whenever the table is opened first; until
+    /// then merges keep all.
+    pub fn compaction_filter(
+        mut self,
+        filter: impl Fn(&[u8], &[u8]) -> Keep + Send + Sync + 'static,
+    ) -> Self {
+        self.filter = AskedFilter(Some(Arc::new(filter)));
+        self
+    }
+
     /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
     /// such time unless given. It counts while the database is open and background work keeps up, and not what snapshots
     /// and scans hold, nor keys that are bounds of lists. Twice in that time what is buffered is written out, and what
@@ -226,6 +252,7 @@ impl<K> TableBuilder<K> {
             table.rule.provide(Arc::clone(code));
             self.engine.absorb_again();
         }
+        self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter)));
         // Without its code only where somebody else has brought it.
         table.rule()?;
         Ok(table)

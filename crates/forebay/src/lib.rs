@@ -78,7 +78,7 @@ pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
 pub use forebay_env as env;
 pub use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
-pub use forebay_layouts::{Layout, TableOptions};
+pub use forebay_layouts::{Keep, Layout, TableOptions};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
 pub use merge_rule::MergeRule;

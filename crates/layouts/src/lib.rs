@@ -19,6 +19,6 @@ pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretc
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use restore::{empty, restore};
-pub use rule::{Rule, RuleName, TableRule};
+pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
 pub use space::{Held, Usage};

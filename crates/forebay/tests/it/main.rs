@@ -6,6 +6,7 @@ mod cursors;
 mod damage;
 mod errors;
 mod faults;
+mod filter;
 mod ingest;
 mod layouts;
 mod memory;

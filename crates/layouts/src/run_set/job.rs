@@ -39,7 +39,11 @@ impl<C: Cursor> MergeJob<C> {
         let mut output = Output::new(files, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
         // What comes by itself may find a place that nothing else has.
         output.tight = slice.is_ingest();
-        Self { slice, collapse: Collapse::new(input, rule, depth), block: Block::new(shape), output }
+        // What a write buffer brings is not chosen from before it meets something else.
+        let rule = if slice.taken.is_empty() { rule.keeping_all() } else { rule };
+        let collapse = Collapse::new(input, rule, depth);
+        let block = collapse.block(shape);
+        Self { slice, collapse, block, output }
     }
 }
 

@@ -159,10 +159,10 @@ impl Engine {
         plan: Plan,
         bytes: u64,
         busy: &BTreeSet<NodeKey>,
-        again: impl Fn(&BTreeSet<NodeKey>) -> Plan,
-    ) -> Plan {
+        again: impl Fn(&BTreeSet<NodeKey>) -> Option<Plan>,
+    ) -> Option<Plan> {
         if plan.nodes.is_empty() || self.fits(table, plan.bytes + bytes) {
-            return plan;
+            return Some(plan);
         }
         again(&busy.iter().chain(&plan.nodes).copied().collect())
     }

@@ -53,6 +53,7 @@ mod open;
 mod options;
 mod pins;
 mod read;
+mod recall;
 mod relief;
 mod replay;
 mod rest;

@@ -15,7 +15,7 @@ mod simulated;
 mod space;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretch};
+pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use restore::{empty, restore};

@@ -74,10 +74,14 @@ impl FileUse {
     }
 }
 
-/// What lists have of each file, by the file's id.
+/// What lists have of each file on disk, by the file's id.
 pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
     let mut files: BTreeMap<u64, FileUse> = BTreeMap::new();
     catalog.each_list(&mut |held| {
+        // What is in memory alone takes nothing of the disk.
+        if held.file.is_resident() {
+            return;
+        }
         let entry = files.entry(held.file.meta().id).or_insert_with(|| FileUse {
             file: Arc::clone(held.file),
             records: 0,

@@ -12,6 +12,7 @@ mod layouts;
 mod memory;
 mod merging;
 mod order;
+mod ranges;
 mod reads;
 mod recovery;
 mod simulate;

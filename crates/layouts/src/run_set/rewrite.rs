@@ -32,8 +32,8 @@ impl RunSetTable {
         let mut found = Vec::new();
         for run in self.set.runs() {
             for part in run.parts() {
-                let file = &files[&part.fragment.0.meta().id];
-                if is_wasteful(file, self.set.file_bytes) {
+                let file = files.get(&part.fragment.0.meta().id);
+                if let Some(file) = file.filter(|file| is_wasteful(file, self.set.file_bytes)) {
                     found.push((file.dead_share(), run.id, part.range.clone()));
                 }
             }

@@ -20,7 +20,7 @@ impl WriteBufferTree {
         let mut found = Vec::new();
         self.tree.for_each_node(&mut |_, node| {
             // A file goes once all who share it have rewritten their part.
-            let shares = node.lists().iter().map(|list| &files[&list.fragment.0.meta().id]);
+            let shares = node.lists().iter().filter_map(|list| files.get(&list.fragment.0.meta().id));
             let gain: u64 = shares
                 .filter(|file| is_wasteful(file, node_bytes))
                 .map(|file| file.dead_bytes() / file.lists.max(1))

@@ -12,7 +12,6 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, File};
 
-use super::disk::Leaving;
 use super::filter::{Filter, Fingerprints};
 use super::footer::Footer;
 use super::index::{PageIndex, Starts};
@@ -80,6 +79,11 @@ impl ListFile {
     /// What the manifest keeps of it.
     pub fn meta(&self) -> FileMeta {
         self.meta
+    }
+
+    /// Whether it is in memory alone.
+    pub fn is_resident(&self) -> bool {
+        self.store.in_memory
     }
 
     /// Where it is.
@@ -285,9 +289,7 @@ impl Drop for Body {
 impl Drop for ListFile {
     fn drop(&mut self) {
         if self.retired.load(Ordering::Acquire) {
-            let disk = &self.store.disk;
-            disk.let_go(self.meta.bytes);
-            self.store.trash.add(Leaving::list(self.path.clone(), disk, self.meta.bytes));
+            self.store.retire(self.path.clone(), self.meta.bytes);
         }
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
+use forebay_env::fs::MemoryFs;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::disk::{DiskUse, Trash};
+use super::disk::{DiskUse, Leaving, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
@@ -35,6 +36,15 @@ pub struct ListOptions {
     pub codec: Codec,
 }
 
+/// What tables may keep in memory that files do not have yet.
+#[derive(Debug)]
+pub struct ResidentLimit {
+    /// Bytes of records, for each table that keeps some.
+    pub bytes: AtomicU64,
+    /// How many write buffers something is left of at most; the log goes back as far.
+    pub buffers: usize,
+}
+
 /// What it takes to make and read the lists of one table. Cheap to clone.
 #[derive(Clone)]
 pub struct ListStore {
@@ -56,9 +66,29 @@ pub struct ListStore {
     pub options: ListOptions,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
     pub filter_bits_max: Arc<AtomicU32>,
+    /// What tables may keep in memory.
+    pub resident: Arc<ResidentLimit>,
+    /// Whether this is a store of lists in memory.
+    pub in_memory: bool,
 }
 
 impl ListStore {
+    /// A store of lists in memory, made as this one's are. They are none of the device's, and neither cached nor
+    /// counted as its own.
+    pub fn in_memory(&self) -> Self {
+        Self {
+            fs: MemoryFs::new(),
+            dir: PathBuf::new(),
+            cache: Arc::new(PageCache::new(0)),
+            metrics: Arc::default(),
+            trash: Arc::default(),
+            in_memory: true,
+            // It takes none.
+            disk: Arc::default(),
+            ..self.clone()
+        }
+    }
+
     /// A fresh file id.
     pub fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
@@ -72,6 +102,16 @@ impl ListStore {
     #[inline]
     pub(crate) fn filter_hash(&self, prefix: u64, key: &[u8]) -> u64 {
         filter_hash(self.options.order, prefix, key)
+    }
+
+    /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
+    pub(super) fn retire(&self, path: PathBuf, bytes: u64) {
+        self.disk.let_go(bytes);
+        let file = Leaving::list(path, &self.disk, bytes);
+        match self.in_memory {
+            true => self.trash.remove(&*self.fs, file),
+            false => self.trash.add(file),
+        }
     }
 
     /// Removes a file that was never finished.

@@ -36,6 +36,16 @@ pub trait Combine: Send + Sync {
     fn merge_in_place(&self, _newer: &mut [u8], _older: &[u8]) -> bool {
         false
     }
+
+    /// Whether [`keeps`](Self::keeps) is to be asked.
+    fn is_choosy(&self) -> bool {
+        false
+    }
+
+    /// Whether a value is kept that nothing older lies beneath.
+    fn keeps(&self, _key: &[u8], _value: &[u8]) -> bool {
+        true
+    }
 }
 
 impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
@@ -55,6 +65,12 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
     #[inline]
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
         (**self).merge_in_place(newer, older)
+    }
+    fn is_choosy(&self) -> bool {
+        (**self).is_choosy()
+    }
+    fn keeps(&self, key: &[u8], value: &[u8]) -> bool {
+        (**self).keeps(key, value)
     }
 }
 

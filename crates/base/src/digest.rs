@@ -100,10 +100,14 @@ impl Digest {
 /// How many records there are for each distinct key in the part of these lists between two prefixes, both
 /// included: 1.0 means that no key repeats. Each list must hold a key once.
 pub fn repeats(digests: &[&Digest], low: u64, high: u64) -> f64 {
-    let threshold = digests.iter().map(|digest| digest.threshold).min().unwrap_or(u64::MAX);
-    let mut seconds: Vec<u64> = digests
-        .iter()
-        .flat_map(|digest| digest.between(low, high))
+    repeats_of(digests.iter().map(|digest| (*digest, low, high)))
+}
+
+/// As [`repeats`], for parts of lists that need not lie between the same prefixes. Parts of one list must not overlap.
+pub fn repeats_of<'a>(parts: impl Iterator<Item = (&'a Digest, u64, u64)> + Clone) -> f64 {
+    let threshold = parts.clone().map(|(digest, ..)| digest.threshold).min().unwrap_or(u64::MAX);
+    let mut seconds: Vec<u64> = parts
+        .flat_map(|(digest, low, high)| digest.between(low, high))
         .map(|sample| sample.1)
         .filter(|&second| second <= threshold)
         .collect();
@@ -135,6 +139,9 @@ mod tests {
             assert!((1.95..2.05).contains(&same), "{same}");
         }
         assert_eq!(repeats(&[&a], 0, u64::MAX), 1.0);
+        let half = u64::MAX / 2;
+        let beside = repeats_of([(&a, 0, half), (&c, half + 1, u64::MAX)].into_iter());
+        assert_eq!(beside, 1.0, "parts beside each other have no key in common");
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum Error {
         /// The newest this build knows.
         known: u32,
     },
+    /// A table may take no more of the disk, and what it has is held for readers. Let go of that, and try again.
+    NoSpace(String),
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
 }
@@ -98,7 +100,7 @@ impl fmt::Display for Error {
                     file.display()
                 )
             }
-            Self::Invalid(reason) | Self::NotFound(reason) => f.write_str(reason),
+            Self::Invalid(reason) | Self::NotFound(reason) | Self::NoSpace(reason) => f.write_str(reason),
             Self::Locked(path) => {
                 write!(f, "{} is open in another process; close it there first", path.display())
             }

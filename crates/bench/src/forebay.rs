@@ -271,8 +271,9 @@ impl Engine for Open {
     }
 }
 
-/// Over all levels, a path having a node of each.
+/// Over all levels on disk, a path having a node of each.
 fn lists_per_path(stats: &Stats) -> f64 {
-    let levels = stats.tables.iter().flat_map(|table| &table.levels).filter(|level| level.nodes > 0);
+    let levels = stats.tables.iter().flat_map(|table| &table.levels);
+    let levels = levels.filter(|level| level.nodes > 0 && !level.in_memory);
     levels.map(|level| level.lists as f64 / level.nodes as f64).sum()
 }

@@ -106,7 +106,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         };
         let work = Some((store.writer(&expected)?, target));
         let collapse = Collapse::new(merge, rule, depth);
-        let block = Block::new(expected.shape);
+        let block = collapse.block(expected.shape);
         Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, block, work })
     }
 }

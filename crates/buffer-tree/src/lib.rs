@@ -24,6 +24,7 @@ mod job;
 mod node;
 mod options;
 mod plan;
+mod reclaim;
 mod relief;
 mod settle;
 mod tree;

@@ -188,6 +188,11 @@ pub(crate) fn job<F>(kind: JobKind, node: &Node<F>) -> JobPlan {
 }
 
 impl<F> Tree<F> {
+    /// The job that rewrites a node although none of its limits asks for that.
+    pub fn rewrite(&self, node: &Node<F>) -> JobPlan {
+        job(if node.is_leaf() { JobKind::Merge } else { JobKind::Spill }, node)
+    }
+
     /// The node, wherever it has got to since.
     pub fn find(&self, at: &NodeRef) -> Option<&Arc<Node<F>>> {
         std::iter::once(&self.root)

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
@@ -59,6 +60,10 @@ impl Engine {
         // More before fewer, so that no file is taken for unneeded in between.
         let more = fresh.into_iter().map(|file| (file, 1));
         ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
+        // Writers owe what they owed before, and no more.
+        let (now, before) = (altered.catalog.debt_bytes(), table.catalog.debt_bytes());
+        self.inherited_bytes.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
+        self.weigh();
         drop(ledger);
         self.share_memory();
         self.env.jobs.wake();

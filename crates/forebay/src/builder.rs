@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
 use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_layouts::{Layout, RuleName, TableOptions, TableRule};
+use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions, TableRule};
 use forebay_store::manifest::{Edit, TableEntry};
 
 use crate::engine::{Engine, TableState};
@@ -29,6 +30,7 @@ pub struct TableBuilder<K = ()> {
     name: String,
     kind: K,
     rule: AskedRule,
+    filter: AskedFilter,
     existing: bool,
     asked: AskedOptions,
 }
@@ -44,6 +46,8 @@ struct AskedOptions {
     repeats_max: Option<f64>,
     filter_bits_per_key: Option<u32>,
     codec: Option<Codec>,
+    max_space_amplification: Option<f64>,
+    reclaim_interval: Option<Duration>,
 }
 
 /// What a builder makes that was asked for an aggregator of this function.
@@ -55,6 +59,16 @@ pub struct Aggregating<A>(Arc<A>);
 struct AskedRule {
     name: RuleName,
     code: Option<Arc<dyn Combine>>,
+}
+
+/// A compaction filter, where there is one.
+#[derive(Clone, Default)]
+struct AskedFilter(Option<Filter>);
+
+impl fmt::Debug for AskedFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "filter" } else { "no filter" })
+    }
 }
 
 impl fmt::Debug for AskedRule {
@@ -70,6 +84,7 @@ impl TableBuilder {
             name: name.to_string(),
             kind: (),
             rule: AskedRule::default(),
+            filter: AskedFilter::default(),
             existing: false,
             asked: AskedOptions::default(),
         }
@@ -89,8 +104,8 @@ impl TableBuilder {
         let function = Arc::new(function);
         let name = RuleName::States(function.state_type().as_str().to_string());
         let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
-        let Self { engine, name, existing, asked, .. } = self;
-        TableBuilder { engine, name, kind: Aggregating(function), rule, existing, asked }
+        let Self { engine, name, filter, existing, asked, .. } = self;
+        TableBuilder { engine, name, kind: Aggregating(function), rule, filter, existing, asked }
     }
 
     /// Opens or makes the table.
@@ -187,6 +202,42 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// The most that the table's files may take, by what lives of them; no bound unless given, else at least 1.25. To
+    /// that come, at any time, as many write buffers as there are and one, and eight times `node_bytes`. What lives is
+    /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes make it less at
+    /// once, and the files follow as merges get on, which writers wait for.
+    ///
+    /// Near the bound, background work merges what is outdated with the rest, which costs about 4 / (`most` − 1) bytes
+    /// for each that is written, and writers wait for it. Where files are held by snapshots or scans, so that merging
+    /// frees nothing, a write gets [`Error::NoSpace`], which names them.
+    pub fn max_space_amplification(mut self, most: f64) -> Self {
+        self.asked.max_space_amplification = Some(most);
+        self
+    }
+
+    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is the
+    /// newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves, in
+    /// runs by merges with the oldest run that has the key, [`Table::compact`] included. It is not asked when a write
+    /// buffer is written to a list by itself, and nothing that is dropped is gone from snapshots. So whether an entry
+    /// that it drops is still seen is anybody's guess. It is not kept: give it whenever the table is opened first; until
+    /// then merges keep all.
+    pub fn compaction_filter(
+        mut self,
+        filter: impl Fn(&[u8], &[u8]) -> Keep + Send + Sync + 'static,
+    ) -> Self {
+        self.filter = AskedFilter(Some(Arc::new(filter)));
+        self
+    }
+
+    /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
+    /// such time unless given. It counts while the database is open and background work keeps up, and not what snapshots
+    /// and scans hold, nor keys that are bounds of lists. Twice in that time what is buffered is written out, and what
+    /// was not merged with everything older is: up to the whole table, or nothing where nobody wrote.
+    pub fn reclaim_interval(mut self, interval: Duration) -> Self {
+        self.asked.reclaim_interval = Some(interval);
+        self
+    }
+
     fn open_state(&self) -> Result<Arc<TableState>> {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -201,6 +252,7 @@ impl<K> TableBuilder<K> {
             table.rule.provide(Arc::clone(code));
             self.engine.absorb_again();
         }
+        self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter)));
         // Without its code only where somebody else has brought it.
         table.rule()?;
         Ok(table)
@@ -246,6 +298,8 @@ impl<K> TableBuilder<K> {
             layout,
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
             codec: self.asked.codec.unwrap_or(usual.codec),
+            max_space_amplification: self.asked.max_space_amplification,
+            reclaim_interval: self.asked.reclaim_interval,
             tree: TreeOptions {
                 node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
@@ -305,6 +359,15 @@ impl<K> TableBuilder<K> {
             "repeats_max",
             self.asked.repeats_max.map(|v| v.to_string()),
             kept.tree.repeats_max.to_string(),
+        )?;
+        let asked = self.asked.max_space_amplification.map(|most| most.to_string());
+        let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
+        differs("max_space_amplification", asked, most)?;
+        let kept_interval = kept.reclaim_interval.map_or("none".into(), |interval| format!("{interval:?}"));
+        differs(
+            "reclaim_interval",
+            self.asked.reclaim_interval.map(|asked| format!("{asked:?}")),
+            kept_interval,
         )?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;

@@ -181,9 +181,7 @@ impl Database {
         }
         let last_sequence = log.close()?;
         self.trim_segments()?;
-        for path in self.engine.lists.trash.take() {
-            let _ = self.engine.env.fs.remove(&path);
-        }
+        self.engine.lists.trash.empty(&*self.engine.env.fs);
         let ledger = self.engine.ledger.lock();
         let Some(manifest) = &ledger.manifest else { return Ok(()) };
         let closed = Some(manifest.closed(last_sequence));

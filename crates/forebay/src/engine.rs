@@ -22,7 +22,9 @@ use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
 use crate::ledger::Ledger;
+use crate::pins::Pins;
 use crate::rewrite::Following;
+use crate::space::TableSpace;
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -49,6 +51,7 @@ pub(crate) struct TableState {
     pub(crate) era: u64,
     /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
     pub(crate) vain_nanoseconds: Arc<AtomicU64>,
+    pub(crate) space: Arc<TableSpace>,
 }
 
 impl TableState {
@@ -69,7 +72,8 @@ impl TableState {
     fn version(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
         let Self { id, .. } = *self;
         let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
-        Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, era, vain_nanoseconds })
+        let (name, space) = (self.name.clone(), Arc::clone(&self.space));
+        Arc::new(Self { id, name, options, order, rule, catalog, era, vain_nanoseconds, space })
     }
 
     /// What the manifest keeps of it.
@@ -94,6 +98,11 @@ impl TableState {
     /// How buffers find its records.
     pub(crate) fn rows(&self) -> TableRows<'_> {
         TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
+    }
+
+    /// Whether its space is.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.options.max_space_amplification.is_some()
     }
 
     /// Whether it is the engine's own: metadata of commits. No table that users name has an empty name.
@@ -136,6 +145,8 @@ pub(crate) struct Engine {
     pub(crate) absorbed_share: AtomicU64,
     /// Bytes that nodes hold above their limits.
     pub(crate) debt_bytes: AtomicU64,
+    /// Bytes beyond those that nobody who writes has caused: they were there before, or another layout made them so many.
+    pub(crate) inherited_bytes: AtomicU64,
     /// Bytes of records that tables keep in memory and files do not have.
     pub(crate) resident_bytes: AtomicU64,
     /// The segment that will be active next, if the keeper has got it ready.
@@ -159,6 +170,8 @@ pub(crate) struct Engine {
     pub(crate) closing: AtomicBool,
     /// Tells this open database from every other one that this process opens.
     pub(crate) serial: u64,
+    /// Snapshots that are held.
+    pub(crate) pins: Mutex<Pins>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<FileLock>>,
 }

@@ -15,6 +15,7 @@ type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 impl Engine {
     /// Brings in entries whose keys ascend: all of them or, on error or in a crash, none. Returns how many.
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
+        self.wait_for_space(id)?;
         let table = Arc::clone(self.view().table(id)?);
         let input = Ascending::new(entries, table.order)?;
         let Some(mut job) = table.catalog.ingest(Box::new(input))? else {

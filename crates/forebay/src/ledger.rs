@@ -63,6 +63,8 @@ pub(crate) enum Goal {
     Limits,
     /// A table of one list a leaf.
     Compaction,
+    /// Room, where the table's space is bounded.
+    Space,
     /// Lookups that ask fewer lists.
     Relief,
 }
@@ -134,10 +136,13 @@ impl Engine {
             return Ok(None);
         };
         let busy = ledger.busy.entry(table).or_default();
-        let mut planned = entry.catalog.next_work(busy);
+        let mut planned = match goal {
+            Goal::Space => self.plan_space(entry, busy),
+            _ => entry.catalog.next_work(busy),
+        };
         if planned.is_none() {
             let more = match goal {
-                Goal::Limits => None,
+                Goal::Limits | Goal::Space => None,
                 Goal::Compaction => entry.catalog.next_compaction(busy),
                 Goal::Relief => self.plan_relief(entry, busy).map(|(plan, cost)| {
                     entry.vain_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
@@ -146,6 +151,7 @@ impl Engine {
             };
             planned = more.map(Planned::Job);
         }
+        let planned = planned.filter(|planned| self.has_room_for(entry, planned));
         match &planned {
             Some(Planned::Job(plan)) => busy.extend(&plan.nodes),
             Some(Planned::Edit(edit)) => {
@@ -227,11 +233,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes how much waits in lists above their limits, and in memory.
+    /// Notes how much waits in lists above their limits, and in memory. Call under the ledger's lock.
     pub(crate) fn weigh(&self) {
         let state = self.state();
         let catalogs = || state.tables.values().map(|table| &table.catalog);
-        self.debt_bytes.store(catalogs().map(|catalog| catalog.debt_bytes()).sum(), Ordering::Relaxed);
+        let debt: u64 = catalogs().map(|catalog| catalog.debt_bytes()).sum();
+        let inherited = self.inherited_bytes.load(Ordering::Relaxed).min(debt);
+        self.inherited_bytes.store(inherited, Ordering::Relaxed);
+        self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = catalogs().filter_map(|catalog| catalog.resident());
         self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
     }

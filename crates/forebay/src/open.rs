@@ -30,8 +30,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     options.validate()?;
     let env = options.env.clone().unwrap_or_else(Env::real);
     let lock = enter(&env, dir, &options)?;
-    let fs = &*env.fs;
-    let metrics: Arc<Metrics> = Arc::default();
+    let (fs, metrics) = (&*env.fs, Arc::<Metrics>::default());
     let superblock = Superblock::read(fs, dir)?;
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
@@ -77,6 +76,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
         debt_bytes: AtomicU64::new(0),
+        inherited_bytes: AtomicU64::new(u64::MAX),
         resident_bytes: AtomicU64::new(0),
         next_segment: Mutex::default(),
         spare_segment: Mutex::default(),
@@ -88,6 +88,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),
         closing: AtomicBool::new(false),
+        pins: Mutex::default(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         env,
         options,
@@ -136,6 +137,7 @@ fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manife
         files.iter().for_each(|file| file.open_early());
         ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
     }
+    ledger.references.values().for_each(|(file, _)| file.found());
     ledger
 }
 

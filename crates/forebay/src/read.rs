@@ -11,6 +11,7 @@ use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
 
 use crate::engine::{Engine, State, TableState};
+use crate::pins::Pin;
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
 const TIMED_EVERY: u64 = 16;
@@ -21,6 +22,8 @@ const TIMED_EVERY: u64 = 16;
 pub(crate) struct View {
     pub(crate) state: Arc<State>,
     pub(crate) active_bytes: usize,
+    /// Where it is a snapshot's.
+    pub(crate) pin: Option<Arc<Pin>>,
 }
 
 impl View {
@@ -54,12 +57,12 @@ impl Engine {
     pub(crate) fn view(&self) -> View {
         let state = self.state();
         let active_bytes = state.active.len();
-        View { state, active_bytes }
+        View { state, active_bytes, pin: None }
     }
 
     /// The database as it will be when it is looked at: for a single lookup.
     pub(crate) fn latest(&self) -> View {
-        View { state: self.state(), active_bytes: usize::MAX }
+        View { state: self.state(), active_bytes: usize::MAX, pin: None }
     }
 
     /// Looks a key up.

@@ -70,7 +70,11 @@ impl Engine {
         let nobody = BTreeSet::new();
         state.tables.values().filter(|table| table.rule().is_ok()).all(|table| {
             let busy = ledger.busy.get(&table.id).unwrap_or(&nobody);
-            table.catalog.next_work(busy).is_none() && self.plan_relief(table, busy).is_none()
+            let is_done = || {
+                let more = table.catalog.next_work(busy).is_some() || self.plan_relief(table, busy).is_some();
+                !more && !self.wants_space(table)
+            };
+            self.is_stuck(table) || is_done()
         })
     }
 }

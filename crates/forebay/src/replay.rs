@@ -15,6 +15,7 @@ use forebay_store::{ListFile, Metrics, PageCache};
 use crate::Options;
 use crate::engine::TableState;
 use crate::options::RESIDENT_BUFFERS_MAX;
+use crate::space::TableSpace;
 
 /// What the manifest's edits have made so far.
 pub(crate) struct Replay {
@@ -37,7 +38,8 @@ impl Replay {
             cache: Arc::new(PageCache::new(options.reading_bytes())),
             metrics: Arc::clone(metrics),
             trash: Arc::default(),
-            // Each table's own options take their place.
+            // Each table's own take their place.
+            disk: Arc::default(),
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
             filter_bits_max: Arc::new(u32::MAX.into()),
             resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: RESIDENT_BUFFERS_MAX }),
@@ -84,7 +86,7 @@ impl Replay {
         for (id, meta) in change.files {
             self.next_id = self.next_id.max(meta.id + 1);
             if let Some(table) = self.tables.get(&id) {
-                let store = store_for(&self.lists, &table.options, self.seed);
+                let store = store_for(&self.lists, &table.options, self.seed, &table.space);
                 self.files.insert(meta.id, ListFile::named(&store, meta));
             }
         }
@@ -112,7 +114,8 @@ pub(crate) fn table_state(
 ) -> Result<Arc<TableState>> {
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
     let file = |id: u64| metas.get(&id).copied();
-    let store = |options: &TableOptions| store_for(lists, options, seed);
+    let space: Arc<TableSpace> = Arc::default();
+    let store = |options: &TableOptions| store_for(lists, options, seed, &space);
     let (options, rule, catalog) =
         forebay_layouts::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
     let order = options.layout.order(seed);
@@ -125,12 +128,18 @@ pub(crate) fn table_state(
         catalog,
         era: 0,
         vain_nanoseconds: Arc::default(),
+        space: Arc::clone(&space),
     }))
 }
 
-pub(crate) fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
+pub(crate) fn store_for(
+    lists: &ListStore,
+    options: &TableOptions,
+    seed: u64,
+    space: &TableSpace,
+) -> ListStore {
     let order = options.layout.order(seed);
     let options =
         ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
-    ListStore { options, ..lists.clone() }
+    ListStore { options, disk: Arc::clone(&space.disk), ..lists.clone() }
 }

@@ -102,7 +102,7 @@ impl Engine {
         self.wait_for(|| self.trouble(), || self.flushes_alone(id))?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
-        let store = store_for(&self.lists, options, self.superblock.hash_seed);
+        let store = store_for(&self.lists, options, self.superblock.hash_seed, &table.space);
         let mut successor = Successor::new(options, store, &table.rule, self.options.merge_bytes());
         self.copy(&table, start, &mut successor, tell)?;
         drop(table);
@@ -138,7 +138,7 @@ impl Engine {
         ledger.busy.remove(&id);
         self.rewriting.lock().insert(id, Following::default());
         let state = State { sealed: Vec::new(), ..State::clone(&self.state()) };
-        Ok(View { state: Arc::new(state), active_bytes: 0 })
+        Ok(View { state: Arc::new(state), active_bytes: 0, pin: None })
     }
 
     /// Notes lists that were made of a buffer, for a rewrite of their table.

@@ -9,6 +9,7 @@ use forebay_base::{Range, Result};
 
 use crate::cursor::Entry;
 use crate::engine::Engine;
+use crate::pins::Pin;
 use crate::read::View;
 use crate::table::{prefix_range, range_of};
 use crate::{Cursor, Nearest, OrderedTable, Scan, Table};
@@ -22,7 +23,14 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(engine: &Arc<Engine>) -> Self {
-        Self { engine: Arc::clone(engine), view: engine.view() }
+        let view = engine.view();
+        let pin = Some(Pin::new(engine, &view.state));
+        Self { engine: Arc::clone(engine), view: View { pin, ..view } }
+    }
+
+    /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.
+    pub fn number(&self) -> u64 {
+        self.view.pin.as_ref().map_or(0, |pin| pin.number())
     }
 
     pub(crate) fn view(&self) -> &View {

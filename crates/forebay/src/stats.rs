@@ -10,6 +10,8 @@ use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
 use crate::engine::Engine;
+use crate::pins::SnapshotStats;
+use crate::space::TableSpaceStats;
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -57,6 +59,8 @@ pub struct Stats {
     pub memory_bytes_per_record: f64,
     /// Each table's levels.
     pub tables: Vec<TableStats>,
+    /// Snapshots that are held, oldest first, with what they hold of all tables.
+    pub snapshots: Vec<SnapshotStats>,
 }
 
 /// Memory by owner, in bytes.
@@ -71,14 +75,16 @@ pub struct Memory {
     pub page_cache: u64,
 }
 
-/// A table's levels.
+/// A table's levels, and what it takes.
 #[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields' names say what they are")]
 pub struct TableStats {
     pub name: String,
     pub layout: String,
     pub levels: Vec<LevelDescription>,
     /// How much of it is copied, from 0 to 1, while it is being given another order.
     pub rewritten_share: Option<f64>,
+    pub space: TableSpaceStats,
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -108,7 +114,13 @@ impl Stats {
                 let rewriting = engine.rewriting.lock();
                 let progress = rewriting.get(&table.id).map(|following| following.progress);
                 let rewritten_share = progress.map(|(done, all)| ratio(done, all));
-                tables.push(TableStats { name, layout, levels, rewritten_share });
+                tables.push(TableStats {
+                    name,
+                    layout,
+                    levels,
+                    rewritten_share,
+                    space: engine.space_of(table),
+                });
             }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
@@ -156,6 +168,7 @@ impl Stats {
             memory_bytes_per_record: ratio(memory.filters + memory.page_search, list_records),
             memory,
             tables,
+            snapshots: engine.snapshots(None),
         }
     }
 }
@@ -191,10 +204,20 @@ impl fmt::Display for Stats {
         for table in &self.tables {
             writeln!(f, "table {} ({})", table.name, table.layout)?;
             for level in &table.levels {
-                let LevelDescription { level, nodes, lists, lists_max, bytes, records } = level;
-                write!(f, "  level {level}: {nodes} nodes, {lists} lists (at most {lists_max} a node), ")?;
+                let LevelDescription { level, nodes, lists, lists_max, bytes, records, in_memory } = level;
+                let place = if *in_memory { " in memory" } else { "" };
+                write!(
+                    f,
+                    "  level {level}{place}: {nodes} nodes, {lists} lists (at most {lists_max} a node), "
+                )?;
                 writeln!(f, "{records} records, {bytes} bytes")?;
             }
+            table.space.fmt(f)?;
+        }
+        for snapshot in &self.snapshots {
+            let SnapshotStats { number, age_seconds, held_bytes, own_bytes } = snapshot;
+            write!(f, "snapshot {number}, {age_seconds} s old: holds {held_bytes} bytes, ")?;
+            writeln!(f, "{own_bytes} of them alone")?;
         }
         Ok(())
     }
@@ -225,6 +248,8 @@ pub struct TableDescription {
     pub repeats_max: f64,
     pub filter_bits_per_key: u32,
     pub codec: String,
+    pub max_space_amplification: Option<f64>,
+    pub reclaim_interval_seconds: Option<u64>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
@@ -250,6 +275,8 @@ impl Description {
                     repeats_max: tree.repeats_max,
                     filter_bits_per_key: table.options.filter_bits_per_key,
                     codec: format!("{:?}", table.options.codec).to_lowercase(),
+                    max_space_amplification: table.options.max_space_amplification,
+                    reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
                     drawing: description.to_string(),
                     levels: description.levels,
                     nodes: description.nodes,
@@ -267,6 +294,12 @@ impl fmt::Display for Description {
             write!(f, "table {} ({}), ", table.name, table.layout)?;
             if let Some(rule) = &table.rule {
                 write!(f, "{rule}, ")?;
+            }
+            if let Some(most) = table.max_space_amplification {
+                write!(f, "at most {most} times on disk, ")?;
+            }
+            if let Some(seconds) = table.reclaim_interval_seconds {
+                write!(f, "reclaimed within {seconds} s, ")?;
             }
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;

@@ -35,6 +35,13 @@ impl Engine {
         if payload.records() == 0 {
             return Ok(log.last_sequence());
         }
+        let state = self.state();
+        let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());
+        let bounded: Vec<u32> =
+            payload.notes().tables().map(|notes| notes.table).filter(is_bounded).collect();
+        // Whoever waits for files to go must not hold them.
+        drop(state);
+        bounded.iter().try_for_each(|id| self.wait_for_space(*id))?;
         let started = self.env.clock.now();
         let sum = payload.sum();
         let position = loop {
@@ -51,7 +58,8 @@ impl Engine {
         log.settle(position, durability)?;
         self.metrics.user_records.add(payload.records() as u64);
         self.metrics.user_bytes.add(payload.user_bytes());
-        self.pay(payload.bytes().len() as u64);
+        let bytes = payload.bytes().len() as u64;
+        self.pay(bytes, bounded.iter().map(|id| self.owed_for_space(*id, bytes)).sum());
         self.metrics.commit_latency.record(self.env.clock.now().saturating_sub(started));
         Ok(position.sequence)
     }
@@ -123,7 +131,7 @@ impl Engine {
         Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare)
     }
 
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.state().sealed.len() + 1 < self.options.write_buffers
     }
 
@@ -150,20 +158,22 @@ impl Engine {
         waited
     }
 
-    /// Slows a writer of so many bytes to the pace of background work, where that is behind.
-    fn pay(&self, bytes: u64) {
+    /// Slows a writer of so many bytes to the pace of background work, where that is behind, or where bounds on space
+    /// ask for more of it.
+    fn pay(&self, bytes: u64, owed_for_space: u64) {
         let soft = 6 * self.options.buffer_bytes();
         let debt = self.debt();
-        if debt <= soft && !self.outruns_absorption() {
+        if debt <= soft && owed_for_space == 0 && !self.outruns_absorption() {
             return;
         }
         // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
         let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
-        let enough = self.progress_bytes.load(Ordering::Relaxed) + owed;
+        let enough = self.progress_bytes.load(Ordering::Relaxed) + owed.max(owed_for_space);
         let started = self.env.clock.now();
         self.env.jobs.wait(&mut || {
             let worked = self.progress_bytes.load(Ordering::Relaxed) >= enough;
-            let paid = worked || self.debt() <= soft || self.merger_rests.load(Ordering::Relaxed);
+            let is_small = owed_for_space == 0 && self.debt() <= soft;
+            let paid = worked || is_small || self.merger_rests.load(Ordering::Relaxed);
             let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
             give_up || (paid && !self.outruns_absorption())
         });
@@ -179,7 +189,8 @@ impl Engine {
         state.sealed.len() + 1 >= self.options.write_buffers && filled > absorbed + PACE_SLACK
     }
 
-    fn stalled_since(&self, started: std::time::Duration) {
+    /// Notes that a writer has waited since then.
+    pub(crate) fn stalled_since(&self, started: std::time::Duration) {
         let stalled = self.env.clock.now().saturating_sub(started);
         self.metrics.stall_nanoseconds.add(stalled.as_nanos() as u64);
     }

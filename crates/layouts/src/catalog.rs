@@ -14,6 +14,7 @@ use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
 use crate::TableOptions;
 use crate::files::Fragment;
 use crate::run_set::{Made, Slice};
+use crate::space::Held;
 use crate::write_buffer::Description;
 
 /// A node of a catalog, as far as the engine knows it: something that at most one job works on.
@@ -166,6 +167,10 @@ pub trait Catalog: Send + Sync {
     /// Plans the next step of a full compaction. Pure.
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
 
+    /// Plans the next step of a compaction that goes round the table from a place on, and where it goes on from then:
+    /// `None` for the beginning. `None` when nothing is left up to the end. Pure.
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)>;
+
     /// Plans the job that spares lookups the most for what it costs, if the terms allow one; and that cost. Pure.
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)>;
 
@@ -213,6 +218,9 @@ pub trait Catalog: Send + Sync {
 
     /// Every list's file, as often as lists refer to it.
     fn files(&self) -> Vec<Arc<ListFile>>;
+
+    /// Shows every list. Pure.
+    fn each_list(&self, visit: &mut dyn FnMut(Held<'_>));
 
     /// The catalog's bytes for a snapshot of the manifest.
     fn encode(&self) -> Vec<u8>;

@@ -12,6 +12,7 @@ mod restore;
 mod rule;
 pub mod run_set;
 mod simulated;
+mod space;
 mod successor;
 pub mod write_buffer;
 
@@ -19,6 +20,7 @@ pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Reside
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use restore::{empty, restore};
-pub use rule::{Rule, RuleName, TableRule};
+pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
+pub use space::{Held, Usage};
 pub use successor::{Check, Successor};

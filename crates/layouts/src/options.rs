@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use forebay_base::codec::Codec;
 use forebay_base::wire::{Reader, put_varint};
@@ -115,6 +116,12 @@ impl FromStr for Layout {
 pub const FILTER_BITS_MAX: u32 = 64;
 
 const VERSION: u8 = 1;
+/// As version 1, and behind it what is said of space.
+const VERSION_SPACE: u8 = 2;
+/// Merging costs 4 / (A - 1) bytes for each that is written.
+const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
+/// A table is gone round twice within it.
+const RECLAIM_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// Everything a table keeps of its options.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -127,6 +134,10 @@ pub struct TableOptions {
     pub codec: Codec,
     /// The tree's shape.
     pub tree: TreeOptions,
+    /// The most that its files may take, by what lives of them.
+    pub max_space_amplification: Option<f64>,
+    /// How soon what is deleted or outdated leaves its files; whole seconds.
+    pub reclaim_interval: Option<Duration>,
 }
 
 impl TableOptions {
@@ -139,7 +150,9 @@ impl TableOptions {
         let tree = TreeOptions { node_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
         let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
-        Self { layout, filter_bits_per_key, codec: Codec::default(), tree }
+        let codec = Codec::default();
+        let (max_space_amplification, reclaim_interval) = (None, None);
+        Self { layout, filter_bits_per_key, codec, tree, max_space_amplification, reclaim_interval }
     }
 
     /// Says which option is out of its bounds.
@@ -150,6 +163,20 @@ impl TableOptions {
                 self.filter_bits_per_key
             )));
         }
+        if let Some(most) = self.max_space_amplification
+            && (!most.is_finite() || most < SPACE_AMPLIFICATION_MIN)
+        {
+            return Err(Error::invalid(format!(
+                "max_space_amplification is {most}; it must be at least {SPACE_AMPLIFICATION_MIN}"
+            )));
+        }
+        if let Some(interval) = self.reclaim_interval
+            && (interval < RECLAIM_INTERVAL_MIN || interval.subsec_nanos() > 0)
+        {
+            return Err(Error::invalid(format!(
+                "reclaim_interval is {interval:?}; it must be whole seconds, at least {RECLAIM_INTERVAL_MIN:?}"
+            )));
+        }
         if let Layout::RunSet(policy) = self.layout {
             policy.validate()?;
         }
@@ -158,24 +185,36 @@ impl TableOptions {
 
     /// The bytes of what the catalog itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
+        let mut out = vec![if says_space { VERSION_SPACE } else { VERSION }];
         self.layout.encode(&mut out);
         out.push(self.codec as u8);
         put_varint(&mut out, self.filter_bits_per_key as u64);
         rule.encode(&mut out);
+        if says_space {
+            out.extend_from_slice(&self.max_space_amplification.unwrap_or_default().to_le_bytes());
+            put_varint(&mut out, self.reclaim_interval.unwrap_or_default().as_secs());
+        }
         out
     }
 
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        if from.u8()? != VERSION {
-            return None;
-        }
+        let version = from.u8().filter(|version| [VERSION, VERSION_SPACE].contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
         let rule = RuleName::decode(&mut from)?;
-        Some((Self { layout, filter_bits_per_key, codec, tree }, rule))
+        let (most, seconds) = match version {
+            VERSION => (0.0, 0),
+            _ => (f64::from_le_bytes(from.array()?), from.varint()?),
+        };
+        let max_space_amplification = Some(most).filter(|&most| most != 0.0);
+        let reclaim_interval = Some(Duration::from_secs(seconds)).filter(|interval| !interval.is_zero());
+        Some((
+            Self { layout, filter_bits_per_key, codec, tree, max_space_amplification, reclaim_interval },
+            rule,
+        ))
     }
 }

@@ -57,12 +57,30 @@ impl RuleName {
 pub struct Rule {
     code: Arc<dyn Combine>,
     merges_puts: bool,
+    filter: Option<Filter>,
 }
+
+/// What merges do with an entry that nothing older lies beneath.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Drop,
+}
+
+/// A table's compaction filter: over keys and values.
+pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 
 impl Rule {
     fn new(code: Arc<dyn Combine>) -> Self {
         let merges_puts = code.merges_puts();
-        Self { code, merges_puts }
+        Self { code, merges_puts, filter: None }
+    }
+
+    /// The same without a filter.
+    pub(crate) fn keeping_all(self) -> Self {
+        Self { filter: None, ..self }
     }
 }
 
@@ -84,12 +102,19 @@ impl Combine for Rule {
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
         self.code.merge_in_place(newer, older)
     }
+    fn is_choosy(&self) -> bool {
+        self.filter.is_some()
+    }
+    fn keeps(&self, key: &[u8], value: &[u8]) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter(key, value) == Keep::Keep)
+    }
 }
 
 /// A table's rule, shared by all versions of the table.
 pub struct TableRule {
     name: RuleName,
     rule: OnceLock<Rule>,
+    filter: OnceLock<Filter>,
 }
 
 impl TableRule {
@@ -99,7 +124,7 @@ impl TableRule {
         if name == RuleName::None {
             let _ = rule.set(Rule::new(Arc::new(LastWriterWins)));
         }
-        Arc::new(Self { name, rule })
+        Arc::new(Self { name, rule, filter: OnceLock::new() })
     }
 
     /// Its name.
@@ -112,6 +137,11 @@ impl TableRule {
         let _ = self.rule.set(Rule::new(code));
     }
 
+    /// Takes a filter for merges to come, unless there is one already.
+    pub fn filter_by(&self, filter: Filter) {
+        let _ = self.filter.set(filter);
+    }
+
     /// The code, if it is there.
     pub fn known(&self) -> Option<&Rule> {
         self.rule.get()
@@ -120,7 +150,8 @@ impl TableRule {
     /// The code, for a job. The engine asks for none before it is there.
     pub(crate) fn code(&self) -> Result<Rule> {
         let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");
-        self.known().cloned().ok_or_else(missing)
+        let rule = self.known().cloned().ok_or_else(missing)?;
+        Ok(Rule { filter: self.filter.get().cloned(), ..rule })
     }
 
     /// The code, or the error that tells how to bring it.

@@ -43,7 +43,7 @@ impl Successor {
         let piece = Piece::new(store.options.order);
         let means = Means::new(store, Arc::clone(rule), merge_memory_bytes);
         let set = RunSet::new(Policy::Tiering { runs_max: RUNS_MAX }, options.tree.node_bytes);
-        let catalog = Arc::new(RunSetTable { set, options: options.tree, means: means.clone() });
+        let catalog = Arc::new(RunSetTable::new(set, options.tree, means.clone()));
         Self { catalog, means, files: BTreeMap::new(), piece, piece_bytes_max: merge_memory_bytes }
     }
 

@@ -3,6 +3,7 @@
 
 use super::Cursor;
 use crate::combine::{Combine, Depth, Fold};
+use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Block, Kind, Record, Result};
 
@@ -79,12 +80,13 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             match record.kind {
                 kind if kind == Kind::Merge || self.rule.merges_puts() => {
                     self.fold_key(prefix, &mut progress)?;
-                    match self.fold.finish(&self.last_key, self.depth) {
+                    let folded = self.fold.finish(&self.last_key, self.depth);
+                    match folded.filter(|folded| self.is_kept(folded)) {
                         Some(folded) => sink(prefix, &folded)?,
                         None => progress.dropped += 1,
                     }
                 }
-                Kind::Delete if self.depth == Depth::Bottom => {
+                _ if !self.is_kept(&record) => {
                     progress.dropped += 1;
                     self.input.advance()?;
                 }
@@ -96,6 +98,21 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         }
         progress.produced = progress.consumed - progress.dropped;
         Ok(progress)
+    }
+
+    /// Whether a record has its place in the result.
+    fn is_kept(&self, record: &Record<'_>) -> bool {
+        let goes = |record: &Record<'_>| match record.kind {
+            Kind::Delete => true,
+            _ => self.rule.is_choosy() && !self.rule.keeps(record.key, record.value),
+        };
+        self.depth == Depth::Partial || !goes(record)
+    }
+
+    /// A block to [`run_blocks`](Self::run_blocks) with, where records of this shape go by blocks: not where the rule
+    /// chooses among values.
+    pub fn block(&self, shape: Shape) -> Option<Block> {
+        Block::new(shape).filter(|_| self.depth == Depth::Partial || !self.rule.is_choosy())
     }
 
     /// As [`run`](Self::run) for puts, by blocks: hands on what is left of each.

@@ -1,7 +1,7 @@
 //! Root spills: a sealed and sorted buffer's records, table by table, become one list file each; then one
 //! edit makes them part of all their tables at once and frees the log segment.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -216,7 +216,9 @@ impl Engine {
             true => entry.catalog.convert(&unmerged(&entry.options), 0),
             false => Arc::clone(&entry.catalog),
         };
-        let Some(plan) = catalog.plan_absorption(segment, contents, busy) else {
+        let again = |busy: &BTreeSet<NodeKey>| catalog.plan_absorption(segment, contents, busy);
+        let Some(plan) = again(busy) else { return Absorption::Waits };
+        let Some(plan) = self.fit_absorption(&entry, plan, contents.bytes, busy, again) else {
             return Absorption::Waits;
         };
         busy.extend(&plan.nodes);
@@ -245,7 +247,7 @@ impl Engine {
 
     /// Keeps one retired log segment for recycling and removes the others, and those that may not be.
     pub(crate) fn retire_segment(&self, segment: u64, may_be_recycled: bool) {
-        let surplus = match may_be_recycled {
+        let surplus = match may_be_recycled && !self.forgets() {
             true => self.spare_segment.lock().replace(segment),
             false => Some(segment),
         };

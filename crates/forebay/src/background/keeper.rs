@@ -24,12 +24,10 @@ impl Keeper {
     fn keep(&self) -> Result<()> {
         let engine = &self.engine;
         engine.log()?.sync_to(u64::MAX)?;
-        for path in engine.lists.trash.take() {
-            engine.lists.trash.remove(&*engine.env.fs, path);
-        }
-        if engine.wants_relief() {
+        if engine.lists.trash.empty(&*engine.env.fs) | engine.wants_relief() {
             engine.env.jobs.wake();
         }
+        engine.begin_rounds()?;
         engine.rewrite_manifest()
     }
 }

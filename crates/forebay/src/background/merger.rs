@@ -48,8 +48,10 @@ impl Merger {
         let compacting: BTreeSet<u32> = self.engine.compacting.lock().clone();
         let mut tables: Vec<_> = state.tables.values().collect();
         tables.sort_by_key(|table| std::cmp::Reverse(table.catalog.debt_bytes()));
+        self.engine.empty_trash_for_space(&state);
         let goal = |table: &TableState| match compacting.contains(&table.id) {
             true => Goal::Compaction,
+            false if self.engine.wants_space(table) || self.engine.wants_round(table, &state) => Goal::Space,
             false => Goal::Limits,
         };
         let limits = tables.iter().map(|table| (table.id, goal(table)));

@@ -26,7 +26,7 @@ use crate::engine::Engine;
 
 pub(crate) const ABSORB: &str = "forebay-absorb";
 const SORT: &str = "forebay-sort";
-const MERGE: &str = "forebay-merge";
+pub(crate) const MERGE: &str = "forebay-merge";
 const KEEP: &str = "forebay-keep";
 
 /// How long a machine waits after a failure.

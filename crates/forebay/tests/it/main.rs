@@ -1,10 +1,12 @@
 //! The public face, used as a user would.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+mod bound;
 mod cursors;
 mod damage;
 mod errors;
 mod faults;
+mod filter;
 mod ingest;
 mod layouts;
 mod memory;
@@ -16,5 +18,6 @@ mod recovery;
 mod rewrite;
 mod simulate;
 mod smoke;
+mod space;
 mod suite;
 mod threads;

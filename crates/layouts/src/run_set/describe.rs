@@ -32,7 +32,11 @@ pub(super) fn levels<F>(set: &RunSet<F>) -> Vec<LevelDescription> {
             lists_max: runs.len(),
             bytes: whole.bytes,
             records: whole.records,
+            in_memory: runs[0].is_resident,
         }
     };
-    set.levels().map(level).collect()
+    set.runs()
+        .chunk_by(|left, right| (left.level, left.is_resident) == (right.level, right.is_resident))
+        .map(level)
+        .collect()
 }

@@ -39,7 +39,11 @@ impl<C: Cursor> MergeJob<C> {
         let mut output = Output::new(files, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
         // What comes by itself may find a place that nothing else has.
         output.tight = slice.is_ingest();
-        Self { slice, collapse: Collapse::new(input, rule, depth), block: Block::new(shape), output }
+        // What a write buffer brings is not chosen from before it meets something else.
+        let rule = if slice.taken.is_empty() { rule.keeping_all() } else { rule };
+        let collapse = Collapse::new(input, rule, depth);
+        let block = collapse.block(shape);
+        Self { slice, collapse, block, output }
     }
 }
 
@@ -87,9 +91,12 @@ impl Cuts {
     /// Of a merge of so much at most.
     pub(super) fn of(bytes: u64, records: u64, file_bytes: u64) -> Self {
         let files = bytes.div_ceil(file_bytes.max(1)).max(1);
+        if files == 1 {
+            // What is expected may be estimated, and be more.
+            return Self { bytes: file_bytes.max(1), records };
+        }
         // Shares are never quite equal.
-        let records = if files == 1 { records } else { (records / files).saturating_mul(17) / 16 + 8 };
-        Self { bytes: bytes.div_ceil(files).max(1), records }
+        Self { bytes: bytes.div_ceil(files), records: (records / files).saturating_mul(17) / 16 + 8 }
     }
 }
 

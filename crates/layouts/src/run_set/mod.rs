@@ -12,6 +12,7 @@ mod job;
 mod marks;
 mod plan;
 mod policy;
+mod rewrite;
 mod set;
 mod simulate;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod tests;
 mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
@@ -36,6 +37,7 @@ use crate::catalog::{
 use crate::convert::tree_of;
 use crate::files::{Fragment, Means, malformed_edit};
 use crate::restore::{Restored, malformed};
+use crate::space::Held;
 use crate::write_buffer::{Description, WriteBufferTree};
 use crate::{Layout, TableOptions};
 
@@ -53,16 +55,22 @@ pub struct RunSetTable {
     /// Kept for other layouts.
     pub(crate) options: TreeOptions,
     pub(crate) means: Means,
+    /// Parts to be rewritten for what that frees, the best first: found when it is asked for.
+    wasteful: OnceLock<Vec<(NodeId, Range)>>,
 }
 
 impl RunSetTable {
+    pub(crate) fn new(set: RunSet<Fragment>, options: TreeOptions, means: Means) -> Self {
+        Self { set, options, means, wasteful: OnceLock::new() }
+    }
+
     /// Runs as the manifest has them.
     pub(crate) fn restore(catalog: &[u8], policy: Policy, restored: &mut Restored<'_>) -> Result<Self> {
         let mut from = Reader::new(catalog);
         let options = TreeOptions::decode(&mut from).ok_or_else(malformed)?;
         let ids = RunSet::<u64>::decode(&mut from, policy, options.node_bytes).ok_or_else(malformed)?;
         let set = ids.map(|&id| restored.fragment(id))?;
-        Ok(Self { set, options, means: restored.means.clone() })
+        Ok(Self::new(set, options, restored.means.clone()))
     }
 
     /// A walk over what each run has of what is taken from it.
@@ -191,14 +199,22 @@ impl Catalog for RunSetTable {
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        Some(match self.set.next_work(busy, self.means.room())? {
-            Next::Edit(edit) => Planned::Edit(encode(&edit)),
-            Next::Merge(slice) => Planned::Job(self.planned(slice)),
-        })
+        match self.set.next_work(busy, self.means.room()) {
+            Some(Next::Edit(edit)) => Some(Planned::Edit(encode(&edit))),
+            Some(Next::Merge(slice)) => Some(Planned::Job(self.planned(slice))),
+            None => self.next_rewrite(busy).map(|slice| Planned::Job(self.planned(slice))),
+        }
     }
 
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         self.set.next_compaction(busy).map(|slice| self.planned(slice))
+    }
+
+    /// A compaction knows how far it is.
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+        let slice = self.set.next_compaction(busy).or_else(|| self.next_rewrite(busy))?;
+        let then = slice.range.high.clone().filter(|_| slice.goes_on);
+        Some((self.planned(slice), then))
     }
 
     /// How many runs there are is the policy's to say.
@@ -222,7 +238,7 @@ impl Catalog for RunSetTable {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
         let edit = edit.map(self.means.find(edit.fragments(), file)?);
         let (set, references) = self.set.apply(&edit)?;
-        let catalog = Arc::new(Self { set, options: self.options, means: self.means.clone() });
+        let catalog = Arc::new(Self::new(set, self.options, self.means.clone()));
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 
@@ -237,15 +253,13 @@ impl Catalog for RunSetTable {
     fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
         let (set, means) = (&self.set, self.means.clone());
         match options.layout {
-            Layout::WriteBuffer { .. } => {
-                Arc::new(WriteBufferTree { tree: tree_of(set, options.tree), means })
-            }
+            Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::new(tree_of(set, options.tree), means)),
             Layout::RunSet(policy) => {
                 let mut set = RunSet { policy, ..set.clone() };
                 if set.residents().next().is_none() {
                     set.mark_all(below);
                 }
-                Arc::new(Self { set, options: options.tree, means })
+                Arc::new(Self::new(set, options.tree, means))
             }
         }
     }
@@ -273,6 +287,13 @@ impl Catalog for RunSetTable {
 
     fn files(&self) -> Vec<Arc<ListFile>> {
         self.set.parts().map(|part| Arc::clone(&part.fragment.0)).collect()
+    }
+
+    fn each_list(&self, visit: &mut dyn FnMut(Held<'_>)) {
+        for part in self.set.parts() {
+            let Part { range, portion, is_bottom, .. } = &**part;
+            visit(Held { file: &part.fragment.0, range, portion: *portion, is_bottom: *is_bottom });
+        }
     }
 
     fn encode(&self) -> Vec<u8> {

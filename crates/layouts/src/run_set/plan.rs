@@ -168,7 +168,7 @@ impl<F: tree::Fragment> RunSet<F> {
         }
     }
 
-    fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
+    pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
         let goes_on = self.underway.iter().any(|merge| merge.into == id || merge.inputs.contains(&id));
         !goes_on && !busy.contains(&id)
     }

@@ -22,6 +22,8 @@ pub struct LevelDescription {
     pub bytes: u64,
     /// Records, every version counted.
     pub records: u64,
+    /// Whether it is in memory, and in no file yet.
+    pub in_memory: bool,
 }
 
 /// One node of a tree.

@@ -5,10 +5,11 @@
 mod describe;
 mod erase;
 mod portion;
+mod rewrite;
 mod simulate;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::{Direction, Merge};
 use forebay_base::record::Shape;
@@ -25,6 +26,7 @@ use crate::convert::runs_of;
 use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
+use crate::space::Held;
 use crate::{Layout, Outcome, Rule, TableOptions};
 
 use erase::Tombstones;
@@ -36,14 +38,25 @@ pub use simulate::SimulatedTree;
 pub struct WriteBufferTree {
     pub(crate) tree: Tree<Fragment>,
     pub(crate) means: Means,
+    /// Nodes to be rewritten for what that frees, the best first: found when it is asked for.
+    wasteful: OnceLock<Vec<JobPlan>>,
 }
 
 impl WriteBufferTree {
+    pub(crate) fn new(tree: Tree<Fragment>, means: Means) -> Self {
+        Self { tree, means, wasteful: OnceLock::new() }
+    }
+
     /// A tree as the manifest has it, without the list files of its lists.
     pub(crate) fn restore(catalog: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
         let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(crate::restore::malformed)?;
         let tree = ids.map(|&id| restored.fragment(id))?;
-        Ok(Self { tree, means: restored.means.clone() })
+        Ok(Self::new(tree, restored.means.clone()))
+    }
+
+    fn plan(&self, job: JobPlan) -> Plan {
+        let bytes = self.tree.find(&job.node).map_or(0, |node| node.bytes());
+        Plan { nodes: vec![job.node.id], bytes, work: Work::Tree(job) }
     }
 
     fn node_sources<'a>(
@@ -139,18 +152,26 @@ impl Catalog for WriteBufferTree {
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
         Some(match self.tree.next_work(busy)? {
             tree::Work::Now(edit) => Planned::Edit(encode(&edit)),
-            tree::Work::Job(job) => Planned::Job(plan(job)),
+            tree::Work::Job(job) => Planned::Job(self.plan(job)),
         })
     }
 
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let job = self.tree.next_compaction(busy)?;
-        Some(plan(job))
+        Some(self.plan(job))
+    }
+
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
+        let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
+        Some((self.plan(job), then))
     }
 
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)> {
-        let (job, cost) = self.tree.next_relief(busy, terms)?;
-        Some((plan(job), cost))
+        let relief = self.tree.next_relief(busy, terms);
+        // Whoever rests may as well tidy up.
+        let tidying = || self.next_rewrite(busy).filter(|_| terms.at_rest).map(|job| (job, 0));
+        relief.or_else(tidying).map(|(job, cost)| (self.plan(job), cost))
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
@@ -176,7 +197,7 @@ impl Catalog for WriteBufferTree {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
         let edit = edit.map(self.means.find(edit.fragment().into_iter(), file)?);
         let (tree, references) = self.tree.apply(&edit)?;
-        let catalog = Arc::new(Self { tree, means: self.means.clone() });
+        let catalog = Arc::new(Self::new(tree, self.means.clone()));
         Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
     }
 
@@ -187,11 +208,11 @@ impl Catalog for WriteBufferTree {
     fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
         let (tree, means) = (&self.tree, self.means.clone());
         match options.layout {
-            Layout::WriteBuffer { .. } => Arc::new(Self { tree: tree.clone(), means }),
+            Layout::WriteBuffer { .. } => Arc::new(Self::new(tree.clone(), means)),
             Layout::RunSet(policy) => {
                 let mut set = runs_of(tree, policy);
                 set.mark_all(below);
-                Arc::new(RunSetTable { set, options: options.tree, means })
+                Arc::new(RunSetTable::new(set, options.tree, means))
             }
         }
     }
@@ -214,6 +235,15 @@ impl Catalog for WriteBufferTree {
         self.tree.fragments().into_iter().map(|fragment| fragment.0).collect()
     }
 
+    fn each_list(&self, visit: &mut dyn FnMut(Held<'_>)) {
+        self.tree.for_each_node(&mut |_, node| {
+            for list in node.lists() {
+                let (file, range, portion) = (&list.fragment.0, node.range(), list.portion());
+                visit(Held { file, range, portion, is_bottom: list.settled });
+            }
+        });
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Ok(ids) = self.tree.map(|fragment| Ok(tree::Fragment::id(fragment))) {
@@ -225,11 +255,6 @@ impl Catalog for WriteBufferTree {
     fn describe(&self) -> Description {
         describe::describe(&self.tree)
     }
-}
-
-/// Of a job that nobody waits for.
-fn plan(job: JobPlan) -> Plan {
-    Plan { nodes: vec![job.node.id], bytes: 0, work: Work::Tree(job) }
 }
 
 fn cause_of(kind: JobKind) -> Cause {

@@ -215,6 +215,11 @@ impl ListFile {
         self.body().map_or(0, |body| body.footer.records)
     }
 
+    /// How many of those are tombstones; 0 also for files of builds that did not count them.
+    pub fn tombstones(&self) -> u64 {
+        self.body().map_or(0, |body| body.footer.tombstones)
+    }
+
     /// The sizes its records have in common.
     pub fn shape(&self) -> Shape {
         self.body().map_or(Shape::Variable, |body| body.footer.shape)
@@ -229,7 +234,19 @@ impl ListFile {
     /// Marks the file as unneeded: it is removed once nobody reads it any more. Call only after the edit
     /// that drops it is durable.
     pub fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+        if !self.retired.swap(true, Ordering::AcqRel) {
+            self.store.disk.retire(self.meta.bytes);
+        }
+    }
+
+    /// Whether nothing refers to it any more.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Counts it as one of the table's files: for those that were there when the database was opened.
+    pub fn found(&self) {
+        self.store.disk.found(self.meta.bytes);
     }
 }
 
@@ -272,7 +289,7 @@ impl Drop for Body {
 impl Drop for ListFile {
     fn drop(&mut self) {
         if self.retired.load(Ordering::Acquire) {
-            self.store.retire(self.path.clone());
+            self.store.retire(self.path.clone(), self.meta.bytes);
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) const VERSION: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) records: u64,
+    /// How many of those are tombstones.
+    pub(crate) tombstones: u64,
     /// Where the pages end and the page search, digest and filter begin.
     pub(crate) pages_bytes: u64,
     /// How long those are, without padding.
@@ -44,6 +46,7 @@ impl Footer {
         for word in [self.meta_sum, self.pages_sum, self.is_lexical as u32, shape, key_bytes, value_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
         }
+        fields.extend_from_slice(&self.tombstones.to_le_bytes());
         let mut block = [0; BLOCK_BYTES];
         block[..fields.len()].copy_from_slice(&fields);
         let sum = checksum(file_id, offset, &block[4..]);
@@ -82,7 +85,10 @@ impl Footer {
                 (0, key_bytes, value_bytes) => Shape::Fixed { key_bytes, value_bytes },
                 _ => Shape::Variable,
             };
-            let footer = Self { records, pages_bytes, meta_bytes, meta_sum, pages_sum, is_lexical, shape };
+            // 0 in files of builds that did not count them.
+            let tombstones = from.u64()?;
+            let footer =
+                Self { records, tombstones, pages_bytes, meta_bytes, meta_sum, pages_sum, is_lexical, shape };
             let fits = magic && id == file_id && is_lexical == order.is_lexical();
             let no_overflow = pages_bytes.checked_add(meta_bytes).is_some();
             Some((version, (fits && no_overflow).then_some(footer)))

@@ -4,10 +4,11 @@
 //! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
 //! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
 //! many pages at a time (chunks.rs); single pages of several lists are read together (fetch.rs); verify.rs holds a whole file against all of that. size.rs tells how large
-//! a list will be that nobody writes.
+//! a list will be that nobody writes; disk.rs what a table's files take.
 
 mod chunks;
 mod cursor;
+mod disk;
 mod fetch;
 mod file;
 mod filter;
@@ -25,10 +26,11 @@ mod writer;
 
 pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
+pub use disk::{DiskUse, Trash};
 pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;
 pub use size::ListSize;
-pub use store::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
+pub use store::{FileMeta, ListOptions, ListStore, ResidentLimit};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -7,9 +7,9 @@ use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
-use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::disk::{DiskUse, Leaving, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
@@ -36,28 +36,6 @@ pub struct ListOptions {
     pub codec: Codec,
 }
 
-/// Files that nothing refers to any more, waiting to be removed by background work.
-#[derive(Debug, Default)]
-pub struct Trash(Mutex<Vec<PathBuf>>);
-
-impl Trash {
-    pub(crate) fn add(&self, path: PathBuf) {
-        self.0.lock().push(path);
-    }
-
-    /// Removes a file, now or, where that fails, when the trash is emptied next.
-    pub fn remove(&self, fs: &dyn FileSystem, path: PathBuf) {
-        if fs.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            self.add(path);
-        }
-    }
-
-    /// Takes all that is waiting.
-    pub fn take(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
-
 /// What tables may keep in memory that files do not have yet.
 #[derive(Debug)]
 pub struct ResidentLimit {
@@ -82,6 +60,8 @@ pub struct ListStore {
     pub metrics: Arc<Metrics>,
     /// Retired files.
     pub trash: Arc<Trash>,
+    /// What this table's files take.
+    pub disk: Arc<DiskUse>,
     /// How this table's lists are made.
     pub options: ListOptions,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
@@ -103,6 +83,8 @@ impl ListStore {
             metrics: Arc::default(),
             trash: Arc::default(),
             in_memory: true,
+            // It takes none.
+            disk: Arc::default(),
             ..self.clone()
         }
     }
@@ -123,10 +105,12 @@ impl ListStore {
     }
 
     /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
-    pub(super) fn retire(&self, path: PathBuf) {
+    pub(super) fn retire(&self, path: PathBuf, bytes: u64) {
+        self.disk.let_go(bytes);
+        let file = Leaving::list(path, &self.disk, bytes);
         match self.in_memory {
-            true => self.discard(path),
-            false => self.trash.add(path),
+            true => self.trash.remove(&*self.fs, file),
+            false => self.trash.add(file),
         }
     }
 

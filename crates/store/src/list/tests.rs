@@ -28,6 +28,7 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         cache: Arc::new(PageCache::new(1 << 20)),
         metrics: Arc::default(),
         trash: Arc::default(),
+        disk: Arc::default(),
         options: ListOptions { order, filter_bits_per_key: 12, codec },
         filter_bits_max: Arc::new(u32::MAX.into()),
         resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: 1 }),

@@ -8,7 +8,7 @@ use forebay_base::checksum::{append, checksum};
 use forebay_base::codec::Codec;
 use forebay_base::digest::Digest;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
-use forebay_base::record::Shape;
+use forebay_base::record::{Kind, Shape};
 use forebay_base::wire::put_raw;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
@@ -47,6 +47,7 @@ pub struct ListWriter {
     last_key: Vec<u8>,
     records: u64,
     record_bytes: u64,
+    tombstones: u64,
     /// Records of the pages that are sealed.
     sealed_records: u64,
     pages_sum: u32,
@@ -98,6 +99,7 @@ impl ListWriter {
             last_key: Vec::new(),
             records: 0,
             record_bytes: 0,
+            tombstones: 0,
             pages_sum: 0,
             index: PageIndex::new(starts, BLOCK_BYTES as u64),
             sealed_records: 0,
@@ -136,6 +138,7 @@ impl ListWriter {
         self.raw_records += 1;
         self.records += 1;
         self.record_bytes += bytes as u64;
+        self.tombstones += u64::from(record.kind == Kind::Delete);
         self.last_prefix = prefix;
         self.last_key.clear();
         put_raw(&mut self.last_key, record.key);
@@ -256,6 +259,7 @@ impl ListWriter {
     fn flush(&mut self) -> Result<()> {
         self.file.write_at(self.written_bytes, &self.chunk[..self.chunk_bytes])?;
         self.store.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
+        self.store.disk.wrote(self.chunk_bytes as u64);
         self.written_bytes += self.chunk_bytes as u64;
         self.chunk_bytes = 0;
         Ok(())
@@ -285,6 +289,7 @@ impl ListWriter {
         meta.resize((footer_at - pages_bytes) as usize, 0);
         let footer = Footer {
             records: self.records,
+            tombstones: self.tombstones,
             pages_bytes,
             meta_bytes,
             meta_sum: checksum(self.id, pages_bytes, &meta),
@@ -306,6 +311,7 @@ impl ListWriter {
         let index = self.index.clone();
         let digest = std::mem::replace(&mut self.digest, Digest::new(0));
         let body = Body::new(&self.store, file, footer, index, filter, digest);
+        self.store.disk.finish(meta.bytes);
         self.finished = true;
         Ok(Some(ListFile::with_body(&self.store, meta, body)))
     }
@@ -316,6 +322,7 @@ impl Drop for ListWriter {
         if !self.finished {
             // Nothing refers to the file yet.
             self.store.discard(self.path.clone());
+            self.store.disk.gave_up(self.written_bytes);
         }
     }
 }

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use forebay::{Database, Durability, Layout};
+use forebay::{Database, Durability, Layout, Table};
 
 use super::progress::Progress;
-use super::{Access, open, parse_durability, parse_layout, table_with_layout};
+use super::{Access, open, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -62,6 +62,9 @@ pub(crate) struct LoadArgs {
     /// How a new table is organised: write-buffer, write-buffer:ordered
     #[arg(long, value_parser = parse_layout)]
     layout: Option<Layout>,
+    /// The most that a new table's files may take, by what lives of them: at least 1.25
+    #[arg(long, value_name = "RATIO")]
+    max_space_amplification: Option<f64>,
     /// How the input is written: lines, csv, tsv, jsonl, fixed:KEY,VALUE
     #[arg(long, default_value = "lines", value_parser = str::parse::<Format>)]
     format: Format,
@@ -116,6 +119,18 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     report::print(common.form(), &tally, &stats, closing.seconds())
 }
 
+/// The table, made where it is missing; one that is there must have what is asked for.
+fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
+    let mut table = db.table(&args.target.table);
+    if let Some(layout) = args.layout {
+        table = table.layout(layout);
+    }
+    if let Some(most) = args.max_space_amplification {
+        table = table.max_space_amplification(most);
+    }
+    Ok(table.open()?)
+}
+
 /// Loads the input, called so, into the table. How it ended, and what it came to by then.
 fn fill(
     args: &LoadArgs,
@@ -133,7 +148,7 @@ fn fill(
         let outcome = progress.tell_while(|| start_source(&mut sorted, args.format, choice, window));
         return Ok((outcome, sorted.tally));
     }
-    let table = table_with_layout(db, &args.target.table, args.layout)?;
+    let table = open_table(args, db)?;
     let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
     let outcome = progress.tell_while(|| start_source(&mut pump, args.format, choice, window));
     Ok((outcome, pump.tally()))

@@ -20,7 +20,9 @@ pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let is_there = db.tables().iter().any(|(table, _)| table == name);
     let layout = args.layout.or_else(|| (!is_there).then(|| Layout::leveling(10)));
     let table = db.table(name);
-    layout.into_iter().fold(table, |table, layout| table.layout(layout)).open_ordered()
+    let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
+    let bound = args.max_space_amplification.into_iter();
+    bound.fold(table, |table, most| table.max_space_amplification(most)).open_ordered()
 }
 
 /// See the module.

@@ -1,0 +1,44 @@
+//! Parts that keep a file although most of it is of no use any more: once the policy wants nothing, they are written
+//! anew by themselves, and the file goes.
+
+use std::collections::BTreeSet;
+
+use forebay_base::Range;
+use forebay_buffer_tree::NodeId;
+
+use super::RunSetTable;
+use super::plan::Slice;
+use crate::space::{by_file, is_wasteful};
+
+impl RunSetTable {
+    /// The part of the file with the largest dead share. It is written anew where it is.
+    pub(super) fn next_rewrite(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        let wasteful = self.wasteful.get_or_init(|| self.find_wasteful());
+        let (id, range) = wasteful.iter().find(|(id, _)| self.set.is_free(*id, busy))?;
+        let run = self.set.run(*id)?;
+        Some(Slice {
+            taken: vec![(*id, range.clone())],
+            range: range.clone(),
+            into: Some(*id),
+            level: run.level,
+            is_bottom: self.set.is_bottom(&[*id], range),
+            breaks: self.set.breaks,
+            ..Slice::default()
+        })
+    }
+
+    fn find_wasteful(&self) -> Vec<(NodeId, Range)> {
+        let files = by_file(self);
+        let mut found = Vec::new();
+        for run in self.set.runs() {
+            for part in run.parts() {
+                let file = files.get(&part.fragment.0.meta().id);
+                if let Some(file) = file.filter(|file| is_wasteful(file, self.set.file_bytes)) {
+                    found.push((file.dead_share(), run.id, part.range.clone()));
+                }
+            }
+        }
+        found.sort_by(|(left, ..), (right, ..)| right.total_cmp(left));
+        found.into_iter().map(|(_, id, range)| (id, range)).collect()
+    }
+}

@@ -1,0 +1,135 @@
+//! What a table's lists take on disk, and about how much of that is of use: from metadata in memory, whatever the
+//! layout.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_base::{Range, digest};
+use forebay_buffer_tree::Portion;
+use forebay_store::ListFile;
+
+use crate::Catalog;
+
+/// A list: what a catalog has of a file.
+pub struct Held<'a> {
+    /// The file.
+    pub file: &'a Arc<ListFile>,
+    /// Where the list's records lie.
+    pub range: &'a Range,
+    /// How much of the file that is.
+    pub portion: Portion,
+    /// It was merged with everything older.
+    pub is_bottom: bool,
+}
+
+/// What the files of a catalog's lists take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// All of them.
+    pub file_bytes: u64,
+    /// Those parts of them that no list stands for any more.
+    pub dead_bytes: u64,
+    /// Those parts that were not merged with everything older yet.
+    pub unmerged_bytes: u64,
+    /// About what they would take if each key that is there were in them once, and no tombstone.
+    pub live_bytes: u64,
+}
+
+/// What lists have of one file.
+pub(crate) struct FileUse {
+    pub(crate) file: Arc<ListFile>,
+    pub(crate) records: u64,
+    pub(crate) lists: u64,
+    unmerged_records: u64,
+    /// Prefixes, both ends included.
+    spans: Vec<(u64, u64)>,
+}
+
+impl FileUse {
+    /// The share of it that no list stands for.
+    pub(crate) fn dead_share(&self) -> f64 {
+        1.0 - self.share(self.records)
+    }
+
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        (self.dead_share() * self.file.meta().bytes as f64) as u64
+    }
+
+    /// What so many of its records are of it; all, where it cannot be opened.
+    fn share(&self, records: u64) -> f64 {
+        match self.file.records() {
+            0 => 1.0,
+            all => (records as f64 / all as f64).min(1.0),
+        }
+    }
+
+    /// Makes one span of those that meet, so that no sample is counted twice.
+    fn join_spans(&mut self) {
+        self.spans.sort_unstable();
+        self.spans.dedup_by(|next, before| {
+            let meets = next.0 <= before.1;
+            before.1 = if meets { before.1.max(next.1) } else { before.1 };
+            meets
+        });
+    }
+}
+
+/// What lists have of each file on disk, by the file's id.
+pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
+    let mut files: BTreeMap<u64, FileUse> = BTreeMap::new();
+    catalog.each_list(&mut |held| {
+        // What is in memory alone takes nothing of the disk.
+        if held.file.is_resident() {
+            return;
+        }
+        let entry = files.entry(held.file.meta().id).or_insert_with(|| FileUse {
+            file: Arc::clone(held.file),
+            records: 0,
+            lists: 0,
+            unmerged_records: 0,
+            spans: Vec::new(),
+        });
+        entry.records += held.portion.records;
+        entry.lists += 1;
+        entry.unmerged_records += if held.is_bottom { 0 } else { held.portion.records };
+        let high = held.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+        entry.spans.push((held.range.low.prefix, high));
+    });
+    files.values_mut().for_each(FileUse::join_spans);
+    files
+}
+
+impl Usage {
+    /// Of these lists. What lives is estimated: keys that come several times by the files' samples, and one key less for
+    /// each tombstone.
+    pub fn of(catalog: &dyn Catalog) -> Self {
+        let files = by_file(catalog);
+        let mut usage = Self::default();
+        let (mut used_bytes, mut records, mut tombstones) = (0.0, 0.0, 0.0);
+        for held in files.values() {
+            let (bytes, share) = (held.file.meta().bytes as f64, held.share(held.records));
+            usage.file_bytes += held.file.meta().bytes;
+            usage.dead_bytes += held.dead_bytes();
+            usage.unmerged_bytes += (bytes * held.share(held.unmerged_records)) as u64;
+            used_bytes += bytes * share;
+            records += held.records as f64;
+            tombstones += held.file.tombstones() as f64 * share;
+        }
+        let parts = files.values().flat_map(|held| {
+            let digest = held.file.digest();
+            held.spans.iter().map(move |&(low, high)| (digest, low, high))
+        });
+        let keys = records / digest::repeats_of(parts);
+        let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
+        usage.live_bytes = (used_bytes * live) as u64;
+        usage
+    }
+}
+
+/// A file with less dead than this share of a whole one is left alone.
+const DEAD_NODE_SHARE: u64 = 8;
+
+/// Whether most of a file is dead, and that is worth a job.
+pub(crate) fn is_wasteful(file: &FileUse, node_bytes: u64) -> bool {
+    file.dead_share() > 0.5 && file.dead_bytes() >= node_bytes / DEAD_NODE_SHARE
+}

@@ -170,6 +170,12 @@ impl TableOptions {
                 "max_space_amplification is {most}; it must be at least {SPACE_AMPLIFICATION_MIN}"
             )));
         }
+        if self.reclaim_interval.is_some() && matches!(self.layout, Layout::RunSet(Policy::RangeMerge)) {
+            return Err(Error::invalid(
+                "range-merge keeps records in memory and in the log for as long as it likes, so it has no \
+                 reclaim_interval",
+            ));
+        }
         if let Some(interval) = self.reclaim_interval
             && (interval < RECLAIM_INTERVAL_MIN || interval.subsec_nanos() > 0)
         {

@@ -40,7 +40,8 @@ pub struct ListOptions {
 pub struct Trash(Mutex<Vec<PathBuf>>);
 
 impl Trash {
-    pub(crate) fn add(&self, path: PathBuf) {
+    /// Adds a file that nobody reads any more.
+    pub fn add(&self, path: PathBuf) {
         self.0.lock().push(path);
     }
 

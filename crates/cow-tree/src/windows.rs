@@ -93,7 +93,9 @@ impl Windows {
         // Of long pieces nothing is gained by reading what is around them.
         let is_long = extent.bytes as usize > self.window_bytes / 2 || end > self.tree.total_bytes();
         if is_long || !numbers.clone().all(|number| self.is_wanted(number)) {
-            numbers.for_each(|number| self.noted[(number % WINDOWS as u64) as usize] = number);
+            if !is_long {
+                numbers.for_each(|number| self.noted[(number % WINDOWS as u64) as usize] = number);
+            }
             self.tree.read(extent, bytes, self.reader)?;
             return Ok(Source::Alone);
         }

@@ -267,19 +267,30 @@ fn a_tail_that_was_left_behind_never_comes_back() {
     let store = small(fs.clone());
     let tree = build(&store, &numbered(0..100, 10)).unwrap();
     // The manifest never hears of this one.
-    let lost = append(&tree, &numbered(0..3000, 10)).unwrap();
-    assert_eq!(content(&lost).unwrap().len(), 3000);
-    let (version, lost) = (tree.version(), lost.version());
-    drop(tree);
-    // The cache may remember nodes of it.
-    let store = TreeStore { files: Arc::default(), ..store };
-    let tree = Tree::open(&store, version).unwrap();
+    let lost = append(&tree, &numbered(0..3000, 10)).unwrap().version();
+    let store = restarted(&store, fs.clone());
+    let tree = Tree::open(&store, tree.version()).unwrap();
     let next = append(&tree, &numbered(100..110, 10)).unwrap();
     assert!(next.version().root_at < lost.root_at);
     let last = forebay_cow_tree::last_root(&store, 7, u64::MAX).unwrap();
     assert_eq!(last, Some(next.version()), "not the root that was cut off");
     assert_eq!(content(&next).unwrap().len(), 110);
     assert!(Tree::open(&store, lost).is_err());
-    let next = append(&next, &numbered(0..3000, 11)).unwrap();
-    assert_eq!(find(&next, b"0000002222").unwrap().unwrap().1, [2222u64 as u8; 11]);
+}
+
+#[test]
+fn nodes_of_a_tail_that_was_cut_off_are_not_remembered() {
+    let store = small(MemoryFs::new());
+    let version = build(&store, &numbered(0..100, 10)).unwrap().version();
+    let puts = |value: u8| {
+        let record = |number: u64| (format!("{number:010}").into_bytes(), vec![value; 10]);
+        Batch::puts(Order::Lexical, (0..100).map(record))
+    };
+    let reopened = || Tree::open(&TreeStore { files: Arc::default(), ..store.clone() }, version).unwrap();
+    for value in [1, 2] {
+        // All nodes of the second append stand where those of the first one stood, which were read.
+        let tree = append(&reopened(), &puts(value)).unwrap();
+        let found = find(&tree, b"0000000042").unwrap();
+        assert_eq!(found, Some((Kind::Put, vec![value; 10])));
+    }
 }

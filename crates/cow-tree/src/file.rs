@@ -188,9 +188,8 @@ impl Claim {
         self.at
     }
 
-    /// The file is durable up to here.
-    pub(crate) fn complete(&mut self, bytes: u64) {
-        self.file.cover(bytes);
+    /// What was written is durable: a version that will [cover](TreeFile::cover) it.
+    pub(crate) fn complete(&mut self) {
         self.is_complete = true;
     }
 }

@@ -98,6 +98,17 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
     }
 }
 
+/// A store whose nodes are small, so that trees of some thousand records have levels.
+pub(crate) fn small(fs: Arc<dyn FileSystem>) -> TreeStore {
+    store(fs, TreeOptions { node_bytes_max: 256, ..TreeOptions::new(Order::Lexical) })
+}
+
+/// Records of these numbers as keys of ten digits.
+pub(crate) fn numbered(numbers: impl Iterator<Item = u64>, value_bytes: usize) -> Batch {
+    let record = |number: u64| (format!("{number:010}").into_bytes(), vec![number as u8; value_bytes]);
+    Batch::puts(Order::Lexical, numbers.map(record))
+}
+
 /// As after a restart: the same files, and nothing in memory.
 pub(crate) fn restarted(store: &TreeStore, fs: Arc<dyn FileSystem>) -> TreeStore {
     TreeStore { files: Arc::default(), cache: Arc::new(NodeCache::new(64 << 10)), fs, ..store.clone() }

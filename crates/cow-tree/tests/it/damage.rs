@@ -2,7 +2,7 @@
 
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Error, Order, Range, Result};
-use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, last_root};
+use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, Version, last_root};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Access, FileSystem};
 
@@ -102,6 +102,8 @@ fn a_damaged_root_leads_to_the_one_before_only_if_asked() {
     file.write_at(tree.version().root_at + 77, b"?").unwrap();
     let restarted = restarted(&store, fs.clone());
     let error = Tree::open(&restarted, tree.version()).unwrap_err();
+    let stale = Version { digest: first.version().digest ^ 1, ..first.version() };
+    assert!(Tree::open(&restarted, stale).is_err(), "a whole root, but another one");
     let place = format!("00000007.tree at offset {}", tree.version().root_at);
     assert!(error.to_string().contains(&place), "{error}");
     let before = last_root(&restarted, 7, tree.version().root_at).unwrap().unwrap();

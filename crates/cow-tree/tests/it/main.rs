@@ -4,5 +4,8 @@
 mod common;
 mod cost;
 mod damage;
+mod format;
 mod power;
+mod reads;
+mod shapes;
 mod versions;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use forebay_base::combine::Depth;
 use forebay_base::{LastWriterWins, Order, Result};
 use forebay_cow_tree::{Tree, TreeJob, TreeOptions, TreeStore, Version, last_root};
-use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs, TracedFs};
 use forebay_env::{FileSystem, Rng};
 use forebay_store::Cause;
 
-use crate::common::{Batch, Model, append, content, run, store};
+use crate::common::{Batch, Model, append, build, content, restarted, run, store};
 
 /// Long enough that values and nodes of one batch go out in several writes.
 fn batch(round: u64) -> Batch {
@@ -181,4 +181,23 @@ fn a_version_is_returned_only_behind_a_sync() {
     for _ in 0..50 {
         assert_goes_on(fs.power_cycle(), &told, "after the load");
     }
+}
+
+#[test]
+fn each_version_is_behind_its_sync_and_a_cut_before_the_next_write() {
+    let fs = TracedFs::new(MemoryFs::new());
+    let store = store(fs.clone(), options());
+    fs.start_log(&store.dir);
+    let short = |key: &str| Batch::puts(Order::Lexical, [(key.as_bytes().to_vec(), b"value".to_vec())]);
+    let log = |lines: &[&str]| {
+        let lines: Vec<_> = lines.iter().map(|line| line.replace('*', "00000007.tree")).collect();
+        assert_eq!(fs.take_log(), lines);
+    };
+    let tree = build(&store, &short("one")).unwrap();
+    log(&["create *", "write * 0+8192", "sync *"]);
+    append(&tree, &short("two")).unwrap();
+    log(&["write * 8192+8192", "sync *"]);
+    let tree = Tree::open(&restarted(&store, fs.clone()), tree.version()).unwrap();
+    append(&tree, &short("three")).unwrap();
+    log(&["set_len * 8192", "sync *", "write * 8192+8192", "sync *"]);
 }

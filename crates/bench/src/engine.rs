@@ -135,6 +135,17 @@ pub trait Kind: Sync {
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure>;
 }
 
+/// What an engine tells of its tables; bytes count from when it was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// Bytes written to tables, the log not among them.
+    pub table_bytes_written: u64,
+    /// Bytes that background work read from tables.
+    pub table_bytes_read: u64,
+    /// See [`Engine::lists_per_path`].
+    pub lists_per_path: f64,
+}
+
 /// An open engine, used by one thread.
 pub trait Engine {
     /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
@@ -194,6 +205,16 @@ pub trait Engine {
     /// Sorted lists, runs or tables that a lookup may meet on its way down, on average, if the engine says so.
     fn lists_per_path(&self) -> Option<f64> {
         None
+    }
+
+    /// What it tells of its tables at this moment, if it does.
+    fn observe(&self) -> Option<Observation> {
+        None
+    }
+
+    /// Gives the table another organisation, in use.
+    fn set_layout(&mut self, _layout: &str) -> Result<(), Failure> {
+        Err("it cannot change its organisation".into())
     }
 
     /// Closes in order.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Table, TableBuilder};
+use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
 
-use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
+use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions};
 
 const TABLE: &str = "bench";
 
@@ -249,13 +249,30 @@ impl Engine for Open {
     }
 
     fn lists_per_path(&self) -> Option<f64> {
+        Some(lists_per_path(&self.db.stats()))
+    }
+
+    fn observe(&self) -> Option<Observation> {
         let stats = self.db.stats();
-        let levels = stats.tables.iter().flat_map(|table| &table.levels).filter(|level| level.nodes > 0);
-        Some(levels.map(|level| level.lists as f64 / level.nodes as f64).sum())
+        Some(Observation {
+            table_bytes_written: stats.list_bytes_written.values().sum(),
+            table_bytes_read: stats.list_bytes_read.values().sum(),
+            lists_per_path: lists_per_path(&stats),
+        })
+    }
+
+    fn set_layout(&mut self, layout: &str) -> Result<(), Failure> {
+        Ok(self.tables.table()?.set_layout(layout.parse()?)?)
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
         drop(self.tables);
         Ok(self.db.close()?)
     }
+}
+
+/// Over all levels, a path having a node of each.
+fn lists_per_path(stats: &Stats) -> f64 {
+    let levels = stats.tables.iter().flat_map(|table| &table.levels).filter(|level| level.nodes > 0);
+    levels.map(|level| level.lists as f64 / level.nodes as f64).sum()
 }

@@ -35,7 +35,7 @@ use clap::Parser;
 
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
-pub use engine::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, TableOptions};
+pub use engine::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions};
 pub use launch::Program;
 pub use sort::Sort;
 pub use stop::Stop;

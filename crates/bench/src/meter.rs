@@ -15,6 +15,7 @@ use hdrhistogram::Histogram;
 
 use crate::host::counters::{Counters, Device};
 use crate::host::thread_cpu;
+use crate::report::Sample;
 use crate::{Engine, Failure};
 
 /// Throughput is looked at in slots of this length.
@@ -52,6 +53,7 @@ pub(crate) struct Taken {
     pub(crate) throughput_cv: Option<f64>,
     /// Operations completed in each slot of 100 ms.
     pub(crate) slots: Vec<u64>,
+    pub(crate) samples: Vec<Sample>,
 }
 
 /// What single lookups took, apart from the work beside which they were made.
@@ -91,6 +93,7 @@ impl<'a> Meter<'a> {
             counters: Counters::default(),
             throughput_cv: None,
             slots: Vec::new(),
+            samples: Vec::new(),
         };
         let now = clock.now();
         Ok(Self {
@@ -206,7 +209,17 @@ impl<'a> Meter<'a> {
         made
     }
 
-    /// Operations a second so far.
+    /// How things stand now.
+    pub(crate) fn sample(&mut self, sample: Sample) {
+        self.taken.samples.push(sample);
+    }
+
+    /// The time that counted until now, between a start and a stop.
+    pub(crate) fn so_far(&self) -> Duration {
+        self.taken.elapsed + (self.clock.now() - self.started)
+    }
+
+    /// The time that counted until the last stop.
     pub(crate) fn elapsed(&self) -> Duration {
         self.taken.elapsed
     }

@@ -1,6 +1,8 @@
 //! What the engine has to hold: which record numbers, and which version of each. Four bytes a record where
 //! anything was overwritten, nothing before that.
 
+use std::ops::Range;
+
 use crate::answers::Expected;
 
 /// See the module.
@@ -10,6 +12,8 @@ pub(crate) struct Oracle {
     first: u64,
     /// Records from this number on were not written yet.
     next: u64,
+    /// Of those in between these were removed.
+    hole: Range<u64>,
     /// By record number, from zero; those that are missing are 0.
     versions: Vec<u32>,
 }
@@ -17,11 +21,11 @@ pub(crate) struct Oracle {
 impl Oracle {
     /// How many records there are.
     pub(crate) fn live(&self) -> u64 {
-        self.next - self.first
+        self.next - self.first - (self.hole.end - self.hole.start)
     }
 
-    /// The numbers of those that are there.
-    pub(crate) fn numbers(&self) -> std::ops::Range<u64> {
+    /// The numbers of those that are there, and where some were removed in their midst, of these too.
+    pub(crate) fn numbers(&self) -> Range<u64> {
         self.first..self.next
     }
 
@@ -33,6 +37,11 @@ impl Oracle {
     /// Records up to this number are removed.
     pub(crate) fn removed_to(&mut self, first: u64) {
         self.first = first;
+    }
+
+    /// Records of these numbers are removed, none of them the first or the last.
+    pub(crate) fn removed(&mut self, hole: Range<u64>) {
+        self.hole = hole;
     }
 
     pub(crate) fn version(&self, number: u64) -> u32 {
@@ -52,7 +61,7 @@ impl Oracle {
 
     /// What a lookup of the record has to answer.
     pub(crate) fn expected(&self, number: u64) -> Expected {
-        if self.numbers().contains(&number) {
+        if self.numbers().contains(&number) && !self.hole.contains(&number) {
             Expected::Version { number, version: self.version(number) }
         } else {
             Expected::Removed { number }
@@ -76,5 +85,8 @@ mod tests {
         assert_eq!(oracle.expected(3), Expected::Removed { number: 3 });
         assert_eq!(oracle.expected(11), Expected::Version { number: 11, version: 1 });
         assert_eq!(oracle.live(), 8);
+        oracle.removed(6..9);
+        assert_eq!((oracle.live(), oracle.expected(6)), (5, Expected::Removed { number: 6 }));
+        assert_eq!(oracle.expected(9), Expected::Version { number: 9, version: 0 });
     }
 }

@@ -145,6 +145,7 @@ fn measures(
         },
         page_cache_dropped: world.cache_dropped,
         wrong_answers: 0,
+        samples: taken.samples.clone(),
     }
 }
 

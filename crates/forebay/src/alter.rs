@@ -13,6 +13,18 @@ use crate::engine::Engine;
 impl Engine {
     /// Gives a table another layout, which must keep keys in the same order.
     pub(crate) fn set_layout(&self, id: u32, layout: Layout) -> Result<()> {
+        while !self.try_layout(id, layout)? {
+            // A tree keeps nothing in memory. Under any other policy of runs nothing new stays there.
+            self.try_layout(id, Layout::no_merge())?;
+            let has_none =
+                || self.state().tables.get(&id).is_none_or(|table| table.catalog.resident().is_none());
+            self.wait_for(|| self.trouble(), has_none)?;
+        }
+        Ok(())
+    }
+
+    /// `false`, and nothing is done, where the table keeps records in memory for which the layout has no place.
+    fn try_layout(&self, id: u32, layout: Layout) -> Result<bool> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
         let Some(table) = state.tables.get(&id) else {
@@ -20,7 +32,7 @@ impl Engine {
         };
         let before = table.options.layout;
         if before == layout {
-            return Ok(());
+            return Ok(true);
         }
         if before.is_ordered() != layout.is_ordered() {
             return Err(Error::invalid(format!(
@@ -29,9 +41,12 @@ impl Engine {
                 table.name
             )));
         }
+        if matches!(layout, Layout::WriteBuffer { .. }) && table.catalog.resident().is_some() {
+            return Ok(false);
+        }
         let options = TableOptions { layout, ..table.options };
         options.validate()?;
-        let altered = table.altered(options, table.catalog.convert(&options));
+        let altered = table.altered(options, table.catalog.convert(&options, ledger.log.absorbed.0));
         self.append(&mut ledger, &Edit::AlterTable(altered.entry()))?;
         let (fresh, stale) = (altered.catalog.files(), table.catalog.files());
         self.update_state(|state| drop(state.tables.insert(id, Arc::clone(&altered))));
@@ -40,7 +55,8 @@ impl Engine {
         let more = fresh.into_iter().map(|file| (file, 1));
         ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
         drop(ledger);
+        self.share_memory();
         self.env.jobs.wake();
-        Ok(())
+        Ok(true)
     }
 }

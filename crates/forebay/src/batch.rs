@@ -1,18 +1,21 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
+use std::ops::RangeBounds;
+
 use forebay_aggregate::Aggregate;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use forebay_base::{Error, Kind, Record, Result};
+use forebay_base::{Error, Kind, Range, Record, Result};
 use forebay_store::log::batch::Payload;
 
-use crate::{Aggregator, Table};
+use crate::table::{prefix_range, range_of};
+use crate::{Aggregator, OrderedTable, Table};
 
 /// The longest batch, in bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 /// What a record takes at most besides its key and value.
 const RECORD_HEAD_BYTES_MAX: usize = 16;
 
-/// Puts, deletes, operands and values to be aggregated, to be written together. Later ones of a key count as newer.
+/// Puts, deletes, deletes of ranges, operands and values to be aggregated, to be written together. Later ones of a key count as newer.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     payload: Payload,
@@ -38,6 +41,27 @@ impl Batch {
     /// Removes a key, present or not.
     pub fn delete(&mut self, table: impl AsRef<Table>, key: &[u8]) {
         self.push(table.as_ref(), Record::delete(key));
+    }
+
+    /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
+    /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
+    pub fn delete_range<'a>(&mut self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) {
+        self.cut(table, range_of(table.order(), &bounds));
+    }
+
+    /// Removes all keys that begin so.
+    pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: &[u8]) {
+        self.cut(table, prefix_range(table.order(), prefix));
+    }
+
+    fn cut(&mut self, table: &Table, range: Range) {
+        // Bounds may be longer than keys.
+        let high =
+            range.high.as_ref().map_or(&[][..], |high| &high.key[..high.key.len().min(VALUE_BYTES_MAX)]);
+        let low = &range.low.key[..range.low.key.len().min(KEY_BYTES_MAX)];
+        if !range.is_empty() && self.takes(table, &Record::put(low, high)) {
+            self.payload.cut(table.id(), range);
+        }
     }
 
     /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.

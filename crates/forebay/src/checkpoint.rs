@@ -45,23 +45,27 @@ impl Engine {
         if fs.exists(target)? && !fs.list(target)?.is_empty() {
             return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
         }
+        create_dir_durably(fs, target)?;
         // The manifest's low-water mark and the view must be of one moment.
         let (view, snapshot) = {
-            let ledger = self.ledger.lock();
+            let mut ledger = self.ledger.lock();
             let view = self.view();
             let snapshot = self.snapshot_of(&ledger, &view.state);
+            ledger.linked_below = snapshot.log.absorbed.0;
+            for &segment in ledger.held.keys() {
+                fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
+            }
             (view, snapshot)
         };
-        create_dir_durably(fs, target)?;
         for table in view.state.tables.values() {
-            for file in table.catalog.files() {
+            for file in table.catalog.files().iter().filter(|file| !file.is_resident()) {
                 let link = names::list(target, file.meta().id);
                 if !fs.exists(&link)? {
                     fs.hard_link(file.path(), &link)?;
                 }
             }
         }
-        let mut last_sequence = snapshot.absorbed_sequence;
+        let mut last_sequence = snapshot.log.absorbed.1;
         for (buffer, bytes) in view.buffers().rev() {
             let image = &buffer.bytes()[..bytes];
             let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
@@ -69,6 +73,7 @@ impl Engine {
             file.sync()?;
             last_sequence += frame::records_of(image);
         }
+        self.log()?.sync_to(snapshot.log.absorbed.1)?;
         let id = snapshot.next_id;
         let snapshot = forebay_store::manifest::Snapshot { next_id: id + 1, ..snapshot };
         let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default())?;

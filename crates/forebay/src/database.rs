@@ -194,10 +194,14 @@ impl Database {
     /// segment that was ready, and the one kept for recycling.
     fn trim_segments(&self) -> Result<()> {
         let Engine { env, dir, .. } = &*self.engine;
-        for buffer in &self.engine.state().sealed {
-            let file = env.fs.open(&names::log(dir, buffer.segment()), Access::Buffered)?;
-            if file.len()? > buffer.len() as u64 {
-                file.set_len(buffer.len() as u64)?;
+        let mut segments: Vec<(u64, u64)> =
+            self.engine.ledger.lock().held.iter().map(|(segment, held)| (*segment, held.bytes)).collect();
+        let state = self.engine.state();
+        segments.extend(state.sealed.iter().map(|buffer| (buffer.segment(), buffer.len() as u64)));
+        for (segment, bytes) in segments {
+            let file = env.fs.open(&names::log(dir, segment), Access::Buffered)?;
+            if file.len()? > bytes {
+                file.set_len(bytes)?;
                 file.sync()?;
             }
         }

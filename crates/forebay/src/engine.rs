@@ -67,7 +67,8 @@ impl TableState {
     /// What the manifest keeps of it.
     pub(crate) fn entry(&self) -> TableEntry {
         let files = self.catalog.files();
-        let metas: BTreeMap<u64, _> = files.iter().map(|file| (file.meta().id, file.meta())).collect();
+        let files = files.iter().filter(|file| !file.is_resident());
+        let metas: BTreeMap<u64, _> = files.map(|file| (file.meta().id, file.meta())).collect();
         TableEntry {
             id: self.id,
             name: self.name.clone(),
@@ -127,6 +128,8 @@ pub(crate) struct Engine {
     pub(crate) absorbed_share: AtomicU64,
     /// Bytes that nodes hold above their limits.
     pub(crate) debt_bytes: AtomicU64,
+    /// Bytes of records that tables keep in memory and files do not have.
+    pub(crate) resident_bytes: AtomicU64,
     /// The segment that will be active next, if the keeper has got it ready.
     pub(crate) next_segment: Mutex<Option<Rotation>>,
     /// A retired log segment that can be renamed rather than a new one allocated.

@@ -30,9 +30,21 @@ impl Engine {
             }
         };
         let (records, finished) = (outcome.records(), Finished { table: id, era: table.era, outcome });
-        // What was accepted before is older than what comes in now, so it must be in lists before.
-        self.flush().inspect_err(|_| finished.discard())?;
-        if !self.commit(Commit::Finished(finished))? {
+        // While this is held, no buffer is sealed.
+        let sealing = loop {
+            // What was accepted before is older than what comes in now, so it must be in lists before.
+            self.flush().inspect_err(|_| finished.discard())?;
+            let sealing = self.rotating.lock();
+            // Lists may have lost a range already whose deletion is still to be absorbed. It would hide what comes in, and
+            // then no more.
+            let sealed = self.state().sealed.clone();
+            if !sealed.iter().any(|buffer| buffer.cuts(usize::MAX).iter().any(|cut| cut.table == id)) {
+                break sealing;
+            }
+        };
+        let committed = self.commit(Commit::Finished(finished));
+        drop(sealing);
+        if !committed? {
             return Err(Error::invalid(format!(
                 "table `{}` got another layout meanwhile, and nothing was brought in; try again",
                 table.name

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Range, Result};
 use forebay_env::sync::MutexGuard;
-use forebay_layouts::{Applied, NodeKey, Outcome, Planned};
-use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Snapshot};
+use forebay_layouts::{Applied, NodeKey, Outcome, Planned, Settled};
+use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manifest, Snapshot};
 use forebay_store::{ListFile, WriteBuffer, names};
 
 use crate::engine::{Engine, State, TableState};
@@ -20,9 +20,24 @@ pub(crate) struct Ledger {
     pub(crate) references: BTreeMap<u64, (Arc<ListFile>, i64)>,
     /// Nodes that a job works on.
     pub(crate) busy: BTreeMap<u32, BTreeSet<NodeKey>>,
-    /// The first log segment still needed, and the last record in lists.
-    pub(crate) log_low: (u64, u64),
+    /// How far the log is needed.
+    pub(crate) log: LogMark,
+    /// Absorbed log segments that are needed all the same.
+    pub(crate) held: BTreeMap<u64, Held>,
+    /// Segments below this may have other names, in a checkpoint: they are not written to again.
+    pub(crate) linked_below: u64,
+    /// More is absorbed than the manifest says.
+    pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
+}
+
+/// A log segment that is needed for what tables keep in memory of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The last record before it.
+    pub(crate) before: u64,
+    /// How long it is.
+    pub(crate) bytes: u64,
 }
 
 /// What a commit changes.
@@ -70,7 +85,7 @@ impl Engine {
             outcomes.iter().for_each(Finished::discard);
             return Ok(false);
         }
-        let mut change = Change::default();
+        let (mut change, mut passing) = (Change::default(), Vec::new());
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
@@ -78,15 +93,20 @@ impl Engine {
                 let made = outcome.files();
                 files.extend(made.iter().map(|file| (file.meta().id, Arc::clone(file))));
                 let Some(table) = state.tables.get(&id) else { continue };
-                change.edits.push((id, table.catalog.settle(outcome)?));
-                change.files.extend(made.iter().map(|file| (id, file.meta())));
+                let Settled { edit, is_lasting } = table.catalog.settle(outcome)?;
+                if is_lasting {
+                    change.edits.push((id, edit));
+                    change.files.extend(made.iter().map(|file| (id, file.meta())));
+                } else {
+                    passing.push((id, edit));
+                }
             }
             Ok(())
         };
         let settled = settle();
-        change.log = absorbed.as_ref().map(|(buffer, sequence)| (buffer.segment() + 1, *sequence));
-        let done =
-            settled.and_then(|()| self.record(&mut ledger, &state, change, &files, absorbed)).map(|()| true);
+        let done = settled
+            .and_then(|()| self.record(&mut ledger, &state, change, &passing, &files, absorbed))
+            .map(|()| true);
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
             return done;
@@ -125,7 +145,7 @@ impl Engine {
             Some(Planned::Edit(edit)) => {
                 self.metrics.free_edits.add(1);
                 let change = Change { edits: vec![(table, edit.clone())], ..Change::default() };
-                self.record(&mut ledger, &state, change, &BTreeMap::new(), None)?;
+                self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
             }
             None => {}
         }
@@ -140,22 +160,23 @@ impl Engine {
             return Ok(false);
         };
         let change = Change { edits: vec![(table, edit)], ..Change::default() };
-        self.record(&mut ledger, &state, change, &BTreeMap::new(), None)?;
+        self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
         Ok(true)
     }
 
-    /// Makes a change durable, applies it and publishes the new version.
+    /// Makes a change durable, applies it and publishes the new version. `passing` are edits that no manifest has.
     fn record(
         &self,
         ledger: &mut MutexGuard<'_, Ledger>,
         state: &Arc<State>,
-        change: Change,
+        mut change: Change,
+        passing: &[(u32, Vec<u8>)],
         files: &BTreeMap<u64, Arc<ListFile>>,
         absorbed: Option<(Arc<WriteBuffer>, u64)>,
     ) -> Result<()> {
         let mut catalogs = BTreeMap::new();
         let mut references = Vec::new();
-        for (id, edit) in &change.edits {
+        for (id, edit) in change.edits.iter().chain(passing) {
             let Some(table) = state.tables.get(id) else { continue };
             let known = &ledger.references;
             let find =
@@ -164,14 +185,24 @@ impl Engine {
             catalogs.insert(*id, catalog);
             references.extend(deltas);
         }
-        if !change.files.is_empty() {
-            self.env.fs.sync_dir(&self.dir)?;
+        let tables = state.tables.iter().map(|(id, table)| catalogs.get(id).unwrap_or(&table.catalog));
+        let first_needed = tables.filter_map(|catalog| Some(catalog.resident()?.first_segment)).min();
+        let (log, held) = ledger.log_after(first_needed, absorbed.as_ref());
+        if !change.edits.is_empty() || log.low != ledger.log.low {
+            if !change.files.is_empty() {
+                self.env.fs.sync_dir(&self.dir)?;
+            }
+            self.sync_held(&log)?;
+            change.log = (log != ledger.log || ledger.log_is_ahead).then_some(log);
+            self.append(ledger, &Edit::Change(change))?;
+            ledger.log_is_ahead = false;
+        } else {
+            ledger.log_is_ahead = true;
         }
-        let log = change.log;
-        self.append(ledger, &Edit::Change(change))?;
-        if let Some(low) = log {
-            ledger.log_low = low;
-        }
+        ledger.log = log;
+        ledger.held.extend(held);
+        let needed = ledger.held.split_off(&log.low.0);
+        let unneeded = std::mem::replace(&mut ledger.held, needed);
         self.update_state(|state| {
             for (id, catalog) in catalogs {
                 if let Some(table) = state.tables.get_mut(&id) {
@@ -183,9 +214,28 @@ impl Engine {
             }
         });
         ledger.refer(references);
-        let debt = self.state().tables.values().map(|table| table.catalog.debt_bytes()).sum();
-        self.debt_bytes.store(debt, Ordering::Relaxed);
+        for segment in unneeded.into_keys() {
+            self.retire_segment(segment, segment >= ledger.linked_below);
+        }
+        self.weigh();
         Ok(())
+    }
+
+    /// Notes how much waits in lists above their limits, and in memory.
+    pub(crate) fn weigh(&self) {
+        let state = self.state();
+        let catalogs = || state.tables.values().map(|table| &table.catalog);
+        self.debt_bytes.store(catalogs().map(|catalog| catalog.debt_bytes()).sum(), Ordering::Relaxed);
+        let resident = catalogs().filter_map(|catalog| catalog.resident());
+        self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
+    }
+
+    /// Makes durable what log segments hold for tables in memory: the manifest is about to count it as absorbed.
+    fn sync_held(&self, mark: &LogMark) -> Result<()> {
+        match &self.log {
+            Some(log) if mark.low < mark.absorbed => log.sync_to(mark.absorbed.1),
+            _ => Ok(()),
+        }
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.
@@ -222,6 +272,7 @@ impl Engine {
             return Ok(());
         }
         let id = self.lists.new_id();
+        self.sync_held(&ledger.log)?;
         let snapshot = Edit::Snapshot(self.snapshot_of(&ledger, &self.state()));
         let fs = &*self.env.fs;
         let fresh =
@@ -240,13 +291,11 @@ impl Engine {
 
     /// The whole state but for the log, as a manifest begins with it.
     pub(crate) fn snapshot_of(&self, ledger: &Ledger, state: &State) -> Snapshot {
-        let (log_low, absorbed_sequence) = ledger.log_low;
         let tables = state.tables.values().map(|table| table.entry());
         Snapshot {
             next_id: self.lists.next_id.load(Ordering::Relaxed),
             next_table: ledger.next_table,
-            log_low,
-            absorbed_sequence,
+            log: ledger.log,
             tables: tables.collect(),
         }
     }
@@ -260,6 +309,28 @@ impl Finished {
 }
 
 impl Ledger {
+    /// How far the log is needed once a buffer is absorbed, if one is, of which the last record is known, and tables in
+    /// memory need it from this segment on; and what is then held for them.
+    fn log_after(
+        &self,
+        first_needed: Option<u64>,
+        absorbed: Option<&(Arc<WriteBuffer>, u64)>,
+    ) -> (LogMark, Option<(u64, Held)>) {
+        let mut log = self.log;
+        let held = absorbed.map(|(buffer, sequence)| {
+            let held = Held { before: log.absorbed.1, bytes: buffer.len() as u64 };
+            log.absorbed = (buffer.segment() + 1, *sequence);
+            (buffer.segment(), held)
+        });
+        let before = |segment: u64| {
+            let all = self.held.iter().map(|(segment, held)| (*segment, held.before));
+            let mut needed = all.chain(held.map(|(segment, held)| (segment, held.before)));
+            needed.find(|(held, _)| *held >= segment)
+        };
+        log.low = first_needed.and_then(before).unwrap_or(log.absorbed);
+        (log, held)
+    }
+
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
     pub(crate) fn refer(&mut self, references: Vec<(Arc<ListFile>, i32)>) {
         for (file, by) in references {

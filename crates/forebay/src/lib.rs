@@ -50,6 +50,7 @@ mod merge_rule;
 mod open;
 mod options;
 mod read;
+mod recall;
 mod relief;
 mod replay;
 mod rest;

@@ -10,15 +10,15 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
-use forebay_store::log::recover::{Recovered, recover};
-use forebay_store::log::{Log, Rotation};
-use forebay_store::manifest::{Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::log::recover::{Recovered, Segment, recover};
+use forebay_store::log::{Log, Rotation, frame};
+use forebay_store::manifest::{Current, Edit, LogMark, Manifest, Snapshot, Superblock};
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
 use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
-use crate::ledger::Ledger;
+use crate::ledger::{Held, Ledger};
 use crate::replay::Replay;
 
 /// The id of a new database's manifest.
@@ -42,12 +42,17 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
-    let (log_low, absorbed) = replay.log_low;
+    let LogMark { low: (log_low, before), absorbed } = replay.log;
     let segments: Vec<u64> = listing.logs.iter().copied().filter(|&id| id >= log_low).collect();
-    let known_durable = current.closed.map_or(0, |closed| closed.last_sequence);
-    let recovered = recover(fs, dir, &segments, absorbed, known_durable)?;
+    let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
+    let recovered = recover(fs, dir, &segments, before, known_durable)?;
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let sealed = buffers_of(&recovered, &pool);
+    let (old, fresh): (Vec<&Segment>, _) =
+        recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
+    for segment in &old {
+        replay.recall(&buffer_of(segment, &pool))?;
+    }
+    let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
     } else {
@@ -60,8 +65,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     // A first guess, so that filters need not be read into memory whole before they are made thinner.
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let ledger = ledger_of(&replay, (!options.read_only).then_some(manifest));
-    let debt = replay.tables.values().map(|table| table.catalog.debt_bytes()).sum();
+    let ledger = ledger_of(&replay, held_of(&old, before), (!options.read_only).then_some(manifest));
     let state = State { active, sealed, tables: replay.tables };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -74,7 +78,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         metrics,
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
-        debt_bytes: AtomicU64::new(debt),
+        debt_bytes: AtomicU64::new(0),
+        resident_bytes: AtomicU64::new(0),
         next_segment: Mutex::default(),
         spare_segment: Mutex::default(),
         troubles: Mutex::default(),
@@ -89,30 +94,42 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
+    engine.weigh();
     engine.tend_filters();
     Ok(engine)
 }
 
-/// The write buffers that the log's segments mirror, newest first.
-fn buffers_of(recovered: &Recovered, pool: &Arc<ArenaPool>) -> Vec<Arc<WriteBuffer>> {
-    let newest_first = recovered.segments.iter().rev();
-    let buffers = newest_first.map(|segment| {
-        let (arena, mut appender) = pool.take(segment.bytes.len());
-        appender.append(&segment.bytes);
-        appender.publish();
-        Arc::new(WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool))))
-    });
-    buffers.collect()
+/// The write buffer that a log's segment mirrors.
+fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
+    let (arena, mut appender) = pool.take(segment.bytes.len());
+    appender.append(&segment.bytes);
+    appender.publish();
+    let buffer = WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool)));
+    buffer.set_cuts(segment.cuts.clone());
+    Arc::new(buffer)
+}
+
+/// Segments that are absorbed, the first of which begins behind this record.
+fn held_of(segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
+    let mut held = BTreeMap::new();
+    for segment in segments {
+        held.insert(segment.id, Held { before, bytes: segment.bytes.len() as u64 });
+        before += frame::records_of(&segment.bytes);
+    }
+    held
 }
 
 /// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
 /// be opened answers its own lookups with the reason.
-fn ledger_of(replay: &Replay, manifest: Option<Manifest>) -> Ledger {
+fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manifest>) -> Ledger {
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
         busy: BTreeMap::new(),
-        log_low: replay.log_low,
+        log: replay.log,
+        held,
+        linked_below: 0,
+        log_is_ahead: false,
         next_table: replay.next_table,
     };
     for table in replay.tables.values() {

@@ -43,6 +43,8 @@ const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
 const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const WRITE_BUFFER_BYTES_MIN: u64 = 4 << 10;
+/// Tables keep something of so many write buffers in memory, of each as little as it may be. The log goes back as far.
+pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 
 impl Options {
     /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges. At
@@ -179,6 +181,12 @@ impl Options {
     pub(crate) fn idle_bytes(&self) -> u64 {
         let spare = self.write_buffers.saturating_sub(2) as u64 * self.buffer_bytes();
         spare + self.buffer_bytes() * self.write_buffers as u64 / 2
+    }
+
+    /// Memory for records that tables keep in memory, of all of them: two write buffers, one of which comes at any
+    /// moment. It is taken from that for reading.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        (2 * self.buffer_bytes()).min(self.memory_limit_bytes / 4)
     }
 
     /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.

@@ -8,12 +8,13 @@ use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_layouts::TableOptions;
-use forebay_store::list::{FileMeta, ListOptions, ListStore};
-use forebay_store::manifest::{Change, Edit, TableEntry};
+use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
+use forebay_store::manifest::{Change, Edit, LogMark, TableEntry};
 use forebay_store::{ListFile, Metrics, PageCache};
 
 use crate::Options;
 use crate::engine::TableState;
+use crate::options::RESIDENT_BUFFERS_MAX;
 
 /// What the manifest's edits have made so far.
 pub(crate) struct Replay {
@@ -22,7 +23,7 @@ pub(crate) struct Replay {
     merge_bytes: usize,
     pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
     files: BTreeMap<u64, Arc<ListFile>>,
-    pub(crate) log_low: (u64, u64),
+    pub(crate) log: LogMark,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
 }
@@ -39,6 +40,8 @@ impl Replay {
             // Each table's own options take their place.
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
             filter_bits_max: Arc::new(u32::MAX.into()),
+            resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: RESIDENT_BUFFERS_MAX }),
+            in_memory: false,
         };
         Self {
             lists,
@@ -46,7 +49,7 @@ impl Replay {
             merge_bytes: options.merge_bytes(),
             tables: BTreeMap::new(),
             files: BTreeMap::new(),
-            log_low: (0, 0),
+            log: LogMark::default(),
             next_table: 1,
             next_id: 1,
         }
@@ -55,7 +58,7 @@ impl Replay {
     pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
         match edit {
             Edit::Snapshot(snapshot) => {
-                self.log_low = (snapshot.log_low, snapshot.absorbed_sequence);
+                self.log = snapshot.log;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.tables.into_iter().try_for_each(|entry| self.add_table(&entry))
@@ -91,10 +94,10 @@ impl Replay {
                 *table = table.with_catalog(applied.catalog);
             }
         }
-        if let Some(low) = change.log {
-            self.log_low = low;
+        if let Some(log) = change.log {
+            self.log = log;
             // A crash may have taken the segment of this id. A lower one would count as absorbed.
-            self.next_id = self.next_id.max(low.0);
+            self.next_id = self.next_id.max(log.absorbed.0);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::Layout;
 
 use crate::engine::Engine;
 
@@ -42,7 +43,8 @@ impl Engine {
 
     /// Memory that filters may take, for now.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        self.options.filter_bytes() + self.lent_bytes()
+        let resident = self.resident_bytes.load(Ordering::Relaxed);
+        (self.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident)
     }
 
     /// Gives the page cache what filters leave of the memory for reading, and while nobody writes what spare buffers
@@ -51,6 +53,11 @@ impl Engine {
         if self.lent_bytes() > 0 {
             self.pool.release();
         }
+        // Tables that keep records in memory have equal shares.
+        let state = self.state();
+        let sharing = state.tables.values().filter(|table| table.options.layout == Layout::range_merge());
+        let share = self.options.resident_bytes() / (sharing.count() as u64).max(1);
+        self.lists.resident.bytes.store(share, Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
         self.lists.cache.resize(self.options.cache_bytes_min() + limit.saturating_sub(held));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::RuleName;
 use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
@@ -64,6 +65,7 @@ pub struct Memory {
     pub limit: u64,
     pub write_buffers: u64,
     pub buffer_indexes: u64,
+    pub resident_records: u64,
     pub filters: u64,
     pub page_search: u64,
     pub page_cache: u64,
@@ -94,7 +96,8 @@ impl Stats {
         let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
         let (mut list_records, mut list_record_bytes) = (0, 0);
         for table in state.tables.values() {
-            files.extend(table.catalog.files().into_iter().map(|file| (file.meta().id, file.meta().bytes)));
+            let on_disk = table.catalog.files().into_iter().filter(|file| !file.is_resident());
+            files.extend(on_disk.map(|file| (file.meta().id, file.meta().bytes)));
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
@@ -104,11 +107,13 @@ impl Stats {
             }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
-        let disk_bytes = files.values().sum::<u64>() + log_on_disk;
+        let held: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
+        let disk_bytes = files.values().sum::<u64>() + log_on_disk + held;
         let memory = Memory {
             limit: engine.options.memory_limit_bytes,
             write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
             buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
+            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
             filters: metrics.filter_memory_bytes.get(),
             page_search: metrics.index_memory_bytes.get(),
             page_cache: engine.lists.cache.memory_bytes(),
@@ -173,6 +178,7 @@ impl fmt::Display for Stats {
         row("memory: filters", self.memory.filters.to_string())?;
         row("memory: page search", self.memory.page_search.to_string())?;
         row("memory: page cache", self.memory.page_cache.to_string())?;
+        row("memory: resident records", self.memory.resident_records.to_string())?;
         row("memory: write buffers", self.memory.write_buffers.to_string())?;
         row("memory: buffer indexes", self.memory.buffer_indexes.to_string())?;
         row("memory: limit", self.memory.limit.to_string())?;

@@ -13,9 +13,6 @@ use crate::cursor::Entry;
 use crate::engine::{Engine, TableState};
 use crate::{Batch, Cursor, Nearest, Scan};
 
-/// Keys deleted by one batch, where a range is.
-const DELETED_KEYS: usize = 1000;
-
 /// A table. Cheap to clone; may be used from any number of threads.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -192,29 +189,13 @@ impl OrderedTable {
         self.scan(prefix_range(self.0.order, prefix), Direction::Backward)
     }
 
-    /// Removes all keys of a range. Where the layout is one of runs, they are gone at once, durably and without being
-    /// read, and so are files that hold nothing else; it costs a [`flush`](crate::Database::flush). Elsewhere each key
-    /// is deleted, in batches.
+    /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at once,
+    /// without being read. Lists lose them in the background: where the layout is one of runs, files are cut, and those
+    /// that hold nothing else go; in a tree each key gets a tombstone.
     pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
-        let range = range_of(self.0.order, &bounds);
-        if range.is_empty() {
-            return Ok(());
-        }
-        // What was accepted before is to go, so it must be in lists before.
-        self.0.engine.flush()?;
-        if self.0.engine.cut(self.0.id, &range)? {
-            return Ok(());
-        }
-        let mut keys =
-            self.scan(range, Direction::Forward)?.map(|entry| entry.map(|(key, _)| key)).peekable();
-        while keys.peek().is_some() {
-            let mut batch = Batch::new();
-            for key in keys.by_ref().take(DELETED_KEYS) {
-                batch.delete(&self.0, &key?);
-            }
-            self.0.commit(&batch)?;
-        }
-        Ok(())
+        let mut batch = Batch::new();
+        batch.delete_range(self, bounds);
+        self.0.commit(&batch)
     }
 
     /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key

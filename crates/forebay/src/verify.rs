@@ -32,6 +32,7 @@ impl Engine {
         self.verify_roots(&mut report);
         let state = self.state();
         let files = state.tables.values().flat_map(|table| table.catalog.files());
+        let files = files.filter(|file| !file.is_resident());
         let files: BTreeMap<u64, Arc<ListFile>> = files.map(|file| (file.meta().id, file)).collect();
         let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
         for file in files.values() {
@@ -66,7 +67,7 @@ impl Engine {
             Current::read(fs, &self.dir)
                 .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)),
         );
-        let (low, absorbed) = ledger.log_low;
+        let (low, before) = ledger.log.low;
         // Before the listing, or a segment that is begun in between could be missed.
         let durable = self.log.as_ref().map_or(0, |log| log.durable_sequence());
         let segments = fs.list(&self.dir).map(|listed| {
@@ -75,6 +76,6 @@ impl Engine {
             ids.sort_unstable();
             ids
         });
-        note(segments.and_then(|ids| recover(fs, &self.dir, &ids, absorbed, durable).map(drop)));
+        note(segments.and_then(|ids| recover(fs, &self.dir, &ids, before, durable).map(drop)));
     }
 }

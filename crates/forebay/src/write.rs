@@ -32,10 +32,11 @@ impl Engine {
             return Err(Error::invalid("the database is closed"));
         }
         let state = self.state();
-        if let Some(gone) = payload.notes().tables().find(|notes| !state.tables.contains_key(&notes.table)) {
+        let (notes, cuts) = (payload.notes().tables(), payload.notes().cuts());
+        let mut tables = notes.map(|notes| notes.table).chain(cuts.iter().map(|cut| cut.table));
+        if let Some(gone) = tables.find(|table| !state.tables.contains_key(table)) {
             return Err(Error::NotFound(format!(
-                "table {} was dropped; nothing of the batch is written",
-                gone.table
+                "table {gone} was dropped; nothing of the batch is written"
             )));
         }
         if payload.records() == 0 {
@@ -70,7 +71,7 @@ impl Engine {
         let next = match self.next_segment.lock().take() {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
             Some(short) => {
-                self.retire_segment(short.buffer().segment());
+                self.retire_segment(short.buffer().segment(), true);
                 self.new_segment(bytes_min)?
             }
             None => self.new_segment(bytes_min)?,
@@ -82,7 +83,7 @@ impl Engine {
                 state.sealed.insert(0, sealed);
             });
         })
-        .inspect_err(|_| self.retire_segment(id))?;
+        .inspect_err(|_| self.retire_segment(id, true))?;
         self.env.jobs.wake();
         Ok(())
     }

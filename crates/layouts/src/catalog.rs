@@ -82,6 +82,23 @@ impl Outcome {
     }
 }
 
+/// An edit that is ready to be applied.
+pub struct Settled {
+    /// What [`Catalog::apply`] takes.
+    pub edit: Vec<u8>,
+    /// Whether the manifest keeps it. What it makes is gone otherwise once the database is closed.
+    pub is_lasting: bool,
+}
+
+/// Records that lists in memory have, and no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// The oldest log segment that has some of them.
+    pub first_segment: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
 /// A job on its way.
 pub trait Job: Send {
     /// Works through about so many bytes; `Some` when all is written.
@@ -118,8 +135,15 @@ pub trait Catalog: Send + Sync {
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>>;
 
-    /// Plans what of the lists a sealed buffer's records are merged with as they are written. Pure.
-    fn plan_absorption(&self, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Plan;
+    /// Plans what of the lists the records of a log segment's buffer are merged with as they are written; `None` where
+    /// other work has to make room first. Pure.
+    fn plan_absorption(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
+
+    /// Plans how a buffer comes in again that was absorbed before a crash, if only to memory; `None` where files have all
+    /// of it. Pure.
+    fn plan_recall(&self, _segment: u64, _contents: &Contents) -> Option<Plan> {
+        None
+    }
 
     /// Starts writing a sealed buffer's records of this table to lists, as planned.
     fn absorb(
@@ -148,9 +172,8 @@ pub trait Catalog: Send + Sync {
     /// Starts a planned job.
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>>;
 
-    /// Fits a finished job to this catalog: the edit's bytes, which the manifest keeps and
-    /// [`apply`](Self::apply) takes.
-    fn settle(&self, outcome: Outcome) -> Result<Vec<u8>>;
+    /// Fits a finished job to this catalog.
+    fn settle(&self, outcome: Outcome) -> Result<Settled>;
 
     /// Applies an edit: live work and recovery alike. `file` finds list files by id.
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied>;
@@ -160,14 +183,26 @@ pub trait Catalog: Send + Sync {
         None
     }
 
+    /// Starts writing what takes all records of some ranges, side by side and in order, out of the lists; `None` where they
+    /// can be [cut](Self::cut) out instead.
+    fn erase(&self, _ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+        Ok(None)
+    }
+
     /// Whether an outcome of this layout still fits: not where what the job has read was cut meanwhile.
     fn takes(&self, outcome: &Outcome) -> bool;
 
-    /// The same records under other options, whose layout has the same order. Moves none of them.
-    fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog>;
+    /// The same records under other options, whose layout has the same order. Moves none of them. Nothing is resident
+    /// where the new layout is a tree; all that log segments below `below` brought is here.
+    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog>;
 
     /// Bytes that wait above their nodes' limits.
     fn debt_bytes(&self) -> u64;
+
+    /// What is in memory alone, if anything is.
+    fn resident(&self) -> Option<Resident> {
+        None
+    }
 
     /// Records in lists, every version counted.
     fn records(&self) -> u64;

@@ -1,6 +1,7 @@
 //! List files as fragments, and what it takes to make and find them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use forebay_base::digest;
 use forebay_base::merge::Direction;
@@ -11,7 +12,8 @@ use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::list::{FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
 
-use crate::TableRule;
+use crate::run_set::Room;
+use crate::{RuleName, TableRule};
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
@@ -21,11 +23,29 @@ pub struct Fragment(pub Arc<ListFile>);
 #[derive(Clone)]
 pub(crate) struct Means {
     pub(crate) store: ListStore,
+    /// Where lists are kept in memory.
+    memory: ListStore,
     pub(crate) rule: Arc<TableRule>,
-    pub(crate) merge_memory_bytes: usize,
+    merge_memory_bytes: usize,
 }
 
 impl Means {
+    pub(crate) fn new(store: ListStore, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
+        Self { memory: store.in_memory(), store, rule, merge_memory_bytes }
+    }
+
+    /// What the table may keep in memory.
+    pub(crate) fn room(&self) -> Room {
+        let limit = &self.store.resident;
+        let resides = *self.rule.name() == RuleName::None;
+        Room { resides, bytes: limit.bytes.load(Ordering::Relaxed), runs_max: limit.buffers }
+    }
+
+    /// The store of fragments that a write buffer leaves in memory.
+    pub(crate) fn memory(&self) -> Files {
+        Files { store: self.memory.clone(), ..self.files(Cause::RootSpill) }
+    }
+
     /// The store of a job's fragments.
     pub(crate) fn files(&self, cause: Cause) -> Files {
         Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }

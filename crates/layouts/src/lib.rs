@@ -14,7 +14,7 @@ pub mod run_set;
 mod simulated;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretch};
+pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use restore::{empty, restore};

@@ -34,6 +34,16 @@ impl Layout {
         Self::WriteBuffer { ordered: true }
     }
 
+    /// Every write buffer a run for ever.
+    pub fn no_merge() -> Self {
+        Self::RunSet(Policy::NoMerge)
+    }
+
+    /// One run for each key range, with write buffers in memory until their range is merged.
+    pub fn range_merge() -> Self {
+        Self::RunSet(Policy::RangeMerge)
+    }
+
     /// Levels of one run each, each `ratio` times as large as the one above.
     pub fn leveling(ratio: u32) -> Self {
         Self::RunSet(Policy::Leveling { ratio })

@@ -66,7 +66,7 @@ pub fn restore(
     let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let rule = TableRule::new(rule);
-    let means = Means { store: store(&options), rule: Arc::clone(&rule), merge_memory_bytes };
+    let means = Means::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
     let mut restored = Restored { means, file, handles: BTreeMap::new() };
     let catalog: Arc<dyn Catalog> = match options.layout {
         Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),

@@ -4,7 +4,7 @@
 use forebay_base::Result;
 
 use crate::inventory::{Inventory, Keys, ListModel};
-use crate::run_set::SimulatedRuns;
+use crate::run_set::{Room, SimulatedRuns};
 use crate::write_buffer::{LevelDescription, SimulatedTree};
 use crate::{Layout, TableOptions};
 
@@ -28,10 +28,17 @@ pub trait Simulated {
 }
 
 /// A table of these options that nobody fills.
-pub fn simulated(options: &TableOptions, lists: ListModel, keys: Keys) -> Result<Box<dyn Simulated>> {
+pub fn simulated(
+    options: &TableOptions,
+    lists: ListModel,
+    keys: Keys,
+    room: Room,
+) -> Result<Box<dyn Simulated>> {
     Ok(match options.layout {
         Layout::WriteBuffer { .. } => Box::new(SimulatedTree::new(options.tree, lists, keys)?),
-        Layout::RunSet(policy) => Box::new(SimulatedRuns::new(policy, options.tree.node_bytes, lists, keys)),
+        Layout::RunSet(policy) => {
+            Box::new(SimulatedRuns::new(policy, options.tree.node_bytes, lists, keys, room))
+        }
     })
 }
 

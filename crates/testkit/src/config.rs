@@ -80,6 +80,7 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "geometric:r=2",
         "geometric:r=3",
         "geometric:p=2",
+        "range-merge",
         "leveling:t=3",
         "leveling",
         "tiering:t=2",

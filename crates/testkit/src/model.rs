@@ -3,6 +3,7 @@
 //! **Invariant:** sequence numbers have no holes: each record of each accepted batch takes the next one.
 
 use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
 
 use forebay::Durability;
 
@@ -21,6 +22,8 @@ pub enum Write {
     Put(Vec<u8>),
     /// It has none any more.
     Delete,
+    /// Not a key but all that lie between.
+    DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// An operand is merged into it, or a value aggregated.
     Merge(Vec<u8>),
     /// Not a key but what the whole batch tells of itself: the last of its changes, of a table of states.
@@ -76,6 +79,10 @@ fn apply(
         match write {
             Write::Put(value) => drop(table.insert(key.clone(), value.clone())),
             Write::Delete => drop(table.remove(key)),
+            Write::DeleteRange(low, high) => {
+                let bounds = (low.as_ref(), high.as_ref());
+                table.retain(|key, _| !bounds.contains(key));
+            }
             Write::Merge(operand) => {
                 let merged = merging[*number].merged(operand, table.get(key).map(Vec::as_slice));
                 table.insert(key.clone(), merged);

@@ -7,6 +7,7 @@ use forebay::env::Rng;
 use forebay::{Durability, Layout};
 
 use crate::config::draw_layout;
+use crate::tables::keeps_order;
 use crate::{Change, Config, Keys, Merging, Step, TABLES, Values, Write, walk};
 
 /// What a read asks for.
@@ -115,6 +116,10 @@ pub struct Generator {
     rng: Rng,
     /// Walks have dice of their own, so that all else of a seed is as it was before there were any.
     walks: Rng,
+    /// So have ranges that are deleted.
+    cuts: Rng,
+    /// Which tables have such.
+    cut: [bool; TABLES],
     weights: Vec<(Kind, u32)>,
     durabilities: Vec<Durability>,
     keys: Keys,
@@ -145,7 +150,22 @@ impl Generator {
         let batch_max = [4, 30, 200][rng.index(3)];
         let Config { keys, key_count, values, merging, .. } = *config;
         let walks = rng.clone().fork();
-        Self { rng, walks, weights, durabilities, keys, key_count, values, merging, batch_max, stamp: 0 }
+        let cuts = walks.clone().fork();
+        let cut = std::array::from_fn(|table| keeps_order(config, table) && !merging[table].has_states());
+        Self {
+            rng,
+            walks,
+            cuts,
+            cut,
+            weights,
+            durabilities,
+            keys,
+            key_count,
+            values,
+            merging,
+            batch_max,
+            stamp: 0,
+        }
     }
 
     /// Never draws this kind again.
@@ -235,7 +255,31 @@ impl Generator {
     fn delete(&mut self, table: usize) -> Change {
         match self.merging[table].has_states() {
             true => self.put(table),
-            false => Change { table, key: self.key(), write: Write::Delete },
+            false => {
+                let key = self.key();
+                let write = match self.cut[table] && self.cuts.chance(10) {
+                    true => self.cut_at(&key),
+                    false => Write::Delete,
+                };
+                Change { table, key, write }
+            }
+        }
+    }
+
+    /// The deletion of a range from a key on: mostly a short one.
+    fn cut_at(&mut self, key: &[u8]) -> Write {
+        let (low, cuts) = (key.to_vec(), &mut self.cuts);
+        let mut high = low.clone();
+        match high.last_mut() {
+            Some(last) if cuts.chance(80) => *last = last.saturating_add(1 + cuts.below(40) as u8),
+            _ => high = draw_key(cuts, self.keys, self.key_count),
+        }
+        let low = if cuts.chance(80) { Bound::Included(low) } else { Bound::Excluded(low) };
+        match cuts.below(20) {
+            0 => Write::DeleteRange(low, Bound::Unbounded),
+            1 => Write::DeleteRange(Bound::Unbounded, Bound::Included(high)),
+            2..8 => Write::DeleteRange(low, Bound::Included(high)),
+            _ => Write::DeleteRange(low, Bound::Excluded(high)),
         }
     }
 

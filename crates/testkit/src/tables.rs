@@ -2,6 +2,7 @@
 
 use forebay::{Aggregator, Batch, Database, Layout, OrderedTable, Result, Snapshot, Table};
 
+use crate::check::borrowed;
 use crate::{Change, Config, Merging, Multiset, Suffix, TABLES, Write};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -114,9 +115,15 @@ impl Tables {
         match (self.plain(*table), self.states(*table), write) {
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
             (Some(table), _, Write::Delete) => batch.delete(table, key),
+            (Some(_), _, Write::DeleteRange(low, high)) => {
+                let ordered = self.ordered(*table).expect("only tables in order lose ranges");
+                batch.delete_range(ordered, (borrowed(low), borrowed(high)));
+            }
             (Some(table), _, Write::Merge(operand)) => batch.merge(table, key, operand),
             (_, Some(table), Write::Merge(value)) => batch.add(table, key, value),
-            (_, Some(_), Write::Put(_) | Write::Delete) => panic!("tables of states take only merges"),
+            (_, Some(_), Write::Put(_) | Write::Delete | Write::DeleteRange(..)) => {
+                panic!("tables of states take only merges")
+            }
             (None, None, _) | (_, _, Write::Metadata(_)) => {}
         }
     }

@@ -17,8 +17,8 @@ const RIVALS: &str = "crates/bench-rivals/target/release/forebay-bench-rivals";
 /// Where databases are made, from the workspace's root.
 pub(super) const SCRATCH: &str = "target/figures";
 const WORKLOADS: &str = "docs/figures/workloads";
-const RECORDS_MIN: u64 = 1000;
-const MEMORY_BYTES_MIN: u64 = 1 << 20;
+pub(super) const RECORDS_MIN: u64 = 1000;
+pub(super) const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Below it no program works.
 const CGROUP_BYTES_MIN: u64 = 32 << 20;
 
@@ -35,6 +35,21 @@ pub(super) struct Order {
     pub(super) shown: String,
 }
 
+/// At another scale than 1, and never below what works.
+pub(super) fn scaled(count: u64, scale: f64, least: u64) -> u64 {
+    ((count as f64 * scale) as u64).max(least)
+}
+
+/// The `forebay` command that was built with this program.
+pub(super) fn own_program() -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
+    let program = this.with_file_name(format!("forebay{}", std::env::consts::EXE_SUFFIX));
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("{} is missing: run cargo build --release", program.display())),
+    }
+}
+
 impl Bench {
     pub(super) fn find() -> Result<Self, String> {
         let root = crate::workspace_root();
@@ -43,12 +58,7 @@ impl Bench {
             return Ok(Self { root, program: rivals, has_rivals: true });
         }
         println!("{RIVALS} is missing (`make rivals` builds it): Forebay is measured alone");
-        let this = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
-        let program = this.with_file_name(format!("forebay{}", std::env::consts::EXE_SUFFIX));
-        match program.is_file() {
-            true => Ok(Self { root, program, has_rivals: false }),
-            false => Err(format!("{} is missing: run cargo build --release", program.display())),
-        }
+        Ok(Self { root, program: own_program()?, has_rivals: false })
     }
 
     /// Runs a part and keeps its results in the folder.
@@ -81,6 +91,9 @@ impl Bench {
             self.start(&self.root.join(groups::PROGRAM), &order, &mut lines)?;
             commands.push(order.shown);
         }
+        for forecast in super::parts::forecasts(part.name) {
+            lines.push(forecast.measure(scale)?);
+        }
         if part.name == super::parts::LOG {
             lines.push(super::log::measure(&self.root.join(SCRATCH))?);
         }
@@ -107,7 +120,7 @@ impl Bench {
         if engines.is_empty() {
             return None;
         }
-        let scaled = |count: u64, least: u64| ((count as f64 * scale) as u64).max(least).to_string();
+        let scaled = |count: u64, least: u64| scaled(count, scale, least).to_string();
         let mut arguments = vec![format!("{WORKLOADS}/{}.toml", run.name)];
         arguments.extend(["--records".into(), scaled(run.records, RECORDS_MIN)]);
         let cgroup = run.cgroup_bytes.map_or("auto".into(), |bytes| scaled(bytes, CGROUP_BYTES_MIN));

@@ -11,10 +11,12 @@ mod bench;
 mod draw;
 mod groups;
 mod log;
+mod organisations;
 mod part;
 mod parts;
 mod plot;
 mod results;
+mod simulated;
 mod table;
 mod target;
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub(super) const LEVELDB: &str = "leveldb";
 pub(super) const FJALL: &str = "fjall";
 pub(super) const LMDB: &str = "lmdb";
 pub(super) const KYOTO: &str = "kyoto-hash";
+/// The organisation that the Rangemerge paper brings.
+pub(super) const RANGE_MERGE: &str = "range-merge";
 /// How results call an engine that goes around the page cache where it could use it.
 pub(super) const DIRECT: &str = ", direct I/O";
 /// Those that targets name.
@@ -98,8 +100,15 @@ impl Run {
 
     /// A workload of another name, with another layout for Forebay's table, which is left as writing made it.
     pub(super) fn laid_out(self, layout: &str) -> Self {
-        let mut run = self.shaped(&words_of(layout), &[]);
-        run.workload.push_str(&format!("\n[forebay]\nrelief_ratio = 0.0\nlayout = \"{layout}\"\n"));
+        let mut run = self.organised(layout);
+        run.workload.push_str("relief_ratio = 0.0\n");
+        run
+    }
+
+    /// A workload of another name, with another layout for Forebay's table.
+    pub(super) fn organised(self, layout: &str) -> Self {
+        let mut run = self.shaped(&words_of(layout), &[]).engines(&[FOREBAY]);
+        run.workload.push_str(&format!("\n[forebay]\nlayout = \"{layout}\"\n"));
         run
     }
 

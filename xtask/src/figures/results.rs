@@ -117,6 +117,17 @@ impl Results {
         self.lines(engine, phase).last()
     }
 
+    /// Of all looks at the engine in the last run's phase: what they tell of both.
+    pub(super) fn samples(
+        &self,
+        engine: &str,
+        phase: Phase<'_>,
+        tells: impl Fn(&Value) -> Option<(f64, f64)>,
+    ) -> Vec<(f64, f64)> {
+        let samples = self.last(engine, phase).and_then(|line| line["samples"].as_array());
+        samples.into_iter().flatten().filter_map(tells).collect()
+    }
+
     /// A measure over rounds; `pointer` is its place in a line, such as `/latency_us/p99`.
     pub(super) fn spread(&self, engine: &str, phase: Phase<'_>, pointer: &str) -> Option<Spread> {
         let figures = self.lines(engine, phase).filter_map(|line| line.pointer(pointer)?.as_f64());

@@ -162,6 +162,10 @@ fn every_part_is_drawn_with_and_without_results() {
                     "count-zipf",
                     "hot",
                     "drain-2",
+                    "switch",
+                    "scan",
+                    "scan-2",
+                    "grow",
                     "finalize",
                 ] {
                     all.push(phase(FOREBAY, Phase(&run.name, name), 1000.0));
@@ -189,6 +193,11 @@ fn every_part_is_drawn_with_and_without_results() {
             "groups-adds",
             "groups-length",
             "incremental",
+            "layouts-reads",
+            "layouts-waits",
+            "layouts-switch",
+            "rangemerge-time",
+            "rangemerge-growth",
         ] {
             let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();

@@ -3,11 +3,13 @@
 
 mod count;
 mod get;
+mod grow;
 mod mixed;
 mod open_loop;
 mod queue;
 mod range;
 mod reopen;
+mod scan;
 mod scan_index;
 mod write;
 
@@ -20,10 +22,12 @@ use forebay::env::Clock;
 use crate::counts::Counts;
 use crate::data::Records;
 use crate::host::cache::{self, CacheDrop};
+use crate::host::disk;
 use crate::launch::Program;
 use crate::meter::Meter;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
+use crate::report::{Sample, ratio};
 use crate::workload::Phase;
 use crate::{Engine, Failure, Kind, Setup};
 
@@ -56,6 +60,26 @@ impl World<'_> {
     fn open(&self) -> Result<Box<dyn Engine>, Failure> {
         self.kind.open(&self.plan.dir, &self.setup)
     }
+
+    /// How things stand with so many records, while the meter runs.
+    fn sample(&self, records: u64, range_us: Option<f64>, engine: &dyn Engine, meter: &mut Meter<'_>) {
+        let seconds = meter.so_far().as_secs_f64();
+        let data_bytes = (records * self.records.record_bytes() as u64) as f64;
+        let sample = meter.generate(|| {
+            let (seen, disk_bytes) = (engine.observe(), disk::used_bytes(&self.plan.dir));
+            Sample {
+                seconds,
+                records,
+                disk_bytes,
+                space_amplification: ratio(disk_bytes as f64, data_bytes),
+                table_bytes_written: seen.map(|seen| seen.table_bytes_written),
+                table_bytes_read: seen.map(|seen| seen.table_bytes_read),
+                lists_per_path: seen.map(|seen| seen.lists_per_path),
+                range_us,
+            }
+        });
+        meter.sample(sample);
+    }
 }
 
 /// Does the phase. `engine` is open before and behind it.
@@ -72,6 +96,9 @@ pub(crate) fn run(
     match phase {
         Phase::Load if world.setup.adds => count::load(open, world, meter),
         Phase::Load => write::load(open, world, meter),
+        Phase::Grow(spec) => grow::run(spec, engine, world, meter),
+        Phase::Delete(spec) => write::delete(spec, open, world, meter),
+        Phase::Scan => scan::run(open, world, meter),
         Phase::Overwrite(spec) => write::overwrite(spec, open, world, meter),
         Phase::Mixed(spec) => mixed::run(spec, open, world, meter),
         Phase::Get(spec) => get::run(spec, open, world, meter),
@@ -90,6 +117,9 @@ pub(crate) fn run(
 fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     meter.start();
     meter.call(0, || engine.drain())?;
+    if world.plan.workload.samples > 0 {
+        world.sample(world.live(), None, engine, meter);
+    }
     meter.stop();
     world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
     Ok(())

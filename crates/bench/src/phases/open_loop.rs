@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use forebay::env::Rng;
 
+use crate::answers;
 use crate::chunk::Chunk;
+use crate::data::Presence;
 use crate::meter::Meter;
 use crate::pick::{Distribution, Picker, unit};
 use crate::workload::{Arrivals, OpenLoop};
@@ -27,12 +29,19 @@ pub(super) fn run(
     let mut schedule = Schedule::new(spec.arrivals, workload.batch as f64 / rate, world.phase_seed);
     let live = world.oracle.live();
     let mut picker = Picker::new(Distribution::Uniform, world.phase_seed, live);
+    let mut lookups = Lookups::new(world.phase_seed);
     let mut chunk = Chunk::new(&world.records, workload.batch);
     let mut fresh = world.oracle.numbers().end;
     let mut left = workload.operations(spec.operations_per_record);
+    let mut due = spec.sample_seconds.map(|_| Duration::ZERO);
     meter.start();
     let began = meter.now();
-    while left > 0 {
+    if let Some(layout) = &spec.layout {
+        meter.call(0, || engine.set_layout(layout))?;
+    }
+    let is_late =
+        |meter: &Meter<'_>| spec.seconds_max.is_some_and(|most| (meter.now() - began).as_secs_f64() >= most);
+    while left > 0 && !is_late(meter) {
         let now = workload.batch.min(left);
         let meant = began + schedule.next();
         meter.generate(|| {
@@ -54,10 +63,49 @@ pub(super) fn run(
             meter.wrote(batch.bytes.len() as u64);
         }
         left -= now;
+        lookups.make(spec.gets_per_batch, live, engine, world, meter)?;
+        if let (Some(at), Some(every)) = (due, spec.sample_seconds)
+            && meter.so_far() >= at
+        {
+            world.sample(world.oracle.live() + fresh - world.oracle.numbers().end, None, engine, meter);
+            due = Some(meter.so_far() + Duration::from_secs_f64(every));
+        }
     }
     meter.stop();
     world.oracle.written_to(fresh);
     Ok(())
+}
+
+/// Single lookups of records that were there before.
+struct Lookups {
+    rng: Rng,
+    value: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Lookups {
+    fn new(seed: u64) -> Self {
+        Self { rng: Rng::new(seed.rotate_left(7)), value: Vec::new(), scratch: Vec::new() }
+    }
+
+    fn make(
+        &mut self,
+        count: u64,
+        live: u64,
+        engine: &mut dyn Engine,
+        world: &World<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let (records, oracle) = (&world.records, &world.oracle);
+        for _ in 0..count {
+            let number = oracle.numbers().start + self.rng.below(live);
+            self.value.clear();
+            let key = records.key(number, Presence::Present);
+            let found = meter.lookup(engine, &key, &mut self.value)?.then_some(&self.value[..]);
+            answers::check(records, oracle.expected(number), found, &mut self.scratch)?;
+        }
+        Ok(())
+    }
 }
 
 /// When batches are meant to start.

@@ -1,9 +1,10 @@
-//! `load` and `overwrite`: batches, one behind the other.
+//! `load`, `overwrite` and `delete`: batches, one behind the other.
 
 use crate::chunk::{Chunk, records_at_a_time};
+use crate::data::Presence;
 use crate::meter::Meter;
 use crate::pick::Picker;
-use crate::workload::Overwrite;
+use crate::workload::{Delete, Overwrite};
 use crate::{Engine, Failure};
 
 use super::World;
@@ -14,13 +15,24 @@ pub(super) fn load(
     world: &mut World<'_>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let records = world.plan.workload.records;
-    let mut next = 0;
-    put_all(records, engine, world, meter, |_| {
+    let (records, samples) = (world.plan.workload.records, world.plan.workload.samples);
+    load_to(records, samples, engine, world, meter)
+}
+
+/// Records up to this number, the engine being looked at so many times.
+pub(super) fn load_to(
+    end: u64,
+    samples: u64,
+    engine: &mut dyn Engine,
+    world: &mut World<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut next = world.oracle.numbers().end;
+    put_all(end - next, samples, engine, world, meter, |_| {
         next += 1;
         (next - 1, 0)
     })?;
-    world.oracle.written_to(records);
+    world.oracle.written_to(end);
     Ok(())
 }
 
@@ -34,7 +46,7 @@ pub(super) fn overwrite(
     let live = world.oracle.live();
     let mut picker = Picker::new(spec.distribution, world.phase_seed, live);
     let operations = world.plan.workload.operations(spec.operations_per_record);
-    put_all(operations, engine, world, meter, |world| {
+    put_all(operations, 0, engine, world, meter, |world| {
         let number = world.oracle.numbers().start + picker.next(live);
         (number, world.oracle.overwrite(number))
     })
@@ -42,6 +54,7 @@ pub(super) fn overwrite(
 
 fn put_all(
     count: u64,
+    samples: u64,
     engine: &mut dyn Engine,
     world: &mut World<'_>,
     meter: &mut Meter<'_>,
@@ -50,15 +63,50 @@ fn put_all(
     let batch = world.plan.workload.batch;
     let at_a_time = records_at_a_time(batch, world.records.record_bytes());
     let mut chunk = Chunk::new(&world.records, batch);
-    let mut left = count;
+    let (mut done, mut sampled) = (0, 0);
     meter.start();
-    while left > 0 {
-        let now = at_a_time.min(left);
+    while done < count {
+        let now = at_a_time.min(count - done);
         meter.generate(|| chunk.fill(now, || next(world)));
         chunk.put(engine, meter)?;
-        left -= now;
+        done += now;
+        if done * samples >= (sampled + 1) * count {
+            sampled = done * samples / count;
+            world.sample(done, None, engine, meter);
+        }
     }
     meter.stop();
     world.written = Some((count, meter.elapsed()));
+    Ok(())
+}
+
+/// The records in the midst, one by one.
+pub(super) fn delete(
+    spec: &Delete,
+    engine: &mut dyn Engine,
+    world: &mut World<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let (records, batch) = (&world.records, world.plan.workload.batch);
+    let (numbers, live) = (world.oracle.numbers(), world.oracle.live());
+    let removed = (live as f64 * spec.share) as u64;
+    let hole = numbers.start + (live - removed) / 2..numbers.start + (live - removed) / 2 + removed;
+    let mut keys = Vec::new();
+    meter.start();
+    let mut next = hole.start;
+    while next < hole.end {
+        let count = batch.min(hole.end - next);
+        meter.generate(|| {
+            keys.resize(count as usize * records.key_bytes, 0);
+            for (key, number) in keys.chunks_exact_mut(records.key_bytes).zip(next..) {
+                records.fill_key(number, Presence::Present, key);
+            }
+        });
+        meter.call(count, || engine.delete(&keys, records.key_bytes))?;
+        meter.wrote(keys.len() as u64);
+        next += count;
+    }
+    meter.stop();
+    world.oracle.removed(hole);
     Ok(())
 }

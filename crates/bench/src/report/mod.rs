@@ -95,6 +95,25 @@ pub(crate) struct Phase {
     pub(crate) page_cache_dropped: Option<CacheDrop>,
     /// Always none: a wrong answer ends the run.
     pub(crate) wrong_answers: u64,
+    /// How things stood meanwhile, where the workload asks for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// How things stood at a moment of a phase. Bytes of tables count from when the engine was opened, where it tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Of the phase.
+    pub(crate) seconds: f64,
+    /// That are there.
+    pub(crate) records: u64,
+    pub(crate) disk_bytes: u64,
+    pub(crate) space_amplification: Option<f64>,
+    pub(crate) table_bytes_written: Option<u64>,
+    pub(crate) table_bytes_read: Option<u64>,
+    pub(crate) lists_per_path: Option<f64>,
+    /// What a range took, on average, where some were read.
+    pub(crate) range_us: Option<f64>,
 }
 
 /// Of calls, in microseconds.
@@ -247,6 +266,7 @@ mod tests {
             cgroup_peak_bytes: None,
             page_cache_dropped: None,
             wrong_answers: 0,
+            samples: Vec::new(),
         }
     }
 

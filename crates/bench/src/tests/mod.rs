@@ -3,6 +3,7 @@
 mod arrivals;
 mod lies;
 mod map;
+mod ordered;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

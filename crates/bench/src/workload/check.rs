@@ -13,10 +13,11 @@ impl Workload {
     /// Says what cannot work.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_head()?;
-        let (mut loaded, mut rate_known) = (false, false);
+        let (mut loaded, mut rate_known, mut has_hole) = (false, false, false);
         for (number, phase) in self.phases.iter().enumerate() {
-            let fills = matches!(phase, Phase::Load | Phase::Queue(_) | Phase::Reopen(_));
+            let fills = matches!(phase, Phase::Load | Phase::Grow(_) | Phase::Queue(_) | Phase::Reopen(_));
             let counts = matches!(phase, Phase::Count(_) | Phase::Hot(_));
+            let goes_with_hole = matches!(phase, Phase::Scan | Phase::Drain | Phase::Cold);
             let works = !fills && !counts && !matches!(phase, Phase::Drain | Phase::Cold);
             let shares_rate = matches!(phase, Phase::OpenLoop(OpenLoop { rate_share: Some(_), .. }));
             self.check_phase(phase)
@@ -24,11 +25,15 @@ impl Workload {
                 .and_then(|()| is(!works || loaded, "there is nothing to work on before `load`"))
                 .and_then(|()| is(!fills || !loaded, "records are loaded once"))
                 .and_then(|()| {
+                    is(!has_hole || goes_with_hole, "only `scan`, `drain` and `cold` follow `delete`")
+                })
+                .and_then(|()| {
                     is(!shares_rate || rate_known, "`rate_share` is of a load or overwrite before it")
                 })
                 .map_err(|complaint| format!("phase {} of `phases`: {complaint}", number + 1))?;
             rate_known |= matches!(phase, Phase::Load | Phase::Overwrite(_));
             loaded |= fills || counts;
+            has_hole |= matches!(phase, Phase::Delete(_));
         }
         Ok(())
     }
@@ -43,18 +48,33 @@ impl Workload {
         is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
         is(self.batch >= 1, "`batch` has to be at least 1")?;
         is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
-        if let Some(name) = &self.forebay.layout {
-            let layout =
-                name.parse::<forebay::Layout>().map_err(|_| "`layout` has to be the name of a layout")?;
-            is(layout.is_ordered() == self.ordered, "`layout` has to keep keys in order as `ordered` says")?;
-        }
+        self.check_layout(self.forebay.layout.as_deref())?;
         is(!self.phases.is_empty(), "`phases` has to name at least one")
+    }
+
+    fn check_layout(&self, name: Option<&str>) -> Result<(), &'static str> {
+        let Some(name) = name else { return Ok(()) };
+        let layout =
+            name.parse::<forebay::Layout>().map_err(|_| "`layout` has to be the name of a layout")?;
+        is(layout.is_ordered() == self.ordered, "`layout` has to keep keys in order as `ordered` says")
     }
 
     fn check_phase(&self, phase: &Phase) -> Result<(), &'static str> {
         let operations = |count: f64| is(count > 0.0, "`operations_per_record` has to be above 0");
         match phase {
             Phase::Load | Phase::Drain | Phase::Cold | Phase::Finalize => Ok(()),
+            Phase::Grow(grow) => {
+                is(
+                    grow.steps.min(grow.ranges).min(grow.length) >= 1,
+                    "`steps`, `ranges`, `length`: at least 1",
+                )?;
+                is(self.ordered, "`grow` needs `ordered = true`")
+            }
+            Phase::Delete(delete) => {
+                is((0.0..1.0).contains(&delete.share), "`share` has to be below 1")?;
+                is(self.keys == KeyOrder::Ascending, "`delete` needs `keys = \"ascending\"`")
+            }
+            Phase::Scan => is(self.ordered, "`scan` needs `ordered = true`"),
             Phase::Count(count) => operations(count.operations_per_record),
             Phase::Hot(hot) => is(hot.keys >= 1, "`keys` has to be at least 1"),
             Phase::Overwrite(overwrite) => operations(overwrite.operations_per_record),
@@ -87,7 +107,8 @@ impl Workload {
                 operations(open_loop.operations_per_record)?;
                 let rates = [open_loop.records_per_second, open_loop.rate_share];
                 is(rates.iter().flatten().count() == 1, "give one of `records_per_second` and `rate_share`")?;
-                is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")
+                is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")?;
+                self.check_layout(open_loop.layout.as_deref())
             }
         }
     }

@@ -44,6 +44,9 @@ pub(crate) struct Workload {
     /// The order in which keys are loaded.
     #[serde(default)]
     pub(crate) keys: KeyOrder,
+    /// How often `load` looks at the engine meanwhile; where it does, `drain` looks at its end.
+    #[serde(default)]
+    pub(crate) samples: u64,
     /// The shape of Forebay's table; other engines take no notice.
     #[serde(default)]
     pub(crate) forebay: TableOptions,
@@ -56,6 +59,12 @@ pub(crate) struct Workload {
 pub(crate) enum Phase {
     /// Puts every record once.
     Load,
+    /// The same a step at a time, each drained, and then read from an empty cache.
+    Grow(Grow),
+    /// Removes the records in the midst, one by one.
+    Delete(Delete),
+    /// Everything there is, in order.
+    Scan,
     /// Puts new versions of loaded records.
     Overwrite(Overwrite),
     /// Single operations of several kinds, as YCSB mixes them.
@@ -80,6 +89,23 @@ pub(crate) enum Phase {
     Drain,
     /// Closes, empties the page cache, and opens.
     Cold,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grow {
+    pub(crate) steps: u64,
+    /// Ranges behind each step.
+    pub(crate) ranges: u64,
+    /// Entries of each.
+    pub(crate) length: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Delete {
+    /// Of all records. Those that are left lie half before it and half behind it.
+    pub(crate) share: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,6 +221,18 @@ pub(crate) struct OpenLoop {
     /// New records, rather than new versions of old ones.
     #[serde(default)]
     pub(crate) inserts: bool,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
+    /// Lookups behind each batch.
+    #[serde(default)]
+    pub(crate) gets_per_batch: u64,
+    /// What becomes the table's organisation when it begins.
+    #[serde(default)]
+    pub(crate) layout: Option<String>,
+    /// How often the engine is looked at meanwhile.
+    #[serde(default)]
+    pub(crate) sample_seconds: Option<f64>,
 }
 
 /// When batches arrive.

@@ -22,6 +22,9 @@ impl Phase {
     fn name(&self) -> String {
         match self {
             Self::Load => "load".into(),
+            Self::Grow(_) => "grow".into(),
+            Self::Delete(_) => "delete".into(),
+            Self::Scan => "scan".into(),
             Self::Overwrite(overwrite) => format!("overwrite{}", suffix(overwrite.distribution)),
             Self::Mixed(mixed) => format!("mixed{}", suffix(mixed.distribution)),
             Self::Get(get) if get.batch > 1 => format!("multi-get-{}{}", get.batch, suffix(get.distribution)),
@@ -32,6 +35,7 @@ impl Phase {
             Self::Count(count) => format!("count{}", suffix(count.distribution)),
             Self::Hot(_) => "hot".into(),
             Self::Finalize => "finalize".into(),
+            Self::OpenLoop(OpenLoop { layout: Some(_), .. }) => "switch".into(),
             Self::OpenLoop(OpenLoop { rate_share: Some(share), .. }) => format!("open-loop-{share}"),
             Self::OpenLoop(OpenLoop { records_per_second, .. }) => {
                 format!("open-loop-{}", records_per_second.unwrap_or_default())

@@ -3,25 +3,35 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use forebay::{Batch, Durability};
+use forebay::{Batch, Database, Durability};
 use serde_json::json;
 
+use super::key_range::{KeyRange, RangeArgs, bounds};
 use super::{Access, existing_table, key_list, open, parse_durability};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;
 
-/// Delete keys; deleting one that is absent changes nothing
+/// What is given in place of keys.
+const RANGE: [&str; 3] = ["from", "to", "prefix"];
+
+/// Delete keys, or all keys of a range; deleting one that is absent changes nothing
+///
+/// --from, --to and --prefix need a key-ordered table.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay delete app.db settings colour size\n  \
-    forebay delete app.db settings - < keys.txt")]
+    forebay delete app.db settings - < keys.txt\n  \
+    forebay delete logs.db lines --from 2024 --to 2025\n  \
+    forebay delete logs.db lines --prefix tmp/")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     target: TableArgs,
     /// Keys, or - to read them from standard input, one a line
-    #[arg(required = true, allow_negative_numbers = true, value_name = "KEY")]
+    #[arg(required_unless_present_any = RANGE, conflicts_with_all = RANGE, allow_negative_numbers = true, value_name = "KEY")]
     keys: Vec<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Keys are in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -31,11 +41,25 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
+    let notation = Notation::from_flag(args.hex);
+    let range = args.range.parse(notation)?;
     let db = open(&args.target.db, common, Access::Write)?;
-    let table = existing_table(&db, &args.target.table)?;
+    let report = match &range {
+        KeyRange::All => json!({ "deletions": delete_keys(&db, args, notation)? }),
+        KeyRange::Between(..) | KeyRange::Prefix(_) => {
+            delete_range(&db, args, &range)?;
+            json!({ "ranges": 1 })
+        }
+    };
+    db.close()?;
+    Output::only_json(common.form(), &report)
+}
+
+fn delete_keys(db: &Database, args: &DeleteArgs, notation: Notation) -> Result<usize, Failure> {
+    let table = existing_table(db, &args.target.table)?;
     let mut batch = Batch::new();
     let mut deletions = 0;
-    key_list::in_groups(&args.keys, Notation::from_flag(args.hex), |keys| {
+    key_list::in_groups(&args.keys, notation, |keys| {
         for key in keys {
             batch.delete(&table, key);
         }
@@ -43,7 +67,23 @@ pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
         deletions += keys.len();
         Ok(())
     })?;
-    drop(table);
-    db.close()?;
-    Output::only_json(common.form(), &json!({ "deletions": deletions }))
+    Ok(deletions)
+}
+
+fn delete_range(db: &Database, args: &DeleteArgs, range: &KeyRange) -> Result<(), Failure> {
+    let name = &args.target.table;
+    if !existing_table(db, name)?.layout()?.is_ordered() {
+        return Err(Failure::work(format!(
+            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
+        )));
+    }
+    let table = db.table(name).existing(true).open_ordered()?;
+    let mut batch = Batch::new();
+    match range {
+        KeyRange::Prefix(prefix) => batch.delete_prefix(&table, prefix),
+        KeyRange::Between(from, to) => batch.delete_range(&table, bounds(from, to)),
+        KeyRange::All => {}
+    }
+    db.commit(batch, args.durability)?;
+    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::output::{Form, Output};
 #[derive(Debug, Args)]
 #[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
                         no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
-                        leveling[:t=10], immediate\n\n\
+                        leveling[:t=10], range-merge, immediate\n\n\
                         Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]
 pub(crate) struct LayoutArgs {
     #[command(flatten)]

@@ -9,6 +9,7 @@ pub(crate) mod describe;
 pub(crate) mod destroy;
 pub(crate) mod get;
 mod key_list;
+mod key_range;
 pub(crate) mod layout;
 pub(crate) mod load;
 mod progress;

@@ -58,6 +58,14 @@ impl Progress {
         self.acknowledged.store(records, Ordering::Release);
     }
 
+    /// So many records are read, and nothing of them is acknowledged yet: a person is told.
+    pub(crate) fn see(&self, records: u64, bytes_read: u64) {
+        self.bytes_read.store(bytes_read, Ordering::Relaxed);
+        if let Audience::Person(_) = self.audience {
+            self.count(records);
+        }
+    }
+
     /// So many records are done.
     #[inline]
     pub(crate) fn count(&self, records: u64) {

@@ -1,11 +1,11 @@
 //! `scan`: many records, in key order where the table has one.
 
-use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
 use forebay::{Database, Scan};
 
+use super::key_range::{KeyRange, RangeArgs, bounds};
 use super::{Access, existing_table, open};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
@@ -22,15 +22,8 @@ use crate::output::Output;
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     target: TableArgs,
-    /// The first key
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix", allow_negative_numbers = true)]
-    from: Option<OsString>,
-    /// The key to stop before
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix", allow_negative_numbers = true)]
-    to: Option<OsString>,
-    /// Only keys that begin like this
-    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
-    prefix: Option<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
     /// From the last key to the first
     #[arg(long)]
     reverse: bool,
@@ -42,16 +35,9 @@ pub(crate) struct ScanArgs {
     hex: bool,
 }
 
-/// Which keys, and whether the table must have an order to give them.
-enum Wanted {
-    All,
-    Range(Option<Vec<u8>>, Option<Vec<u8>>),
-    Prefix(Vec<u8>),
-}
-
 pub(crate) fn run(args: &ScanArgs, common: &Common) -> Result<(), Failure> {
     let notation = Notation::from_flag(args.hex);
-    let wanted = wanted(args, notation)?;
+    let wanted = args.range.parse(notation)?;
     let db = open(&args.target.db, common, Access::Read)?;
     let scan = start(&db, args, &wanted)?;
     let mut output = Output::new();
@@ -65,23 +51,11 @@ pub(crate) fn run(args: &ScanArgs, common: &Common) -> Result<(), Failure> {
     Ok(db.close()?)
 }
 
-fn wanted(args: &ScanArgs, notation: Notation) -> Result<Wanted, Failure> {
-    let key = |text: &Option<OsString>| {
-        let bytes = text.as_ref().map(|text| notation.parse(text.as_encoded_bytes()));
-        bytes.transpose().map(|key| key.map(|key| key.into_owned())).map_err(Failure::Usage)
-    };
-    Ok(match (key(&args.prefix)?, key(&args.from)?, key(&args.to)?) {
-        (Some(prefix), ..) => Wanted::Prefix(prefix),
-        (None, None, None) => Wanted::All,
-        (None, from, to) => Wanted::Range(from, to),
-    })
-}
-
-fn start(db: &Database, args: &ScanArgs, wanted: &Wanted) -> Result<Scan, Failure> {
+fn start(db: &Database, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Failure> {
     let name = &args.target.table;
     let table = existing_table(db, name)?;
     if !table.layout()?.is_ordered() {
-        if args.reverse || !matches!(wanted, Wanted::All) {
+        if args.reverse || !matches!(wanted, KeyRange::All) {
             return Err(Failure::work(format!(
                 "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table \
                  (load it with a layout such as write-buffer:ordered or leveling)"
@@ -91,14 +65,11 @@ fn start(db: &Database, args: &ScanArgs, wanted: &Wanted) -> Result<Scan, Failur
     }
     drop(table);
     let table = db.table(name).existing(true).open_ordered()?;
-    let (from, to) = match wanted {
-        Wanted::Prefix(prefix) if args.reverse => return Ok(table.prefix_reverse(prefix)?),
-        Wanted::Prefix(prefix) => return Ok(table.prefix(prefix)?),
-        Wanted::All => (Bound::Unbounded, Bound::Unbounded),
-        Wanted::Range(from, to) => (
-            from.as_deref().map_or(Bound::Unbounded, Bound::Included),
-            to.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-        ),
+    let range = match wanted {
+        KeyRange::Prefix(prefix) if args.reverse => return Ok(table.prefix_reverse(prefix)?),
+        KeyRange::Prefix(prefix) => return Ok(table.prefix(prefix)?),
+        KeyRange::All => (Bound::Unbounded, Bound::Unbounded),
+        KeyRange::Between(from, to) => bounds(from, to),
     };
-    Ok(if args.reverse { table.range_reverse((from, to))? } else { table.range((from, to))? })
+    Ok(if args.reverse { table.range_reverse(range)? } else { table.range(range)? })
 }

@@ -93,6 +93,48 @@ fn each_format_tells_what_is_malformed() {
 }
 
 #[test]
+fn sorted_records_go_straight_to_lists() {
+    let folder = Folder::new("sorted");
+    let rows: String = (0..5000).map(|key| format!("{key:06},value {key}\n")).collect();
+    let words = "load db t - --sorted --format csv --json --memory 8M";
+    let figures = last_object(&folder.ok_on(words, rows.as_bytes()));
+    assert_eq!((figures["acknowledged"].as_u64(), figures["records"].as_u64()), (Some(5000), Some(5000)));
+    assert_eq!(figures["input_bytes"], rows.len());
+    assert!(figures["batch_latency_us"]["p50"].is_number(), "{figures}");
+    let stats = folder.object("stats db --json");
+    assert_eq!(stats["tables"][0]["layout"], "leveling:t=10", "{stats}");
+    assert_eq!(folder.ok("scan db t --from 001000 --limit 1"), "001000\tvalue 1000\n");
+    // What comes so replaces what was there.
+    folder.ok_on("load db t - --sorted --format csv", b"001000,new\n999999,last\n");
+    assert_eq!(folder.ok("get db t 001000 999999 000000"), "new\nlast\nvalue 0\n");
+    folder.ok("verify db");
+}
+
+#[test]
+fn records_out_of_order_are_named_and_nothing_is_loaded() {
+    let folder = Folder::new("unsorted");
+    for (text, words) in [
+        ("a\nb\nb\n", ["record 3", "byte offset 4", "not above"]),
+        ("b\na\n", ["standard input", "record 2", "nothing was loaded"]),
+    ] {
+        let outcome = folder.run_on("load db t - --sorted --json", text.as_bytes());
+        outcome.refused(1, &words);
+        assert_eq!(outcome.stdout.lines().next_back(), Some("{\"acknowledged\":0}"));
+        assert_eq!(folder.ok("scan db t"), "");
+    }
+    let long = format!("a\n{}\nb\n", "x".repeat((64 << 10) + 1));
+    folder.run_on("load db t - --sorted", long.as_bytes()).refused(1, &["record 2", "65537 bytes"]);
+    let text = folder.ok_on("load db t - --sorted --skip-bad --json", long.as_bytes());
+    let figures = last_object(&text);
+    assert_eq!((figures["records"].as_u64(), figures["skipped"].as_u64()), (Some(2), Some(1)));
+    folder.ok("put db hashed a 1");
+    folder.run_on("load db hashed - --sorted", b"a\n").refused(1, &["keeps no order"]);
+    folder.ok_on("load db tree - --layout write-buffer:ordered", b"a\n");
+    folder.run_on("load db tree - --sorted", b"b\n").refused(1, &["layout of runs"]);
+    assert_eq!(folder.run("load db t - --sorted --batch 7").code, 2);
+}
+
+#[test]
 fn an_input_that_cannot_be_read_is_named() {
     let folder = Folder::new("unreadable");
     folder.run("load db t missing.txt").refused(1, &["missing.txt"]);

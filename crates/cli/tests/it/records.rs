@@ -8,6 +8,24 @@ use serde_json::json;
 use crate::tool::{Folder, last_object};
 
 #[test]
+fn a_range_is_deleted() {
+    let folder = Folder::new("delete-range");
+    folder.ok_on("load db t - --layout tiering", b"a\nab\nac\nb\nba\nc\n");
+    assert_eq!(folder.ok("delete db t --prefix ab"), "");
+    assert_eq!(folder.ok("scan db t"), "a\t\nac\t\nb\t\nba\t\nc\t\n");
+    assert_eq!(folder.object("delete db t --from ac --to ba --json")["ranges"], 1);
+    assert_eq!(folder.ok("scan db t"), "a\t\nba\t\nc\t\n");
+    folder.ok("delete db t --from 63 --hex --durability disk");
+    folder.ok("delete db t --to ab");
+    assert_eq!(folder.ok("scan db t"), "ba\t\n");
+    folder.ok("put db hashed a 1");
+    folder.run("delete db hashed --prefix a").refused(1, &["hash-ordered"]);
+    for usage in ["delete db t", "delete db t a --prefix b", "delete db t --prefix a --to b"] {
+        assert_eq!(folder.run(usage).code, 2, "{usage}");
+    }
+}
+
+#[test]
 fn what_is_put_is_got_and_what_is_deleted_is_gone() {
     let folder = Folder::new("put-get");
     assert_eq!(folder.ok("put db t colour blue"), "");

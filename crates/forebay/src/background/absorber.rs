@@ -16,6 +16,7 @@ use forebay_store::{Cause, WriteBuffer};
 use crate::engine::{Engine, TableState};
 use crate::ledger::{Commit, Finished};
 
+use super::cutting::Cutting;
 use super::sorter::SORTED_SHARE;
 
 pub(super) struct Absorber {
@@ -27,6 +28,8 @@ pub(super) struct Absorber {
 struct Work {
     buffer: Arc<WriteBuffer>,
     last_sequence: u64,
+    /// What goes first.
+    cutting: Cutting,
     waiting: VecDeque<SortedTable>,
     /// Table, era and job.
     writing: Option<(u32, u64, Box<dyn Job>)>,
@@ -52,10 +55,11 @@ impl Absorber {
             self.engine.waits(super::ABSORB, error);
             return None;
         }
-        let last_sequence = self.engine.ledger.lock().log_low.1 + frame::records_of(buffer.bytes());
+        let last_sequence = self.engine.ledger.lock().log.absorbed.1 + frame::records_of(buffer.bytes());
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
         Some(Work {
+            cutting: Cutting::of(&buffer),
             buffer,
             last_sequence,
             waiting,
@@ -67,23 +71,29 @@ impl Absorber {
         })
     }
 
-    fn advance(&mut self) -> Result<()> {
-        let Some(work) = &mut self.work else { return Ok(()) };
-        if work.writing.is_none() && work.waiting.is_empty() {
-            return self.finish();
+    /// `false` where other work has to make room first.
+    fn advance(&mut self) -> Result<bool> {
+        let Some(work) = &mut self.work else { return Ok(false) };
+        if work.cutting.advance(&self.engine, work.last_sequence)? {
+            self.engine.progressed(STEP_BYTES as u64);
+            return Ok(true);
         }
-        work.advance(&self.engine)?;
+        if work.writing.is_none() && work.waiting.is_empty() {
+            return self.finish().map(|()| true);
+        }
+        if !work.advance(&self.engine)? {
+            return Ok(false);
+        }
         let share = work.done_bytes as f64 / work.bytes.max(1) as f64;
         self.engine.absorbed(&work.buffer, SORTED_SHARE + (1.0 - SORTED_SHARE) * share.min(1.0));
         self.engine.progressed(STEP_BYTES as u64);
-        Ok(())
+        Ok(true)
     }
 
     fn finish(&mut self) -> Result<()> {
         let Some(Work { buffer, last_sequence, outcomes, busy, .. }) = self.work.take() else {
             return Ok(());
         };
-        let segment = buffer.segment();
         let committed = self.engine.commit(Commit::Absorbed { buffer, last_sequence, outcomes });
         busy.iter().for_each(|(table, era, nodes)| self.engine.release(*table, *era, nodes));
         if !committed? {
@@ -91,7 +101,6 @@ impl Absorber {
             return Ok(());
         }
         self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
-        self.engine.retire_segment(segment);
         let next_is_sorted = self.engine.state().sealed.last().is_some_and(|next| next.sorted().is_some());
         let share: f64 = if next_is_sorted { SORTED_SHARE } else { 0.0 };
         self.engine.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
@@ -102,23 +111,28 @@ impl Absorber {
 }
 
 impl Work {
-    fn advance(&mut self, engine: &Engine) -> Result<()> {
+    fn advance(&mut self, engine: &Engine) -> Result<bool> {
         if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
             match job.step(STEP_BYTES)? {
                 Some(outcome) => self.outcomes.push(Finished { table, era, outcome }),
                 None => self.writing = Some((table, era, job)),
             }
-        } else if let Some(SortedTable { table, contents, run }) = self.waiting.pop_front()
-            // A table that was dropped takes its records with it.
-            && let Some((entry, plan)) = engine.plan_absorption(table, &contents)
-        {
-            self.busy.push((table, entry.era, plan.nodes.clone()));
-            self.bytes += plan.bytes;
-            let job = entry.catalog.absorb(&plan, &self.buffer, run, &contents)?;
-            self.writing = Some((table, entry.era, job));
+        } else if let Some(SortedTable { table, contents, run }) = self.waiting.front() {
+            match engine.plan_absorption(*table, self.buffer.segment(), contents) {
+                Absorption::Planned(entry, plan) => {
+                    self.busy.push((*table, entry.era, plan.nodes.clone()));
+                    self.bytes += plan.bytes;
+                    let job = entry.catalog.absorb(&plan, &self.buffer, Arc::clone(run), contents)?;
+                    self.writing = Some((*table, entry.era, job));
+                }
+                Absorption::Waits => return engine.no_room_for(*table).map_or(Ok(false), Err),
+                // It takes its records with it.
+                Absorption::Dropped => {}
+            }
+            self.waiting.pop_front();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
@@ -145,7 +159,8 @@ impl Machine for Absorber {
             }
         }
         match self.advance() {
-            Ok(()) => Step::Worked,
+            Ok(true) => Step::Worked,
+            Ok(false) => Step::Idle,
             Err(error) => {
                 if let Some(work) = self.work.take() {
                     work.give_up(&self.engine, &error);
@@ -156,15 +171,31 @@ impl Machine for Absorber {
     }
 }
 
+/// What becomes of a buffer's records of a table.
+enum Absorption {
+    Planned(Arc<TableState>, Plan),
+    Waits,
+    Dropped,
+}
+
 impl Engine {
     /// How a table takes in a buffer's records, and the version of it that says so. What that merges is busy from now on.
-    fn plan_absorption(&self, table: u32, contents: &Contents) -> Option<(Arc<TableState>, Plan)> {
+    fn plan_absorption(&self, table: u32, segment: u64, contents: &Contents) -> Absorption {
         let mut ledger = self.ledger.lock();
-        let entry = Arc::clone(self.state().tables.get(&table)?);
+        let Some(entry) = self.state().tables.get(&table).cloned() else { return Absorption::Dropped };
         let busy = ledger.busy.entry(table).or_default();
-        let plan = entry.catalog.plan_absorption(contents, busy);
+        let Some(plan) = entry.catalog.plan_absorption(segment, contents, busy) else {
+            return Absorption::Waits;
+        };
         busy.extend(&plan.nodes);
-        Some((entry, plan))
+        Absorption::Planned(entry, plan)
+    }
+
+    /// Why merges make no room in a table's memory, if they do not.
+    fn no_room_for(&self, table: u32) -> Option<Error> {
+        let rests = self.merger_rests.load(Ordering::Relaxed);
+        let damage = || self.damage.lock().get(&table).filter(|_| rests).cloned();
+        self.trouble_of(super::MERGE).or_else(damage)
     }
 
     /// Notes how much of a buffer is absorbed, from 0 to 1, if it is the one that writers wait for.
@@ -180,9 +211,12 @@ impl Engine {
         self.env.jobs.wake();
     }
 
-    /// Keeps one retired log segment for recycling and removes the others.
-    pub(crate) fn retire_segment(&self, segment: u64) {
-        let surplus = self.spare_segment.lock().replace(segment);
+    /// Keeps one retired log segment for recycling and removes the others, and those that may not be.
+    pub(crate) fn retire_segment(&self, segment: u64, may_be_recycled: bool) {
+        let surplus = match may_be_recycled {
+            true => self.spare_segment.lock().replace(segment),
+            false => Some(segment),
+        };
         if let Some(surplus) = surplus {
             self.lists.trash.remove(&*self.env.fs, forebay_store::names::log(&self.dir, surplus));
         }

@@ -10,6 +10,7 @@
 //! that work goes on when there is room on the disk again.
 
 mod absorber;
+mod cutting;
 mod keeper;
 mod merger;
 mod sorter;

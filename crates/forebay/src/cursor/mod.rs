@@ -10,6 +10,7 @@
 //! **Invariant:** a cursor on an entry is in the entry's stretch. All records of the key are still before the merge, or,
 //! where they were folded, none is.
 
+mod hidden;
 mod stretch;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use forebay_store::list::Pace;
 
 use crate::engine::{Engine, TableState};
 use crate::read::View;
+use hidden::Hidden;
 use stretch::Source;
 
 /// A key and its value.
@@ -64,6 +66,7 @@ pub struct Cursor {
     /// Kept so that the files of the view outlive the database's handle.
     _engine: Arc<Engine>,
     view: View,
+    hidden: Hidden,
     table: Arc<TableState>,
     rule: Rule,
     range: Range,
@@ -117,6 +120,7 @@ impl Cursor {
         let rule = table.rule()?.clone();
         Ok(Self {
             _engine: Arc::clone(engine),
+            hidden: Hidden::of(&view, table.id),
             view,
             table,
             rule,

@@ -2,6 +2,7 @@
 
 use forebay_base::merge::{Direction, LoserTree};
 use forebay_base::{Bound, Kind, Record, Result};
+use forebay_layouts::Stretch;
 use forebay_store::list::Pace;
 use forebay_store::{BufferCursor, ListCursor};
 
@@ -77,12 +78,18 @@ impl Cursor {
     /// stretch is.
     pub(super) fn enter(&mut self, from: Option<&Bound>, direction: Direction) -> Result<()> {
         self.merge = None;
-        if self.range.is_empty() {
+        let piece = self.hidden.piece(from, &self.range, direction);
+        if piece.is_empty() {
             return Ok(());
         }
-        let Some(stretch) = self.table.catalog.stretch(from, &self.range, direction)? else { return Ok(()) };
+        let seen = self.hidden.buffers_seen(&piece);
+        let stretch = match seen {
+            None => self.table.catalog.stretch(from, &piece, direction)?,
+            Some(_) => Some(Stretch { range: piece, sources: Vec::new() }),
+        };
+        let Some(stretch) = stretch else { return Ok(()) };
         let mut sources = Vec::new();
-        for (buffer, limit) in self.view.buffers() {
+        for (buffer, limit) in self.view.buffers().take(seen.unwrap_or(usize::MAX)) {
             let cursors = buffer.cursors(&self.table.rows(), &stretch.range, limit);
             sources.extend(cursors.into_iter().map(Source::Buffer));
         }

@@ -11,11 +11,13 @@ use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Order, Record, Result};
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
+use forebay_layouts::run_set::Room;
 use forebay_store::list::ListOptions;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::batches_of;
 
 use crate::Options;
+use crate::options::RESIDENT_BUFFERS_MAX;
 
 pub use forebay_layouts::inventory::Keys;
 pub use forecast::{Bursts, Forecast, Point};
@@ -128,7 +130,9 @@ impl Simulation {
             record_bytes: key_bytes + value_bytes,
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
-        let mut tree = forebay_layouts::simulated(&self.table, lists, keys)?;
+        let bytes = self.options.resident_bytes();
+        let room = Room { resides: true, bytes, runs_max: RESIDENT_BUFFERS_MAX };
+        let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();
         let mut growth = Vec::new();
         let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);

@@ -10,6 +10,7 @@ mod layouts;
 mod memory;
 mod merging;
 mod order;
+mod ranges;
 mod reads;
 mod recovery;
 mod simulate;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Range, Result};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
-use super::set::{Edit, Part, Replace, Run, RunSet, Taken, Underway};
+use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken, Underway};
 
 /// How many parts more or fewer refer to each fragment.
 type References<F> = Vec<(F, i32)>;
@@ -18,7 +18,8 @@ impl<F: Fragment> RunSet<F> {
         let mut references = Vec::new();
         match edit {
             Edit::Replace(replace) => set.replace(replace, &mut references)?,
-            Edit::Cut(taken) => set.cut_out(taken, &mut references)?,
+            Edit::Reside(reside) => set.reside(reside, &mut references),
+            Edit::Cut(cut) => set.cut_out(cut, &mut references)?,
             Edit::Relabel { run, level } => {
                 let at = set.place(*run)?;
                 Arc::make_mut(&mut set.runs[at]).level = *level;
@@ -46,10 +47,13 @@ impl<F: Fragment> RunSet<F> {
 
     fn replace(&mut self, edit: &Replace<F>, references: &mut References<F>) -> Result<()> {
         self.unit_bytes = self.unit_bytes.max(edit.flushed_bytes);
-        if edit.is_ingest() {
-            self.breaks += 1;
-        }
         let mut behind = 0;
+        if edit.is_ingest {
+            self.breaks += 1;
+        } else {
+            self.let_go(&edit.range, edit.below, references);
+            behind = self.runs.iter().position(|run| !run.is_resident).unwrap_or(self.runs.len());
+        }
         for taken in &edit.taken {
             let at = self.place(taken.run)?;
             behind = behind.max(at + 1);
@@ -59,7 +63,9 @@ impl<F: Fragment> RunSet<F> {
             Ok(at) => at,
             Err(_) => {
                 self.next_id = self.next_id.max(edit.into.0.saturating_add(1));
-                let run = Run { id: edit.into, level: edit.level, parts: Vec::new() };
+                let below = if edit.is_ingest { edit.below } else { 0 };
+                let (id, level) = (edit.into, edit.level);
+                let run = Run { id, level, is_resident: false, below, parts: Vec::new() };
                 self.runs.insert(behind, Arc::new(run));
                 behind
             }
@@ -79,8 +85,35 @@ impl<F: Fragment> RunSet<F> {
         Ok(())
     }
 
-    fn cut_out(&mut self, taken: &[Taken], references: &mut References<F>) -> Result<()> {
-        for taken in taken {
+    /// A resident run takes its place among the others: in front of all that have nothing of its segment or newer ones.
+    fn reside(&mut self, edit: &Reside<F>, references: &mut References<F>) {
+        references.extend(edit.parts.iter().map(|part| (part.fragment.clone(), 1)));
+        let parts: Vec<_> = edit.parts.iter().cloned().map(Arc::new).collect();
+        let (id, below) = (NodeId(self.next_id), edit.below);
+        self.next_id += 1;
+        let at = self.runs.iter().position(|run| run.below < below).unwrap_or(self.runs.len());
+        self.runs.insert(at, Arc::new(Run { id, level: 0, is_resident: true, below, parts }));
+        self.forget_empty();
+    }
+
+    /// Resident runs lose what files have by now of a range.
+    fn let_go(&mut self, range: &Range, below: u64, references: &mut References<F>) {
+        if below == 0 {
+            return;
+        }
+        self.marks.raise(range, below);
+        for at in 0..self.runs.len() {
+            let run = &self.runs[at];
+            if run.is_resident && run.below <= below && !run.overlapping(range).is_empty() {
+                let taken = self.taken(run.id, range);
+                Arc::make_mut(&mut self.runs[at]).take_off(&taken, references);
+            }
+        }
+    }
+
+    fn cut_out(&mut self, edit: &Cut, references: &mut References<F>) -> Result<()> {
+        self.let_go(&edit.range, edit.below, references);
+        for taken in &edit.taken {
             let at = self.place(taken.run)?;
             Arc::make_mut(&mut self.runs[at]).take_off(taken, references);
         }

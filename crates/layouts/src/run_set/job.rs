@@ -43,6 +43,18 @@ impl<C: Cursor> MergeJob<C> {
     }
 }
 
+impl<C> MergeJob<C> {
+    /// Files end at these bounds too, in order, once they have some length.
+    pub(super) fn cut_at(mut self, bounds: Vec<Bound>) -> Self {
+        // A block may reach over a bound.
+        self.block = None;
+        let share = 2 * self.output.expected.records / (bounds.len() as u64 + 1);
+        self.output.cut_records = self.output.cut_records.min(share.max(RECORDS_MIN));
+        self.output.bounds = bounds.into();
+        self
+    }
+}
+
 impl<C: Cursor + Send> Job for MergeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.collapse.is_finished() {
@@ -81,6 +93,10 @@ impl Cuts {
     }
 }
 
+/// A file that ends at a bound for its own sake has at least so many bytes, and room for so many records.
+const BOUND_BYTES_MIN: u64 = 64 << 10;
+const RECORDS_MIN: u64 = 256;
+
 /// Files written one after the other.
 struct Output {
     files: Files,
@@ -91,6 +107,8 @@ struct Output {
     cut_bytes: u64,
     cut_records: u64,
     writer: Option<ListWriter>,
+    /// Where else files end.
+    bounds: VecDeque<Bound>,
     /// Whether parts reach no further than records do.
     tight: bool,
     /// Where the file begins, and what it has.
@@ -110,6 +128,7 @@ impl Output {
             cut_bytes,
             cut_records,
             writer: None,
+            bounds: VecDeque::new(),
             tight: false,
             low: expected.range.low.clone(),
             records: 0,
@@ -130,8 +149,28 @@ impl Output {
         self.writer_for(block.key(0), records)?.push_block(block)
     }
 
+    /// Ends a file at the last of the bounds up to a key.
+    fn pass_bounds(&mut self, key: &[u8]) -> Result<()> {
+        let prefix = self.order.prefix(key);
+        let mut passed = None;
+        while self.bounds.front().is_some_and(|bound| bound.place(prefix, key).is_ge()) {
+            passed = self.bounds.pop_front();
+        }
+        let long = |writer: &mut ListWriter| writer.bytes() >= BOUND_BYTES_MIN;
+        if let Some(bound) = passed
+            && let Some(writer) = self.writer.take_if(long)
+        {
+            self.close(writer, Some(bound.clone()))?;
+            self.low = bound;
+        }
+        Ok(())
+    }
+
     /// The file that a record of this key, and others behind it, belong to.
     fn writer_for(&mut self, key: &[u8], records: u64) -> Result<&mut ListWriter> {
+        if !self.bounds.is_empty() {
+            self.pass_bounds(key)?;
+        }
         if let Some(writer) = self.writer.take_if(|writer| writer.bytes() >= self.cut_bytes) {
             let bound = self.order.separator(writer.last_key(), key);
             self.close(writer, Some(bound.clone()))?;
@@ -224,6 +263,50 @@ impl Cursor for RunCursor {
                 return Ok(());
             }
         }
+        self.settle()
+    }
+}
+
+/// What a cursor has inside some ranges, which are in order.
+pub(super) struct Within<C> {
+    input: C,
+    ranges: VecDeque<Range>,
+}
+
+impl<C: Cursor> Within<C> {
+    pub(super) fn new(input: C, ranges: &[Range]) -> Result<Self> {
+        let mut within = Self { input, ranges: ranges.iter().cloned().collect() };
+        within.settle()?;
+        Ok(within)
+    }
+
+    /// Goes to the next record that is inside.
+    fn settle(&mut self) -> Result<()> {
+        while let (Some(prefix), Some(range)) = (self.input.prefix(), self.ranges.front()) {
+            let key = self.input.record().key;
+            if !range.is_below_high(prefix, key) {
+                self.ranges.pop_front();
+            } else if range.contains(prefix, key) {
+                return Ok(());
+            } else {
+                self.input.advance()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C: Cursor> Cursor for Within<C> {
+    fn prefix(&self) -> Option<u64> {
+        self.input.prefix().filter(|_| !self.ranges.is_empty())
+    }
+
+    fn record(&self) -> Record<'_> {
+        self.input.record()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.input.advance()?;
         self.settle()
     }
 }

@@ -4,10 +4,12 @@
 //! 1. The value is runs of parts of list files, and edits of it ([set](set), [apply](apply), [wire](wire)).
 //! 2. A policy says what is merged ([policy](policy)); [plan](plan) makes a bounded slice of it.
 //! 3. One executor runs all of them ([job](job)).
+//! 4. Runs may be resident: in memory, until their key ranges are merged ([marks](marks)).
 
 mod apply;
 mod describe;
 mod job;
+mod marks;
 mod plan;
 mod policy;
 mod set;
@@ -28,18 +30,21 @@ use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
 
-use crate::catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Stretch, Work};
+use crate::catalog::{
+    Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch, Work,
+};
 use crate::convert::tree_of;
 use crate::files::{Fragment, Means, malformed_edit};
 use crate::restore::{Restored, malformed};
 use crate::write_buffer::{Description, WriteBufferTree};
 use crate::{Layout, TableOptions};
 
-use job::{MergeJob, RunCursor};
+use job::{MergeJob, RunCursor, Within};
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
-pub use policy::Policy;
-pub use set::{Edit, Part, Replace, Run, RunSet, Taken};
+use policy::range_merge;
+pub use policy::{Policy, Room};
+pub use set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 
 /// The runs of one table.
@@ -101,9 +106,23 @@ impl RunSetTable {
         Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, files, self.set.file_bytes)))
     }
 
+    /// The job of a write buffer that stays in memory, in files that end where key ranges do.
+    fn residing<C: Cursor + Send + 'static>(
+        &self,
+        slice: &Slice,
+        input: C,
+        expected: Expected,
+        bounds: Vec<Bound>,
+    ) -> Result<MergeJob<C>> {
+        let rule = self.means.rule.code()?;
+        let job =
+            MergeJob::new(slice.clone(), input, expected, rule, self.means.memory(), self.set.file_bytes);
+        Ok(job.cut_at(bounds))
+    }
+
     fn planned(&self, slice: Slice) -> Plan {
         let bytes = self.parts(&slice).map(|part| part.portion.bytes).sum();
-        Plan { nodes: slice.runs(), bytes, work: Work::Runs(slice) }
+        Plan { nodes: slice.nodes(), bytes, work: Work::Runs(slice) }
     }
 }
 
@@ -127,8 +146,15 @@ impl Catalog for RunSetTable {
         Ok(Some(Stretch { range, sources }))
     }
 
-    fn plan_absorption(&self, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Plan {
-        self.planned(self.set.flush(contents.bytes, busy))
+    fn plan_absorption(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
+        let room = self.means.room();
+        let slice = self.set.flush(segment, contents.bytes, busy, room);
+        let waits = slice.resides.is_some() && self.set.policy.is_full(&self.set, room);
+        (!waits).then(|| self.planned(slice))
+    }
+
+    fn plan_recall(&self, segment: u64, contents: &Contents) -> Option<Plan> {
+        self.set.recall(segment, contents.bytes).map(|slice| self.planned(slice))
     }
 
     fn absorb(
@@ -142,6 +168,10 @@ impl Catalog for RunSetTable {
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
         let input = BufferCursor::whole(buffer, run, self.means.store.options.order);
+        if let Some(ranges) = &slice.resides {
+            let bounds = range_merge::bounds(&self.set);
+            return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
+        }
         if slice.taken.is_empty() {
             return self.job(slice, vec![input], expected, Cause::RootSpill);
         }
@@ -161,7 +191,7 @@ impl Catalog for RunSetTable {
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        Some(match self.set.next_work(busy)? {
+        Some(match self.set.next_work(busy, self.means.room())? {
             Next::Edit(edit) => Planned::Edit(encode(&edit)),
             Next::Merge(slice) => Planned::Job(self.planned(slice)),
         })
@@ -182,9 +212,10 @@ impl Catalog for RunSetTable {
         self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
     }
 
-    fn settle(&self, outcome: Outcome) -> Result<Vec<u8>> {
+    fn settle(&self, outcome: Outcome) -> Result<Settled> {
         let Outcome::Runs(made) = outcome else { return Err(Plan::foreign()) };
-        Ok(encode(&self.set.settle(made)?))
+        let edit = self.set.settle(made)?;
+        Ok(Settled { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
@@ -203,7 +234,7 @@ impl Catalog for RunSetTable {
         Some(encode(&self.set.cut(range)))
     }
 
-    fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog> {
+    fn convert(&self, options: &TableOptions, _below: u64) -> Arc<dyn Catalog> {
         let (set, means) = (&self.set, self.means.clone());
         match options.layout {
             Layout::WriteBuffer { .. } => {
@@ -217,7 +248,12 @@ impl Catalog for RunSetTable {
     }
 
     fn debt_bytes(&self) -> u64 {
-        self.set.policy.debt_bytes(&self.set)
+        self.set.policy.debt_bytes(&self.set, self.means.room())
+    }
+
+    fn resident(&self) -> Option<Resident> {
+        let oldest = self.set.residents().next_back()?;
+        Some(Resident { first_segment: oldest.below - 1, bytes: self.set.resident_bytes() })
     }
 
     fn records(&self) -> u64 {

@@ -7,8 +7,8 @@ use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
 use forebay_store::ListFile;
 
-use super::policy::{Flush, Step};
-use super::set::{Edit, Part, Replace, Run, RunSet, Taken};
+use super::policy::{Flush, Policy, Room, Step, range_merge};
+use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
 use crate::files::Fragment;
 
 /// A slice of a merge is about so many files long.
@@ -21,6 +21,10 @@ pub(crate) struct Slice {
     pub(super) taken: Vec<(NodeId, Range)>,
     /// Bytes of a write buffer that comes with them; 0 where there is none.
     pub(super) flushed_bytes: u64,
+    /// It stays in memory, of these ranges.
+    pub(super) resides: Option<Vec<Range>>,
+    /// The log segment behind those of which all that is in the range comes with them; 0 where that is none.
+    pub(super) below: u64,
     /// Where the result lies.
     pub(super) range: Range,
     /// `None` for a new run.
@@ -28,6 +32,8 @@ pub(crate) struct Slice {
     pub(super) level: u32,
     /// More slices are to come.
     pub(super) goes_on: bool,
+    /// A key range on its way to its place, and all that runs have of it.
+    pub(super) is_eviction: bool,
     /// Nothing older has anything of the range.
     pub(super) is_bottom: bool,
     /// See [`RunSet::breaks`]: of the set that it was planned on.
@@ -65,8 +71,11 @@ impl Slice {
         self.taken.is_empty() && self.flushed_bytes == 0
     }
 
-    /// The runs that nobody else may touch meanwhile.
-    pub(super) fn runs(&self) -> Vec<NodeId> {
+    /// What nobody else may touch meanwhile: runs, or a key range.
+    pub(super) fn nodes(&self) -> Vec<NodeId> {
+        if self.is_eviction {
+            return vec![range_merge::node_of(&self.range)];
+        }
         let runs = self.taken.iter().map(|(run, _)| *run).chain(self.into);
         runs.collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -75,8 +84,13 @@ impl Slice {
 impl<F: tree::Fragment> RunSet<F> {
     /// What to do next, leaving busy runs alone: a merge that goes on, or what the policy wants; of both the one
     /// higher up, where runs come faster.
-    pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>) -> Option<Next<F>> {
-        let step = self.policy.next(self, |id| self.is_free(id, busy));
+    pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>, room: Room) -> Option<Next<F>> {
+        if self.policy != Policy::RangeMerge
+            && let Some(slice) = self.write_out(busy)
+        {
+            return Some(Next::Merge(slice));
+        }
+        let step = self.policy.next(self, room, |id| self.is_free(id, busy));
         let begun = self.next_underway(busy);
         let is_higher = |step: &Step| begun.as_ref().is_none_or(|slice| self.level_of(step) < slice.level);
         match step.filter(is_higher) {
@@ -85,14 +99,73 @@ impl<F: tree::Fragment> RunSet<F> {
         }
     }
 
-    /// How a write buffer of so many bytes comes in: with which of the newest runs it is merged.
-    pub(super) fn flush(&self, bytes: u64, busy: &BTreeSet<NodeId>) -> Slice {
-        let Flush { runs, level } = self.policy.flush(self, bytes, |id| self.is_free(id, busy));
+    /// How a write buffer of so many bytes comes in, which a log segment mirrors: whether it stays in memory, and with
+    /// which of the newest runs it is merged.
+    pub(super) fn flush(&self, segment: u64, bytes: u64, busy: &BTreeSet<NodeId>, room: Room) -> Slice {
+        let (flushed_bytes, below) = (bytes.max(1), segment + 1);
+        let residents = self.residents_end();
+        let mut flush = self.policy.flush(self, bytes, residents);
+        let is_free = self.runs[..flush.runs].iter().all(|run| self.is_free(run.id, busy));
+        if (self.policy == Policy::RangeMerge && room.resides) || (!is_free && residents > 0) {
+            let resides = Some(vec![Range::all()]);
+            return Slice { flushed_bytes, resides, below, breaks: self.breaks, ..Slice::default() };
+        }
+        if !is_free {
+            flush = Flush { runs: 0, level: 0 };
+        }
+        Slice { flushed_bytes, below, ..self.front(flush) }
+    }
+
+    /// What of a write buffer that was absorbed before a crash stays in memory: the ranges of which files lack it.
+    pub(super) fn recall(&self, segment: u64, bytes: u64) -> Option<Slice> {
+        let ranges = self.marks.lacking(segment);
+        let slice = Slice { flushed_bytes: bytes.max(1), below: segment + 1, ..Slice::default() };
+        (!ranges.is_empty()).then_some(Slice { resides: Some(ranges), ..slice })
+    }
+
+    /// Up to where runs are resident, or have resident ones behind them.
+    fn residents_end(&self) -> usize {
+        self.runs.iter().rposition(|run| run.is_resident).map_or(0, |last| last + 1)
+    }
+
+    /// Resident runs go to disk, for a policy that keeps none.
+    fn write_out(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        let runs = self.residents_end();
+        let is_free = self.runs[..runs].iter().all(|run| self.is_free(run.id, busy));
+        let below = self.residents().next()?.below;
+        is_free.then(|| Slice { below, ..self.front(Flush { runs, level: 0 }) })
+    }
+
+    /// The newest runs, whole.
+    fn front(&self, Flush { runs, level }: Flush) -> Slice {
         let (inputs, older) = self.runs.split_at(runs);
         let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
-        let is_bottom = older.is_empty();
-        let (flushed_bytes, breaks) = (bytes.max(1), self.breaks);
-        Slice { taken, flushed_bytes, level, is_bottom, breaks, ..Slice::default() }
+        Slice { taken, level, is_bottom: older.is_empty(), breaks: self.breaks, ..Slice::default() }
+    }
+
+    /// What all runs have of a range, or of as much of it as is enough for one go.
+    fn evict(&self, range: Range) -> Slice {
+        let runs: Vec<&Run<F>> =
+            self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
+        let end = self.slice_end(&runs, &range.low);
+        let range = range.intersect(&Range { low: Bound::least(), high: end });
+        let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
+        let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
+        let into = self.last_on_disk();
+        let level = into.map_or(1, |run| run.level);
+        let into = into.map(|run| run.id);
+        let breaks = self.breaks;
+        Slice {
+            taken,
+            below,
+            range,
+            into,
+            level,
+            is_eviction: true,
+            is_bottom: true,
+            breaks,
+            ..Slice::default()
+        }
     }
 
     fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
@@ -114,6 +187,14 @@ impl<F: tree::Fragment> RunSet<F> {
         if !self.underway.is_empty() {
             return self.next_underway(busy);
         }
+        if self.policy == Policy::RangeMerge
+            && let Some(range) = range_merge::any(self, |id| self.is_free(id, busy))
+        {
+            return Some(self.evict(range));
+        }
+        if self.residents().next().is_some() {
+            return None;
+        }
         let last = self.runs.last()?;
         let is_done = self.runs.len() == 1 && last.parts.iter().all(|part| part.is_bottom);
         let inputs: Vec<NodeId> = self.runs.iter().map(|run| run.id).collect();
@@ -127,6 +208,7 @@ impl<F: tree::Fragment> RunSet<F> {
         match step {
             Step::Merge { level, .. } | Step::Relabel { level, .. } => *level,
             Step::Push { run, .. } => self.run(*run).map_or(0, |run| run.level + 1),
+            Step::Evict(_) => 0,
         }
     }
 
@@ -135,6 +217,7 @@ impl<F: tree::Fragment> RunSet<F> {
             Step::Merge { inputs, into, level } => self.slice(&inputs, into, level).map(Next::Merge),
             Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
             Step::Push { run, part } => self.push(self.run(run)?, part),
+            Step::Evict(range) => Some(Next::Merge(self.evict(range))),
         }
     }
 
@@ -148,6 +231,9 @@ impl<F: tree::Fragment> RunSet<F> {
             let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
             return Some(Next::Edit(Edit::Replace(Replace {
                 flushed_bytes: 0,
+                is_ingest: false,
+                below: 0,
+                range: part.range.clone(),
                 taken: vec![taken],
                 into: next.map_or(NodeId(self.next_id), |next| next.id),
                 level,
@@ -217,8 +303,10 @@ impl<F: tree::Fragment> RunSet<F> {
 
     /// The edit that takes a range out of all runs.
     pub(super) fn cut(&self, range: &Range) -> Edit<F> {
-        let has_some = self.runs.iter().filter(|run| !run.overlapping(range).is_empty());
-        Edit::Cut(has_some.map(|run| self.taken(run.id, range)).collect())
+        let below = self.residents().next().map_or(0, |run| run.below);
+        let has_some = |run: &&Arc<Run<F>>| !run.is_resident && !run.overlapping(range).is_empty();
+        let taken = self.runs.iter().filter(has_some).map(|run| self.taken(run.id, range)).collect();
+        Edit::Cut(Cut { range: range.clone(), below, taken })
     }
 
     /// Whether no run has anything where these parts lie.
@@ -231,16 +319,24 @@ impl<F: tree::Fragment> RunSet<F> {
     /// Fits what a job made to the runs as they are.
     pub(super) fn settle(&self, made: Made<F>) -> Result<Edit<F>> {
         let Made { slice, parts } = made;
-        if let Some((run, _)) = slice.taken.iter().find(|(run, _)| self.run(*run).is_none()) {
+        let is_ingest = slice.is_ingest();
+        let Slice { taken, flushed_bytes, resides, below, range, into, level, goes_on, .. } = slice;
+        if resides.is_some() {
+            return Ok(Edit::Reside(Reside { below, parts }));
+        }
+        if let Some((run, _)) = taken.iter().find(|(run, _)| self.run(*run).is_none()) {
             return Err(Error::invalid(format!("run {} went while it was merged", run.0)));
         }
-        let taken: Vec<Taken> = slice.taken.iter().map(|(run, range)| self.taken(*run, range)).collect();
-        let (into, level) = match self.runs.last() {
+        // Resident runs are not the manifest's business: they let go of what files have.
+        let on_disk = taken.iter().filter(|(run, _)| self.run(*run).is_some_and(|run| !run.is_resident));
+        let taken: Vec<Taken> = on_disk.map(|(run, range)| self.taken(*run, range)).collect();
+        let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { below };
+        let (into, level) = match self.last_on_disk() {
             // What has a range of its own needs no run of its own.
-            Some(last) if slice.is_ingest() && self.has_nothing_at(&parts) => (last.id, last.level),
-            _ => (slice.into.unwrap_or(NodeId(self.next_id)), slice.level),
+            Some(last) if is_ingest && self.has_nothing_at(&parts) => (last.id, last.level),
+            _ => (into.unwrap_or(NodeId(self.next_id)), level),
         };
-        let Slice { flushed_bytes, goes_on, .. } = slice;
-        Ok(Edit::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on }))
+        let replace = Replace { flushed_bytes, is_ingest, below, range, taken, into, level, parts, goes_on };
+        Ok(Edit::Replace(replace))
     }
 }

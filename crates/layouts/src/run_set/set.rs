@@ -4,6 +4,10 @@
 //! a fragment inside a range. A merge takes what several runs have of a range and puts what is left of it into one
 //! run. So a large merge is done in slices, one edit each, and files are given up as it goes on.
 //!
+//! A run may be *resident*: its fragments are in memory, made of one log segment, which is kept until nothing is left of
+//! the run. The manifest knows nothing of it: after a crash the segment is read again, but for the ranges of which files
+//! have all by then ([marks](super::marks)).
+//!
 //! **Invariant:** of two runs, the one in front has the newer record of any key that both have. Levels never fall from
 //! front to back. (`check` says so; `apply` refuses what would break it.)
 
@@ -14,6 +18,7 @@ use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Result};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
+use super::marks::Marks;
 use super::policy::Policy;
 
 /// What a run has of a range.
@@ -35,6 +40,10 @@ pub struct Run<F> {
     pub(super) id: NodeId,
     /// What the policy counts it to.
     pub(super) level: u32,
+    /// It is in memory alone.
+    pub(super) is_resident: bool,
+    /// Where resident runs may lie in front and behind: it is newer than what log segments below this brought.
+    pub(super) below: u64,
     pub(super) parts: Vec<Arc<Part<F>>>,
 }
 
@@ -58,6 +67,7 @@ pub struct RunSet<F> {
     /// Newest first.
     pub(super) runs: Vec<Arc<Run<F>>>,
     pub(super) underway: Vec<Underway>,
+    pub(super) marks: Marks,
     pub(super) next_id: u64,
     /// How often since this was opened something was cut out, or came other than by a write buffer: what a job has
     /// read of runs before that may be gone, or have something newer in front of it.
@@ -102,6 +112,14 @@ impl<F> Run<F> {
         }
     }
 
+    pub(super) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(super) fn is_resident(&self) -> bool {
+        self.is_resident
+    }
+
     pub(crate) fn parts(&self) -> &[Arc<Part<F>>] {
         &self.parts
     }
@@ -124,6 +142,7 @@ impl<F> RunSet<F> {
             unit_bytes: 0,
             runs: Vec::new(),
             underway: Vec::new(),
+            marks: Marks::default(),
             next_id: 1,
             breaks: 0,
         }
@@ -134,7 +153,26 @@ impl<F> RunSet<F> {
         let id = NodeId(self.next_id);
         self.next_id += 1;
         self.unit_bytes = self.unit_bytes.max(self.file_bytes);
-        self.runs.push(Arc::new(Run { id, level, parts }));
+        self.runs.push(Arc::new(Run { id, level, is_resident: false, below: 0, parts }));
+    }
+
+    /// Notes that its files have all that log segments below this one brought.
+    pub(crate) fn mark_all(&mut self, below: u64) {
+        self.marks.raise(&Range::all(), below);
+    }
+
+    /// The resident runs, newest first.
+    pub(super) fn residents(&self) -> impl DoubleEndedIterator<Item = &Arc<Run<F>>> {
+        self.runs.iter().filter(|run| run.is_resident)
+    }
+
+    pub(super) fn resident_bytes(&self) -> u64 {
+        self.residents().map(|run| run.bytes()).sum()
+    }
+
+    /// The oldest run of files.
+    pub(super) fn last_on_disk(&self) -> Option<&Arc<Run<F>>> {
+        self.runs.iter().rfind(|run| !run.is_resident)
     }
 
     /// The runs, newest first.
@@ -170,7 +208,8 @@ impl<F> RunSet<F> {
                 }))
             };
             let parts = run.parts.iter().map(part).collect::<Result<_>>()?;
-            runs.push(Arc::new(Run { id: run.id, level: run.level, parts }));
+            let Run { id, level, is_resident, below, .. } = **run;
+            runs.push(Arc::new(Run { id, level, is_resident, below, parts }));
         }
         Ok(RunSet {
             policy: self.policy,
@@ -178,6 +217,7 @@ impl<F> RunSet<F> {
             unit_bytes: self.unit_bytes,
             runs,
             underway: self.underway.clone(),
+            marks: self.marks.clone(),
             next_id: self.next_id,
             breaks: self.breaks,
         })
@@ -255,8 +295,10 @@ impl<F> RunSet<F> {
 pub enum Edit<F> {
     /// What some runs had of some ranges, and perhaps a write buffer, became parts of one run.
     Replace(Replace<F>),
+    /// A write buffer became a resident run.
+    Reside(Reside<F>),
     /// All that runs had of a range is gone.
-    Cut(Vec<Taken>),
+    Cut(Cut),
     /// A run goes to another level as it is.
     Relabel {
         /// The run.
@@ -271,10 +313,17 @@ pub enum Edit<F> {
 pub struct Replace<F> {
     /// Bytes of the write buffer; 0 where there is none.
     pub flushed_bytes: u64,
-    /// What is taken from runs, newest first.
+    /// It came by no write buffer and from no run.
+    pub is_ingest: bool,
+    /// All that log segments below this brought of `range` is in files from now on; 0 where that is as before. Of an
+    /// ingest: what they brought is older.
+    pub below: u64,
+    /// Where this happens.
+    pub range: Range,
+    /// What is taken from runs of files, newest first.
     pub taken: Vec<Taken>,
     /// The run that the new parts belong to. Where it is not there, it is made right behind the oldest of those taken
-    /// from, or in front of all.
+    /// from, or in front of all that are on disk; of an ingest, in front of all.
     pub into: NodeId,
     /// Its level.
     pub level: u32,
@@ -284,11 +333,24 @@ pub struct Replace<F> {
     pub goes_on: bool,
 }
 
-impl<F> Replace<F> {
-    /// Whether it brings what came by no write buffer.
-    pub(super) fn is_ingest(&self) -> bool {
-        self.taken.is_empty() && self.flushed_bytes == 0
-    }
+/// See [`Edit::Reside`]. No manifest has such an edit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reside<F> {
+    /// The log segment behind the one that the write buffer mirrors.
+    pub below: u64,
+    /// What there is, in order.
+    pub parts: Vec<Part<F>>,
+}
+
+/// See [`Edit::Cut`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cut {
+    /// What is gone.
+    pub range: Range,
+    /// And with it what log segments below this brought of it; 0 where files had all.
+    pub below: u64,
+    /// What is taken from runs of files.
+    pub taken: Vec<Taken>,
 }
 
 /// What is taken from a run.

@@ -12,7 +12,8 @@ use forebay_store::{Cause, ListFile};
 use super::describe;
 use super::job::Cuts;
 use super::plan::{Made, Next, Slice};
-use super::policy::Policy;
+use super::policy::range_merge;
+use super::policy::{Policy, Room};
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::Fragment;
 use crate::inventory::{Inventory, Keys, ListModel};
@@ -24,6 +25,9 @@ pub struct SimulatedRuns {
     pub(super) set: RunSet<Counted>,
     inventory: Inventory,
     keys: Keys,
+    room: Room,
+    /// Write buffers so far.
+    segment: u64,
     free_edits: u64,
 }
 
@@ -41,8 +45,9 @@ struct Stretch {
 
 impl SimulatedRuns {
     /// No runs yet.
-    pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys) -> Self {
-        Self { set: RunSet::new(policy, file_bytes), inventory: Inventory::new(lists), keys, free_edits: 0 }
+    pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys, room: Room) -> Self {
+        let (set, inventory) = (RunSet::new(policy, file_bytes), Inventory::new(lists));
+        Self { set, inventory, keys, room, segment: 0, free_edits: 0 }
     }
 
     fn bytes_of(&self, records: u64) -> u64 {
@@ -60,20 +65,43 @@ impl SimulatedRuns {
     fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
+        if slice.resides.is_some() {
+            return self.reside(slice, newest, coverage);
+        }
         let buffer = (newest as f64 / WHOLE, coverage);
         let runs: Vec<(&Run<Counted>, &Range)> =
             slice.taken.iter().filter_map(|(id, range)| Some((&**self.set.run(*id)?, range))).collect();
-        let mut read = Vec::new();
+        let (mut read, mut resident) = (Vec::new(), 0);
         for (run, range) in &runs {
             let pieces = run.parts[run.overlapping(range)].iter();
-            read.extend(pieces.map(|part| (density(part) * width(&part.range.intersect(range))) as u64));
+            let records = pieces.map(|part| (density(part) * width(&part.range.intersect(range))) as u64);
+            match run.is_resident {
+                true => resident += records.sum::<u64>(),
+                false => read.extend(records),
+            }
         }
-        let input = read.iter().sum::<u64>() + flushed;
+        let input = read.iter().sum::<u64>() + resident + flushed;
         let stretches = stretches(&runs, &slice.range, (flushed > 0).then_some(buffer));
         read.into_iter().for_each(|records| self.inventory.read(cause, records));
         self.inventory.job(cause, input);
         let cuts = Cuts::of(self.bytes_of(input), input, self.set.file_bytes);
         let parts = self.write(&slice, &stretches, cuts, cause);
+        let edit = self.set.settle(Made { slice, parts })?;
+        self.apply(&edit)
+    }
+
+    /// A write buffer stays in memory, in a piece for each key range. None of them is a file of the inventory's.
+    fn reside(&mut self, slice: Slice, records: u64, coverage: f64) -> Result<()> {
+        let bounds = range_merge::bounds(&self.set);
+        let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
+        let highs = bounds.iter().cloned().map(Some).chain([None]);
+        let part = |range: Range| {
+            let records = (records as f64 * width(&range) / WHOLE).round() as u64;
+            let portion = Portion { bytes: self.bytes_of(records), records };
+            Part { range, fragment: Counted::new(u32::MAX, coverage), portion, is_bottom: false }
+        };
+        let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
+        let parts = parts.filter(|part| part.portion.records > 0).collect();
         let edit = self.set.settle(Made { slice, parts })?;
         self.apply(&edit)
     }
@@ -169,10 +197,11 @@ fn bounds(runs: &[(&Run<Counted>, &Range)], range: &Range) -> Vec<u64> {
 
 impl Simulated for SimulatedRuns {
     fn absorb(&mut self, records: u64) -> Result<u64> {
-        let slice = self.set.flush(self.bytes_of(records), &BTreeSet::new());
+        self.segment += 1;
+        let slice = self.set.flush(self.segment, self.bytes_of(records), &BTreeSet::new(), self.room);
         self.merge(slice, Cause::RootSpill)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
-        while let Some(next) = self.set.next_work(&BTreeSet::new()) {
+        while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
             match next {
                 Next::Edit(edit) => {
                     self.free_edits += 1;

@@ -18,11 +18,13 @@ const RECORD_BYTES: u64 = 16;
 /// Records of a write buffer.
 const UNIT: u64 = 10_000;
 const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
+/// Of the size of two write buffers, one of which may come at any moment.
+const ROOM: Room = Room { resides: true, bytes: 2 * UNIT * RECORD_BYTES, runs_max: 8 };
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
     let lists = ListModel { options, record_bytes: RECORD_BYTES, filter_memory_bytes_max: u64::MAX };
-    SimulatedRuns::new(policy, FILE_BYTES, lists, keys)
+    SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)
 }
 
 fn policies() -> Vec<Policy> {
@@ -39,6 +41,7 @@ fn policies() -> Vec<Policy> {
         "tiering:t=2",
         "tiering:t=4",
         "tiering",
+        "range-merge",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
@@ -62,7 +65,9 @@ fn the_structure_holds_after_every_write_buffer() {
             for _ in 0..150 {
                 runs.absorb(UNIT).unwrap();
                 runs.check().unwrap();
-                let live: BTreeSet<u64> = runs.set.parts().map(|part| part.fragment.id()).collect();
+                let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident);
+                let parts = on_disk.flat_map(|run| run.parts());
+                let live: BTreeSet<u64> = parts.map(|part| part.fragment.id()).collect();
                 assert_eq!(runs.inventory().holdings().files, live.len() as u64, "{policy}");
             }
             let records: u64 = runs.levels().iter().map(|level| level.records).sum();
@@ -96,6 +101,11 @@ fn runs_are_as_many_as_the_policy_says() {
                     let sizes = (absorbed as f64).log(f64::from(ratio)).floor() as usize + 1;
                     assert!(total <= sizes, "{policy}: {total} runs of {absorbed} write buffers");
                 }
+                Policy::RangeMerge => {
+                    let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident).count();
+                    assert!(on_disk <= 1, "{on_disk} runs on disk");
+                    assert!(runs.set.resident_bytes() <= ROOM.bytes / 2 && total <= ROOM.runs_max + on_disk);
+                }
                 Policy::Leveling { .. } => {
                     let below = &counts[usize::from(runs.set.runs()[0].level == 0)..];
                     assert!(below.iter().all(|&runs| runs == 1), "{policy}: {counts:?}");
@@ -105,7 +115,7 @@ fn runs_are_as_many_as_the_policy_says() {
                     assert!(counts.iter().all(|&runs| runs < runs_max as usize), "{policy}: {counts:?}");
                 }
             }
-            assert_eq!(policy.debt_bytes(&runs.set), 0, "{policy}");
+            assert_eq!(policy.debt_bytes(&runs.set, ROOM), 0, "{policy}");
         }
     }
 }
@@ -130,6 +140,8 @@ fn bytes_moved_are_as_analysed() {
         .map(|name| of(name.parse().unwrap()) / no_merge)
         .collect();
     assert!(costs.iter().all(|&cost| cost > 2.0 && cost < immediate / 2.0), "{costs:?}");
+    let range_merge = of(Policy::RangeMerge) / no_merge;
+    assert!((0.25..0.5).contains(&(range_merge / immediate)), "{range_merge} of {immediate}");
     assert!(costs[0] < costs[3], "tiering writes less than leveling: {costs:?}");
     assert!(costs[2] < costs[4], "the more runs, the less is moved: {costs:?}");
 }
@@ -176,7 +188,10 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
         };
         let parts = vec![(**set.parts().next().unwrap()).clone()];
         let replaced = set.settle(Made { slice: merged, parts }).unwrap();
-        for edit in [replaced, set.cut(&middle), Edit::Relabel { run: set.runs()[0].id, level: 7 }] {
+        let part = (**set.parts().next().unwrap()).clone();
+        let resident = Edit::Reside(Reside { below: 77, parts: vec![part] });
+        let relabelled = Edit::Relabel { run: set.runs()[0].id, level: 7 };
+        for edit in [replaced, set.cut(&middle), relabelled, resident] {
             let edit = edit.map(|fragment| fragment.id());
             let mut bytes = Vec::new();
             edit.encode(&mut bytes);
@@ -251,8 +266,18 @@ fn edits_that_do_not_fit_are_errors() {
     let before = bytes_of(&runs.set);
     let part = (**runs.set.parts().next().unwrap()).clone();
     let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<Counted>>| {
-        let goes_on = false;
-        Edit::Replace(Replace { flushed_bytes: 0, taken, into: NodeId(into), level, parts, goes_on })
+        let (range, into) = (Range::all(), NodeId(into));
+        Edit::Replace(Replace {
+            flushed_bytes: 0,
+            is_ingest: taken.is_empty(),
+            below: 0,
+            range,
+            taken,
+            into,
+            level,
+            parts,
+            goes_on: false,
+        })
     };
     let taken = Taken { run: NodeId(77), range: Range::all(), below: None, above: None };
     for edit in [

@@ -11,18 +11,21 @@ use forebay_buffer_tree::wire::{
     all, bound, flag, option, portion, put_all, put_bound, put_option, put_portion,
 };
 
+use super::marks::Marks;
 use super::policy::Policy;
-use super::set::{Edit, Part, Replace, Run, RunSet, Taken, Underway};
+use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken, Underway};
 
 const REPLACE: u8 = 1;
 const RELABEL: u8 = 2;
 const CUT: u8 = 3;
+const RESIDE: u8 = 4;
 
 impl<F> Edit<F> {
     /// The fragments that it brings.
     pub fn fragments(&self) -> impl Iterator<Item = &F> {
         let parts = match self {
             Self::Replace(replace) => &replace.parts[..],
+            Self::Reside(reside) => &reside.parts[..],
             Self::Cut(_) | Self::Relabel { .. } => &[],
         };
         parts.iter().map(|part| &part.fragment)
@@ -30,25 +33,30 @@ impl<F> Edit<F> {
 
     /// The same edit with other handles to its fragments.
     pub fn map<G>(&self, mut change: impl FnMut(&F) -> G) -> Edit<G> {
+        let mut parts = |parts: &[Part<F>]| {
+            let part = |part: &Part<F>| Part {
+                range: part.range.clone(),
+                fragment: change(&part.fragment),
+                portion: part.portion,
+                is_bottom: part.is_bottom,
+            };
+            parts.iter().map(part).collect()
+        };
         match self {
-            Self::Cut(taken) => Edit::Cut(taken.clone()),
+            Self::Cut(cut) => Edit::Cut(cut.clone()),
             Self::Relabel { run, level } => Edit::Relabel { run: *run, level: *level },
-            Self::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on }) => {
-                let part = |part: &Part<F>| Part {
-                    range: part.range.clone(),
-                    fragment: change(&part.fragment),
-                    portion: part.portion,
-                    is_bottom: part.is_bottom,
-                };
-                Edit::Replace(Replace {
-                    flushed_bytes: *flushed_bytes,
-                    taken: taken.clone(),
-                    into: *into,
-                    level: *level,
-                    parts: parts.iter().map(part).collect(),
-                    goes_on: *goes_on,
-                })
-            }
+            Self::Reside(reside) => Edit::Reside(Reside { below: reside.below, parts: parts(&reside.parts) }),
+            Self::Replace(replace) => Edit::Replace(Replace {
+                flushed_bytes: replace.flushed_bytes,
+                is_ingest: replace.is_ingest,
+                below: replace.below,
+                range: replace.range.clone(),
+                taken: replace.taken.clone(),
+                into: replace.into,
+                level: replace.level,
+                parts: parts(&replace.parts),
+                goes_on: replace.goes_on,
+            }),
         }
     }
 }
@@ -57,17 +65,27 @@ impl Edit<u64> {
     /// Appends the edit's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Replace(Replace { flushed_bytes, taken, into, level, parts, goes_on }) => {
+            Self::Replace(replace) => {
                 out.push(REPLACE);
-                put_varint(out, *flushed_bytes);
-                put_all(out, taken, put_taken);
-                put_varint(out, into.0);
-                put_varint(out, (*level).into());
-                put_all(out, parts, put_part);
-                out.push((*goes_on).into());
+                put_varint(out, replace.flushed_bytes);
+                out.push(replace.is_ingest.into());
+                put_varint(out, replace.below);
+                put_range(out, &replace.range);
+                put_all(out, &replace.taken, put_taken);
+                put_varint(out, replace.into.0);
+                put_varint(out, replace.level.into());
+                put_all(out, &replace.parts, put_part);
+                out.push(replace.goes_on.into());
             }
-            Self::Cut(taken) => {
+            Self::Reside(Reside { below, parts }) => {
+                out.push(RESIDE);
+                put_varint(out, *below);
+                put_all(out, parts, put_part);
+            }
+            Self::Cut(Cut { range, below, taken }) => {
                 out.push(CUT);
+                put_range(out, range);
+                put_varint(out, *below);
                 put_all(out, taken, put_taken);
             }
             Self::Relabel { run, level } => {
@@ -83,13 +101,19 @@ impl Edit<u64> {
         match from.u8()? {
             REPLACE => Some(Self::Replace(Replace {
                 flushed_bytes: from.varint()?,
+                is_ingest: flag(from)?,
+                below: from.varint()?,
+                range: range(from)?,
                 taken: all(from, taken)?,
                 into: NodeId(from.varint()?),
                 level: level(from)?,
                 parts: all(from, part)?,
                 goes_on: flag(from)?,
             })),
-            CUT => Some(Self::Cut(all(from, taken)?)),
+            RESIDE => Some(Self::Reside(Reside { below: from.varint()?, parts: all(from, part)? })),
+            CUT => {
+                Some(Self::Cut(Cut { range: range(from)?, below: from.varint()?, taken: all(from, taken)? }))
+            }
             RELABEL => Some(Self::Relabel { run: NodeId(from.varint()?), level: level(from)? }),
             _ => None,
         }
@@ -97,20 +121,26 @@ impl Edit<u64> {
 }
 
 impl RunSet<u64> {
-    /// Appends a snapshot of all runs. The policy and the files' size are the table's options.
+    /// Appends a snapshot of all runs but resident ones. The policy and the files' size are the table's options.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.unit_bytes);
         put_varint(out, self.next_id);
-        put_varint(out, self.runs.len() as u64);
-        for run in &self.runs {
+        let on_disk: Vec<_> = self.runs.iter().filter(|run| !run.is_resident).collect();
+        put_varint(out, on_disk.len() as u64);
+        for run in on_disk {
             put_varint(out, run.id.0);
             put_varint(out, run.level.into());
+            put_varint(out, run.below);
             put_all(out, &run.parts, |out, part| put_part(out, part));
         }
         put_all(out, &self.underway, |out, merge| {
             put_all(out, &merge.inputs, |out, run| put_varint(out, run.0));
             put_varint(out, merge.into.0);
             put_varint(out, merge.level.into());
+        });
+        put_all(out, &self.marks.0, |out, (range, mark)| {
+            put_range(out, range);
+            put_varint(out, *mark);
         });
     }
 
@@ -119,16 +149,17 @@ impl RunSet<u64> {
         let unit_bytes = from.varint()?;
         let next_id = from.varint()?;
         let run = |from: &mut Reader<'_>| {
-            let (id, level) = (NodeId(from.varint()?), level(from)?);
+            let (id, level, below) = (NodeId(from.varint()?), level(from)?, from.varint()?);
             let parts = all(from, |from| part(from).map(Arc::new))?;
-            Some(Arc::new(Run { id, level, parts }))
+            Some(Arc::new(Run { id, level, is_resident: false, below, parts }))
         };
         let runs = all(from, run)?;
         let underway = all(from, |from| {
             let inputs = all(from, |from| from.varint().map(NodeId))?;
             Some(Underway { inputs, into: NodeId(from.varint()?), level: level(from)? })
         })?;
-        let set = Self { policy, file_bytes, unit_bytes, runs, underway, next_id, breaks: 0 };
+        let marks = Marks(all(from, |from| Some((range(from)?, from.varint()?)))?);
+        let set = Self { policy, file_bytes, unit_bytes, runs, underway, marks, next_id, breaks: 0 };
         Some(set).filter(|set| set.check().is_ok())
     }
 }

@@ -3,6 +3,7 @@
 //! `docs/layouts/write_buffer.md`.
 
 mod describe;
+mod erase;
 mod portion;
 mod simulate;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::merge::{Direction, Merge};
+use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
@@ -18,12 +20,14 @@ use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
 
-use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Stretch, Work};
+use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch, Work};
 use crate::convert::runs_of;
 use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
 use crate::{Layout, Outcome, Rule, TableOptions};
+
+use erase::Tombstones;
 
 pub use describe::{Description, LevelDescription, NodeDescription};
 pub use simulate::SimulatedTree;
@@ -99,8 +103,8 @@ impl Catalog for WriteBufferTree {
         Ok(Some(Stretch { range, sources }))
     }
 
-    fn plan_absorption(&self, _contents: &Contents, _busy: &BTreeSet<NodeKey>) -> Plan {
-        Plan { nodes: Vec::new(), bytes: 0, work: Work::RootSpill }
+    fn plan_absorption(&self, _: u64, _: &Contents, _: &BTreeSet<NodeKey>) -> Option<Plan> {
+        Some(Plan { nodes: Vec::new(), bytes: 0, work: Work::RootSpill })
     }
 
     fn absorb(
@@ -120,6 +124,16 @@ impl Catalog for WriteBufferTree {
         let files = self.means.files(Cause::RootSpill);
         let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
+    }
+
+    fn erase(&self, ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+        let parts = ranges.iter().map(|range| self.portion(range));
+        let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
+        let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
+        let files = self.means.files(Cause::RootSpill);
+        let input = Tombstones::new(self.tree.clone(), ranges, files.reading(self.tree.options().lists_max))?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
+        Ok(Some(Box::new(TreeJob { job, cause: Cause::RootSpill })))
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
@@ -153,9 +167,9 @@ impl Catalog for WriteBufferTree {
         Ok(Box::new(TreeJob { job, cause }))
     }
 
-    fn settle(&self, outcome: Outcome) -> Result<Vec<u8>> {
+    fn settle(&self, outcome: Outcome) -> Result<Settled> {
         let Outcome::Tree(outcome) = outcome else { return Err(Plan::foreign()) };
-        Ok(encode(&self.tree.settle(outcome)?))
+        Ok(Settled { edit: encode(&self.tree.settle(outcome)?), is_lasting: true })
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
@@ -170,12 +184,14 @@ impl Catalog for WriteBufferTree {
         matches!(outcome, Outcome::Tree(_))
     }
 
-    fn convert(&self, options: &TableOptions) -> Arc<dyn Catalog> {
+    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
         let (tree, means) = (&self.tree, self.means.clone());
         match options.layout {
             Layout::WriteBuffer { .. } => Arc::new(Self { tree: tree.clone(), means }),
             Layout::RunSet(policy) => {
-                Arc::new(RunSetTable { set: runs_of(tree, policy), options: options.tree, means })
+                let mut set = runs_of(tree, policy);
+                set.mark_all(below);
+                Arc::new(RunSetTable { set, options: options.tree, means })
             }
         }
     }

@@ -17,13 +17,19 @@ const SAMPLES: usize = 32;
 /// The hardware fetches what follows by itself.
 const TOUCH_BYTES_MAX: usize = 320;
 
+#[inline]
+fn shows(seen: &std::ops::Range<usize>, place: usize) -> bool {
+    seen.start <= place && is_seen(place, seen.end)
+}
+
 /// A walk over a run. Either way it yields every version of a key, newest first.
 pub struct BufferCursor {
     buffer: Arc<WriteBuffer>,
     run: Arc<Run>,
     order: Order,
     direction: Direction,
-    limit: usize,
+    /// Where records are seen.
+    seen: std::ops::Range<usize>,
     /// Indexes of the range.
     inside: std::ops::Range<usize>,
     /// Those still to be walked.
@@ -48,7 +54,7 @@ impl BufferCursor {
         run: Arc<Run>,
         order: Order,
         range: &Range,
-        limit: usize,
+        seen: std::ops::Range<usize>,
     ) -> Self {
         let start = run.lower_bound(buffer, range.low.prefix, &range.low.key);
         let end = match &range.high {
@@ -60,7 +66,7 @@ impl BufferCursor {
             run,
             order,
             direction: Direction::Forward,
-            limit,
+            seen,
             inside: start..end,
             left: start..end,
             touched: start,
@@ -76,7 +82,7 @@ impl BufferCursor {
 
     /// All of a sealed buffer's run: what a spill reads.
     pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order) -> Self {
-        let mut cursor = Self::new(buffer, run, order, &Range::all(), usize::MAX);
+        let mut cursor = Self::new(buffer, run, order, &Range::all(), 0..usize::MAX);
         cursor.seek(None, Direction::Forward);
         cursor
     }
@@ -139,7 +145,7 @@ impl BufferCursor {
                 self.run.touch(&self.buffer, index..self.touched);
             }
             let place = self.run.place(index);
-            if is_seen(place, self.limit) {
+            if shows(&self.seen, place) {
                 return Some(place);
             }
         }
@@ -150,7 +156,7 @@ impl BufferCursor {
         loop {
             for index in self.versions.by_ref() {
                 let place = self.run.place(index);
-                if is_seen(place, self.limit) {
+                if shows(&self.seen, place) {
                     return Some(place);
                 }
             }
@@ -194,7 +200,8 @@ impl Cursor for BufferCursor {
 
     fn fill(&mut self, block: &mut Block) -> Result<()> {
         let is_forward = self.direction == Direction::Forward;
-        let is_whole = is_forward && self.limit >= self.buffer.len() && !self.run.is_folded();
+        let is_all = self.seen.start == 0 && self.seen.end >= self.buffer.len();
+        let is_whole = is_forward && is_all && !self.run.is_folded();
         let Some(record_bytes) = block.record_bytes().filter(|_| is_whole) else {
             return fill_by_record(self, block);
         };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 use forebay_base::{Combine, Order, Record};
 
+use super::cuts::Cut;
 use super::folding::Folding;
 use super::notes::{Contents, TableNotes, word_of};
 use super::states::Latest;
@@ -85,21 +86,29 @@ impl Run {
         Self { words, pieces: Pieces::WHOLE, order, pool: None, folded }
     }
 
-    /// Appends a word for each of the table's records in a stretch of the buffer. Returns where it ends.
+    /// Appends a word for each of the table's records in a stretch of the buffer that cuts do not hide. Returns where it
+    /// ends.
     pub(super) fn collect(
         &self,
         buffer: &WriteBuffer,
-        table: u32,
-        from: usize,
-        to: usize,
+        (table, cuts): (u32, &[Cut]),
+        (from, to): (usize, usize),
         words: &mut Vec<u64>,
     ) -> usize {
         let (order, pieces) = (self.order, self.pieces);
         buffer.for_each(from, to, |owner, place, record| {
             if owner == table {
-                words.push(word_of(pieces.of(order.prefix(record.key)), place));
+                let prefix = order.prefix(record.key);
+                if !cuts.iter().any(|cut| cut.hides(table, place, prefix, record.key)) {
+                    words.push(word_of(pieces.of(prefix), place));
+                }
             }
         })
+    }
+
+    /// Leaves room for so many words.
+    pub(super) fn shorten(&mut self, words: usize) {
+        self.words.truncate(words);
     }
 
     /// Goes on dealing words into buckets that can be sorted one by one.
@@ -138,6 +147,12 @@ impl Run {
     /// Whether each key comes once.
     pub(super) fn is_folded(&self) -> bool {
         self.folded.is_some()
+    }
+
+    /// Whether all that it folds was there before this place.
+    #[inline]
+    pub(super) fn ends_before(&self, place: usize) -> bool {
+        self.folded.as_ref().is_some_and(|folded| folded.to <= place)
     }
 
     /// Whether the run tells what the buffer held at this length.
@@ -322,19 +337,26 @@ impl TableIndex {
     }
 
     /// Sees to it that there are runs that tell what the buffer held at this length.
-    pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, limit: usize) {
+    pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, cuts: &[Cut], limit: usize) {
+        // What is folded is never of both sides of a cut.
+        let cuts = cuts.iter().filter(|cut| rows.rule.is_some() && cut.table == rows.table);
+        let cuts: Vec<usize> = cuts.map(|cut| cut.place).collect();
         // What is not folded tells earlier lengths too.
-        self.extend(buffer, rows, if rows.rule.is_some() { limit } else { buffer.len() });
+        self.extend(buffer, rows, &cuts, if rows.rule.is_some() { limit } else { buffer.len() });
         if self.runs_at(limit).is_some() {
             return;
         }
         let mut runs: Vec<Arc<Run>> = self.runs.iter().filter(|run| run.tells(limit)).cloned().collect();
         let from = runs.last().and_then(|run| run.folded.as_ref()).map_or(0, |folded| folded.to);
-        let mut rest = Run::of(Vec::new(), rows.order, None);
         let mut words = Vec::new();
-        rest.collect(buffer, rows.table, from, limit, &mut words);
-        rest.words = words;
-        runs.push(Arc::new(rest.folded(buffer, rows, limit)));
+        // A cut may stand in the middle of a batch, where no walk begins.
+        let begin = if cuts.is_empty() { from } else { 0 };
+        Run::of(Vec::new(), rows.order, None).collect(buffer, (rows.table, &[]), (begin, limit), &mut words);
+        words.retain(|&word| place_in(word) >= from);
+        for (words, to) in pieces_of(words, &cuts, limit) {
+            let rest = Run::of(words, rows.order, None);
+            runs.push(Arc::new(rest.folded(buffer, rows, to)));
+        }
         if self.past.len() == PAST_MAX {
             self.past.pop_front();
         }
@@ -354,7 +376,7 @@ impl TableIndex {
             Some(tail) => newest.words = std::mem::take(tail),
             None => {
                 let mut words = Vec::new();
-                newest.collect(buffer, rows.table, self.covers, to, &mut words);
+                newest.collect(buffer, (rows.table, &[]), (self.covers, to), &mut words);
                 newest.words = words;
             }
         }
@@ -363,7 +385,7 @@ impl TableIndex {
 
     /// Takes in what was appended since, as a new run, and merges runs until each is at least twice as long
     /// as the next: so there are few, and a record is moved a logarithmic number of times.
-    fn extend(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) {
+    fn extend(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, cuts: &[usize], to: usize) {
         if to <= self.covers {
             return;
         }
@@ -373,11 +395,16 @@ impl TableIndex {
             return;
         }
         if rows.rule.is_some() {
-            let mut newest = newest.folded(buffer, rows, to);
-            while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
-                newest = Folding::merge(buffer, rows, (&*older, &newest), to);
+            for (words, to) in pieces_of(std::mem::take(&mut newest.words), cuts, to) {
+                let mut newest = Run::of(words, rows.order, None).folded(buffer, rows, to);
+                let is_cut_off = |older: &Run| cuts.iter().any(|&cut| older.ends_before(cut) && cut < to);
+                let joins = |older: &mut Arc<Run>, len| older.len() < 2 * len && !is_cut_off(older);
+                while let Some(older) = self.runs.pop_if(|older| joins(older, newest.len())) {
+                    newest = Folding::merge(buffer, rows, (&*older, &newest), to);
+                }
+                self.runs.push(Arc::new(newest));
             }
-            return self.runs.push(Arc::new(newest));
+            return;
         }
         newest.words.shrink_to_fit();
         newest.sort(buffer, 0..newest.len());
@@ -388,6 +415,18 @@ impl TableIndex {
         }
         self.runs.push(Arc::new(newest));
     }
+}
+
+/// Words in order of arrival, apart where cuts stand; each piece with where it ends.
+fn pieces_of(mut words: Vec<u64>, cuts: &[usize], to: usize) -> Vec<(Vec<u64>, usize)> {
+    let mut pieces = Vec::new();
+    for &cut in cuts.iter().filter(|&&cut| cut < to) {
+        let behind = words.split_off(words.partition_point(|&word| place_in(word) < cut));
+        pieces.push((std::mem::replace(&mut words, behind), cut));
+    }
+    pieces.push((words, to));
+    pieces.retain(|(words, _)| !words.is_empty());
+    pieces
 }
 
 /// The record at a place of some bytes, and how many it takes.

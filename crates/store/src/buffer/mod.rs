@@ -3,9 +3,10 @@
 //! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
 //! lazily into a few runs of packed words ([`index`]), extended when somebody looks and merged as they
 //! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it
-//! as it was filled ([`notes`]), and then has one run a table.
+//! as it was filled ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`cuts`]).
 
 mod cursor;
+mod cuts;
 mod folding;
 mod index;
 mod notes;
@@ -24,6 +25,7 @@ use forebay_env::Arena;
 use forebay_env::sync::RwLock;
 
 pub use cursor::BufferCursor;
+pub use cuts::Cut;
 pub use index::Run;
 pub use notes::{Contents, Notes, TableNotes};
 pub use pool::ArenaPool;
@@ -41,6 +43,8 @@ struct Index {
     /// Whether every batch was noted: then a table without an entry has no records.
     noted: bool,
     tables: BTreeMap<u32, TableIndex>,
+    /// Ranges that were deleted, oldest first.
+    cuts: Vec<Cut>,
 }
 
 /// Which table's records are looked for, and how they are arranged.
@@ -153,8 +157,8 @@ impl WriteBuffer {
     }
 
     /// Shows `each` what there was of a key at length `limit`, newest first, until it says that it has seen enough.
-    /// Versions of a table that merges may have been merged before they are shown. `usize::MAX` stands for the length
-    /// by then.
+    /// Versions of a table that merges may have been merged before they are shown. A range that was deleted shows as a
+    /// delete of the key. `usize::MAX` stands for the length by then.
     pub fn find(
         &self,
         rows: &TableRows<'_>,
@@ -168,18 +172,22 @@ impl WriteBuffer {
         {
             return;
         }
-        self.with_runs(rows, limit, |runs| {
-            for run in runs.iter().rev() {
+        self.with_runs(rows, limit, |runs, cuts| {
+            let floor = cuts::floor(cuts, rows.table, limit, |range| range.contains(prefix, key));
+            for run in runs.iter().rev().filter(|run| !run.ends_before(floor)) {
                 let start = run.lower_bound(self, prefix, key);
                 for place in run.places_from(start) {
                     let record = run.record(self, place);
                     if record.key != key {
                         break;
                     }
-                    if is_seen(place, limit) && !each(&record) {
+                    if floor <= place && is_seen(place, limit) && !each(&record) {
                         return;
                     }
                 }
+            }
+            if floor > 0 {
+                each(&Record::delete(key));
             }
         });
     }
@@ -215,38 +223,59 @@ impl WriteBuffer {
     }
 
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first. They stand
-    /// nowhere until they are sought.
+    /// nowhere until they are sought. They leave out what a [cut](Self::cuts) hides that holds all of the range.
     pub fn cursors(self: &Arc<Self>, rows: &TableRows<'_>, range: &Range, limit: usize) -> Vec<BufferCursor> {
-        let runs = self.with_runs(rows, limit, <[_]>::to_vec);
-        runs.into_iter().rev().map(|run| BufferCursor::new(self, run, rows.order, range, limit)).collect()
+        let (runs, floor) = self.with_runs(rows, limit, |runs, cuts| {
+            (runs.to_vec(), cuts::floor(cuts, rows.table, limit, |cut| cuts::covers(cut, range)))
+        });
+        let runs = runs.into_iter().rev().filter(|run| !run.ends_before(floor));
+        runs.map(|run| BufferCursor::new(self, run, rows.order, range, floor..limit)).collect()
+    }
+
+    /// The ranges that were deleted, of any table, as they were at length `limit`, oldest first.
+    pub fn cuts(&self, limit: usize) -> Vec<Cut> {
+        self.index.read().cuts.iter().filter(|cut| cut.place < limit).cloned().collect()
+    }
+
+    /// Says which there are, of a buffer that was read back from the log.
+    pub fn set_cuts(&self, cuts: Vec<Cut>) {
+        self.index.write().cuts = cuts;
     }
 
     /// Runs `look` over runs that tell what the buffer held at length `limit`.
-    fn with_runs<T>(&self, rows: &TableRows<'_>, limit: usize, look: impl FnOnce(&[Arc<Run>]) -> T) -> T {
+    fn with_runs<T>(
+        &self,
+        rows: &TableRows<'_>,
+        limit: usize,
+        look: impl FnOnce(&[Arc<Run>], &[Cut]) -> T,
+    ) -> T {
         {
             // Nothing is published while the index is locked.
             let index = self.index.read();
             match index.tables.get(&rows.table) {
-                Some(index) => {
-                    if let Some(runs) = index.runs_at(limit.min(self.len())) {
-                        return look(runs);
+                Some(table) => {
+                    if let Some(runs) = table.runs_at(limit.min(self.len())) {
+                        return look(runs, &index.cuts);
                     }
                 }
-                None if index.noted || self.is_empty() => return look(&[]),
+                None if index.noted || self.is_empty() => return look(&[], &index.cuts),
                 None => {}
             }
         }
         let mut index = self.index.write();
-        let index = index.tables.entry(rows.table).or_default();
+        let Index { tables, cuts, .. } = &mut *index;
+        let table = tables.entry(rows.table).or_default();
         let limit = limit.min(self.len());
-        index.look_at(self, rows, limit);
-        look(index.runs_at(limit).unwrap_or_default())
+        table.look_at(self, rows, cuts, limit);
+        look(table.runs_at(limit).unwrap_or_default(), cuts)
     }
 
     /// Notes a batch whose payload begins at `base`, and publishes it: no lookup sees one without the other.
     pub(crate) fn note(&self, batch: &Notes, base: usize, publish: impl FnOnce()) {
         let mut index = self.index.write();
         index.noted = true;
+        let cuts = batch.cuts().iter().cloned();
+        index.cuts.extend(cuts.map(|cut| Cut { place: cut.place + base, ..cut }));
         for notes in batch.tables() {
             let table = index.tables.entry(notes.table).or_default();
             table.note(notes, base, || self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words()));

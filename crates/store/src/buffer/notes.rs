@@ -6,6 +6,8 @@ use forebay_base::record::Shape;
 use forebay_base::sort::{Pieces, pack};
 use forebay_base::{Order, Record};
 
+use super::Cut;
+
 /// How much there is of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
@@ -66,6 +68,7 @@ pub struct TableNotes {
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     tables: Vec<TableNotes>,
+    cuts: Vec<Cut>,
     /// Where the last record was noted.
     current: usize,
 }
@@ -77,6 +80,15 @@ impl Notes {
     /// The tables that have records.
     pub fn tables(&self) -> impl Iterator<Item = &TableNotes> {
         self.tables.iter().filter(|notes| notes.contents.records > 0)
+    }
+
+    /// The ranges that are deleted, oldest first.
+    pub fn cuts(&self) -> &[Cut] {
+        &self.cuts
+    }
+
+    pub(crate) fn add_cut(&mut self, cut: Cut) {
+        self.cuts.push(cut);
     }
 
     /// The same, taken apart.
@@ -118,6 +130,7 @@ impl Notes {
             notes.contents = Contents::default();
             notes.words.clear();
         }
+        self.cuts.clear();
         self.current = 0;
     }
 }

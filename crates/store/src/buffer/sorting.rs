@@ -11,7 +11,7 @@ use forebay_base::Order;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::sort::Deal;
 
-use super::{Contents, Run, TableNotes, WriteBuffer};
+use super::{Contents, Cut, Run, TableNotes, WriteBuffer};
 
 const STEP_WORDS: usize = STEP_BYTES / size_of::<u64>();
 
@@ -19,6 +19,8 @@ const STEP_WORDS: usize = STEP_BYTES / size_of::<u64>();
 pub struct Sorting {
     buffer: Arc<WriteBuffer>,
     notes: TableNotes,
+    /// What it leaves out.
+    cuts: Vec<Cut>,
     run: Run,
     collected_bytes: usize,
     deal: Option<Deal>,
@@ -27,11 +29,13 @@ pub struct Sorting {
 }
 
 impl Sorting {
-    /// Starts sorting what the buffer holds of a table.
+    /// Starts sorting what the buffer holds of a table, but for what was deleted as a range.
     pub fn new(buffer: &Arc<WriteBuffer>, notes: TableNotes, order: Order) -> Self {
         let run = Run::unsorted(order, &notes, buffer.pool());
+        let mut cuts = buffer.cuts(usize::MAX);
+        cuts.retain(|cut| cut.table == notes.table);
         let buffer = Arc::clone(buffer);
-        Self { buffer, notes, run, collected_bytes: 0, deal: None, bucket: 0, sorted: 0 }
+        Self { buffer, notes, cuts, run, collected_bytes: 0, deal: None, bucket: 0, sorted: 0 }
     }
 
     /// The table's id, and how much the buffer holds of it.
@@ -43,10 +47,12 @@ impl Sorting {
     pub fn step(&mut self) -> Option<Arc<Run>> {
         let words = &mut self.notes.words;
         if words.len() < self.run.len() && self.collected_bytes < self.buffer.len() {
-            let (from, to) = (self.collected_bytes, self.collected_bytes + STEP_BYTES);
-            self.collected_bytes = self.run.collect(&self.buffer, self.notes.table, from, to, words);
+            let part = (self.collected_bytes, self.collected_bytes + STEP_BYTES);
+            self.collected_bytes =
+                self.run.collect(&self.buffer, (self.notes.table, &self.cuts), part, words);
             return None;
         }
+        self.run.shorten(words.len());
         let deal = self.deal.get_or_insert_with(|| Deal::new(words));
         if deal.dealt() < words.len() {
             self.run.deal(deal, words, STEP_WORDS);
@@ -63,7 +69,10 @@ impl Sorting {
         (self.bucket == deal.ends().len()).then(|| {
             self.buffer.give_back_words(std::mem::take(&mut self.notes.words));
             let run = Arc::new(self.run.take());
-            self.buffer.install(self.notes.table, &run);
+            // Who looks at the buffer as it was before a cut still sees what that hides.
+            if self.cuts.is_empty() {
+                self.buffer.install(self.notes.table, &run);
+            }
             run
         })
     }

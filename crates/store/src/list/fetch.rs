@@ -17,6 +17,9 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
     if wanted.len() == 1 {
         return Ok(vec![list.page(number)?]);
     }
+    if wanted.iter().any(|(list, _)| list.is_resident()) {
+        return wanted.iter().map(|(list, number)| list.page(*number)).collect();
+    }
     let mut reads = Vec::with_capacity(wanted.len());
     for &(list, number) in wanted {
         let body = list.body()?;

@@ -81,6 +81,11 @@ impl ListFile {
         self.meta
     }
 
+    /// Whether it is in memory alone.
+    pub fn is_resident(&self) -> bool {
+        self.store.in_memory
+    }
+
     /// Where it is.
     pub fn path(&self) -> &std::path::Path {
         &self.path
@@ -267,7 +272,7 @@ impl Drop for Body {
 impl Drop for ListFile {
     fn drop(&mut self) {
         if self.retired.load(Ordering::Acquire) {
-            self.store.trash.add(self.path.clone());
+            self.store.retire(self.path.clone());
         }
     }
 }

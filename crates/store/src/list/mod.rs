@@ -29,6 +29,6 @@ pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;
 pub use size::ListSize;
-pub use store::{FileMeta, ListOptions, ListStore, Trash};
+pub use store::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::FileSystem;
+use forebay_env::fs::MemoryFs;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -58,6 +59,15 @@ impl Trash {
     }
 }
 
+/// What tables may keep in memory that files do not have yet.
+#[derive(Debug)]
+pub struct ResidentLimit {
+    /// Bytes of records, for each table that keeps some.
+    pub bytes: AtomicU64,
+    /// How many write buffers something is left of at most; the log goes back as far.
+    pub buffers: usize,
+}
+
 /// What it takes to make and read the lists of one table. Cheap to clone.
 #[derive(Clone)]
 pub struct ListStore {
@@ -77,9 +87,27 @@ pub struct ListStore {
     pub options: ListOptions,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
     pub filter_bits_max: Arc<AtomicU32>,
+    /// What tables may keep in memory.
+    pub resident: Arc<ResidentLimit>,
+    /// Whether this is a store of lists in memory.
+    pub in_memory: bool,
 }
 
 impl ListStore {
+    /// A store of lists in memory, made as this one's are. They are none of the device's, and neither cached nor
+    /// counted as its own.
+    pub fn in_memory(&self) -> Self {
+        Self {
+            fs: MemoryFs::new(),
+            dir: PathBuf::new(),
+            cache: Arc::new(PageCache::new(0)),
+            metrics: Arc::default(),
+            trash: Arc::default(),
+            in_memory: true,
+            ..self.clone()
+        }
+    }
+
     /// A fresh file id.
     pub fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
@@ -93,6 +121,14 @@ impl ListStore {
     #[inline]
     pub(crate) fn filter_hash(&self, prefix: u64, key: &[u8]) -> u64 {
         filter_hash(self.options.order, prefix, key)
+    }
+
+    /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
+    pub(super) fn retire(&self, path: PathBuf) {
+        match self.in_memory {
+            true => self.discard(path),
+            false => self.trash.add(path),
+        }
     }
 
     /// Removes a file that was never finished.

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{
     FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Pace, Reading,
-    Search,
+    ResidentLimit, Search,
 };
 use crate::cache::PageCache;
 use crate::metrics::Cause;
@@ -30,6 +30,8 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         trash: Arc::default(),
         options: ListOptions { order, filter_bits_per_key: 12, codec },
         filter_bits_max: Arc::new(u32::MAX.into()),
+        resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: 1 }),
+        in_memory: false,
     }
 }
 

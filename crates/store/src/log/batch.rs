@@ -1,12 +1,14 @@
 //! The payload of a frame: records of one batch in the order they were given. A record's tag with kind 3
-//! stands for "the records that follow are of table *n*".
+//! stands for "the records that follow are of table *n*"; for table 0, which there is not, for a cut of the same table.
 
 use forebay_base::wire::{get_varint, put_varint};
-use forebay_base::{Order, Record, checksum};
+use forebay_base::{Order, Range, Record, checksum};
 
-use crate::buffer::Notes;
+use crate::buffer::{Cut, Notes};
 
 const SWITCH: u64 = 3;
+/// The tag of a cut, which takes a byte.
+const CUT: u8 = 3;
 
 /// Builds a payload.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,16 @@ impl Payload {
     #[inline]
     pub fn push(&mut self, table: u32, order: Order, record: &Record<'_>) {
         self.append(table, order, order.prefix(record.key), record);
+    }
+
+    /// Deletes what a table has of a range by now. It counts as a record.
+    pub fn cut(&mut self, table: u32, range: Range) {
+        self.switch_to(table);
+        let place = self.bytes.len();
+        self.bytes.push(CUT);
+        Cut::encode(&range, &mut self.bytes);
+        self.notes.add_cut(Cut { table, place, range });
+        self.records += 1;
     }
 
     /// Adds a state to a table in which those of a key have one length and merge. Where the key came a short while ago,
@@ -157,23 +169,37 @@ impl Recent {
     }
 }
 
-/// Walks a payload: yields each record with its table and its place in the payload.
+/// Walks a payload: yields each record with its table and its place in the payload, and gathers cuts.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     payload: &'a [u8],
     at: usize,
     table: u32,
+    cuts: Vec<Cut>,
 }
 
 impl<'a> Records<'a> {
     /// Walks from the start.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload, at: 0, table: 0 }
+        Self { payload, at: 0, table: 0, cuts: Vec::new() }
     }
 
     /// Whether the walk reached the end without meeting a malformed record.
     pub fn is_at_end(&self) -> bool {
         self.at == self.payload.len()
+    }
+
+    /// The cuts that the walk has met.
+    pub fn into_cuts(self) -> Vec<Cut> {
+        self.cuts
+    }
+
+    #[cold]
+    fn take_cut(&mut self) -> Option<()> {
+        let (range, used) = Cut::decode(&self.payload[self.at + 1..])?;
+        self.cuts.push(Cut { table: self.table, place: self.at, range });
+        self.at += 1 + used;
+        Some(())
     }
 }
 
@@ -185,6 +211,10 @@ impl<'a> Iterator for Records<'a> {
         loop {
             let rest = self.payload.get(self.at..)?;
             let &first = rest.first()?;
+            if first == CUT {
+                self.take_cut()?;
+                continue;
+            }
             if first as u64 & 3 == SWITCH {
                 let (tag, used) = get_varint(rest)?;
                 self.table = u32::try_from(tag >> 2).ok()?;
@@ -234,6 +264,35 @@ mod tests {
             let noted: u64 = payload.notes().tables().map(|notes| notes.contents.records).sum();
             assert_eq!(noted, u64::from(payload.records()));
             assert_eq!(payload.records() < 700, batch == 0, "{}", payload.records());
+        }
+    }
+
+    #[test]
+    fn cuts_come_back_between_records() {
+        let mut payload = Payload::default();
+        let range = |low: &[u8], high: Option<&[u8]>| Range {
+            low: Order::Lexical.bound(low),
+            high: high.map(|high| Order::Lexical.bound(high)),
+        };
+        let ranges = [range(b"", None), range(b"a", Some(b"")), range(&[7; 300], Some(&[8; 200]))];
+        payload.push(4, Order::Lexical, &Record::put(b"a", b"1"));
+        for (number, range) in ranges.iter().enumerate() {
+            payload.cut(4 + number as u32 / 2, range.clone());
+            payload.push(4, Order::Lexical, &Record::delete(b"b"));
+        }
+        assert_eq!(payload.records(), 7);
+        let mut walk = Records::new(payload.bytes());
+        assert_eq!(walk.by_ref().filter(|(table, ..)| *table == 4).count(), 4);
+        assert!(walk.is_at_end());
+        let cuts = walk.into_cuts();
+        assert_eq!(cuts, payload.notes().cuts());
+        assert!(cuts.iter().map(|cut| &cut.range).eq(&ranges));
+        assert_eq!(cuts.iter().map(|cut| cut.table).collect::<Vec<_>>(), [4, 4, 5]);
+        for end in 0..payload.bytes().len() {
+            let mut walk = Records::new(&payload.bytes()[..end]);
+            let records = walk.by_ref().count();
+            let is_whole = walk.is_at_end();
+            assert!(!is_whole || records + walk.into_cuts().len() < 7, "cut at {end}");
         }
     }
 

@@ -14,6 +14,7 @@ use forebay_env::{Access, FileSystem};
 
 use super::batch::Records;
 use super::frame::{self, Header};
+use crate::buffer::Cut;
 use crate::names;
 
 /// A segment's sound part.
@@ -23,6 +24,8 @@ pub struct Segment {
     pub id: u64,
     /// Its bytes, up to the end of the last sound frame.
     pub bytes: Vec<u8>,
+    /// The ranges that it deletes.
+    pub cuts: Vec<Cut>,
 }
 
 /// What recovery found.
@@ -59,7 +62,8 @@ pub fn recover(
     let mut last: Option<Scan> = None;
     while let Some(&id) = ids.peek() {
         let bytes = read_whole(fs, &names::log(dir, id))?;
-        let (end, sequence) = sound_frames(&bytes, id, found.last_sequence, &names::log(dir, id))?;
+        let mut cuts = Vec::new();
+        let (end, sequence) = sound_frames(&bytes, id, found.last_sequence, &names::log(dir, id), &mut cuts)?;
         if end == 0 && highest_watermark(&bytes, id, 0).is_some() {
             // Frames stand here, but they do not number on: the log ended before this segment.
             break;
@@ -70,7 +74,7 @@ pub fn recover(
             continue;
         }
         found.last_sequence = sequence;
-        found.segments.push(Segment { id, bytes: bytes[..end].to_vec() });
+        found.segments.push(Segment { id, bytes: bytes[..end].to_vec(), cuts });
         last = Some(Scan { id, bytes, end });
     }
     let missing = found.last_sequence + 1;
@@ -103,8 +107,14 @@ pub fn recover(
     Ok(found)
 }
 
-/// Follows frames from the front. Returns where they end and the last sequence.
-fn sound_frames(bytes: &[u8], id: u64, mut sequence: u64, path: &Path) -> Result<(usize, u64)> {
+/// Follows frames from the front. Returns where they end and the last sequence, and gathers cuts.
+fn sound_frames(
+    bytes: &[u8],
+    id: u64,
+    mut sequence: u64,
+    path: &Path,
+    cuts: &mut Vec<Cut>,
+) -> Result<(usize, u64)> {
     let mut at = 0;
     while let Some((header, payload)) = frame::read(bytes, id, at) {
         if header.sequence != sequence + 1 {
@@ -112,9 +122,11 @@ fn sound_frames(bytes: &[u8], id: u64, mut sequence: u64, path: &Path) -> Result
         }
         let mut records = Records::new(payload);
         let count = records.by_ref().count();
-        if !records.is_at_end() || count != header.records as usize {
+        let (is_whole, met) = (records.is_at_end(), records.into_cuts());
+        if !is_whole || count + met.len() != header.records as usize {
             return Err(Error::corruption(path, at as u64, "a frame's records are malformed"));
         }
+        cuts.extend(met.into_iter().map(|cut| Cut { place: at + frame::HEADER_BYTES + cut.place, ..cut }));
         sequence += header.records as u64;
         at = header.end(at);
     }

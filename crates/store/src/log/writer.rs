@@ -21,6 +21,8 @@ use crate::metrics::Metrics;
 /// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
 const RECORD_BYTES_MIN: usize = 18;
+/// A buffer takes so many cuts at most, but for those of one batch: lookups go through all of them.
+const CUTS_MAX: usize = 128;
 
 /// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
 pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
@@ -47,6 +49,8 @@ struct Inner {
     written_sequence: u64,
     /// Records in the active segment.
     records: usize,
+    /// Cuts in it.
+    cuts: usize,
     last_sequence: u64,
     durable_sequence: u64,
     /// Earlier segments that are written and not synced.
@@ -79,6 +83,7 @@ impl Log {
             written: 0,
             written_sequence: last_sequence,
             records: 0,
+            cuts: 0,
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
@@ -119,7 +124,9 @@ impl Log {
         let end = offset + frame_bytes(payload.bytes().len());
         let records = inner.records + payload.records() as usize;
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
-        if too_many || end > inner.buffer.capacity() {
+        let cuts = inner.cuts + payload.notes().cuts().len();
+        let too_many_cuts = inner.cuts > 0 && cuts > CUTS_MAX;
+        if too_many || too_many_cuts || end > inner.buffer.capacity() {
             return Ok(None);
         }
         let padding = [0; 8];
@@ -133,7 +140,7 @@ impl Log {
         let Inner { buffer, appender, .. } = &mut *inner;
         buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
-        inner.records = records;
+        (inner.records, inner.cuts) = (records, cuts);
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
     }
 
@@ -268,7 +275,7 @@ impl Log {
         inner.buffer = next.buffer;
         inner.appender = next.appender;
         inner.written = 0;
-        inner.records = 0;
+        (inner.records, inner.cuts) = (0, 0);
         Ok(())
     }
 

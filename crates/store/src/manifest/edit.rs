@@ -19,6 +19,28 @@ pub struct TableEntry {
     pub files: Vec<FileMeta>,
 }
 
+/// How far the log is needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogMark {
+    /// The first segment that is still needed, and the last record before it.
+    pub low: (u64, u64),
+    /// The first segment that is not absorbed, and the last record before it. What tables keep in memory of segments
+    /// between the two is read again.
+    pub absorbed: (u64, u64),
+}
+
+impl LogMark {
+    fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.low.0, self.low.1, self.absorbed.0, self.absorbed.1] {
+            put_varint(out, number);
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { low: (from.varint()?, from.varint()?), absorbed: (from.varint()?, from.varint()?) })
+    }
+}
+
 /// The whole state of a database but for what is in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -26,10 +48,8 @@ pub struct Snapshot {
     pub next_id: u64,
     /// Table ids below this one are used up.
     pub next_table: u32,
-    /// The first log segment that is still needed.
-    pub log_low: u64,
-    /// The last record that is in lists.
-    pub absorbed_sequence: u64,
+    /// How far the log is needed.
+    pub log: LogMark,
     /// Its tables.
     pub tables: Vec<TableEntry>,
 }
@@ -41,8 +61,8 @@ pub struct Change {
     pub files: Vec<(u32, FileMeta)>,
     /// Edits of catalogs, as their layouts encode them, in order.
     pub edits: Vec<(u32, Vec<u8>)>,
-    /// The log's new low-water mark: first segment still needed, last absorbed sequence.
-    pub log: Option<(u64, u64)>,
+    /// How far the log is needed from now on.
+    pub log: Option<LogMark>,
 }
 
 /// One record of the manifest.
@@ -72,10 +92,9 @@ impl Edit {
         match self {
             Self::Snapshot(snapshot) => {
                 out.push(SNAPSHOT);
-                for number in [snapshot.next_id, snapshot.next_table as u64, snapshot.log_low] {
-                    put_varint(out, number);
-                }
-                put_varint(out, snapshot.absorbed_sequence);
+                put_varint(out, snapshot.next_id);
+                put_varint(out, snapshot.next_table as u64);
+                snapshot.log.encode(out);
                 put_varint(out, snapshot.tables.len() as u64);
                 snapshot.tables.iter().for_each(|table| put_table(out, table));
             }
@@ -104,9 +123,8 @@ impl Edit {
                     put_bytes(out, edit);
                 }
                 out.push(change.log.is_some() as u8);
-                if let Some((low, absorbed)) = change.log {
-                    put_varint(out, low);
-                    put_varint(out, absorbed);
+                if let Some(log) = change.log {
+                    log.encode(out);
                 }
             }
         }
@@ -119,8 +137,7 @@ impl Edit {
             SNAPSHOT => Self::Snapshot(Snapshot {
                 next_id: from.varint()?,
                 next_table: u32::try_from(from.varint()?).ok()?,
-                log_low: from.varint()?,
-                absorbed_sequence: from.varint()?,
+                log: LogMark::decode(&mut from)?,
                 tables: repeat(&mut from, get_table)?,
             }),
             CREATE => Self::CreateTable(get_table(&mut from)?),
@@ -135,7 +152,7 @@ impl Edit {
                 })?,
                 log: match from.u8()? {
                     0 => None,
-                    _ => Some((from.varint()?, from.varint()?)),
+                    _ => Some(LogMark::decode(&mut from)?),
                 },
             }),
             _ => return None,

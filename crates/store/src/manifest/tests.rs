@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
 
-use super::{Change, Current, Edit, Manifest, Snapshot, TableEntry};
+use super::{Change, Current, Edit, LogMark, Manifest, Snapshot, TableEntry};
 use crate::list::FileMeta;
 use crate::names;
 
@@ -21,15 +21,10 @@ fn edits() -> Vec<Edit> {
         catalog: vec![3; 200],
         files: vec![file],
     };
-    let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some((4, 5000)) };
+    let mark = LogMark { low: (3, 4), absorbed: (5, 5000) };
+    let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
     vec![
-        Edit::Snapshot(Snapshot {
-            next_id: 9,
-            next_table: 2,
-            log_low: 3,
-            absorbed_sequence: 4,
-            tables: vec![table.clone()],
-        }),
+        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log: mark, tables: vec![table.clone()] }),
         Edit::CreateTable(table),
         Edit::Change(change),
         Edit::DropTable(1),

@@ -1,7 +1,8 @@
-//! Every organisation in key order: what it pays for writes, reads and space (figures 4 and 5 of the Rangemerge paper).
+//! Every organisation in key order: what it pays for writes, reads and space.
 
+use crate::figures::organisations;
 use crate::figures::part::{FJALL, FOREBAY, LEVELDB, LEVELED, Part, Run, Shown, UNIVERSAL, laid_out_name};
-use crate::figures::plot;
+use crate::figures::plot::{self, Dot};
 use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell};
 use crate::figures::target::Target;
@@ -14,65 +15,62 @@ pub(super) const PART: Part = Part {
     show,
 };
 
-const SMALL: &str = "figures-layouts";
-const LARGE: &str = "figures-range-merge";
+const WORKLOAD: &str = "figures-layouts";
 
-/// From the cheapest writes to the cheapest reads.
-const LAYOUTS: [&str; 10] = [
-    "no-merge",
-    "write-buffer:ordered",
-    "tiering:t=10",
-    "tiering:t=4",
-    "geometric:r=3",
-    "geometric:r=2",
-    "leveling:t=4",
-    "leveling:t=10",
-    "geometric:p=2",
-    "immediate",
-];
-/// Those that the Rangemerge paper compares.
-const OF_THE_PAPER: [&str; 5] = ["no-merge", "geometric:r=2", "geometric:r=3", "geometric:p=2", "immediate"];
 const RIVALS: [&str; 4] = [LEVELED, UNIVERSAL, LEVELDB, FJALL];
 
 fn runs() -> Vec<Run> {
-    let small = Run::new(include_str!("../workloads/figures-layouts.toml"), 4_000_000).rounds(1);
-    let large = Run::new(include_str!("../workloads/figures-range-merge.toml"), 300_000).rounds(1);
-    let of = |run: &Run, layouts: &[&str]| -> Vec<Run> {
-        layouts.iter().map(|layout| run.clone().laid_out(layout).engines(&[FOREBAY])).collect()
-    };
-    let mut runs = of(&small, &LAYOUTS);
-    runs.push(small.engines(&RIVALS));
-    runs.extend(of(&large, &OF_THE_PAPER));
+    let run = Run::new(include_str!("../workloads/figures-layouts.toml"), 4_000_000).rounds(1);
+    let mut runs: Vec<Run> =
+        organisations::all().into_iter().map(|layout| run.clone().laid_out(layout)).collect();
+    runs.push(run.engines(&RIVALS));
     runs
 }
+
+/// What the plane is drawn of: a phase, and the place of a measure.
+type Figure = (&'static str, &'static str);
+
+const WRITTEN: Figure = ("drain-2", "/write_amplification_total");
+/// Of the process, as other engines do not count their own.
+const READ: Figure = ("range-10", "/kernel_reads_per_get");
+const SPACE: Figure = ("drain-2", "/space_amplification");
 
 /// A row of a table: its name, the engine, the workload.
 type Row = (String, &'static str, String);
 
-fn rows(workload: &str, layouts: &[&str], rivals: &[&'static str]) -> Vec<Row> {
-    let own = layouts.iter().map(|layout| (layout.to_string(), FOREBAY, laid_out_name(workload, layout)));
-    let others = rivals.iter().map(|engine| (engine.to_string(), *engine, workload.to_string()));
+fn rows() -> Vec<Row> {
+    let own = organisations::all()
+        .into_iter()
+        .map(|layout| (layout.to_string(), FOREBAY, laid_out_name(WORKLOAD, layout)));
+    let others = RIVALS.iter().map(|engine| (engine.to_string(), *engine, WORKLOAD.to_string()));
     own.chain(others).collect()
 }
 
 fn show(results: &Results) -> Result<Shown, String> {
     let mut shown = Shown::default();
-    let rows_small = rows(SMALL, &LAYOUTS, &RIVALS);
-    shown.place("small", small(results, &rows_small));
-    shown.place("large", large(results, &rows(LARGE, &OF_THE_PAPER, &[])));
-    let names: Vec<&str> = rows_small.iter().map(|(name, ..)| name.as_str()).collect();
-    let figure = |phase: &'static str, pointer: &str| {
-        rows_small
-            .iter()
-            .map(|(_, engine, workload)| results.median(engine, Phase(workload, phase), pointer))
-            .collect()
+    let rows = rows();
+    shown.place("small", small(results, &rows));
+    let names: Vec<&str> = rows.iter().map(|(name, ..)| name.as_str()).collect();
+    let figure = |(phase, pointer): Figure| -> Vec<Option<f64>> {
+        let of = |(_, engine, workload): &Row| results.median(engine, Phase(workload, phase), pointer);
+        rows.iter().map(of).collect()
     };
     let series = [
-        ("write amplification".to_string(), figure("drain-2", "/write_amplification_total")),
-        ("lists on a path".to_string(), figure("drain-2", "/lists_per_path")),
-        ("space amplification".to_string(), figure("drain-2", "/space_amplification")),
+        ("write amplification".to_string(), figure(WRITTEN)),
+        ("lists on a path".to_string(), figure(("drain-2", "/lists_per_path"))),
+        ("space amplification".to_string(), figure(SPACE)),
     ];
     shown.plot("layouts", plot::bars("times", &names, &series)?);
+    let plane = |other: Figure| -> Vec<Dot> {
+        let dot = |(row, at): (&Row, (Option<f64>, Option<f64>))| {
+            let (name, engine, _) = row;
+            Some(Dot { name: name.clone(), group: usize::from(*engine != FOREBAY), at: (at.0?, at.1?) })
+        };
+        rows.iter().zip(std::iter::zip(figure(WRITTEN), figure(other))).filter_map(dot).collect()
+    };
+    let written = "bytes written by bytes given";
+    shown.plot("layouts-reads", plot::scatter([written, "pages read, a cold range of 10"], &plane(READ))?);
+    shown.plot("layouts-space", plot::scatter([written, "bytes on disk by live bytes"], &plane(SPACE))?);
     shown.targets = targets(results);
     Ok(shown)
 }
@@ -115,38 +113,12 @@ fn small(results: &Results, rows: &[Row]) -> String {
     table.finish()
 }
 
-fn large(results: &Results, rows: &[Row]) -> String {
-    let mut table = Table::new(&[
-        "layout",
-        "insertion, s",
-        "records/s",
-        "write amplification",
-        "runs",
-        "range of 10: p50, us",
-        "p95, us",
-    ]);
-    for (name, engine, workload) in rows {
-        let of = |phase: &'static str, pointer: &str| results.median(engine, Phase(workload, phase), pointer);
-        let seconds = of("load", "/seconds").zip(of("drain", "/seconds")).map(|(load, drain)| load + drain);
-        table.row([
-            name.clone(),
-            cell(seconds),
-            cell(seconds.zip(of("load", "/operations")).map(|(seconds, records)| records / seconds)),
-            cell(of("drain", "/write_amplification_total")),
-            cell(of("drain", "/lists_per_path")),
-            cell(of("range-10", "/latency_us/p50")),
-            cell(of("range-10", "/latency_us/p95")),
-        ]);
-    }
-    table.finish()
-}
-
 fn targets(results: &Results) -> Vec<Target> {
     let of = |layout: &str, phase: &'static str, pointer: &str| {
-        let workload = laid_out_name(SMALL, layout);
+        let workload = laid_out_name(WORKLOAD, layout);
         results.median(FOREBAY, Phase(&workload, phase), pointer)
     };
-    let rival = |engine: &str, phase: &'static str| results.rate(engine, Phase(SMALL, phase));
+    let rival = |engine: &str, phase: &'static str| results.rate(engine, Phase(WORKLOAD, phase));
     let rate = |layout: &str, phase: &'static str| of(layout, phase, "/operations_per_second");
     let times = |own: Option<f64>, theirs: Option<f64>| own.zip(theirs).map(|(own, theirs)| own / theirs);
     let mut targets = Vec::new();

@@ -10,11 +10,14 @@ mod growth;
 mod heat;
 mod incremental;
 mod layouts;
+mod layouts_bars;
 mod log_append;
+mod rangemerge;
 mod ratio;
 mod reads;
 
 use super::part::Part;
+use super::simulated::Forecast;
 
 /// The parts that run no engine.
 pub(super) const LOG: &str = "log";
@@ -32,9 +35,16 @@ pub(super) const ALL: &[&Part] = &[
     &heat::PART,
     &ratio::PART,
     &layouts::PART,
+    &rangemerge::PART,
+    &layouts_bars::PART,
     &groups::PART,
     &groups_factors::PART,
     &incremental::PART,
     &log_append::PART,
     &applications::PART,
 ];
+
+/// What of a part is held against the planner without data.
+pub(super) fn forecasts(part: &str) -> Vec<Forecast> {
+    if part == rangemerge::PART.name { rangemerge::forecasts() } else { Vec::new() }
+}

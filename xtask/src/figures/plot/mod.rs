@@ -3,6 +3,7 @@
 mod bars;
 mod heat;
 mod lines;
+mod scatter;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -11,6 +12,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 pub(super) use bars::bars;
 pub(super) use heat::{Heat, heat};
 pub(super) use lines::{Axis, Line, lines, panels};
+pub(super) use scatter::{Dot, scatter};
 
 const SIZE: (u32, u32) = (860, 420);
 /// Words and axes.

@@ -5,16 +5,20 @@
 //!    durability.
 //! 3. A reporter beside it tells how far the load is.
 //!
+//! With `--sorted`, records go another way: [`sorted`].
+//!
 //! A bad record ends the load, once what stands before it is committed; with `--skip-bad` it is counted.
 
 mod pump;
 mod report;
+mod sorted;
 
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use forebay::{Durability, Layout};
+use forebay::{Database, Durability, Layout};
 
 use super::progress::Progress;
 use super::{Access, open, parse_durability, parse_layout, table_with_layout};
@@ -29,7 +33,8 @@ use crate::input::jsonl::Jsonl;
 use crate::input::lines::Lines;
 use crate::input::open::open as open_input;
 use crate::input::window::Window;
-use pump::{OnBad, Pump};
+use pump::{OnBad, Pump, Sink, Stop, Tally};
+use sorted::Sorted;
 
 const EXAMPLES: &str = "\
 Formats:
@@ -42,7 +47,8 @@ Examples:
   forebay load words.db words /usr/share/dict/words
   forebay load users.db users users.csv --format csv --key id --value email
   forebay load users.db events - --format jsonl --key id < events.jsonl
-  forebay load big.db records records.bin --format fixed:8,8 --memory 512M --json";
+  forebay load big.db records records.bin --format fixed:8,8 --memory 512M --json
+  LC_ALL=C sort -u words.txt | forebay load words.db words - --sorted";
 
 /// Load records from a file or from standard input, making the database and the table where they are missing
 #[derive(Debug, Args)]
@@ -77,6 +83,10 @@ pub(crate) struct LoadArgs {
     /// Count malformed records and go on
     #[arg(long)]
     skip_bad: bool,
+    /// Keys ascend as bytes, each once: records go straight to lists, all or none of them, and survive a crash of the
+    /// machine. For layouts of runs; a new table gets leveling
+    #[arg(long, conflicts_with_all = ["durability", "batch"])]
+    sorted: bool,
 }
 
 /// What chooses the key and value of a record.
@@ -90,53 +100,70 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let choice = choice(args)?;
     let input = open_input(&args.file)?;
     let db = open(&args.target.db, common, Access::Create)?;
-    let table = table_with_layout(&db, &args.target.table, args.layout)?;
-    let progress = Progress::new(common.form(), input.bytes);
-    let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
-    let mut pump = Pump::new(&db, &table, &progress, args.durability, args.batch as usize, on_bad);
+    let progress = Arc::new(Progress::new(common.form(), input.bytes));
     let watch = Stopwatch::start();
-    let outcome =
-        progress.tell_while(|| start_source(&mut pump, args.format, choice, Window::new(input.from)));
-    let tally = pump.finish(watch.seconds());
+    let (outcome, mut tally) = fill(args, choice, &db, input.from, (&input.name, &progress))?;
+    tally.seconds = watch.seconds();
     if let Err(stop) = outcome {
         report::acknowledged(common.form(), tally.records)?;
-        drop(table);
         // Whatever closing may add, the first cause is the one to tell.
         drop(db.close());
         return Err(stop.into_failure(&input.name, tally.records));
     }
     let stats = db.stats();
-    drop(table);
     let closing = Stopwatch::start();
     db.close()?;
     report::print(common.form(), &tally, &stats, closing.seconds())
 }
 
+/// Loads the input, called so, into the table. How it ended, and what it came to by then.
+fn fill(
+    args: &LoadArgs,
+    choice: Choice,
+    db: &Database,
+    input: Box<dyn Read + Send>,
+    (name, progress): (&str, &Arc<Progress>),
+) -> Result<(Result<(), Stop>, Tally), Failure> {
+    let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
+    let window = Window::new(input);
+    if args.sorted {
+        let table = sorted::table(db, args)?;
+        let (name, tally) = (name.to_string(), Tally::new());
+        let mut sorted = Sorted { table: &table, progress: Arc::clone(progress), on_bad, name, tally };
+        let outcome = progress.tell_while(|| start_source(&mut sorted, args.format, choice, window));
+        return Ok((outcome, sorted.tally));
+    }
+    let table = table_with_layout(db, &args.target.table, args.layout)?;
+    let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
+    let outcome = progress.tell_while(|| start_source(&mut pump, args.format, choice, window));
+    Ok((outcome, pump.tally()))
+}
+
 fn start_source(
-    pump: &mut Pump<'_>,
+    sink: &mut impl Sink,
     format: Format,
     choice: Choice,
     window: Window<Box<dyn Read + Send>>,
-) -> Result<(), pump::Stop> {
+) -> Result<(), Stop> {
     match (choice, format) {
-        (Choice::Columns { dialect, header, key, value }, _) => pump.run(
-            &mut Delimited::new(window, dialect, header, &key, &value)
+        (Choice::Columns { dialect, header, key, value }, _) => sink.take_all(
+            Delimited::new(window, dialect, header, &key, &value)
                 .map_err(|trouble| header_trouble(*trouble))?,
         ),
         (Choice::Fields { key, value }, _) => {
-            pump.run(&mut Jsonl::new(window, key, value).map_err(|trouble| header_trouble(*trouble))?)
+            sink.take_all(Jsonl::new(window, key, value).map_err(|trouble| header_trouble(*trouble))?)
         }
         (Choice::Whole, Format::Fixed { key_bytes, value_bytes }) => {
-            pump.run(&mut Fixed::new(window, key_bytes, value_bytes))
+            sink.take_all(Fixed::new(window, key_bytes, value_bytes))
         }
-        (Choice::Whole, _) => pump.run(&mut Lines::new(window)),
+        (Choice::Whole, _) => sink.take_all(Lines::new(window)),
     }
 }
 
-fn header_trouble(trouble: TroubleKind) -> pump::Stop {
+fn header_trouble(trouble: TroubleKind) -> Stop {
     match trouble {
-        TroubleKind::Bad(reason) => pump::Stop::Header(reason),
-        TroubleKind::Read(error) => pump::Stop::Read(error),
+        TroubleKind::Bad(reason) => Stop::Header(reason),
+        TroubleKind::Read(error) => Stop::Read(error),
     }
 }
 

@@ -57,6 +57,17 @@ pub(super) struct Tally {
     pub(super) latency: Histogram<u64>,
 }
 
+impl Tally {
+    pub(super) fn new() -> Self {
+        Self { records: 0, skipped: 0, input_bytes: 0, seconds: 0.0, latency: new_histogram() }
+    }
+}
+
+/// What takes in a whole source.
+pub(super) trait Sink {
+    fn take_all(&mut self, source: impl Source + Send + 'static) -> Result<(), Stop>;
+}
+
 /// See the module.
 pub(super) struct Pump<'a> {
     db: &'a Database,
@@ -79,7 +90,6 @@ impl<'a> Pump<'a> {
         batch_records: usize,
         on_bad: OnBad,
     ) -> Self {
-        let tally = Tally { records: 0, skipped: 0, input_bytes: 0, seconds: 0.0, latency: new_histogram() };
         Self {
             db,
             table,
@@ -89,12 +99,34 @@ impl<'a> Pump<'a> {
             on_bad,
             batch: Batch::new(),
             waiting: 0,
-            tally,
+            tally: Tally::new(),
         }
     }
 
-    /// Takes everything the source gives. What stands before a bad record is committed.
-    pub(super) fn run(&mut self, source: &mut impl Source) -> Result<(), Stop> {
+    fn commit(&mut self, bytes_read: u64) -> Result<(), Stop> {
+        if self.waiting > 0 {
+            let watch = Stopwatch::start();
+            self.db.write(&mut self.batch, self.durability).map_err(Stop::Engine)?;
+            self.tally
+                .latency
+                .saturating_record(u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            self.tally.records += self.waiting as u64;
+            self.waiting = 0;
+        }
+        self.tally.input_bytes = bytes_read;
+        self.progress.acknowledge(self.tally.records, bytes_read);
+        Ok(())
+    }
+
+    /// What it came to.
+    pub(super) fn tally(self) -> Tally {
+        self.tally
+    }
+}
+
+impl Sink for Pump<'_> {
+    /// What stands before a bad record is committed.
+    fn take_all(&mut self, mut source: impl Source + Send + 'static) -> Result<(), Stop> {
         loop {
             let reason = match source.next() {
                 Ok(Some((key, value))) => match over_limit(key, value) {
@@ -127,27 +159,6 @@ impl<'a> Pump<'a> {
             }
         }
     }
-
-    fn commit(&mut self, bytes_read: u64) -> Result<(), Stop> {
-        if self.waiting > 0 {
-            let watch = Stopwatch::start();
-            self.db.write(&mut self.batch, self.durability).map_err(Stop::Engine)?;
-            self.tally
-                .latency
-                .saturating_record(u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX));
-            self.tally.records += self.waiting as u64;
-            self.waiting = 0;
-        }
-        self.tally.input_bytes = bytes_read;
-        self.progress.acknowledge(self.tally.records, bytes_read);
-        Ok(())
-    }
-
-    /// What it came to, after so many seconds.
-    pub(super) fn finish(mut self, seconds: f64) -> Tally {
-        self.tally.seconds = seconds;
-        self.tally
-    }
 }
 
 /// From 1 ns to 1 hour, to three digits.
@@ -159,7 +170,7 @@ fn new_histogram() -> Histogram<u64> {
 }
 
 #[inline]
-fn over_limit(key: &[u8], value: &[u8]) -> Option<String> {
+pub(super) fn over_limit(key: &[u8], value: &[u8]) -> Option<String> {
     if key.len() > KEY_BYTES_MAX {
         return Some(format!("the key has {} bytes, {KEY_BYTES_MAX} at most", key.len()));
     }

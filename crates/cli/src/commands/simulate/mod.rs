@@ -128,7 +128,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 12] = [
+const COMPARED: [&str; 13] = [
     "no-merge",
     "write-buffer",
     "write-buffer:ordered",
@@ -140,6 +140,7 @@ const COMPARED: [&str; 12] = [
     "leveling:t=10",
     "geometric:p=3",
     "geometric:p=2",
+    "range-merge",
     "immediate",
 ];
 

@@ -46,6 +46,7 @@ fn is_free_step(step: Step, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
     let free = match &step {
         Step::Merge { inputs, .. } => inputs.iter().all(|&id| is_free(id)),
         Step::Push { run, .. } | Step::Relabel { run, .. } => is_free(*run),
+        Step::Evict(_) => true,
     };
     free.then_some(step)
 }

@@ -3,6 +3,7 @@
 
 mod geometric;
 mod leveling;
+pub(super) mod range_merge;
 mod tiering;
 
 use std::fmt;
@@ -10,8 +11,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use forebay_base::wire::{Reader, put_varint};
-use forebay_base::{Error, Result};
-use forebay_buffer_tree::NodeId;
+use forebay_base::{Error, Range, Result};
+use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::set::{Run, RunSet};
 
@@ -32,6 +33,9 @@ pub enum Policy {
         /// p
         runs_max: u32,
     },
+    /// Write buffers stay in memory until their key range is merged: one run for each key range, for half of what
+    /// immediate merge writes (section IV).
+    RangeMerge,
     /// Levels of one run each, each so many times as large as the one above (Jungle paper, section 2.1).
     Leveling {
         /// T
@@ -42,6 +46,17 @@ pub enum Policy {
         /// T
         runs_max: u32,
     },
+}
+
+/// Where write buffers stay that a policy keeps in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Whether they do: the records of a table that merges go to disk at once, and are merged from there.
+    pub resides: bool,
+    /// Bytes of records.
+    pub bytes: u64,
+    /// The most write buffers that something of is kept: the log is as long.
+    pub runs_max: usize,
 }
 
 /// A write buffer's way into the runs.
@@ -62,38 +77,52 @@ pub(super) enum Step {
     Push { run: NodeId, part: usize },
     /// A run goes to another level as it is.
     Relabel { run: NodeId, level: u32 },
+    /// All that runs have of a range becomes part of the oldest.
+    Evict(Range),
 }
 
 impl Policy {
-    /// How a write buffer of so many bytes is written, if only runs that `is_free` says yes to may be touched.
-    pub(super) fn flush<F>(self, set: &RunSet<F>, bytes: u64, is_free: impl Fn(NodeId) -> bool) -> Flush {
-        let flush = match self {
-            Self::NoMerge | Self::Leveling { .. } | Self::Tiering { .. } => Flush { runs: 0, level: 0 },
+    /// How a write buffer of so many bytes is written; at least so many runs in front are resident and go with it.
+    pub(super) fn flush<F>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
+        match self {
+            Self::NoMerge | Self::RangeMerge | Self::Leveling { .. } | Self::Tiering { .. } => {
+                Flush { runs: residents, level: 0 }
+            }
             Self::Immediate => Flush { runs: set.runs.len(), level: 0 },
             Self::Geometric { ratio } => geometric::flush(set, bytes, ratio, u32::MAX),
             Self::Partitions { runs_max } => {
                 geometric::flush(set, bytes, geometric::ratio_of(set, bytes, runs_max), runs_max)
             }
-        };
-        let free = set.runs[..flush.runs].iter().all(|run| is_free(run.id));
-        if free { flush } else { Flush { runs: 0, level: 0 } }
+        }
+    }
+
+    /// Whether no write buffer can be taken into memory.
+    pub(super) fn is_full<F>(self, set: &RunSet<F>, room: Room) -> bool {
+        self == Self::RangeMerge && range_merge::is_full(set, room)
     }
 
     /// What should be done next with runs that `is_free` says yes to.
-    pub(super) fn next<F>(self, set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    pub(super) fn next<F: Fragment>(
+        self,
+        set: &RunSet<F>,
+        room: Room,
+        is_free: impl Fn(NodeId) -> bool,
+    ) -> Option<Step> {
         match self {
             Self::NoMerge => None,
             Self::Immediate => merge_beyond(set, 1, is_free),
             Self::Geometric { .. } => None,
             Self::Partitions { runs_max } => merge_beyond(set, runs_max as usize, is_free),
+            Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
             Self::Leveling { ratio } => leveling::next(set, ratio, is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
         }
     }
 
     /// Bytes above the policy's limits.
-    pub(super) fn debt_bytes<F>(self, set: &RunSet<F>) -> u64 {
+    pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: Room) -> u64 {
         match self {
+            Self::RangeMerge => range_merge::debt_bytes(set, room),
             Self::Leveling { ratio } => leveling::debt_bytes(set, ratio),
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             _ => 0,
@@ -103,7 +132,7 @@ impl Policy {
     /// Says which parameter is out of its bounds.
     pub fn validate(&self) -> Result<()> {
         let (name, value, least) = match *self {
-            Self::NoMerge | Self::Immediate => return Ok(()),
+            Self::NoMerge | Self::Immediate | Self::RangeMerge => return Ok(()),
             Self::Geometric { ratio } => ("geometric: r", ratio, 2),
             Self::Partitions { runs_max } => ("geometric: p", runs_max, 1),
             Self::Leveling { ratio } => ("leveling: t", ratio, 2),
@@ -124,6 +153,7 @@ impl Policy {
             Self::Partitions { runs_max } => (3, runs_max),
             Self::Leveling { ratio } => (4, ratio),
             Self::Tiering { runs_max } => (5, runs_max),
+            Self::RangeMerge => (6, 0),
         };
         out.push(kind);
         put_varint(out, parameter.into());
@@ -140,6 +170,7 @@ impl Policy {
             3 => Self::Partitions { runs_max: parameter },
             4 => Self::Leveling { ratio: parameter },
             5 => Self::Tiering { runs_max: parameter },
+            6 => Self::RangeMerge,
             _ => return None,
         };
         policy.validate().ok()?;
@@ -159,6 +190,7 @@ impl fmt::Display for Policy {
             Self::Immediate => f.write_str("immediate"),
             Self::Geometric { ratio } => write!(f, "geometric:r={ratio}"),
             Self::Partitions { runs_max } => write!(f, "geometric:p={runs_max}"),
+            Self::RangeMerge => f.write_str("range-merge"),
             Self::Leveling { ratio } => write!(f, "leveling:t={ratio}"),
             Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
         }
@@ -182,6 +214,7 @@ impl FromStr for Policy {
             ("immediate", None) => Self::Immediate,
             ("geometric", Some(("r", ratio))) => Self::Geometric { ratio },
             ("geometric", Some(("p", runs_max))) => Self::Partitions { runs_max },
+            ("range-merge", None) => Self::RangeMerge,
             ("leveling", None) => Self::Leveling { ratio: RATIO },
             ("leveling", Some(("t", ratio))) => Self::Leveling { ratio },
             ("tiering", None) => Self::Tiering { runs_max: RATIO },
@@ -194,7 +227,8 @@ impl FromStr for Policy {
 }
 
 /// What [`Policy::from_str`] understands.
-const NAMES: &str = "no-merge, immediate, geometric:r=N, geometric:p=N, leveling[:t=N], tiering[:t=N]";
+const NAMES: &str =
+    "no-merge, immediate, geometric:r=N, geometric:p=N, range-merge, leveling[:t=N], tiering[:t=N]";
 
 /// Merges the newest runs until there are so many: what another organisation left behind.
 fn merge_beyond<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {

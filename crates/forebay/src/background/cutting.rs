@@ -1,0 +1,105 @@
+//! Ranges that were deleted, on their way to lists: before a buffer is absorbed, what lists have of its cuts' ranges
+//! goes. All older buffers are in lists by then.
+//!
+//! **Invariant:** lists lose nothing before the log has the deletion durably, with all that was written before it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_base::{Range, Result};
+use forebay_layouts::Job;
+use forebay_store::WriteBuffer;
+
+use crate::engine::Engine;
+use crate::ledger::{Commit, Finished};
+
+/// The cuts of one buffer.
+pub(super) struct Cutting {
+    waiting: VecDeque<(u32, Vec<Range>)>,
+    /// Era and job, of the first that waits.
+    writing: Option<(u64, Box<dyn Job>)>,
+}
+
+impl Cutting {
+    pub(super) fn of(buffer: &WriteBuffer) -> Self {
+        let mut tables: BTreeMap<u32, Vec<Range>> = BTreeMap::new();
+        for cut in buffer.cuts(usize::MAX) {
+            tables.entry(cut.table).or_default().push(cut.range);
+        }
+        let waiting = tables.into_iter().map(|(table, ranges)| (table, joined(ranges))).collect();
+        Self { waiting, writing: None }
+    }
+
+    /// Goes on for about 1 MiB. `last_sequence` is that of the buffer. `false` when nothing is left to do.
+    pub(super) fn advance(&mut self, engine: &Engine, last_sequence: u64) -> Result<bool> {
+        let Some((table, ranges)) = self.waiting.front() else { return Ok(false) };
+        let table = *table;
+        if let Some((era, mut job)) = self.writing.take() {
+            match job.step(STEP_BYTES)? {
+                None => self.writing = Some((era, job)),
+                Some(outcome) => {
+                    // Where another layout has come in between, it is done anew.
+                    if engine.commit(Commit::Finished(Finished { table, era, outcome }))? {
+                        self.waiting.pop_front();
+                    }
+                }
+            }
+            return Ok(true);
+        }
+        engine.log()?.sync_to(last_sequence)?;
+        let Some(entry) = engine.state().tables.get(&table).cloned() else {
+            self.waiting.pop_front();
+            return Ok(true);
+        };
+        match entry.catalog.erase(ranges)? {
+            Some(job) => self.writing = Some((entry.era, job)),
+            None => {
+                // One that has become a tree meanwhile cannot be cut, and is asked again.
+                for range in ranges {
+                    if !engine.cut(table, range)? {
+                        return Ok(true);
+                    }
+                }
+                self.waiting.pop_front();
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The same in order and side by side.
+fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
+    ranges.sort_by(|left, right| left.low.cmp(&right.low));
+    let mut joined: Vec<Range> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.high.as_ref().is_none_or(|high| range.low <= *high) => {
+                last.high = match (last.high.take(), range.high) {
+                    (Some(one), Some(other)) => Some(one.max(other)),
+                    _ => None,
+                };
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_base::Order;
+
+    use super::*;
+
+    #[test]
+    fn ranges_that_meet_become_one() {
+        let range = |low: u8, high: Option<u8>| Range {
+            low: Order::Lexical.bound(&[low]),
+            high: high.map(|high| Order::Lexical.bound(&[high])),
+        };
+        let given = vec![range(5, Some(7)), range(1, Some(3)), range(2, Some(4)), range(4, Some(5))];
+        assert_eq!(joined(given), [range(1, Some(7))]);
+        let given = vec![range(9, None), range(1, Some(3)), range(2, Some(3)), range(10, Some(11))];
+        assert_eq!(joined(given), [range(1, Some(3)), range(9, None)]);
+    }
+}

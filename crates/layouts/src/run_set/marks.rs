@@ -1,0 +1,83 @@
+//! What of the log is not needed any more, by range of keys. Where a table keeps records in memory, its files do not have
+//! all that was absorbed: for each range, they have what the log's segments below a mark brought.
+
+use forebay_base::{Bound, Range};
+
+/// Ranges side by side, in order, and their marks. Elsewhere the mark is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks(pub(super) Vec<(Range, u64)>);
+
+impl Marks {
+    /// Files have all that segments below `mark` brought of a range.
+    pub(super) fn raise(&mut self, range: &Range, mark: u64) {
+        let below = Range { low: Bound::least(), high: Some(range.low.clone()) };
+        let above = range.high.as_ref().map(|high| Range { low: high.clone(), high: None });
+        let outside =
+            |part: &Range| self.0.iter().map(|(piece, mark)| (piece.intersect(part), *mark)).collect();
+        let mut pieces: Vec<(Range, u64)> = outside(&below);
+        pieces.push((range.clone(), mark));
+        pieces.extend(above.iter().flat_map(|above| -> Vec<_> { outside(above) }));
+        pieces.retain(|(piece, _)| !piece.is_empty());
+        pieces.dedup_by(|next, before| {
+            let joins = next.1 == before.1 && before.0.high.as_ref() == Some(&next.0.low);
+            if joins {
+                before.0.high = next.0.high.take();
+            }
+            joins
+        });
+        self.0 = pieces;
+    }
+
+    /// The ranges of which files lack what a segment brought.
+    pub(super) fn lacking(&self, segment: u64) -> Vec<Range> {
+        let mut ranges = Vec::new();
+        let mut low = Some(Bound::least());
+        for (piece, _) in self.0.iter().filter(|(_, mark)| *mark > segment) {
+            let gap = low.map(|low| Range { low, high: Some(piece.low.clone()) });
+            ranges.extend(gap.filter(|gap| !gap.is_empty()));
+            low = piece.high.clone();
+            if low.is_none() {
+                return ranges;
+            }
+        }
+        ranges.extend(low.map(|low| Range { low, high: None }));
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Rng;
+
+    use super::*;
+
+    /// Against a mark for every prefix.
+    #[test]
+    fn marks_are_those_of_every_place() {
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            let mut marks = Marks::default();
+            let mut model = [0; 32];
+            for mark in 1..20 {
+                let (low, length) = (rng.below(32), 1 + rng.below(31));
+                let high = (low + length < 32).then(|| Bound::at_prefix(low + length));
+                let low_bound = if low == 0 { Bound::least() } else { Bound::at_prefix(low) };
+                marks.raise(&Range { low: low_bound, high }, mark);
+                let end = (low + length).min(32) as usize;
+                model[low as usize..end].fill(mark);
+                for segment in 0..=mark {
+                    let lacking = marks.lacking(segment);
+                    for (prefix, mark) in model.iter().enumerate() {
+                        let is_in = lacking.iter().any(|range| range.contains(prefix as u64, b""));
+                        assert_eq!(
+                            is_in,
+                            *mark <= segment,
+                            "seed {seed}, prefix {prefix}, segment {segment}"
+                        );
+                    }
+                    assert!(lacking.windows(2).all(|pair| pair[0].high.as_ref() < Some(&pair[1].low)));
+                }
+            }
+        }
+    }
+}

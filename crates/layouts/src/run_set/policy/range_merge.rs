@@ -1,0 +1,116 @@
+//! Rangemerge (Rangemerge paper, section IV). Write buffers are kept in memory as resident runs. Once they take too much,
+//! the key range that has the most of it is merged with what files have of it, and split where that grows too long. So
+//! each range is at one place on disk, and memory holds what is worth the most to wait.
+
+use std::cmp::Reverse;
+
+use forebay_base::hash::key_hash;
+use forebay_base::{Bound, Range};
+use forebay_buffer_tree::{Fragment, NodeId};
+
+use super::super::set::{Part, RunSet};
+use super::Room;
+
+/// How much waits for a key range.
+#[derive(Clone, Debug)]
+struct Weight {
+    range: Range,
+    resident_bytes: u64,
+    /// In all runs but the oldest.
+    bytes: u64,
+    on_disk: bool,
+}
+
+/// Whether resident runs take more than half of their room: the other half is for the write buffer that comes next.
+pub(super) fn is_full<F>(set: &RunSet<F>, room: Room) -> bool {
+    set.resident_bytes() > room.bytes / 2
+}
+
+/// Bytes that wait above their limit.
+pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: Room) -> u64 {
+    let upper: u64 = match room.resides {
+        true => set.resident_bytes(),
+        false => set.runs().iter().rev().skip(1).map(|run| run.bytes()).sum(),
+    };
+    upper.saturating_sub(room.bytes / 2)
+}
+
+/// The range to be merged next, of those that `is_free` says yes to.
+pub(super) fn victim<F: Fragment>(
+    set: &RunSet<F>,
+    room: Room,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Range> {
+    let weights = weights(set).into_iter().filter(|weight| is_free(node_of(&weight.range)));
+    let heaviest = |weights: Vec<Weight>, bytes: fn(&Weight) -> u64| {
+        let heaviest =
+            weights.into_iter().max_by_key(|weight| (bytes(weight), Reverse(weight.range.low.clone())));
+        heaviest.filter(|weight| weight.bytes > 0)
+    };
+    let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
+    let chosen = if is_full(set, room) {
+        heaviest(weights.collect(), |weight| weight.resident_bytes)
+    } else if upper().count() > room.runs_max {
+        // The log goes back to the oldest of them.
+        let oldest = set.residents().next_back().or_else(|| upper().next_back())?;
+        let first = oldest.parts().first()?.range.low.clone();
+        let mut weights = weights;
+        weights.find(|weight| weight.range.high.as_ref().is_none_or(|high| *high > first))
+    } else if room.resides {
+        heaviest(weights.filter(|weight| weight.on_disk).collect(), |weight| weight.bytes)
+    } else if upper().map(|run| run.bytes()).sum::<u64>() > room.bytes / 2 {
+        heaviest(weights.collect(), |weight| weight.bytes)
+    } else {
+        None
+    };
+    chosen.map(|weight| weight.range)
+}
+
+/// The next range of which any run but the oldest has something.
+pub(in super::super) fn any<F: Fragment>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Range> {
+    let mut weights = weights(set).into_iter();
+    weights.find(|weight| weight.bytes > 0 && is_free(node_of(&weight.range))).map(|weight| weight.range)
+}
+
+/// By what a range is known while it is merged.
+pub(in super::super) fn node_of(range: &Range) -> NodeId {
+    NodeId(key_hash(&range.low.key, range.low.prefix) | 1 << 63)
+}
+
+/// The bounds between key ranges: where the parts of the oldest run begin.
+pub(in super::super) fn bounds<F>(set: &RunSet<F>) -> Vec<Bound> {
+    let parts = set.last_on_disk().map_or(&[][..], |run| run.parts());
+    parts.iter().skip(1).map(|part| part.range.low.clone()).collect()
+}
+
+/// What waits for each key range.
+fn weights<F: Fragment>(set: &RunSet<F>) -> Vec<Weight> {
+    let bounds = bounds(set);
+    let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
+    let highs = bounds.iter().cloned().map(Some).chain([None]);
+    let mut weights: Vec<Weight> = lows
+        .zip(highs)
+        .map(|(low, high)| Weight { range: Range { low, high }, resident_bytes: 0, bytes: 0, on_disk: false })
+        .collect();
+    let last = set.last_on_disk().map(|run| run.id());
+    for run in set.runs().iter().filter(|run| Some(run.id()) != last) {
+        for part in run.parts() {
+            let first = bounds.partition_point(|bound| *bound <= part.range.low);
+            let count = bounds[first..]
+                .partition_point(|bound| part.range.high.as_ref().is_none_or(|high| bound < high));
+            for weight in &mut weights[first..=first + count] {
+                let whole = count == 0;
+                let bytes = if whole { part.portion.bytes.max(1) } else { bytes_in(part, &weight.range) };
+                weight.bytes += bytes;
+                weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
+                weight.on_disk |= !run.is_resident();
+            }
+        }
+    }
+    weights
+}
+
+/// No less than one: what is little weighs something too.
+fn bytes_in<F: Fragment>(part: &Part<F>, range: &Range) -> u64 {
+    part.portion_in(range).map_or(0, |portion| portion.bytes.max(1))
+}

@@ -1,0 +1,44 @@
+//! What the planner without data says of a load that a part measures too: how much it would move.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::bench::{MEMORY_BYTES_MIN, RECORDS_MIN, own_program, scaled};
+
+/// A load, at scale 1.
+pub(super) struct Forecast {
+    /// What its run is called.
+    pub(super) workload: String,
+    pub(super) layout: &'static str,
+    pub(super) key_bytes: u64,
+    pub(super) record_bytes: u64,
+    pub(super) records: u64,
+    pub(super) memory_bytes: u64,
+}
+
+impl Forecast {
+    /// A line of results: bytes written to lists and read from them by jobs.
+    pub(super) fn measure(&self, scale: f64) -> Result<Value, String> {
+        let words = format!(
+            "simulate --layout {} --key {} --record {} --records {} --memory {} --json",
+            self.layout,
+            self.key_bytes,
+            self.record_bytes,
+            scaled(self.records, scale, RECORDS_MIN),
+            scaled(self.memory_bytes, scale, MEMORY_BYTES_MIN),
+        );
+        let told = |reason: &dyn std::fmt::Display| format!("forebay {words}: {reason}");
+        let output =
+            Command::new(own_program()?).args(words.split(' ')).output().map_err(|error| told(&error))?;
+        let forecast: Value = serde_json::from_slice(&output.stdout).map_err(|error| told(&error))?;
+        let sum = |name: &str| {
+            forecast[name].as_object().map(|causes| causes.values().filter_map(Value::as_u64).sum::<u64>())
+        };
+        let (written, read) = (sum("list_bytes_written"), sum("list_bytes_read"));
+        Ok(json!({
+            "type": "simulated", "workload": self.workload, "command": format!("forebay {words}"),
+            "table_bytes_written": written, "table_bytes_read": read,
+        }))
+    }
+}

@@ -1,6 +1,6 @@
 //! Another layout for a table that is in use: one edit, which moves no record. What there is stays where it is, and the
 //! new layout's rules work on it from then on. Reads and writes go on; work that was under way for a layout of another
-//! kind is thrown away and, where it is still wanted, done anew.
+//! kind is thrown away and, where it is still wanted, done anew. A layout of another order takes more: see `rewrite`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,15 @@ use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
 use crate::engine::Engine;
+use crate::rewrite::Tell;
 
 impl Engine {
-    /// Gives a table another layout, which must keep keys in the same order.
-    pub(crate) fn set_layout(&self, id: u32, layout: Layout) -> Result<()> {
+    /// Gives a table another layout.
+    pub(crate) fn set_layout(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+        let is_ordered = self.view().table(id)?.options.layout.is_ordered();
+        if is_ordered != layout.is_ordered() {
+            return self.rewrite(id, layout, tell);
+        }
         while !self.try_layout(id, layout)? {
             // A tree keeps nothing in memory. Under any other policy of runs nothing new stays there.
             self.try_layout(id, Layout::no_merge())?;
@@ -35,11 +40,11 @@ impl Engine {
             return Ok(true);
         }
         if before.is_ordered() != layout.is_ordered() {
-            return Err(Error::invalid(format!(
-                "table `{}` has layout {before}, which keeps keys in another order than {layout}; make another table, \
-                 and copy",
-                table.name
-            )));
+            return Err(Error::invalid("the table has got another order meanwhile; try again"));
+        }
+        if self.is_rewriting(id) {
+            let reason = format!("table `{}` is being given another order; wait for that", table.name);
+            return Err(Error::invalid(reason));
         }
         if matches!(layout, Layout::WriteBuffer { .. }) && table.catalog.resident().is_some() {
             return Ok(false);

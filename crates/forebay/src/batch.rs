@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use forebay_base::{Error, Kind, Range, Record, Result};
+use forebay_base::{Error, Kind, Order, Range, Record, Result};
 use forebay_store::log::batch::Payload;
 
 use crate::table::{prefix_range, range_of};
@@ -46,12 +46,12 @@ impl Batch {
     /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
     /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
     pub fn delete_range<'a>(&mut self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) {
-        self.cut(table, range_of(table.order(), &bounds));
+        self.cut(table, range_of(Order::Lexical, &bounds));
     }
 
     /// Removes all keys that begin so.
     pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: &[u8]) {
-        self.cut(table, prefix_range(table.order(), prefix));
+        self.cut(table, prefix_range(Order::Lexical, prefix));
     }
 
     fn cut(&mut self, table: &Table, range: Range) {

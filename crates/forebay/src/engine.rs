@@ -22,6 +22,7 @@ use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
 use crate::ledger::Ledger;
+use crate::rewrite::Following;
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) sealed: Vec<Arc<WriteBuffer>>,
     /// Tables by id.
     pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    /// Tables whose writers wait, for as long as it takes to give them another order.
+    pub(crate) frozen: BTreeSet<u32>,
 }
 
 /// One version of a table.
@@ -50,16 +53,21 @@ pub(crate) struct TableState {
 
 impl TableState {
     pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        self.version(self.options, catalog, self.era)
+        self.version(self.options, self.order, catalog, self.era)
     }
 
     /// The same table under other options.
     pub(crate) fn altered(&self, options: TableOptions, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        self.version(options, catalog, self.era + 1)
+        self.turned(options, self.order, catalog)
     }
 
-    fn version(&self, options: TableOptions, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
-        let Self { id, order, .. } = *self;
+    /// The same table under other options, in another order.
+    pub(crate) fn turned(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>) -> Arc<Self> {
+        self.version(options, order, catalog, self.era + 1)
+    }
+
+    fn version(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
+        let Self { id, .. } = *self;
         let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
         Arc::new(Self { id, name: self.name.clone(), options, order, rule, catalog, era, vain_nanoseconds })
     }
@@ -140,6 +148,8 @@ pub(crate) struct Engine {
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
     pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    /// Tables that are being given another order.
+    pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
     /// The damage that background work met, by table: nodes that hold it are left as they are.
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
     /// The merger has found nothing that it could do: waiting for it would be in vain.

@@ -35,6 +35,13 @@ impl Engine {
             // What was accepted before is older than what comes in now, so it must be in lists before.
             self.flush().inspect_err(|_| finished.discard())?;
             let sealing = self.rotating.lock();
+            if self.is_rewriting(id) {
+                finished.discard();
+                return Err(Error::invalid(format!(
+                    "table `{}` is being given another order; nothing was brought in",
+                    table.name
+                )));
+            }
             // Lists may have lost a range already whose deletion is still to be absorbed. It would hide what comes in, and
             // then no more.
             let sealed = self.state().sealed.clone();

@@ -87,6 +87,7 @@ impl Engine {
         }
         let (mut change, mut passing) = (Change::default(), Vec::new());
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
+        let mut added = Vec::new();
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
@@ -100,13 +101,18 @@ impl Engine {
                 } else {
                     passing.push((id, edit));
                 }
+                added.push((id, made));
             }
             Ok(())
         };
         let settled = settle();
+        let is_absorbed = absorbed.is_some();
         let done = settled
             .and_then(|()| self.record(&mut ledger, &state, change, &passing, &files, absorbed))
             .map(|()| true);
+        if is_absorbed && done.is_ok() {
+            added.into_iter().for_each(|(table, lists)| self.added(table, lists));
+        }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
             return done;
@@ -236,6 +242,17 @@ impl Engine {
             Some(log) if mark.low < mark.absorbed => log.sync_to(mark.absorbed.1),
             _ => Ok(()),
         }
+    }
+
+    /// Tells the manifest which log segments are absorbed, where it knows of fewer.
+    pub(crate) fn tell_mark(&self, ledger: &mut Ledger) -> Result<()> {
+        if ledger.log_is_ahead {
+            self.sync_held(&ledger.log)?;
+            let log = Some(ledger.log);
+            self.append(ledger, &Edit::Change(Change { log, ..Change::default() }))?;
+            ledger.log_is_ahead = false;
+        }
+        Ok(())
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.

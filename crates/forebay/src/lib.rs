@@ -54,6 +54,7 @@ mod recall;
 mod relief;
 mod replay;
 mod rest;
+mod rewrite;
 mod scan;
 pub mod simulate;
 mod snapshot;

@@ -49,9 +49,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let (old, fresh): (Vec<&Segment>, _) =
         recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
-    for segment in &old {
-        replay.recall(&buffer_of(segment, &pool))?;
-    }
+    old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
     let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
@@ -66,7 +64,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
     let ledger = ledger_of(&replay, held_of(&old, before), (!options.read_only).then_some(manifest));
-    let state = State { active, sealed, tables: replay.tables };
+    let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new() };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
         superblock,
@@ -85,6 +83,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         troubles: Mutex::default(),
         rotating: Mutex::default(),
         compacting: Mutex::default(),
+        rewriting: Mutex::default(),
         damage: Mutex::default(),
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),

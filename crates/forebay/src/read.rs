@@ -31,6 +31,18 @@ impl View {
             .filter(|(_, bytes)| *bytes > 0)
     }
 
+    /// The view, if a table keeps its keys in order in it.
+    pub(crate) fn in_order(self, id: u32) -> Result<Self> {
+        let table = self.table(id)?;
+        if !table.order.is_lexical() {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {} here, which keeps no order; open it anew as a Table",
+                table.name, table.options.layout
+            )));
+        }
+        Ok(self)
+    }
+
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
         let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
         self.state.tables.get(&id).ok_or_else(gone)

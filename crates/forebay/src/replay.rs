@@ -128,7 +128,7 @@ pub(crate) fn table_state(
     }))
 }
 
-fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
+pub(crate) fn store_for(lists: &ListStore, options: &TableOptions, seed: u64) -> ListStore {
     let order = options.layout.order(seed);
     let options =
         ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };

@@ -45,7 +45,8 @@ impl Snapshot {
 
     /// A cursor over all that a table had, before its first entry.
     pub fn cursor(&self, table: &OrderedTable) -> Result<Cursor> {
-        Cursor::new(&self.engine, self.view.clone(), table.id(), Range::all(), Direction::Forward)
+        let view = self.view.clone().in_order(table.id())?;
+        Cursor::new(&self.engine, view, table.id(), Range::all(), Direction::Forward)
     }
 
     /// The entry that had the lowest key.
@@ -70,7 +71,7 @@ impl Snapshot {
 
     /// Entries that had keys in the range, ascending.
     pub fn range<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.scan(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Forward)
+        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Forward)
     }
 
     /// Entries that had keys in the range, descending.
@@ -79,17 +80,22 @@ impl Snapshot {
         table: &OrderedTable,
         bounds: impl RangeBounds<&'a [u8]>,
     ) -> Result<Scan> {
-        self.scan(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
+        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
     }
 
     /// Entries whose keys began so, ascending.
     pub fn prefix(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
-        self.scan(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
+        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
     }
 
     /// Entries whose keys began so, descending.
     pub fn prefix_reverse(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
-        self.scan(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Backward)
+        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Backward)
+    }
+
+    fn ordered(&self, table: &OrderedTable, range: Range, direction: Direction) -> Result<Scan> {
+        let view = self.view.clone().in_order(table.id())?;
+        Scan::new(&self.engine, view, table.id(), range, direction)
     }
 
     fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {

@@ -77,6 +77,8 @@ pub struct TableStats {
     pub name: String,
     pub layout: String,
     pub levels: Vec<LevelDescription>,
+    /// How much of it is copied, from 0 to 1, while it is being given another order.
+    pub rewritten_share: Option<f64>,
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -103,7 +105,10 @@ impl Stats {
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
             let (name, layout) = (table.name.clone(), table.options.layout.to_string());
             if !table.is_hidden() {
-                tables.push(TableStats { name, layout, levels });
+                let rewriting = engine.rewriting.lock();
+                let progress = rewriting.get(&table.id).map(|following| following.progress);
+                let rewritten_share = progress.map(|(done, all)| ratio(done, all));
+                tables.push(TableStats { name, layout, levels, rewritten_share });
             }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();

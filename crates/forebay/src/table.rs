@@ -41,10 +41,24 @@ impl Table {
         Ok(self.engine.view().table(self.id)?.options.layout)
     }
 
-    /// Gives it another organisation that keeps keys in the same order, at once and without moving a record. Background
-    /// work then brings what there is into the new form. Reads and writes go on; a crash leaves one or the other.
+    /// Gives it another organisation, beside reads and writes; a crash leaves one or the other.
+    ///
+    /// Where that keeps keys in the same order it is done at once and without moving a record; background work then brings
+    /// what there is into the new form. From hash order to key order, or back, all records are sorted anew before the call
+    /// returns: see [`set_layout_telling`](Self::set_layout_telling).
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
-        self.engine.set_layout(self.id, layout)
+        self.set_layout_telling(layout, &mut |_, _| ())
+    }
+
+    /// As [`set_layout`](Self::set_layout). Where records are sorted anew, `progress` is told how many are, of how many. For
+    /// that time the table takes twice the space; no range of it can be deleted, and nothing ingested. At the end writers
+    /// to the table wait until what is buffered of it is sorted anew, too. On an error, or if the database is closed
+    /// meanwhile, the table stays as it was.
+    ///
+    /// A [`Table`] stays of use afterwards, though one that is opened anew writes faster. An [`OrderedTable`] of what now
+    /// keeps no order refuses what needs one.
+    pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.engine.set_layout(self.id, layout, progress)
     }
 
     #[inline]
@@ -141,7 +155,7 @@ impl OrderedTable {
     /// A cursor over all of the table as it is now, before its first entry.
     pub fn cursor(&self) -> Result<Cursor> {
         let Table { engine, id, .. } = &self.0;
-        Cursor::new(engine, engine.view(), *id, Range::all(), Direction::Forward)
+        Cursor::new(engine, engine.view().in_order(*id)?, *id, Range::all(), Direction::Forward)
     }
 
     /// The entry with the lowest key.
@@ -166,27 +180,27 @@ impl OrderedTable {
     /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
     /// counted, and what was written to it since it was looked at last is sorted for that.
     pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
-        approximate(&self.0.engine.view(), self.0.id, &range_of(self.0.order, &bounds))
+        approximate(&self.0.engine.view().in_order(self.0.id)?, self.0.id, &range_of(Order::Lexical, &bounds))
     }
 
     /// Entries with keys in the range, ascending.
     pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.scan(range_of(self.0.order, &bounds), Direction::Forward)
+        self.scan(range_of(Order::Lexical, &bounds), Direction::Forward)
     }
 
     /// Entries with keys in the range, descending.
     pub fn range_reverse<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.scan(range_of(self.0.order, &bounds), Direction::Backward)
+        self.scan(range_of(Order::Lexical, &bounds), Direction::Backward)
     }
 
     /// Entries whose keys begin so, ascending.
     pub fn prefix(&self, prefix: &[u8]) -> Result<Scan> {
-        self.scan(prefix_range(self.0.order, prefix), Direction::Forward)
+        self.scan(prefix_range(Order::Lexical, prefix), Direction::Forward)
     }
 
     /// Entries whose keys begin so, descending.
     pub fn prefix_reverse(&self, prefix: &[u8]) -> Result<Scan> {
-        self.scan(prefix_range(self.0.order, prefix), Direction::Backward)
+        self.scan(prefix_range(Order::Lexical, prefix), Direction::Backward)
     }
 
     /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at once,
@@ -210,7 +224,7 @@ impl OrderedTable {
     }
 
     fn scan(&self, range: Range, direction: Direction) -> Result<Scan> {
-        Scan::new(&self.0.engine, self.0.engine.view(), self.0.id, range, direction)
+        Scan::new(&self.0.engine, self.0.engine.view().in_order(self.0.id)?, self.0.id, range, direction)
     }
 }
 

@@ -8,6 +8,7 @@
 //!    in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied. So
 //!    there is no cliff.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,23 +32,18 @@ impl Engine {
         if self.is_closing() {
             return Err(Error::invalid("the database is closed"));
         }
-        let state = self.state();
-        let (notes, cuts) = (payload.notes().tables(), payload.notes().cuts());
-        let mut tables = notes.map(|notes| notes.table).chain(cuts.iter().map(|cut| cut.table));
-        if let Some(gone) = tables.find(|table| !state.tables.contains_key(table)) {
-            return Err(Error::NotFound(format!(
-                "table {gone} was dropped; nothing of the batch is written"
-            )));
-        }
         if payload.records() == 0 {
             return Ok(log.last_sequence());
         }
         let started = self.env.clock.now();
         let sum = payload.sum();
         let position = loop {
+            let turn = log.turns();
+            let noted = self.admit(payload)?;
             let segment = log.active_segment();
-            match log.append(payload, sum)? {
+            match log.append(&noted, sum, turn)? {
                 Some(position) => break position,
+                None if log.turns() != turn => {}
                 None => self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?,
             }
         };
@@ -58,6 +54,40 @@ impl Engine {
         self.pay(payload.bytes().len() as u64);
         self.metrics.commit_latency.record(self.env.clock.now().saturating_sub(started));
         Ok(position.sequence)
+    }
+
+    /// Whether all of a batch can be written by now: the batch, noted for its tables as they are.
+    fn admit<'a>(&self, payload: &'a Payload) -> Result<Cow<'a, Payload>> {
+        let notes = payload.notes();
+        let of_tables =
+            || notes.tables().map(|notes| notes.table).chain(notes.cuts().iter().map(|cut| cut.table));
+        let mut state = self.state();
+        if !state.frozen.is_empty() && of_tables().any(|table| state.frozen.contains(&table)) {
+            let is_frozen = || of_tables().any(|table| self.state().frozen.contains(&table));
+            self.wait_for(|| None, || !is_frozen())?;
+            state = self.state();
+        }
+        if let Some(gone) = of_tables().find(|table| !state.tables.contains_key(table)) {
+            return Err(Error::NotFound(format!(
+                "table {gone} was dropped; nothing of the batch is written"
+            )));
+        }
+        for cut in notes.cuts() {
+            if !state.order_of(cut.table).is_some_and(|order| order.is_lexical())
+                || self.is_rewriting(cut.table)
+            {
+                return Err(Error::invalid(format!(
+                    "table {} keeps no order, or is being given another; ranges of it cannot be deleted, and nothing of \
+                     the batch is written",
+                    cut.table
+                )));
+            }
+        }
+        let is_as_noted = notes.tables().all(|notes| state.order_of(notes.table) == Some(notes.order));
+        Ok(match is_as_noted {
+            true => Cow::Borrowed(payload),
+            false => Cow::Owned(payload.in_orders(|table| state.order_of(table))),
+        })
     }
 
     /// Seals the active buffer, if it still is `segment`, and takes the next.

@@ -12,6 +12,7 @@ mod restore;
 mod rule;
 pub mod run_set;
 mod simulated;
+mod successor;
 pub mod write_buffer;
 
 pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
@@ -20,3 +21,4 @@ pub use options::{FILTER_BITS_MAX, Layout, TableOptions};
 pub use restore::{empty, restore};
 pub use rule::{Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
+pub use successor::{Check, Successor};

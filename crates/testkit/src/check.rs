@@ -113,6 +113,17 @@ impl View<'_> {
         Ok(())
     }
 
+    /// The same of a table that keeps another order for a while.
+    pub(crate) fn check_turned(&self, table: usize, contents: &Contents) -> Result<()> {
+        let mut got = self.tables.all(table, None)?;
+        got.sort();
+        compare("iter", &got, &expected(contents, |_| true));
+        for (key, value) in contents.iter().take(20) {
+            assert_eq!(self.tables.get(table, key, None)?.as_ref(), Some(value), "of table {table}");
+        }
+        Ok(())
+    }
+
     fn check_range(
         &self,
         table: usize,

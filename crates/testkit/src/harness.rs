@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::env::{Env, FileSystem};
-use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
+use forebay::{Batch, Database, Durability, Error, Layout, Result, Snapshot};
 
 use crate::check::{Seen, View, assert_checkpoint, assert_same};
 use crate::{Change, Config, Model, Op, Query, Tables, Write};
@@ -127,6 +127,7 @@ impl Harness {
             Op::Flush => self.db().flush(),
             Op::Compact(table) => self.tables().compact(*table),
             Op::SetLayout(layout) => self.tables().set_layout(*layout),
+            Op::Turn(table, layout) => self.turn(*table, *layout),
             Op::Checkpoint => self.checkpoint(),
             Op::Reopen => self.reopen(),
             Op::Verify => {
@@ -145,6 +146,16 @@ impl Harness {
                 Ok(())
             }
         }
+    }
+
+    /// Gives a table the other order, and then its own again.
+    fn turn(&self, table: usize, ordered: Layout) -> Result<()> {
+        let Some(plain) = self.tables().plain(table) else { return Ok(()) };
+        let before = plain.layout()?;
+        plain.set_layout(if before.is_ordered() { Layout::write_buffer() } else { ordered })?;
+        let view = View { tables: self.tables(), config: &self.config, snapshot: None };
+        view.check_turned(table, self.model.table(table))?;
+        plain.set_layout(before)
     }
 
     /// Writes a batch, and tells the model what became of it.

@@ -48,6 +48,8 @@ pub enum Op {
     Compact(usize),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
+    /// Gives a table a layout of the other order, this one if that is key order, and then its own again.
+    Turn(usize, Layout),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -120,6 +122,8 @@ pub struct Generator {
     cuts: Rng,
     /// Which tables have such.
     cut: [bool; TABLES],
+    /// Whether tables get other orders.
+    turns: bool,
     weights: Vec<(Kind, u32)>,
     durabilities: Vec<Durability>,
     keys: Keys,
@@ -157,6 +161,7 @@ impl Generator {
             walks,
             cuts,
             cut,
+            turns: true,
             weights,
             durabilities,
             keys,
@@ -171,6 +176,12 @@ impl Generator {
     /// Never draws this kind again.
     pub fn without(mut self, kind: Kind) -> Self {
         self.weights.retain(|(other, _)| *other != kind);
+        self
+    }
+
+    /// Never gives a table another order.
+    pub fn without_turns(mut self) -> Self {
+        self.turns = false;
         self
     }
 
@@ -203,7 +214,13 @@ impl Generator {
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::Compact => Op::Compact(table),
-            Kind::SetLayout => Op::SetLayout(draw_layout(&mut self.rng)),
+            Kind::SetLayout => {
+                let layout = draw_layout(&mut self.rng);
+                match self.turns && !self.merging[table].has_states() && self.cuts.chance(50) {
+                    true => Op::Turn(table, layout),
+                    false => Op::SetLayout(layout),
+                }
+            }
             Kind::Checkpoint => Op::Checkpoint,
             Kind::Reopen => Op::Reopen,
             Kind::Verify => Op::Verify,

@@ -25,7 +25,7 @@ impl Tables {
         (0..TABLES).map(|number| open(db, config, number)).collect::<Result<_>>().map(Self)
     }
 
-    fn plain(&self, table: usize) -> Option<&Table> {
+    pub(crate) fn plain(&self, table: usize) -> Option<&Table> {
         match &self.0[table] {
             Handle::Hashed(table) => Some(table),
             Handle::Ordered(table) => Some(table),
@@ -136,8 +136,15 @@ impl Tables {
 fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     let (name, merging) = (format!("table-{number}"), config.merging[number]);
     // One that is there may have got another layout since it was made.
-    let found = db.tables().into_iter().find(|(table, _)| *table == name);
-    let layout = found.map_or_else(|| layout_of(config, number), |(_, layout)| layout);
+    let found = db.tables().into_iter().find(|(table, _)| *table == name).map(|(_, layout)| layout);
+    let mut layout = found.unwrap_or_else(|| layout_of(config, number));
+    if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
+        // A crash came while it had another order.
+        let table = db.table(&name);
+        let table = if merging == Merging::Operands { table.merge_rule(Suffix) } else { table };
+        layout = layout_of(config, number);
+        table.open()?.set_layout(layout)?;
+    }
     macro_rules! with_options {
         ($builder:expr) => {
             $builder

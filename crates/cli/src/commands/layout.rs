@@ -4,6 +4,7 @@ use clap::Args;
 use forebay::Layout;
 use serde_json::json;
 
+use super::progress::record_bar;
 use super::{Access, existing_table, open, parse_layout};
 use crate::args::{Common, TableArgs};
 use crate::clock::Stopwatch;
@@ -14,7 +15,9 @@ use crate::output::{Form, Output};
 #[derive(Debug, Args)]
 #[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
                         no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
-                        leveling[:t=10], range-merge, immediate\n\n\
+                        leveling[:t=10], range-merge, immediate\n\
+                        Layouts in hash order: write-buffer. From one order to the other all records are sorted \
+                        anew, for which the table takes twice the space meanwhile.\n\n\
                         Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]
 pub(crate) struct LayoutArgs {
     #[command(flatten)]
@@ -32,7 +35,12 @@ pub(crate) fn run(args: &LayoutArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.target.db, common, Access::Write)?;
     let table = existing_table(&db, &args.target.table)?;
     let before = table.layout()?;
-    table.set_layout(args.layout)?;
+    let bar = record_bar();
+    table.set_layout_telling(args.layout, &mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
     if !args.later {
         db.settle()?;
     }

@@ -129,6 +129,18 @@ impl Progress {
     }
 }
 
+/// A bar over records, for a person at a terminal.
+pub(crate) fn record_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = "{bar:32} {percent:>3}% {human_pos} of {human_len} records, {eta} left";
+    match ProgressStyle::with_template(template) {
+        Ok(style) => ProgressBar::new(0).with_style(style),
+        Err(_) => ProgressBar::new(0),
+    }
+}
+
 fn bar(input_bytes: Option<u64>) -> ProgressBar {
     let (bar, template) = match input_bytes {
         Some(bytes) => (ProgressBar::new(bytes), "{bar:32} {percent:>3}% {msg}, {bytes_per_sec}, {eta} left"),

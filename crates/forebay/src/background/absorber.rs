@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, NodeKey, Plan};
+use forebay_layouts::run_set::Policy;
+use forebay_layouts::{Job, Layout, NodeKey, Plan, TableOptions};
 use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
@@ -38,7 +39,12 @@ struct Work {
     busy: Vec<(u32, u64, Vec<NodeKey>)>,
     bytes: u64,
     done_bytes: u64,
+    /// What tables held in memory when this began to wait for room there.
+    full_bytes: Option<u64>,
 }
+
+/// How much of a buffer's absorption it is to wait for room, if it does.
+const ROOM_SHARE: f64 = 0.4;
 
 impl Absorber {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
@@ -68,6 +74,7 @@ impl Absorber {
             busy: Vec::new(),
             bytes,
             done_bytes: 0,
+            full_bytes: None,
         })
     }
 
@@ -81,13 +88,12 @@ impl Absorber {
         if work.writing.is_none() && work.waiting.is_empty() {
             return self.finish().map(|()| true);
         }
-        if !work.advance(&self.engine)? {
-            return Ok(false);
+        let worked = work.advance(&self.engine)?;
+        self.engine.absorbed(&work.buffer, work.share(&self.engine));
+        if worked {
+            self.engine.progressed(STEP_BYTES as u64);
         }
-        let share = work.done_bytes as f64 / work.bytes.max(1) as f64;
-        self.engine.absorbed(&work.buffer, SORTED_SHARE + (1.0 - SORTED_SHARE) * share.min(1.0));
-        self.engine.progressed(STEP_BYTES as u64);
-        Ok(true)
+        Ok(worked)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -111,6 +117,18 @@ impl Absorber {
 }
 
 impl Work {
+    /// How much of the buffer is absorbed, from 0 to 1: writers go on as far.
+    fn share(&self, engine: &Engine) -> f64 {
+        let room = self.full_bytes.map(|full| {
+            let now = engine.resident_bytes.load(Ordering::Relaxed);
+            let wanted = full.saturating_sub(engine.lists.resident.bytes.load(Ordering::Relaxed) / 2);
+            ROOM_SHARE * (full.saturating_sub(now) as f64 / wanted.max(1) as f64).min(1.0)
+        });
+        let written = self.done_bytes as f64 / self.bytes.max(1) as f64;
+        let left = 1.0 - SORTED_SHARE - room.map_or(0.0, |_| ROOM_SHARE);
+        SORTED_SHARE + room.unwrap_or(0.0) + left * written.min(1.0)
+    }
+
     fn advance(&mut self, engine: &Engine) -> Result<bool> {
         if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
@@ -126,7 +144,10 @@ impl Work {
                     let job = entry.catalog.absorb(&plan, &self.buffer, Arc::clone(run), contents)?;
                     self.writing = Some((*table, entry.era, job));
                 }
-                Absorption::Waits => return engine.no_room_for(*table).map_or(Ok(false), Err),
+                Absorption::Waits => {
+                    self.full_bytes.get_or_insert_with(|| engine.resident_bytes.load(Ordering::Relaxed));
+                    return engine.no_room_for(*table).map_or(Ok(false), Err);
+                }
                 // It takes its records with it.
                 Absorption::Dropped => {}
             }
@@ -171,6 +192,11 @@ impl Machine for Absorber {
     }
 }
 
+/// The same, but that a flush is a run of its own.
+fn unmerged(options: &TableOptions) -> TableOptions {
+    TableOptions { layout: Layout::RunSet(Policy::NoMerge), ..*options }
+}
+
 /// What becomes of a buffer's records of a table.
 enum Absorption {
     Planned(Arc<TableState>, Plan),
@@ -184,7 +210,13 @@ impl Engine {
         let mut ledger = self.ledger.lock();
         let Some(entry) = self.state().tables.get(&table).cloned() else { return Absorption::Dropped };
         let busy = ledger.busy.entry(table).or_default();
-        let Some(plan) = entry.catalog.plan_absorption(segment, contents, busy) else {
+        // What follows a table that is rewritten has nothing of older runs.
+        let merges = matches!(entry.options.layout, Layout::RunSet(policy) if policy != Policy::RangeMerge);
+        let catalog = match merges && self.is_rewriting(table) {
+            true => entry.catalog.convert(&unmerged(&entry.options), 0),
+            false => Arc::clone(&entry.catalog),
+        };
+        let Some(plan) = catalog.plan_absorption(segment, contents, busy) else {
             return Absorption::Waits;
         };
         busy.extend(&plan.nodes);

@@ -13,6 +13,7 @@ mod order;
 mod ranges;
 mod reads;
 mod recovery;
+mod rewrite;
 mod simulate;
 mod smoke;
 mod suite;

@@ -201,7 +201,11 @@ impl Output {
     fn finish(&mut self) -> Result<Vec<Part<Fragment>>> {
         if let Some(writer) = self.writer.take() {
             let high = match self.tight {
-                true => Some(self.order.bound(&[writer.last_key(), &[0]].concat())),
+                true => {
+                    let last = writer.last_key();
+                    let key = [last, &[0]].concat().into();
+                    Some(Bound { prefix: self.order.prefix(last), key })
+                }
                 false => self.expected.range.high.clone(),
             };
             self.close(writer, high)?;

@@ -234,14 +234,17 @@ impl Catalog for RunSetTable {
         Some(encode(&self.set.cut(range)))
     }
 
-    fn convert(&self, options: &TableOptions, _below: u64) -> Arc<dyn Catalog> {
+    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
         let (set, means) = (&self.set, self.means.clone());
         match options.layout {
             Layout::WriteBuffer { .. } => {
                 Arc::new(WriteBufferTree { tree: tree_of(set, options.tree), means })
             }
             Layout::RunSet(policy) => {
-                let set = RunSet { policy, ..set.clone() };
+                let mut set = RunSet { policy, ..set.clone() };
+                if set.residents().next().is_none() {
+                    set.mark_all(below);
+                }
                 Arc::new(Self { set, options: options.tree, means })
             }
         }

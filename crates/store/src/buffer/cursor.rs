@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_base::merge::{Cursor, Direction, fill_by_record};
 use forebay_base::{Block, Kind, Order, Range, Record, Result};
 
-use super::index::{is_seen, record_in};
+use super::run::{is_seen, record_in};
 use super::{Run, WriteBuffer};
 
 /// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by

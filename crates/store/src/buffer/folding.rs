@@ -12,7 +12,7 @@ use forebay_base::sort::{pack, piece_of, sort_words};
 use forebay_base::{Combine, Record};
 use smallvec::SmallVec;
 
-use super::index::{FOLDED_PLACE, Folded, Run, place_in, record_in};
+use super::run::{FOLDED_PLACE, Folded, Run, place_in, record_in};
 use super::{TableRows, WriteBuffer};
 
 /// A folded run in the making.

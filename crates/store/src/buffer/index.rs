@@ -1,52 +1,24 @@
-//! Order over a write buffer: runs of packed words, each word a piece of prefix and a record's place. Where records
+//! Order over a write buffer: of each table, sorted [runs](super::run), extended when somebody looks. Where records
 //! of one key merge, runs have each key once: see [`folding`](super::folding).
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
-use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
-use forebay_base::{Combine, Order, Record};
+use forebay_base::{Combine, Order};
 
 use super::cuts::Cut;
 use super::folding::Folding;
-use super::notes::{Contents, TableNotes, word_of};
+use super::notes::{Contents, TableNotes};
+use super::run::{Run, place_in};
 use super::states::Latest;
-use super::{ArenaPool, TableRows, WriteBuffer};
-
-/// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
-#[derive(Debug)]
-pub struct Run {
-    words: Vec<u64>,
-    pieces: Pieces,
-    order: Order,
-    pool: Option<Arc<ArenaPool>>,
-    folded: Option<Folded>,
-}
-
-/// What a run has in which each key comes once.
-#[derive(Debug)]
-pub(super) struct Folded {
-    /// Merges of several records, one behind the other.
-    pub(super) records: Vec<u8>,
-    /// How much of the buffer they are of: all of the table's records from the run before up to here.
-    pub(super) to: usize,
-}
-
-/// Places from here on are in [`Folded::records`]: buffers end before.
-pub(super) const FOLDED_PLACE: usize = 1 << 31;
-
-/// Whether a record at this place was there at length `limit`.
-#[inline]
-pub(super) fn is_seen(place: usize, limit: usize) -> bool {
-    place < limit || place >= FOLDED_PLACE
-}
+use super::{TableRows, WriteBuffer};
 
 /// What a buffer knows of one table's records: how much there is; words in order of arrival; and, where
 /// somebody looked, sorted runs of older words, the oldest stretch first.
 #[derive(Debug, Default)]
 pub(super) struct TableIndex {
+    /// What the records were sorted by as they were noted, or looked at for the first time.
+    order: Option<Order>,
     contents: Contents,
     /// Words that are in no run. `None` where there are none to be had, because they were not noted or the
     /// sorter has them: then the buffer is walked.
@@ -66,186 +38,21 @@ const PAST_MAX: usize = 2;
 /// Notes grow by one part in so many of what is there.
 const GROWTH: usize = 16;
 
-#[inline]
-pub(super) fn place_in(word: u64) -> usize {
-    !place_of(word) as usize
-}
-
-impl Run {
-    /// Room for a run over all of a table's records, whose words are still to be dealt.
-    pub(super) fn unsorted(order: Order, notes: &TableNotes, pool: Option<Arc<ArenaPool>>) -> Self {
-        let mut words = pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words());
-        let records = notes.contents.records as usize;
-        words.reserve_exact(records.saturating_sub(words.len()));
-        words.resize(records, 0);
-        Self { words, pieces: notes.contents.pieces(order), order, pool, folded: None }
-    }
-
-    /// A run of these words, which are pieces of all prefixes.
-    pub(super) fn of(words: Vec<u64>, order: Order, folded: Option<Folded>) -> Self {
-        Self { words, pieces: Pieces::WHOLE, order, pool: None, folded }
-    }
-
-    /// Appends a word for each of the table's records in a stretch of the buffer that cuts do not hide. Returns where it
-    /// ends.
-    pub(super) fn collect(
-        &self,
-        buffer: &WriteBuffer,
-        (table, cuts): (u32, &[Cut]),
-        (from, to): (usize, usize),
-        words: &mut Vec<u64>,
-    ) -> usize {
-        let (order, pieces) = (self.order, self.pieces);
-        buffer.for_each(from, to, |owner, place, record| {
-            if owner == table {
-                let prefix = order.prefix(record.key);
-                if !cuts.iter().any(|cut| cut.hides(table, place, prefix, record.key)) {
-                    words.push(word_of(pieces.of(prefix), place));
-                }
-            }
-        })
-    }
-
-    /// Leaves room for so many words.
-    pub(super) fn shorten(&mut self, words: usize) {
-        self.words.truncate(words);
-    }
-
-    /// Goes on dealing words into buckets that can be sorted one by one.
-    pub(super) fn deal(&mut self, deal: &mut Deal, words: &[u64], count: usize) {
-        deal.step(words, &mut self.words, count);
-    }
-
-    /// Sorts part of the words.
-    pub(super) fn sort(&mut self, buffer: &WriteBuffer, part: Range<usize>) {
-        let order = self.order;
-        sort_words(&mut self.words[part], &mut |left, right| {
-            let (left_key, right_key) =
-                (buffer.record(!left as usize).key, buffer.record(!right as usize).key);
-            if left_key == right_key {
-                return left.cmp(&right);
-            }
-            order.prefix(left_key).cmp(&order.prefix(right_key)).then_with(|| left_key.cmp(right_key))
-        });
-    }
-
-    /// The run itself, leaving an empty one.
-    pub(super) fn take(&mut self) -> Self {
-        let pool = self.pool.take();
-        let words = std::mem::take(&mut self.words);
-        Self { words, pieces: self.pieces, order: self.order, pool, folded: None }
-    }
-
-    pub(super) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    pub(super) fn words_mut(&mut self) -> &mut Vec<u64> {
-        &mut self.words
-    }
-
-    /// Whether each key comes once.
-    pub(super) fn is_folded(&self) -> bool {
-        self.folded.is_some()
-    }
-
-    /// Whether all that it folds was there before this place.
-    #[inline]
-    pub(super) fn ends_before(&self, place: usize) -> bool {
-        self.folded.as_ref().is_some_and(|folded| folded.to <= place)
-    }
-
-    /// Whether the run tells what the buffer held at this length.
-    fn tells(&self, limit: usize) -> bool {
-        self.folded.as_ref().is_none_or(|folded| folded.to <= limit)
-    }
-
-    /// What the records at some places lie in, and where in it.
-    #[inline]
-    pub(super) fn locate<'a>(&'a self, buffer: &'a WriteBuffer, place: usize) -> (&'a [u8], usize) {
-        match &self.folded {
-            Some(folded) if place >= FOLDED_PLACE => (&folded.records, place - FOLDED_PLACE),
-            _ => (buffer.bytes(), place),
-        }
-    }
-
-    /// The record at a place.
-    #[inline]
-    pub(super) fn record<'a>(&'a self, buffer: &'a WriteBuffer, place: usize) -> Record<'a> {
-        let (bytes, at) = self.locate(buffer, place);
-        record_in(bytes, at).0
-    }
-
-    /// Where a word of this run stands to one of another run of the same pieces.
-    #[inline]
-    pub(super) fn compare(&self, buffer: &WriteBuffer, word: u64, other: (&Self, u64)) -> Ordering {
-        piece_of(word).cmp(&piece_of(other.1)).then_with(|| {
-            let key = self.record(buffer, place_in(word)).key;
-            let other_key = other.0.record(buffer, place_in(other.1)).key;
-            let prefixes = || self.order.prefix(key).cmp(&self.order.prefix(other_key));
-            if key == other_key { Ordering::Equal } else { prefixes().then_with(|| key.cmp(other_key)) }
-        })
-    }
-
-    /// How many records, every version counted.
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-
-    /// The place of the record at `index`.
-    #[inline]
-    pub(super) fn place(&self, index: usize) -> usize {
-        place_in(self.words[index])
-    }
-
-    /// Loads the first byte of some records, none waiting for another.
-    pub(super) fn touch(&self, buffer: &WriteBuffer, indexes: Range<usize>) {
-        if self.is_folded() {
-            return;
-        }
-        let bytes = buffer.bytes();
-        let places = self.words[indexes].iter().map(|&word| place_in(word));
-        std::hint::black_box(places.fold(0, |sum: u8, place| sum ^ bytes[place]));
-    }
-
-    pub(super) fn places_from(&self, start: usize) -> impl Iterator<Item = usize> + '_ {
-        self.words[start..].iter().map(|&word| place_in(word))
-    }
-
-    /// The index of the first record that does not come before `(prefix, key)`.
-    pub(super) fn lower_bound(&self, buffer: &WriteBuffer, prefix: u64, key: &[u8]) -> usize {
-        let piece = self.pieces.of(prefix);
-        self.words.partition_point(|&word| match piece_of(word).cmp(&piece) {
-            Ordering::Equal => {
-                let found = self.record(buffer, place_in(word)).key;
-                (self.order.prefix(found), found) < (prefix, key)
-            }
-            unequal => unequal.is_lt(),
-        })
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if let Some(pool) = &self.pool {
-            pool.put_back_words(std::mem::take(&mut self.words));
-        }
-    }
-}
-
 impl TableIndex {
     pub(super) fn whole(run: Arc<Run>, covers: usize) -> Self {
-        Self { runs: vec![run], covers, ..Self::default() }
+        Self { order: Some(run.order), runs: vec![run], covers, ..Self::default() }
+    }
+
+    /// Whether the table had another order when what is here was written. Whoever asks looks at a moment before that, and
+    /// nothing was here then.
+    pub(super) fn is_of_other_order(&self, rows: &TableRows<'_>) -> bool {
+        self.order.is_some_and(|order| order != rows.order)
     }
 
     /// Takes over what a batch noted, whose first place is `base` here. `fresh` gives memory for words, with
     /// old ones in it.
     pub(super) fn note(&mut self, batch: &TableNotes, base: usize, fresh: impl FnOnce() -> Vec<u64>) {
+        self.order = Some(batch.order);
         self.contents.add(&batch.contents);
         if batch.words.is_empty() {
             return;
@@ -264,10 +71,11 @@ impl TableIndex {
 
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
+        let order = self.order.unwrap_or(Order::Lexical);
         if self.has_states() {
             // Lookups still take in what is left of the tail: the buffer is walked.
             let words = Vec::with_capacity(self.contents.records as usize);
-            return TableNotes { table, contents: self.contents, words };
+            return TableNotes { table, order, contents: self.contents, words };
         }
         let mut words = Vec::new();
         if let Some(tail) = self.tail.take() {
@@ -275,12 +83,12 @@ impl TableIndex {
             if self.is_folded() {
                 // Folded runs do not have every record: the buffer is walked again.
                 words.clear();
-                return TableNotes { table, contents: self.contents, words };
+                return TableNotes { table, order, contents: self.contents, words };
             }
             words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
             self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
         }
-        TableNotes { table, contents: self.contents, words }
+        TableNotes { table, order, contents: self.contents, words }
     }
 
     /// Whether runs have each key once.
@@ -338,6 +146,7 @@ impl TableIndex {
 
     /// Sees to it that there are runs that tell what the buffer held at this length.
     pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, cuts: &[Cut], limit: usize) {
+        self.order = Some(rows.order);
         // What is folded is never of both sides of a cut.
         let cuts = cuts.iter().filter(|cut| rows.rule.is_some() && cut.table == rows.table);
         let cuts: Vec<usize> = cuts.map(|cut| cut.place).collect();
@@ -427,11 +236,4 @@ fn pieces_of(mut words: Vec<u64>, cuts: &[usize], to: usize) -> Vec<(Vec<u64>, u
     pieces.push((words, to));
     pieces.retain(|(words, _)| !words.is_empty());
     pieces
-}
-
-/// The record at a place of some bytes, and how many it takes.
-#[inline]
-pub(super) fn record_in(bytes: &[u8], at: usize) -> (Record<'_>, usize) {
-    // Only places of records are ever handed out.
-    Record::decode(&bytes[at..]).unwrap_or((Record::delete(&[]), 0))
 }

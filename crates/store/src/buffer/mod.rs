@@ -1,7 +1,7 @@
 //! The write buffer: the root of every tree, in memory, and byte for byte a log segment.
 //!
 //! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
-//! lazily into a few runs of packed words ([`index`]), extended when somebody looks and merged as they
+//! lazily into a few runs of packed words ([`index`], [`run`]), extended when somebody looks and merged as they
 //! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it
 //! as it was filled ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`cuts`]).
 
@@ -11,6 +11,7 @@ mod folding;
 mod index;
 mod notes;
 mod pool;
+mod run;
 mod sorting;
 mod states;
 #[cfg(test)]
@@ -26,14 +27,15 @@ use forebay_env::sync::RwLock;
 
 pub use cursor::BufferCursor;
 pub use cuts::Cut;
-pub use index::Run;
 pub use notes::{Contents, Notes, TableNotes};
 pub use pool::ArenaPool;
+pub use run::Run;
 pub use sorting::Sorting;
 
 use crate::log::batch::Records;
 use crate::log::frame;
-use index::{TableIndex, is_seen, record_in};
+use index::TableIndex;
+use run::{is_seen, record_in};
 
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -168,7 +170,7 @@ impl WriteBuffer {
         mut each: impl FnMut(&Record<'_>) -> bool,
     ) {
         if let Some(rule) = rows.states()
-            && self.find_state(rows.table, rule, (prefix, key), limit, &mut each)
+            && self.find_state(rows, rule, (prefix, key), limit, &mut each)
         {
             return;
         }
@@ -195,7 +197,7 @@ impl WriteBuffer {
     /// The same where states are found by key; says whether they are.
     fn find_state(
         &self,
-        table: u32,
+        rows: &TableRows<'_>,
         rule: &dyn Combine,
         (prefix, key): (u64, &[u8]),
         limit: usize,
@@ -204,7 +206,10 @@ impl WriteBuffer {
         let sought = (Pieces::WHOLE.of(prefix), key);
         {
             let index = self.index.read();
-            let Some(table) = index.tables.get(&table) else { return index.noted || self.is_empty() };
+            let Some(table) = index.tables.get(&rows.table) else { return index.noted || self.is_empty() };
+            if table.is_of_other_order(rows) {
+                return true;
+            }
             let limit = limit.min(self.len());
             if let Some((latest, words)) = table.states_at(limit) {
                 latest.find(words, self, sought, limit, each);
@@ -215,7 +220,7 @@ impl WriteBuffer {
             }
         }
         let mut index = self.index.write();
-        let Some(table) = index.tables.get_mut(&table) else { return false };
+        let Some(table) = index.tables.get_mut(&rows.table) else { return false };
         let limit = limit.min(self.len());
         let Some((latest, words)) = table.take_in(self, rule, limit) else { return false };
         latest.find(words, self, sought, limit, each);
@@ -253,6 +258,7 @@ impl WriteBuffer {
             // Nothing is published while the index is locked.
             let index = self.index.read();
             match index.tables.get(&rows.table) {
+                Some(table) if table.is_of_other_order(rows) => return look(&[], &index.cuts),
                 Some(table) => {
                     if let Some(runs) = table.runs_at(limit.min(self.len())) {
                         return look(runs, &index.cuts);

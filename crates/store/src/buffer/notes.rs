@@ -54,14 +54,22 @@ pub(super) fn word_of(piece: u32, place: usize) -> u64 {
 }
 
 /// What is noted of one table's records.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct TableNotes {
     /// The table's id.
     pub table: u32,
+    /// What its records were sorted by.
+    pub order: Order,
     /// How much it is.
     pub contents: Contents,
     /// In order of arrival; empty unless prefixes are uniform.
     pub(super) words: Vec<u64>,
+}
+
+impl TableNotes {
+    pub(super) fn new(table: u32, order: Order) -> Self {
+        Self { table, order, contents: Contents::default(), words: Vec::new() }
+    }
 }
 
 /// What is noted of a batch's or a buffer's records, by table.
@@ -99,8 +107,8 @@ impl Notes {
     /// Notes the record of this prefix at a place.
     #[inline]
     pub(crate) fn add(&mut self, table: u32, order: Order, prefix: u64, place: usize, record: &Record<'_>) {
-        if self.tables.get(self.current).is_none_or(|notes| notes.table != table) {
-            self.current = self.find(table);
+        if self.tables.get(self.current).is_none_or(|notes| notes.table != table || notes.order != order) {
+            self.current = self.find(table, order);
         }
         let Some(TableNotes { contents, words, .. }) = self.tables.get_mut(self.current) else { return };
         let shape = Shape::of(record);
@@ -116,9 +124,10 @@ impl Notes {
         }
     }
 
-    fn find(&mut self, table: u32) -> usize {
-        self.tables.iter().position(|notes| notes.table == table).unwrap_or_else(|| {
-            self.tables.push(TableNotes { table, ..TableNotes::default() });
+    fn find(&mut self, table: u32, order: Order) -> usize {
+        let is_same = |notes: &TableNotes| notes.table == table && notes.order == order;
+        self.tables.iter().position(is_same).unwrap_or_else(|| {
+            self.tables.push(TableNotes::new(table, order));
             self.tables.len() - 1
         })
     }

@@ -13,7 +13,7 @@ use forebay_base::sort::{pack, piece_of};
 use forebay_base::{Combine, Record};
 
 use super::WriteBuffer;
-use super::index::{FOLDED_PLACE, place_in, record_in};
+use super::run::{FOLDED_PLACE, place_in, record_in};
 
 /// A lookup takes in at most so many words: some tens of microseconds.
 const TAKEN_MAX: usize = 2048;

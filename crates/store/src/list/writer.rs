@@ -21,6 +21,8 @@ use super::page;
 use super::store::{FileMeta, ListStore};
 use crate::metrics::Cause;
 
+/// Lists in memory are short, and take any write at once.
+const MEMORY_CHUNK_BYTES: usize = 16 << 10;
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
 
@@ -83,7 +85,7 @@ impl ListWriter {
             id,
             path,
             file,
-            chunk: AlignedBuf::zeroed(STEP_BYTES),
+            chunk: AlignedBuf::zeroed(if store.in_memory { MEMORY_CHUNK_BYTES } else { STEP_BYTES }),
             chunk_bytes: 0,
             written_bytes: 0,
             shape: if matches!(shape, Shape::Fixed { .. }) { shape } else { Shape::Variable },

@@ -77,6 +77,20 @@ impl Payload {
         }
     }
 
+    /// The same, noted for tables that have got other orders since.
+    pub fn in_orders(&self, order_of: impl Fn(u32) -> Option<Order>) -> Self {
+        let mut noted = self.clone();
+        noted.notes.clear();
+        let mut records = Records::new(&self.bytes);
+        for (table, place, record) in records.by_ref() {
+            if let Some(order) = order_of(table) {
+                noted.notes.add(table, order, order.prefix(record.key), place, &record);
+            }
+        }
+        records.into_cuts().into_iter().for_each(|cut| noted.notes.add_cut(cut));
+        noted
+    }
+
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Condvar, Mutex, MutexGuard};
 use forebay_env::{Appender, File};
 
@@ -70,6 +71,8 @@ struct Inner {
 pub struct Log {
     inner: Mutex<Inner>,
     idle: Condvar,
+    /// How often something has changed that writers look at before they append.
+    turns: AtomicU64,
     metrics: Arc<Metrics>,
 }
 
@@ -93,7 +96,7 @@ impl Log {
             closed: false,
             poison: None,
         };
-        Self { inner: Mutex::new(inner), idle: Condvar::new(), metrics }
+        Self { inner: Mutex::new(inner), idle: Condvar::new(), turns: AtomicU64::new(0), metrics }
     }
 
     /// The number of the last accepted record.
@@ -106,9 +109,26 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
-    /// Frames a batch into the active buffer; `None` when it does not fit there.
-    pub fn append(&self, payload: &Payload, payload_sum: u32) -> Result<Option<Position>> {
+    /// How often [`switch`](Self::switch) was called. Read it before what `switch` changes.
+    #[inline]
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Acquire)
+    }
+
+    /// Changes what writers look at before they append: those that have looked and not appended yet look again.
+    pub fn switch(&self, change: impl FnOnce()) {
+        let _nobody_appends = self.inner.lock();
+        change();
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    /// Frames a batch into the active buffer; `None` when it does not fit there, or when something was switched after the
+    /// turn at which the writer looked.
+    pub fn append(&self, payload: &Payload, payload_sum: u32, turn: u64) -> Result<Option<Position>> {
         let mut inner = self.inner.lock();
+        if self.turns() != turn {
+            return Ok(None);
+        }
         inner.check()?;
         if inner.closed {
             return Err(Error::invalid("the database is closed"));

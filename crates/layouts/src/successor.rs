@@ -1,0 +1,194 @@
+//! The successor of a table that gets another order: runs that nobody else knows of yet, made of records that come in any
+//! order. They are sorted in pieces that fit memory; runs are merged where they become many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::{Order, Range, Record, Result};
+use forebay_store::{Cause, ListCursor, ListFile, ListStore};
+
+use crate::catalog::{Applied, Catalog, Job, Planned, Settled};
+use crate::files::Means;
+use crate::run_set::{Policy, RunSet, RunSetTable};
+use crate::{TableOptions, TableRule};
+
+/// So many runs are merged to one: a record is written once for each time that their number grows by this.
+const RUNS_MAX: u32 = 16;
+/// What a record takes in a piece besides its bytes.
+const PLACE_BYTES: usize = size_of::<(u64, usize)>();
+
+/// Called between steps; an error ends the work.
+pub type Check<'a> = &'a dyn Fn() -> Result<()>;
+
+/// See the module. Dropped before it is [finished](Self::finish), it leaves no files.
+pub struct Successor {
+    catalog: Arc<dyn Catalog>,
+    means: Means,
+    /// Each file, and how many parts refer to it.
+    files: BTreeMap<u64, (Arc<ListFile>, i64)>,
+    piece: Piece,
+    piece_bytes_max: usize,
+}
+
+impl Successor {
+    /// One of nothing, for a table of these options, whose lists go to `store`.
+    pub fn new(
+        options: &TableOptions,
+        store: ListStore,
+        rule: &Arc<TableRule>,
+        merge_memory_bytes: usize,
+    ) -> Self {
+        let piece = Piece::new(store.options.order);
+        let means = Means::new(store, Arc::clone(rule), merge_memory_bytes);
+        let set = RunSet::new(Policy::Tiering { runs_max: RUNS_MAX }, options.tree.node_bytes);
+        let catalog = Arc::new(RunSetTable { set, options: options.tree, means: means.clone() });
+        Self { catalog, means, files: BTreeMap::new(), piece, piece_bytes_max: merge_memory_bytes }
+    }
+
+    /// Adds a record. Of one key there is one, until the next [`close`](Self::close).
+    pub fn push(&mut self, record: &Record<'_>, check: Check<'_>) -> Result<()> {
+        self.piece.push(record);
+        if self.piece.memory_bytes() >= self.piece_bytes_max {
+            self.close(check)?;
+        }
+        Ok(())
+    }
+
+    /// What is added from here on is newer.
+    pub fn close(&mut self, check: Check<'_>) -> Result<()> {
+        let piece = std::mem::replace(&mut self.piece, Piece::new(self.means.store.options.order));
+        if piece.places.is_empty() {
+            return Ok(());
+        }
+        if let Some(job) = self.catalog.ingest(Box::new(piece.sorted()))? {
+            self.run(job, check)?;
+        }
+        let busy = BTreeSet::new();
+        while let Some(planned) = self.catalog.next_work(&busy) {
+            match planned {
+                Planned::Edit(edit) => self.apply(&edit)?,
+                Planned::Job(plan) => self.run(self.catalog.start(&plan)?, check)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all that a list of another order has, newer than all before.
+    pub fn push_list(&mut self, list: &Arc<ListFile>, check: Check<'_>) -> Result<()> {
+        self.close(check)?;
+        let reading = self.means.files(Cause::Merge).reading(1);
+        let mut cursor = ListCursor::new(list, &Range::all(), Direction::Forward, reading)?;
+        while cursor.prefix().is_some() {
+            self.push(&cursor.record(), check)?;
+            cursor.advance()?;
+        }
+        self.close(check)
+    }
+
+    /// How many records it has, in runs.
+    pub fn records(&self) -> u64 {
+        self.catalog.records()
+    }
+
+    /// The catalog, in the form of these options' layout. It has all that log segments below `below` brought.
+    pub fn catalog(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
+        self.catalog.convert(options, below)
+    }
+
+    /// Leaves the files to whoever refers to them.
+    pub fn finish(mut self) {
+        self.files.clear();
+    }
+
+    fn run(&mut self, mut job: Box<dyn Job>, check: Check<'_>) -> Result<()> {
+        let outcome = loop {
+            check()?;
+            if let Some(outcome) = job.step(STEP_BYTES)? {
+                break outcome;
+            }
+        };
+        let made = outcome.files();
+        self.files.extend(made.into_iter().map(|file| (file.meta().id, (file, 0))));
+        let Settled { edit, .. } = self.catalog.settle(outcome)?;
+        self.apply(&edit)
+    }
+
+    fn apply(&mut self, edit: &[u8]) -> Result<()> {
+        let find = |id: u64| self.files.get(&id).map(|(file, _)| Arc::clone(file));
+        let Applied { catalog, references } = self.catalog.apply(edit, &find)?;
+        self.catalog = catalog;
+        for (file, by) in references {
+            if let Some((_, count)) = self.files.get_mut(&file.meta().id) {
+                *count += i64::from(by);
+            }
+        }
+        self.files.retain(|_, (file, count)| {
+            if *count <= 0 {
+                file.retire();
+            }
+            *count > 0
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.files.values().for_each(|(file, _)| file.retire());
+    }
+}
+
+/// Records in memory, to be put in order.
+struct Piece {
+    order: Order,
+    bytes: Vec<u8>,
+    /// Of each record the prefix, and where it begins.
+    places: Vec<(u64, usize)>,
+    at: usize,
+}
+
+impl Piece {
+    fn new(order: Order) -> Self {
+        Self { order, bytes: Vec::new(), places: Vec::new(), at: 0 }
+    }
+
+    fn push(&mut self, record: &Record<'_>) {
+        self.places.push((self.order.prefix(record.key), self.bytes.len()));
+        record.encode(&mut self.bytes);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + PLACE_BYTES * self.places.len()
+    }
+
+    fn sorted(mut self) -> Self {
+        let bytes = &self.bytes;
+        let key = |place: usize| record_at(bytes, place).key;
+        self.places.sort_unstable_by(|(prefix, place), (other, other_place)| {
+            prefix.cmp(other).then_with(|| key(*place).cmp(key(*other_place)))
+        });
+        self
+    }
+}
+
+fn record_at(bytes: &[u8], place: usize) -> Record<'_> {
+    // Only places of records are kept.
+    Record::decode(&bytes[place..]).map_or(Record::delete(&[]), |(record, _)| record)
+}
+
+impl Cursor for Piece {
+    fn prefix(&self) -> Option<u64> {
+        self.places.get(self.at).map(|(prefix, _)| *prefix)
+    }
+
+    fn record(&self) -> Record<'_> {
+        self.places.get(self.at).map_or(Record::delete(&[]), |(_, place)| record_at(&self.bytes, *place))
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.at += 1;
+        Ok(())
+    }
+}

@@ -48,6 +48,7 @@ mod filters;
 mod ingest;
 mod interval;
 mod ledger;
+mod life;
 mod merge_rule;
 mod open;
 mod options;

@@ -288,11 +288,7 @@ impl<K> TableBuilder<K> {
         let options = self.options();
         options.validate()?;
         if options.time_to_live.is_some() && self.rule.name != RuleName::None {
-            return Err(Error::invalid(format!(
-                "table `{}` is to have {}; what merges does not expire, so it has no time_to_live",
-                self.name,
-                self.rule.name.describe()
-            )));
+            return Err(Error::invalid("what merges does not expire, so such a table has no time_to_live"));
         }
         let entry = TableEntry {
             id: ledger.next_table,
@@ -383,15 +379,11 @@ impl<K> TableBuilder<K> {
         let asked = self.asked.max_space_amplification.map(|most| most.to_string());
         let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
         differs("max_space_amplification", asked, most)?;
-        let kept_interval = kept.reclaim_interval.map_or("none".into(), |interval| format!("{interval:?}"));
-        differs(
-            "reclaim_interval",
-            self.asked.reclaim_interval.map(|asked| format!("{asked:?}")),
-            kept_interval,
-        )?;
-        let show = |life: Duration| format!("{life:?}");
-        let kept_life = kept.time_to_live.map_or("none".into(), show);
-        differs("time_to_live", self.asked.time_to_live.map(show), kept_life)?;
+        let show = |time: Duration| format!("{time:?}");
+        let interval = kept.reclaim_interval.map_or("none".into(), show);
+        differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
+        let life = kept.time_to_live.map_or("none".into(), show);
+        differs("time_to_live", self.asked.time_to_live.map(show), life)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

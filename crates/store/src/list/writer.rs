@@ -142,9 +142,7 @@ impl ListWriter {
         self.records += 1;
         self.record_bytes += bytes as u64;
         self.tombstones += u64::from(record.kind == Kind::Delete);
-        if self.store.expiry.is_some() {
-            self.expiries.add(record);
-        }
+        self.store.expiry.iter().for_each(|_| self.expiries.add(record));
         self.last_prefix = prefix;
         self.last_key.clear();
         put_raw(&mut self.last_key, record.key);
@@ -179,9 +177,7 @@ impl ListWriter {
             }
             self.digest.add(prefix, hash);
         }
-        if self.store.expiry.is_some() {
-            self.expiries.add_block(block);
-        }
+        self.store.expiry.iter().for_each(|_| self.expiries.add_block(block));
         self.records += block.len() as u64;
         self.record_bytes += block.bytes().len() as u64;
         if let Some(last) = block.len().checked_sub(1) {

@@ -9,6 +9,7 @@ pub mod codec;
 pub mod combine;
 pub mod digest;
 mod error;
+pub mod expiry;
 pub mod hash;
 pub mod limits;
 pub mod merge;

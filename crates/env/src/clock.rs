@@ -10,8 +10,8 @@ use crate::sync::Mutex;
 pub trait Clock: Send + Sync {
     /// Time since an arbitrary start; for measuring and for deadlines.
     fn now(&self) -> Duration;
-    /// Wall-clock seconds since 1970; may jump. Only for people to read.
-    fn unix_seconds(&self) -> u64;
+    /// Wall-clock milliseconds since 1970; may jump. Only for what is kept over a restart, and for people to read.
+    fn unix_milliseconds(&self) -> u64;
 }
 
 /// The machine's clocks.
@@ -38,13 +38,13 @@ impl Clock for RealClock {
         self.start.elapsed()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+    fn unix_milliseconds(&self) -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as u64)
     }
 }
 
 /// Where a [`ManualClock`] pretends to have started: 2024-01-01.
-const MANUAL_START_UNIX_SECONDS: u64 = 1_704_067_200;
+const MANUAL_START_UNIX_MILLISECONDS: u64 = 1_704_067_200_000;
 
 /// A clock that stands still until [`advance`](ManualClock::advance)d.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Clock for ManualClock {
         *self.now.lock()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        MANUAL_START_UNIX_SECONDS + self.now().as_secs()
+    fn unix_milliseconds(&self) -> u64 {
+        MANUAL_START_UNIX_MILLISECONDS + self.now().as_millis() as u64
     }
 }

@@ -1,8 +1,10 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
 use std::ops::RangeBounds;
+use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
+use forebay_base::expiry;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Kind, Order, Range, Record, Result};
 use forebay_store::log::batch::Payload;
@@ -21,8 +23,8 @@ pub struct Batch {
     payload: Payload,
     database: Option<u64>,
     fault: Option<Error>,
-    /// Memory for a state.
-    state: Vec<u8>,
+    /// Memory for a state, or a value that expires.
+    spare: Vec<u8>,
 }
 
 impl Batch {
@@ -35,7 +37,34 @@ impl Batch {
     /// fail, and nothing of the batch is written.
     #[inline]
     pub fn put(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8]) {
-        self.push(table.as_ref(), Record::put(key, value));
+        let table = table.as_ref();
+        match table.life() {
+            None => self.push(table, Record::put(key, value)),
+            Some(life) => self.put_for(table, key, value, life),
+        }
+    }
+
+    /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not come
+    /// back. [`Duration::MAX`] is for ever. For a table that was made without
+    /// [`time_to_live`](crate::TableBuilder::time_to_live) the commit fails. The longest value has 8 bytes less here.
+    pub fn put_with_ttl(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8], life: Duration) {
+        let table = table.as_ref();
+        if table.life().is_none() {
+            let fault = format!(
+                "table `{}` was made without time_to_live, so its entries cannot expire; make a table with it",
+                table.name()
+            );
+            return self.fail(Error::invalid(fault));
+        }
+        self.put_for(table, key, value, life);
+    }
+
+    fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], life: Duration) {
+        let mut stored = std::mem::take(&mut self.spare);
+        stored.clear();
+        expiry::join(value, table.engine.expiry_of(life), &mut stored);
+        self.push(table, Record::put(key, &stored));
+        self.spare = stored;
     }
 
     /// Removes a key, present or not.
@@ -78,13 +107,13 @@ impl Batch {
     /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
     #[inline]
     pub fn add<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], value: A::Input<'_>) {
-        let mut state = std::mem::take(&mut self.state);
+        let mut state = std::mem::take(&mut self.spare);
         state.clear();
         match aggregator.function().lift(value, &mut state) {
             Ok(()) => self.add_state(aggregator, key, &state),
             Err(error) => self.fail(error),
         }
-        self.state = state;
+        self.spare = state;
     }
 
     /// Merges a state of an aggregator's type into that of a key.

@@ -48,6 +48,7 @@ struct AskedOptions {
     codec: Option<Codec>,
     max_space_amplification: Option<f64>,
     reclaim_interval: Option<Duration>,
+    time_to_live: Option<Duration>,
 }
 
 /// What a builder makes that was asked for an aggregator of this function.
@@ -238,6 +239,17 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// Entries expire: those that are put without more after so long, in whole milliseconds; with [`Duration::MAX`] only
+    /// those that are [put for a time](Table::put_with_ttl). Not for tables that merge.
+    ///
+    /// Nobody sees an entry once its time is over; cursors and snapshots keep seeing what was alive when they were made.
+    /// It takes space until a merge drops it. Lists of which all has expired go without being read. The time is the
+    /// machine's wall clock: where that jumps, entries live longer or shorter. A stored value is 8 bytes longer.
+    pub fn time_to_live(mut self, life: Duration) -> Self {
+        self.asked.time_to_live = Some(life);
+        self
+    }
+
     fn open_state(&self) -> Result<Arc<TableState>> {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -275,6 +287,9 @@ impl<K> TableBuilder<K> {
         }
         let options = self.options();
         options.validate()?;
+        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
+            return Err(Error::invalid("what merges does not expire, so such a table has no time_to_live"));
+        }
         let entry = TableEntry {
             id: ledger.next_table,
             name: self.name.clone(),
@@ -300,6 +315,7 @@ impl<K> TableBuilder<K> {
             codec: self.asked.codec.unwrap_or(usual.codec),
             max_space_amplification: self.asked.max_space_amplification,
             reclaim_interval: self.asked.reclaim_interval,
+            time_to_live: self.asked.time_to_live,
             tree: TreeOptions {
                 node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
@@ -363,12 +379,11 @@ impl<K> TableBuilder<K> {
         let asked = self.asked.max_space_amplification.map(|most| most.to_string());
         let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
         differs("max_space_amplification", asked, most)?;
-        let kept_interval = kept.reclaim_interval.map_or("none".into(), |interval| format!("{interval:?}"));
-        differs(
-            "reclaim_interval",
-            self.asked.reclaim_interval.map(|asked| format!("{asked:?}")),
-            kept_interval,
-        )?;
+        let show = |time: Duration| format!("{time:?}");
+        let interval = kept.reclaim_interval.map_or("none".into(), show);
+        differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
+        let life = kept.time_to_live.map_or("none".into(), show);
+        differs("time_to_live", self.asked.time_to_live.map(show), life)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

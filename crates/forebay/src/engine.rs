@@ -76,6 +76,11 @@ impl TableState {
         Arc::new(Self { id, name, options, order, rule, catalog, era, vain_nanoseconds, space })
     }
 
+    /// Whether entries expire and there is something to do: time passes without anybody writing.
+    pub(crate) fn wants_expiry(&self) -> bool {
+        self.options.time_to_live.is_some() && self.catalog.next_work(&BTreeSet::new()).is_some()
+    }
+
     /// What the manifest keeps of it.
     pub(crate) fn entry(&self) -> TableEntry {
         let files = self.catalog.files();

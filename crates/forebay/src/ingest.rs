@@ -17,6 +17,19 @@ impl Engine {
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
         self.wait_for_space(id)?;
         let table = Arc::clone(self.view().table(id)?);
+        let entries: Entries = match table.options.time_to_live {
+            None => entries,
+            Some(life) => {
+                // All of them begin to live together.
+                let expiry = self.expiry_of(life);
+                Box::new(entries.map(move |entry| {
+                    entry.map(|(key, mut value)| {
+                        value.extend_from_slice(&expiry.to_le_bytes());
+                        (key, value)
+                    })
+                }))
+            }
+        };
         let input = Ascending::new(entries, table.order)?;
         let Some(mut job) = table.catalog.ingest(Box::new(input))? else {
             return Err(Error::invalid(format!(

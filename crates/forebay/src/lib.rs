@@ -49,6 +49,7 @@ mod held;
 mod ingest;
 mod interval;
 mod ledger;
+mod life;
 mod merge_rule;
 mod open;
 mod options;

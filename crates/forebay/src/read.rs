@@ -24,6 +24,8 @@ pub(crate) struct View {
     pub(crate) active_bytes: usize,
     /// Where it is a snapshot's.
     pub(crate) pin: Option<Arc<Pin>>,
+    /// A snapshot's wall time, in milliseconds since 1970: what was alive by then.
+    pub(crate) moment: Option<u64>,
 }
 
 impl View {
@@ -57,12 +59,12 @@ impl Engine {
     pub(crate) fn view(&self) -> View {
         let state = self.state();
         let active_bytes = state.active.len();
-        View { state, active_bytes, pin: None }
+        View { state, active_bytes, pin: None, moment: None }
     }
 
     /// The database as it will be when it is looked at: for a single lookup.
     pub(crate) fn latest(&self) -> View {
-        View { state: self.state(), active_bytes: usize::MAX, pin: None }
+        View { state: self.state(), active_bytes: usize::MAX, pin: None, moment: None }
     }
 
     /// Looks a key up.
@@ -96,7 +98,7 @@ impl Engine {
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
-        Ok(fold.into_value())
+        Ok(self.life(view, table).reveal(fold.into_value()))
     }
 
     /// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
@@ -127,6 +129,7 @@ impl Engine {
         let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
         let vain = table.catalog.find(&lookups, &mut each)?;
         table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
-        Ok(folds.into_iter().map(Fold::into_value).collect())
+        let life = self.life(view, table);
+        Ok(folds.into_iter().map(|fold| life.reveal(fold.into_value())).collect())
     }
 }

@@ -41,6 +41,7 @@ impl Replay {
             // Each table's own take their place.
             disk: Arc::default(),
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
+            expiry: Some(Arc::clone(&env.clock)),
             filter_bits_max: Arc::new(u32::MAX.into()),
             resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: RESIDENT_BUFFERS_MAX }),
             in_memory: false,
@@ -139,7 +140,9 @@ pub(crate) fn store_for(
     space: &TableSpace,
 ) -> ListStore {
     let order = options.layout.order(seed);
+    // The tables' own decides whether there is a use for it.
+    let expiry = lists.expiry.clone().filter(|_| options.time_to_live.is_some());
     let options =
         ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
-    ListStore { options, disk: Arc::clone(&space.disk), ..lists.clone() }
+    ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() }
 }

@@ -138,7 +138,7 @@ impl Engine {
         ledger.busy.remove(&id);
         self.rewriting.lock().insert(id, Following::default());
         let state = State { sealed: Vec::new(), ..State::clone(&self.state()) };
-        Ok(View { state: Arc::new(state), active_bytes: 0, pin: None })
+        Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
     }
 
     /// Notes lists that were made of a buffer, for a rewrite of their table.
@@ -166,7 +166,7 @@ impl Engine {
         let mut done = 0;
         let mut cursor = Cursor::new(self, view, table.id, Range::all(), Direction::Forward)?;
         cursor.next()?;
-        while let Some((key, value)) = cursor.entry() {
+        while let Some((key, value)) = cursor.stored() {
             successor.push(&Record::put(key, value), &check)?;
             done += 1;
             if done % TOLD_EVERY == 0 {

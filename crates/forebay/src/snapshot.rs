@@ -24,8 +24,12 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn new(engine: &Arc<Engine>) -> Self {
         let view = engine.view();
+        // What merges have dropped of this view had expired before.
         let pin = Some(Pin::new(engine, &view.state));
-        Self { engine: Arc::clone(engine), view: View { pin, ..view } }
+        Self {
+            engine: Arc::clone(engine),
+            view: View { pin, moment: Some(engine.env.clock.unix_milliseconds()), ..view },
+        }
     }
 
     /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.

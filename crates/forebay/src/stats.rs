@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
+use forebay_base::expiry::NEVER;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::RuleName;
 use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
+use forebay_layouts::{RuleName, milliseconds_of};
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
@@ -249,6 +251,8 @@ pub struct TableDescription {
     pub codec: String,
     pub max_space_amplification: Option<f64>,
     pub reclaim_interval_seconds: Option<u64>,
+    /// How long entries live that are put without more; the greatest number for ever.
+    pub time_to_live_milliseconds: Option<u64>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
@@ -276,6 +280,7 @@ impl Description {
                     codec: format!("{:?}", table.options.codec).to_lowercase(),
                     max_space_amplification: table.options.max_space_amplification,
                     reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
+                    time_to_live_milliseconds: table.options.time_to_live.map(milliseconds_of),
                     drawing: description.to_string(),
                     levels: description.levels,
                     nodes: description.nodes,
@@ -299,6 +304,13 @@ impl fmt::Display for Description {
             }
             if let Some(seconds) = table.reclaim_interval_seconds {
                 write!(f, "reclaimed within {seconds} s, ")?;
+            }
+            match table.time_to_live_milliseconds {
+                Some(NEVER) => f.write_str("entries may expire, ")?,
+                Some(milliseconds) => {
+                    write!(f, "entries live {:?}, ", Duration::from_millis(milliseconds))?;
+                }
+                None => {}
             }
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;

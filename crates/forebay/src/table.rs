@@ -3,6 +3,7 @@
 
 use std::ops::{Bound as End, Deref, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Order, Range, Result};
@@ -22,13 +23,15 @@ pub struct Table {
     order: Order,
     /// Whether it has a merge rule.
     merges: bool,
+    /// How long its entries live, if they expire.
+    life: Option<Duration>,
 }
 
 impl Table {
     pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
         let (id, order) = (state.id, state.order);
-        let merges = *state.rule.name() != RuleName::None;
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, merges }
+        let (merges, life) = (*state.rule.name() != RuleName::None, state.options.time_to_live);
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, merges, life }
     }
 
     /// Its name.
@@ -95,6 +98,13 @@ impl Table {
         self.commit(&batch)
     }
 
+    /// Sets a key for so long: [`Batch::put_with_ttl`].
+    pub fn put_with_ttl(&self, key: &[u8], value: &[u8], life: Duration) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put_with_ttl(self, key, value, life);
+        self.commit(&batch)
+    }
+
     /// Removes a key, present or not.
     pub fn delete(&self, key: &[u8]) -> Result<()> {
         let mut batch = Batch::new();
@@ -114,6 +124,12 @@ impl Table {
     #[inline]
     pub(crate) fn merges(&self) -> bool {
         self.merges
+    }
+
+    /// How long its entries live that are put without more, if they expire.
+    #[inline]
+    pub(crate) fn life(&self) -> Option<Duration> {
+        self.life
     }
 
     pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {

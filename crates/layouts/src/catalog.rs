@@ -29,6 +29,15 @@ pub enum Planned {
     Job(Plan),
 }
 
+impl Planned {
+    pub(crate) fn into_job(self) -> Option<Plan> {
+        match self {
+            Self::Edit(_) => None,
+            Self::Job(plan) => Some(plan),
+        }
+    }
+}
+
 /// A planned job.
 #[derive(Clone, Debug)]
 pub struct Plan {

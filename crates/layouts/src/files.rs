@@ -13,7 +13,7 @@ use forebay_store::list::{FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
 
 use crate::run_set::Room;
-use crate::{RuleName, TableRule};
+use crate::{Rule, RuleName, TableRule};
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
@@ -32,6 +32,16 @@ pub(crate) struct Means {
 impl Means {
     pub(crate) fn new(store: ListStore, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
         Self { memory: store.in_memory(), store, rule, merge_memory_bytes }
+    }
+
+    /// What time it is where entries expire, in milliseconds since 1970.
+    pub(crate) fn now(&self) -> Option<u64> {
+        self.store.expiry.as_ref().map(|clock| clock.unix_milliseconds())
+    }
+
+    /// The table's rule, for a job that begins now.
+    pub(crate) fn code(&self) -> Result<Rule> {
+        Ok(self.rule.code()?.expiring(self.now()))
     }
 
     /// What the table may keep in memory.

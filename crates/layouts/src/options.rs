@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use forebay_base::codec::Codec;
+use forebay_base::expiry::NEVER;
 use forebay_base::wire::{Reader, put_varint};
 use forebay_base::{Error, Order, Result};
 use forebay_buffer_tree::TreeOptions;
@@ -118,6 +119,8 @@ pub const FILTER_BITS_MAX: u32 = 64;
 const VERSION: u8 = 1;
 /// As version 1, and behind it what is said of space.
 const VERSION_SPACE: u8 = 2;
+/// As version 2, and behind it how long entries live.
+const VERSION_EXPIRY: u8 = 3;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -138,6 +141,8 @@ pub struct TableOptions {
     pub max_space_amplification: Option<f64>,
     /// How soon what is deleted or outdated leaves its files; whole seconds.
     pub reclaim_interval: Option<Duration>,
+    /// How long entries live that are put without more; whole milliseconds, [`Duration::MAX`] for ever.
+    pub time_to_live: Option<Duration>,
 }
 
 impl TableOptions {
@@ -153,8 +158,15 @@ impl TableOptions {
         // A filter in the order of the hashes does more with a bit.
         let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
         let codec = Codec::default();
-        let (max_space_amplification, reclaim_interval) = (None, None);
-        Self { layout, filter_bits_per_key, codec, tree, max_space_amplification, reclaim_interval }
+        Self {
+            layout,
+            filter_bits_per_key,
+            codec,
+            tree,
+            max_space_amplification: None,
+            reclaim_interval: None,
+            time_to_live: None,
+        }
     }
 
     /// Says which option is out of its bounds.
@@ -185,6 +197,9 @@ impl TableOptions {
                 "reclaim_interval is {interval:?}; it must be whole seconds, at least {RECLAIM_INTERVAL_MIN:?}"
             )));
         }
+        if self.time_to_live.is_some_and(|life| life != life_of(milliseconds_of(life)) || life.is_zero()) {
+            return Err(Error::invalid("time_to_live must be whole milliseconds, and at least one"));
+        }
         if let Layout::RunSet(policy) = self.layout {
             policy.validate()?;
         }
@@ -194,14 +209,21 @@ impl TableOptions {
     /// The bytes of what the catalog itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
-        let mut out = vec![if says_space { VERSION_SPACE } else { VERSION }];
+        let mut out = vec![match (self.time_to_live, says_space) {
+            (Some(_), _) => VERSION_EXPIRY,
+            (None, true) => VERSION_SPACE,
+            (None, false) => VERSION,
+        }];
         self.layout.encode(&mut out);
         out.push(self.codec as u8);
         put_varint(&mut out, self.filter_bits_per_key as u64);
         rule.encode(&mut out);
-        if says_space {
+        if says_space || self.time_to_live.is_some() {
             out.extend_from_slice(&self.max_space_amplification.unwrap_or_default().to_le_bytes());
             put_varint(&mut out, self.reclaim_interval.unwrap_or_default().as_secs());
+        }
+        if let Some(life) = self.time_to_live {
+            put_varint(&mut out, milliseconds_of(life));
         }
         out
     }
@@ -209,7 +231,7 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let version = from.u8().filter(|version| [VERSION, VERSION_SPACE].contains(version))?;
+        let version = from.u8().filter(|version| (VERSION..=VERSION_EXPIRY).contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
@@ -218,11 +240,32 @@ impl TableOptions {
             VERSION => (0.0, 0),
             _ => (f64::from_le_bytes(from.array()?), from.varint()?),
         };
+        let time_to_live = match version {
+            VERSION_EXPIRY => Some(life_of(from.varint()?)),
+            _ => None,
+        };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
         let reclaim_interval = Some(Duration::from_secs(seconds)).filter(|interval| !interval.is_zero());
         Some((
-            Self { layout, filter_bits_per_key, codec, tree, max_space_amplification, reclaim_interval },
+            Self {
+                layout,
+                filter_bits_per_key,
+                codec,
+                tree,
+                max_space_amplification,
+                reclaim_interval,
+                time_to_live,
+            },
             rule,
         ))
     }
+}
+
+/// A life in milliseconds; those that never end are [`NEVER`].
+pub fn milliseconds_of(life: Duration) -> u64 {
+    u64::try_from(life.as_millis()).unwrap_or(NEVER)
+}
+
+fn life_of(milliseconds: u64) -> Duration {
+    if milliseconds == NEVER { Duration::MAX } else { Duration::from_millis(milliseconds) }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use forebay_base::expiry;
 use forebay_base::wire::{Reader, put_bytes};
 use forebay_base::{Combine, Error, LastWriterWins, Result};
 
@@ -58,6 +59,8 @@ pub struct Rule {
     code: Arc<dyn Combine>,
     merges_puts: bool,
     filter: Option<Filter>,
+    /// What has expired by then goes; `None` where values say nothing of that.
+    now: Option<u64>,
 }
 
 /// What merges do with an entry that nothing older lies beneath.
@@ -75,12 +78,17 @@ pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 impl Rule {
     fn new(code: Arc<dyn Combine>) -> Self {
         let merges_puts = code.merges_puts();
-        Self { code, merges_puts, filter: None }
+        Self { code, merges_puts, filter: None, now: None }
+    }
+
+    /// The same for values that expire: what has by `now` goes where nothing older lies beneath.
+    pub(crate) fn expiring(self, now: Option<u64>) -> Self {
+        Self { now, ..self }
     }
 
     /// The same without a filter.
     pub(crate) fn keeping_all(self) -> Self {
-        Self { filter: None, ..self }
+        Self { filter: None, now: None, ..self }
     }
 }
 
@@ -103,10 +111,12 @@ impl Combine for Rule {
         self.code.merge_in_place(newer, older)
     }
     fn is_choosy(&self) -> bool {
-        self.filter.is_some()
+        self.filter.is_some() || self.now.is_some()
     }
     fn keeps(&self, key: &[u8], value: &[u8]) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter(key, value) == Keep::Keep)
+        let (value, expiry) = if self.now.is_some() { expiry::split(value) } else { (value, expiry::NEVER) };
+        self.now.is_none_or(|now| expiry > now)
+            && self.filter.as_ref().is_none_or(|filter| filter(key, value) == Keep::Keep)
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Held<'a> {
 pub struct Usage {
     /// All of them.
     pub file_bytes: u64,
-    /// Those parts of them that no list stands for any more.
+    /// Those parts of them that no list stands for any more, or whose entries have expired.
     pub dead_bytes: u64,
     /// Those parts that were not merged with everything older yet.
     pub unmerged_bytes: u64,
@@ -109,9 +109,10 @@ impl Usage {
         for held in files.values() {
             let (bytes, share) = (held.file.meta().bytes as f64, held.share(held.records));
             usage.file_bytes += held.file.meta().bytes;
-            usage.dead_bytes += held.dead_bytes();
+            let expired = held.file.expired_share();
+            usage.dead_bytes += held.dead_bytes() + (bytes * share * expired) as u64;
             usage.unmerged_bytes += (bytes * held.share(held.unmerged_records)) as u64;
-            used_bytes += bytes * share;
+            used_bytes += bytes * share * (1.0 - expired);
             records += held.records as f64;
             tombstones += held.file.tombstones() as f64 * share;
         }
@@ -125,6 +126,12 @@ impl Usage {
         usage
     }
 }
+
+/// Where about so much has expired, it is worth writing the rest anew.
+pub(crate) const EXPIRED_SHARE: f64 = 0.5;
+/// The same where somebody wants all to be compact. A whole entry would be too little: there, something expires all the
+/// time, and a compaction would never end.
+pub(crate) const EXPIRED_SHARE_COMPACTING: f64 = 0.125;
 
 /// A file with less dead than this share of a whole one is left alone.
 const DEAD_NODE_SHARE: u64 = 8;

@@ -21,7 +21,7 @@ impl Clock for Ticking {
         self.0.now()
     }
 
-    fn unix_seconds(&self) -> u64 {
+    fn unix_milliseconds(&self) -> u64 {
         0
     }
 }

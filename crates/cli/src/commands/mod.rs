@@ -11,6 +11,7 @@ pub(crate) mod get;
 mod key_list;
 mod key_range;
 pub(crate) mod layout;
+mod life;
 pub(crate) mod load;
 mod progress;
 pub(crate) mod put;
@@ -75,15 +76,6 @@ fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failur
 /// A table that must be there.
 fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
     Ok(db.table(name).existing(true).open()?)
-}
-
-/// A table that is made where it is missing; one that is there must have the layout, if any is given.
-fn table_with_layout(db: &Database, name: &str, layout: Option<Layout>) -> Result<Table, Failure> {
-    let mut table = db.table(name);
-    if let Some(layout) = layout {
-        table = table.layout(layout);
-    }
-    Ok(table.open()?)
 }
 
 /// Reads `--layout`.

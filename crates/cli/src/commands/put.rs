@@ -1,12 +1,14 @@
 //! `put`: one record.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::Args;
-use forebay::{Batch, Durability, Layout};
+use forebay::{Batch, Database, Durability, Layout, Table};
 use serde_json::json;
 
-use super::{Access, open, parse_durability, parse_layout, table_with_layout};
+use super::life::parse_life;
+use super::{Access, open, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
@@ -31,6 +33,9 @@ pub(crate) struct PutArgs {
     /// How a new table is organised: write-buffer, write-buffer:ordered
     #[arg(long, value_parser = parse_layout)]
     layout: Option<Layout>,
+    /// How long the entry lives, such as 90s, 12h or 7d; the table must have been made for that, as a new one is
+    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    ttl: Option<Duration>,
     /// What the record survives once the command returns: memory, os (a crash of the process), disk (of the machine)
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     durability: Durability,
@@ -41,11 +46,25 @@ pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
     let key = notation.parse(args.key.as_encoded_bytes()).map_err(Failure::Usage)?;
     let value = notation.parse(args.value.as_encoded_bytes()).map_err(Failure::Usage)?;
     let db = open(&args.target.db, common, Access::Create)?;
-    let table = table_with_layout(&db, &args.target.table, args.layout)?;
+    let table = open_table(&db, args)?;
     let mut batch = Batch::new();
-    batch.put(&table, &key, &value);
+    match args.ttl {
+        None => batch.put(&table, &key, &value),
+        Some(life) => batch.put_with_ttl(&table, &key, &value, life),
+    }
     let sequence = db.commit(batch, args.durability)?;
     drop(table);
     db.close()?;
     Output::only_json(common.form(), &json!({ "records": 1, "sequence": sequence }))
+}
+
+/// The table, made where it is missing: where the entry expires, one whose other entries live for ever unless told.
+fn open_table(db: &Database, args: &PutArgs) -> Result<Table, Failure> {
+    let name = &args.target.table;
+    let is_there = db.tables().iter().any(|(table, _)| table == name);
+    let table = args.layout.into_iter().fold(db.table(name), |table, layout| table.layout(layout));
+    Ok(match args.ttl {
+        Some(_) if !is_there => table.time_to_live(Duration::MAX).open()?,
+        _ => table.open()?,
+    })
 }

@@ -67,6 +67,25 @@ fn bytes_that_are_no_text_travel_in_hexadecimal() {
 }
 
 #[test]
+fn entries_expire_where_the_table_was_made_for_it() {
+    let folder = Folder::new("expiry");
+    folder.ok_on("load db t - --format csv --ttl 7d", b"a,1\nb,2\n");
+    folder.ok("put db t c 3 --ttl 1ms");
+    // A process takes longer than that to begin.
+    assert_eq!(folder.ok_on("get db t -", b"a\nb\n"), "1\n2\n");
+    let gone = folder.run("get db t c");
+    assert_eq!((gone.code, gone.stdout.as_str()), (1, ""));
+    assert!(folder.ok("describe db t").contains("entries live 604800s"));
+    folder.run_on("load db t - --ttl 8d", b"a\n").refused(1, &["time_to_live"]);
+    folder.run("put db t a 1 --ttl 8").refused(2, &["unit"]);
+    folder.ok("put db new k v --ttl 12h");
+    folder.ok("put db new l w");
+    assert_eq!(folder.ok_on("get db new -", b"k\nl\n"), "v\nw\n");
+    folder.ok("put db plain k v");
+    folder.run("put db plain k v --ttl 12h").refused(1, &["time_to_live"]);
+}
+
+#[test]
 fn keys_come_on_standard_input() {
     let folder = Folder::new("stdin");
     folder.ok_on("load db t - --format csv", b"a,1\nb,2\nc,3\n");

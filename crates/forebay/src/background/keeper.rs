@@ -27,6 +27,10 @@ impl Keeper {
         if engine.lists.trash.empty(&*engine.env.fs) | engine.wants_relief() {
             engine.env.jobs.wake();
         }
+        // Nobody else tells that time has passed.
+        if engine.state().tables.values().any(|table| table.wants_expiry()) {
+            engine.env.jobs.wake();
+        }
         engine.begin_rounds()?;
         engine.rewrite_manifest()
     }

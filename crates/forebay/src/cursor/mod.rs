@@ -23,6 +23,7 @@ use forebay_layouts::Rule;
 use forebay_store::list::Pace;
 
 use crate::engine::{Engine, TableState};
+use crate::life::Life;
 use crate::read::View;
 use hidden::Hidden;
 use stretch::Source;
@@ -69,6 +70,7 @@ pub struct Cursor {
     hidden: Hidden,
     table: Arc<TableState>,
     rule: Rule,
+    life: Life,
     range: Range,
     /// What the sources are responsible for.
     stretch: Range,
@@ -121,6 +123,7 @@ impl Cursor {
         Ok(Self {
             _engine: Arc::clone(engine),
             hidden: Hidden::of(&view, table.id),
+            life: engine.life(&view, &table),
             view,
             table,
             rule,
@@ -141,6 +144,12 @@ impl Cursor {
     /// The entry here, if there is one.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.stored().map(|(key, stored)| (key, self.life.shown(stored)))
+    }
+
+    /// The entry here, with its value as it is stored.
+    #[inline]
+    pub(crate) fn stored(&self) -> Option<(&[u8], &[u8])> {
         match self.stand {
             Stand::Lent => {
                 let record = self.merge.as_ref()?.record();
@@ -306,6 +315,9 @@ impl Cursor {
             };
             match source.kind() {
                 Kind::Delete => self.pass_key()?,
+                Kind::Put if self.life.expires() && self.life.is_over(source.record().value) => {
+                    self.pass_key()?
+                }
                 Kind::Put if !self.rule.merges_puts() => break,
                 _ if others == Others::Ended && source.has_keys_once() => break,
                 _ => {

@@ -5,6 +5,7 @@ mod bound;
 mod cursors;
 mod damage;
 mod errors;
+mod expiry;
 mod faults;
 mod filter;
 mod ingest;

@@ -8,6 +8,7 @@
 
 mod apply;
 mod describe;
+mod expire;
 mod job;
 mod marks;
 mod plan;
@@ -37,7 +38,7 @@ use crate::catalog::{
 use crate::convert::tree_of;
 use crate::files::{Fragment, Means, malformed_edit};
 use crate::restore::{Restored, malformed};
-use crate::space::Held;
+use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
 use crate::write_buffer::{Description, WriteBufferTree};
 use crate::{Layout, TableOptions};
 
@@ -110,7 +111,7 @@ impl RunSetTable {
     ) -> Result<Box<dyn Job>> {
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
-        let (rule, files) = (self.means.rule.code()?, self.means.files(cause));
+        let (rule, files) = (self.means.code()?, self.means.files(cause));
         Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, files, self.set.file_bytes)))
     }
 
@@ -122,7 +123,7 @@ impl RunSetTable {
         expected: Expected,
         bounds: Vec<Bound>,
     ) -> Result<MergeJob<C>> {
-        let rule = self.means.rule.code()?;
+        let rule = self.means.code()?;
         let job =
             MergeJob::new(slice.clone(), input, expected, rule, self.means.memory(), self.set.file_bytes);
         Ok(job.cut_at(bounds))
@@ -202,12 +203,15 @@ impl Catalog for RunSetTable {
         match self.set.next_work(busy, self.means.room()) {
             Some(Next::Edit(edit)) => Some(Planned::Edit(encode(&edit))),
             Some(Next::Merge(slice)) => Some(Planned::Job(self.planned(slice))),
-            None => self.next_rewrite(busy).map(|slice| Planned::Job(self.planned(slice))),
+            None => self
+                .next_expired(busy, EXPIRED_SHARE)
+                .or_else(|| self.next_rewrite(busy).map(|slice| Planned::Job(self.planned(slice)))),
         }
     }
 
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
-        self.set.next_compaction(busy).map(|slice| self.planned(slice))
+        let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
+        self.set.next_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
     }
 
     /// A compaction knows how far it is.

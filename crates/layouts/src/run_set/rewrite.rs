@@ -16,15 +16,7 @@ impl RunSetTable {
         let wasteful = self.wasteful.get_or_init(|| self.find_wasteful());
         let (id, range) = wasteful.iter().find(|(id, _)| self.set.is_free(*id, busy))?;
         let run = self.set.run(*id)?;
-        Some(Slice {
-            taken: vec![(*id, range.clone())],
-            range: range.clone(),
-            into: Some(*id),
-            level: run.level,
-            is_bottom: self.set.is_bottom(&[*id], range),
-            breaks: self.set.breaks,
-            ..Slice::default()
-        })
+        Some(self.in_place(run, range))
     }
 
     fn find_wasteful(&self) -> Vec<(NodeId, Range)> {

@@ -4,6 +4,7 @@
 
 mod describe;
 mod erase;
+mod expire;
 mod portion;
 mod rewrite;
 mod simulate;
@@ -26,7 +27,7 @@ use crate::convert::runs_of;
 use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
-use crate::space::Held;
+use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
 use crate::{Layout, Outcome, Rule, TableOptions};
 
 use erase::Tombstones;
@@ -135,7 +136,7 @@ impl Catalog for WriteBufferTree {
         };
         let input = BufferCursor::whole(buffer, run, self.means.store.options.order);
         let files = self.means.files(Cause::RootSpill);
-        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
     }
 
@@ -145,20 +146,21 @@ impl Catalog for WriteBufferTree {
         let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
         let files = self.means.files(Cause::RootSpill);
         let input = Tombstones::new(self.tree.clone(), ranges, files.reading(self.tree.options().lists_max))?;
-        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.rule.code()?, &files)?;
+        let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.code()?, &files)?;
         Ok(Some(Box::new(TreeJob { job, cause: Cause::RootSpill })))
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        Some(match self.tree.next_work(busy)? {
-            tree::Work::Now(edit) => Planned::Edit(encode(&edit)),
-            tree::Work::Job(job) => Planned::Job(self.plan(job)),
-        })
+        match self.tree.next_work(busy) {
+            Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
+            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job))),
+            None => self.next_expired(busy, EXPIRED_SHARE),
+        }
     }
 
     fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
-        let job = self.tree.next_compaction(busy)?;
-        Some(self.plan(job))
+        let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
+        self.tree.next_compaction(busy).map(|job| self.plan(job)).or_else(expired)
     }
 
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
@@ -178,13 +180,8 @@ impl Catalog for WriteBufferTree {
         let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
         let cause = cause_of(plan.kind);
         let files = self.means.files(cause);
-        let job: tree::Job<Merge<ListCursor>, _, _> = tree::Job::start(
-            &self.tree,
-            plan,
-            self.means.store.options.order,
-            self.means.rule.code()?,
-            &files,
-        )?;
+        let job: tree::Job<Merge<ListCursor>, _, _> =
+            tree::Job::start(&self.tree, plan, self.means.store.options.order, self.means.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause }))
     }
 

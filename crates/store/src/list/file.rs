@@ -220,6 +220,20 @@ impl ListFile {
         self.body().map_or(0, |body| body.footer.tombstones)
     }
 
+    /// When about this share of it is over: entries that have expired, and tombstones. For all of it that is exact. In
+    /// milliseconds since 1970; `None` for never, and where nothing expires.
+    pub fn over_at(&self, share: f64) -> Option<u64> {
+        let Footer { records, tombstones, expiries, .. } = self.body().ok()?.footer;
+        let wanted = (share * records as f64).ceil() as u64;
+        expiries.until(wanted.saturating_sub(tombstones)).filter(|_| expiries.records > 0)
+    }
+
+    /// About which share of it has expired by now.
+    pub fn expired_share(&self) -> f64 {
+        let (Some(clock), Ok(body)) = (&self.store.expiry, self.body()) else { return 0.0 };
+        body.footer.expiries.by(clock.unix_milliseconds()) as f64 / body.footer.records.max(1) as f64
+    }
+
     /// The sizes its records have in common.
     pub fn shape(&self) -> Shape {
         self.body().map_or(Shape::Variable, |body| body.footer.shape)

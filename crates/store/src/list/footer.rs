@@ -8,6 +8,8 @@ use forebay_base::record::Shape;
 use forebay_base::wire::{Reader, u32_at};
 use forebay_base::{Error, Order, Result};
 
+use super::expiries::Expiries;
+
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
 /// The newest version of the list format.
 pub(crate) const VERSION: u32 = 2;
@@ -27,6 +29,7 @@ pub(crate) struct Footer {
     pub(crate) pages_sum: u32,
     pub(crate) is_lexical: bool,
     pub(crate) shape: Shape,
+    pub(crate) expiries: Expiries,
 }
 
 impl Footer {
@@ -46,7 +49,10 @@ impl Footer {
         for word in [self.meta_sum, self.pages_sum, self.is_lexical as u32, shape, key_bytes, value_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
         }
-        fields.extend_from_slice(&self.tombstones.to_le_bytes());
+        let Expiries { records, first, last } = self.expiries;
+        for word in [self.tombstones, records, first, last] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
         let mut block = [0; BLOCK_BYTES];
         block[..fields.len()].copy_from_slice(&fields);
         let sum = checksum(file_id, offset, &block[4..]);
@@ -87,9 +93,20 @@ impl Footer {
             };
             // 0 in files of builds that did not count them.
             let tombstones = from.u64()?;
-            let footer =
-                Self { records, tombstones, pages_bytes, meta_bytes, meta_sum, pages_sum, is_lexical, shape };
-            let fits = magic && id == file_id && is_lexical == order.is_lexical();
+            let expiries = Expiries { records: from.u64()?, first: from.u64()?, last: from.u64()? };
+            let footer = Self {
+                records,
+                tombstones,
+                pages_bytes,
+                meta_bytes,
+                meta_sum,
+                pages_sum,
+                is_lexical,
+                shape,
+                expiries,
+            };
+            let is_even = expiries.first <= expiries.last && expiries.records <= records;
+            let fits = magic && id == file_id && is_lexical == order.is_lexical() && is_even;
             let no_overflow = pages_bytes.checked_add(meta_bytes).is_some();
             Some((version, (fits && no_overflow).then_some(footer)))
         };

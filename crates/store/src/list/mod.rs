@@ -9,6 +9,7 @@
 mod chunks;
 mod cursor;
 mod disk;
+mod expiries;
 mod fetch;
 mod file;
 mod filter;

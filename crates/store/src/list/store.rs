@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use forebay_base::Order;
 use forebay_base::codec::Codec;
-use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use forebay_env::{Clock, FileSystem};
 
 use super::disk::{DiskUse, Leaving, Trash};
 use crate::cache::PageCache;
@@ -64,6 +64,8 @@ pub struct ListStore {
     pub disk: Arc<DiskUse>,
     /// How this table's lists are made.
     pub options: ListOptions,
+    /// By which entries expire; `None` where they do not.
+    pub expiry: Option<Arc<dyn Clock>>,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
     pub filter_bits_max: Arc<AtomicU32>,
     /// What tables may keep in memory.

@@ -30,6 +30,7 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         trash: Arc::default(),
         disk: Arc::default(),
         options: ListOptions { order, filter_bits_per_key: 12, codec },
+        expiry: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
         resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: 1 }),
         in_memory: false,

@@ -13,6 +13,7 @@ use forebay_base::wire::put_raw;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
+use super::expiries::Expiries;
 use super::file::{Body, ListFile};
 use super::filter::{Filter, FilterWriter};
 use super::footer::Footer;
@@ -48,6 +49,7 @@ pub struct ListWriter {
     records: u64,
     record_bytes: u64,
     tombstones: u64,
+    expiries: Expiries,
     /// Records of the pages that are sealed.
     sealed_records: u64,
     pages_sum: u32,
@@ -100,6 +102,7 @@ impl ListWriter {
             records: 0,
             record_bytes: 0,
             tombstones: 0,
+            expiries: Expiries::default(),
             pages_sum: 0,
             index: PageIndex::new(starts, BLOCK_BYTES as u64),
             sealed_records: 0,
@@ -139,6 +142,7 @@ impl ListWriter {
         self.records += 1;
         self.record_bytes += bytes as u64;
         self.tombstones += u64::from(record.kind == Kind::Delete);
+        self.store.expiry.iter().for_each(|_| self.expiries.add(record));
         self.last_prefix = prefix;
         self.last_key.clear();
         put_raw(&mut self.last_key, record.key);
@@ -173,6 +177,7 @@ impl ListWriter {
             }
             self.digest.add(prefix, hash);
         }
+        self.store.expiry.iter().for_each(|_| self.expiries.add_block(block));
         self.records += block.len() as u64;
         self.record_bytes += block.bytes().len() as u64;
         if let Some(last) = block.len().checked_sub(1) {
@@ -296,6 +301,7 @@ impl ListWriter {
             pages_sum: self.pages_sum,
             is_lexical: self.store.options.order.is_lexical(),
             shape: self.shape,
+            expiries: self.expiries,
         };
         let block = footer.encode(self.id, footer_at);
         self.emit(&meta)?;

@@ -16,10 +16,12 @@ mod sorted;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use forebay::{Database, Durability, Layout, Table};
 
+use super::life::parse_life;
 use super::progress::Progress;
 use super::{Access, open, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs};
@@ -65,6 +67,9 @@ pub(crate) struct LoadArgs {
     /// The most that a new table's files may take, by what lives of them: at least 1.25
     #[arg(long, value_name = "RATIO")]
     max_space_amplification: Option<f64>,
+    /// How long the entries of a new table live, such as 90s, 12h or 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    ttl: Option<Duration>,
     /// How the input is written: lines, csv, tsv, jsonl, fixed:KEY,VALUE
     #[arg(long, default_value = "lines", value_parser = str::parse::<Format>)]
     format: Format,
@@ -127,6 +132,9 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
     }
     if let Some(most) = args.max_space_amplification {
         table = table.max_space_amplification(most);
+    }
+    if let Some(life) = args.ttl {
+        table = table.time_to_live(life);
     }
     Ok(table.open()?)
 }

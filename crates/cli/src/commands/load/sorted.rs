@@ -22,7 +22,8 @@ pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let table = db.table(name);
     let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
     let bound = args.max_space_amplification.into_iter();
-    bound.fold(table, |table, most| table.max_space_amplification(most)).open_ordered()
+    let table = bound.fold(table, |table, most| table.max_space_amplification(most));
+    args.ttl.into_iter().fold(table, |table, life| table.time_to_live(life)).open_ordered()
 }
 
 /// See the module.

@@ -1,0 +1,52 @@
+//! Parts of which much has expired. One that is over as a whole goes by an edit, unread; another is written anew where it
+//! is. Both only where no older run has anything beneath, which would come back.
+
+use std::collections::BTreeSet;
+
+use forebay_base::Range;
+use forebay_buffer_tree::NodeId;
+
+use super::plan::{Made, Slice};
+use super::{Policy, Run, RunSetTable, encode};
+use crate::catalog::Planned;
+use crate::files::Fragment;
+
+impl RunSetTable {
+    /// What to do about the oldest part of which about so much has expired.
+    pub(super) fn next_expired(&self, busy: &BTreeSet<NodeId>, share: f64) -> Option<Planned> {
+        let now = self.means.now()?;
+        // There, jobs hold key ranges rather than runs.
+        if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
+            return None;
+        }
+        let is_over = |file: &Fragment, share| file.0.over_at(share).is_some_and(|at| at <= now);
+        for run in self.set.runs().iter().rev() {
+            if run.is_resident() || !self.set.is_free(run.id(), busy) {
+                continue;
+            }
+            let mut due = run.parts().iter().filter(|part| is_over(&part.fragment, share));
+            if let Some(part) = due.find(|part| self.set.is_bottom(&[run.id()], &part.range)) {
+                let slice = self.in_place(run, &part.range);
+                if !is_over(&part.fragment, 1.0) {
+                    return Some(Planned::Job(self.planned(slice)));
+                }
+                let edit = self.set.settle(Made { slice, parts: Vec::new() }).ok()?;
+                return Some(Planned::Edit(encode(&edit)));
+            }
+        }
+        None
+    }
+
+    /// What a run has of a range, to be written anew where it is.
+    pub(super) fn in_place(&self, run: &Run<Fragment>, range: &Range) -> Slice {
+        Slice {
+            taken: vec![(run.id, range.clone())],
+            range: range.clone(),
+            into: Some(run.id),
+            level: run.level,
+            is_bottom: self.set.is_bottom(&[run.id], range),
+            breaks: self.set.breaks,
+            ..Slice::default()
+        }
+    }
+}

@@ -12,6 +12,7 @@ use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manif
 use forebay_store::{ListFile, WriteBuffer, names};
 
 use crate::engine::{Engine, State, TableState};
+use crate::held::Held;
 
 pub(crate) struct Ledger {
     /// `None` when opened for reading only.
@@ -29,15 +30,6 @@ pub(crate) struct Ledger {
     /// More is absorbed than the manifest says.
     pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
-}
-
-/// A log segment that is needed for what tables keep in memory of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    /// The last record before it.
-    pub(crate) before: u64,
-    /// How long it is.
-    pub(crate) bytes: u64,
 }
 
 /// What a commit changes.
@@ -245,25 +237,6 @@ impl Engine {
         self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
     }
 
-    /// Makes durable what log segments hold for tables in memory: the manifest is about to count it as absorbed.
-    fn sync_held(&self, mark: &LogMark) -> Result<()> {
-        match &self.log {
-            Some(log) if mark.low < mark.absorbed => log.sync_to(mark.absorbed.1),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tells the manifest which log segments are absorbed, where it knows of fewer.
-    pub(crate) fn tell_mark(&self, ledger: &mut Ledger) -> Result<()> {
-        if ledger.log_is_ahead {
-            self.sync_held(&ledger.log)?;
-            let log = Some(ledger.log);
-            self.append(ledger, &Edit::Change(Change { log, ..Change::default() }))?;
-            ledger.log_is_ahead = false;
-        }
-        Ok(())
-    }
-
     /// Appends an edit to the manifest, which is rewritten when it has grown.
     pub(crate) fn append(&self, ledger: &mut Ledger, edit: &Edit) -> Result<()> {
         let Some(manifest) = &mut ledger.manifest else {
@@ -335,28 +308,6 @@ impl Finished {
 }
 
 impl Ledger {
-    /// How far the log is needed once a buffer is absorbed, if one is, of which the last record is known, and tables in
-    /// memory need it from this segment on; and what is then held for them.
-    fn log_after(
-        &self,
-        first_needed: Option<u64>,
-        absorbed: Option<&(Arc<WriteBuffer>, u64)>,
-    ) -> (LogMark, Option<(u64, Held)>) {
-        let mut log = self.log;
-        let held = absorbed.map(|(buffer, sequence)| {
-            let held = Held { before: log.absorbed.1, bytes: buffer.len() as u64 };
-            log.absorbed = (buffer.segment() + 1, *sequence);
-            (buffer.segment(), held)
-        });
-        let before = |segment: u64| {
-            let all = self.held.iter().map(|(segment, held)| (*segment, held.before));
-            let mut needed = all.chain(held.map(|(segment, held)| (segment, held.before)));
-            needed.find(|(held, _)| *held >= segment)
-        };
-        log.low = first_needed.and_then(before).unwrap_or(log.absorbed);
-        (log, held)
-    }
-
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
     pub(crate) fn refer(&mut self, references: Vec<(Arc<ListFile>, i32)>) {
         for (file, by) in references {

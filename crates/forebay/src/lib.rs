@@ -45,6 +45,7 @@ mod cursor;
 mod database;
 mod engine;
 mod filters;
+mod held;
 mod ingest;
 mod interval;
 mod ledger;

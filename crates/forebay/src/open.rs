@@ -18,7 +18,8 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::Options;
 use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
-use crate::ledger::{Held, Ledger};
+use crate::held::Held;
+use crate::ledger::Ledger;
 use crate::replay::Replay;
 
 /// The id of a new database's manifest.

@@ -11,7 +11,7 @@ use forebay_layouts::{RuleName, milliseconds_of};
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, TableState};
 use crate::pins::SnapshotStats;
 use crate::space::TableSpaceStats;
 
@@ -97,6 +97,15 @@ fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
     CAUSES.iter().zip(counters).map(|(cause, counter)| (cause.name().to_string(), counter.get())).collect()
 }
 
+impl TableStats {
+    fn of(engine: &Engine, table: &TableState, levels: Vec<LevelDescription>) -> Self {
+        let (name, layout) = (table.name.clone(), table.options.layout.to_string());
+        let progress = engine.rewriting.lock().get(&table.id).map(|following| following.progress);
+        let rewritten_share = progress.map(|(done, all)| ratio(done, all));
+        Self { name, layout, levels, rewritten_share, space: engine.space_of(table) }
+    }
+}
+
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.metrics, engine.state());
@@ -111,18 +120,8 @@ impl Stats {
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
-            let (name, layout) = (table.name.clone(), table.options.layout.to_string());
             if !table.is_hidden() {
-                let rewriting = engine.rewriting.lock();
-                let progress = rewriting.get(&table.id).map(|following| following.progress);
-                let rewritten_share = progress.map(|(done, all)| ratio(done, all));
-                tables.push(TableStats {
-                    name,
-                    layout,
-                    levels,
-                    rewritten_share,
-                    space: engine.space_of(table),
-                });
+                tables.push(TableStats::of(engine, table, levels));
             }
         }
         let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();

@@ -150,6 +150,8 @@ impl TableOptions {
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
         let node_bytes = match layout {
             Layout::WriteBuffer { .. } => write_buffer_bytes,
+            // Each eviction writes one anew.
+            Layout::RunSet(Policy::RangeMerge) => write_buffer_bytes.min(FILE_BYTES) / 4,
             Layout::RunSet(_) => write_buffer_bytes.min(FILE_BYTES),
         };
         let tree = TreeOptions { node_bytes, ..TreeOptions::default() };

@@ -1,4 +1,4 @@
-//! The page cache: decompressed, checked pages of list files, evicted by the `quick_cache` crate.
+//! Caches of checked blocks of files, evicted by the `quick_cache` crate; the one of list files' pages.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -9,10 +9,16 @@ use quick_cache::{Lifecycle, Weighter};
 
 use crate::list::Page;
 
-/// Which page of which file.
-pub(crate) type PageId = (u64, u32);
+/// Which block: its file's id, and a number that tells it from the file's other blocks.
+pub type BlockId = (u64, u64);
 
-/// A hasher with no seed, so that a simulation evicts the same pages every time.
+/// Something that a cache can hold.
+pub trait Cached: Send + Sync {
+    /// The memory that it takes.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// A hasher with no seed, so that a simulation evicts the same blocks every time.
 #[derive(Clone, Default)]
 struct PlainHasher(u64);
 
@@ -23,9 +29,6 @@ impl Hasher for PlainHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.write_u64(byte as u64));
     }
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word as u64);
-    }
     fn write_u64(&mut self, word: u64) {
         self.0 = mix(self.0 ^ word);
     }
@@ -34,62 +37,99 @@ impl Hasher for PlainHasher {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<PageId, Arc<Page>> for ByBytes {
-    fn weight(&self, _id: &PageId, page: &Arc<Page>) -> u64 {
-        page.memory_bytes() as u64 + 64
+impl<B: Cached> Weighter<BlockId, Arc<B>> for ByBytes {
+    fn weight(&self, _id: &BlockId, block: &Arc<B>) -> u64 {
+        block.memory_bytes() as u64 + 64
     }
 }
 
 #[derive(Clone)]
 struct Forget;
 
-impl Lifecycle<PageId, Arc<Page>> for Forget {
+impl<B> Lifecycle<BlockId, Arc<B>> for Forget {
     type RequestState = ();
     fn begin_request(&self) {}
-    fn on_evict(&self, _state: &mut (), _id: PageId, _page: Arc<Page>) {}
+    fn on_evict(&self, _state: &mut (), _id: BlockId, _block: Arc<B>) {}
 }
 
-/// A bounded cache of pages.
-pub struct PageCache {
-    pages: Cache<PageId, Arc<Page>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
+/// A bounded cache of blocks of one kind.
+pub struct BlockCache<B> {
+    blocks: Cache<BlockId, Arc<B>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
 }
 
-impl PageCache {
+impl<B: Cached> BlockCache<B> {
     /// A cache of so many bytes.
     pub fn new(bytes: u64) -> Self {
-        let estimated_pages = (bytes / 4096).max(16) as usize;
-        let pages = Cache::with(estimated_pages, bytes, ByBytes, BuildHasherDefault::default(), Forget);
-        Self { pages }
+        let estimated_blocks = (bytes / 4096).max(16) as usize;
+        let blocks = Cache::with(estimated_blocks, bytes, ByBytes, BuildHasherDefault::default(), Forget);
+        Self { blocks }
     }
 
     /// Grows or shrinks it to about so many bytes.
     pub fn resize(&self, bytes: u64) {
         // Each time all its shards are locked.
-        if self.pages.capacity().abs_diff(bytes) > bytes / 16 {
-            self.pages.set_capacity(bytes);
+        if self.blocks.capacity().abs_diff(bytes) > bytes / 16 {
+            self.blocks.set_capacity(bytes);
         }
     }
 
-    pub(crate) fn get(&self, id: PageId) -> Option<Arc<Page>> {
-        self.pages.get(&id)
+    /// A block, if it is there.
+    pub fn get(&self, id: BlockId) -> Option<Arc<B>> {
+        self.blocks.get(&id)
     }
 
-    pub(crate) fn insert(&self, id: PageId, page: Arc<Page>) {
-        self.pages.insert(id, page);
+    /// Takes a block in.
+    pub fn insert(&self, id: BlockId, block: Arc<B>) {
+        self.blocks.insert(id, block);
     }
 
     /// How many bytes it may hold.
-    pub(crate) fn capacity_bytes(&self) -> u64 {
-        self.pages.capacity()
+    pub fn capacity_bytes(&self) -> u64 {
+        self.blocks.capacity()
     }
 
     /// Bytes held now.
     pub fn memory_bytes(&self) -> u64 {
-        self.pages.weight()
+        self.blocks.weight()
     }
 
     /// Empties the cache.
     pub fn clear(&self) {
-        self.pages.clear();
+        self.blocks.clear();
+    }
+}
+
+impl Cached for Page {
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes()
+    }
+}
+
+/// A bounded cache of decompressed pages of list files, each by its number in the file.
+pub struct PageCache(BlockCache<Page>);
+
+impl PageCache {
+    /// A cache of so many bytes.
+    pub fn new(bytes: u64) -> Self {
+        Self(BlockCache::new(bytes))
+    }
+
+    /// Grows or shrinks it to about so many bytes.
+    pub fn resize(&self, bytes: u64) {
+        self.0.resize(bytes);
+    }
+
+    pub(crate) fn blocks(&self) -> &BlockCache<Page> {
+        &self.0
+    }
+
+    /// Bytes held now.
+    pub fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+
+    /// Empties the cache.
+    pub fn clear(&self) {
+        self.0.clear();
     }
 }

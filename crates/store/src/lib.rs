@@ -12,6 +12,6 @@ pub mod metrics;
 pub mod names;
 
 pub use buffer::{BufferCursor, WriteBuffer};
-pub use cache::PageCache;
+pub use cache::{BlockCache, Cached, PageCache};
 pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use metrics::{Cause, Metrics};

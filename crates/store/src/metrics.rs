@@ -8,7 +8,7 @@ use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Why bytes were written to or read from lists.
+/// Why bytes were written to or read from lists and trees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A full write buffer went to the root's children.
@@ -121,9 +121,9 @@ pub struct Metrics {
     pub manifest_bytes: Counter,
     /// Syncs of the log.
     pub log_syncs: Counter,
-    /// Bytes written to list files by cause, in the order of [`CAUSES`].
+    /// Bytes written to list files and trees by cause, in the order of [`CAUSES`].
     pub list_bytes_written: [Counter; 4],
-    /// Bytes read from list files by background work, by cause.
+    /// Bytes read from list files and trees by background work, by cause.
     pub list_bytes_read: [Counter; 4],
     /// Point lookups.
     pub gets: Counter,
@@ -133,7 +133,7 @@ pub struct Metrics {
     pub filter_probes: Counter,
     /// Pages that then did not hold the key.
     pub filter_false: Counter,
-    /// Pages read from files by lookups.
+    /// Pages read from files by lookups and scans; of trees, nodes and values.
     pub page_reads: Counter,
     /// Bytes of those pages.
     pub page_read_bytes: Counter,

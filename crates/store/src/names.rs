@@ -14,6 +14,11 @@ pub fn list(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.list"))
 }
 
+/// The path of a copy-on-write tree.
+pub fn tree(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:08}.tree"))
+}
+
 /// The path of a log segment.
 pub fn log(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.log"))

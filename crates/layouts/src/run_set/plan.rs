@@ -147,7 +147,8 @@ impl<F: tree::Fragment> RunSet<F> {
     fn evict(&self, range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
-        let end = self.slice_end(&runs, &range.low);
+        // Writers wait for each: no more at a time than has to be.
+        let end = self.slice_end(&runs, &range.low, 1);
         let range = range.intersect(&Range { low: Bound::least(), high: end });
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
@@ -263,7 +264,7 @@ impl<F: tree::Fragment> RunSet<F> {
         if let Some(part) = target.and_then(|run| run.parts.get(run.first_behind(&low))) {
             low = low.min(part.range.low.clone());
         }
-        let mut high = self.slice_end(&runs, &low);
+        let mut high = self.slice_end(&runs, &low, SLICE_FILES);
         if let (Some(target), Some(end)) = (target, high.as_ref())
             && let Some(part) =
                 target.parts.get(target.first_behind(end)).filter(|part| part.range.low < *end)
@@ -279,15 +280,15 @@ impl<F: tree::Fragment> RunSet<F> {
         Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks, ..Slice::default() })
     }
 
-    /// Where about enough for a slice lies between `low` and this bound; `None` for the end.
-    fn slice_end(&self, runs: &[&Run<F>], low: &Bound) -> Option<Bound> {
+    /// Where about so many files' worth lies between `low` and this bound; `None` for the end.
+    fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
         let left = |run: &Run<F>| {
             run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()
         };
         let whole: u64 = runs.iter().map(|run| left(run)).sum();
         let guide = runs.iter().max_by_key(|run| left(run))?;
         // The others are taken to lie as the largest does.
-        let enough = (SLICE_FILES * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
+        let enough = (files * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
         let mut sum = 0;
         let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
             sum += part.portion.bytes;

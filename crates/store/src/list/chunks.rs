@@ -83,7 +83,7 @@ impl Chunks {
             Reading::Scan => (Arc::clone(&body.file), SCAN_CHUNK_BYTES_MIN),
             Reading::Check => (direct()?, STEP_BYTES),
         };
-        let part = (list.store().cache.capacity_bytes() / SCAN_CACHE_PART) as usize;
+        let part = (list.store().cache.blocks().capacity_bytes() / SCAN_CACHE_PART) as usize;
         Ok(Self {
             reading,
             file,

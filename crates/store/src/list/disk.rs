@@ -98,8 +98,9 @@ impl From<PathBuf> for Leaving {
 pub struct Trash(Mutex<Vec<Leaving>>);
 
 impl Trash {
-    pub(super) fn add(&self, file: Leaving) {
-        self.0.lock().push(file);
+    /// Adds a file that nobody reads any more.
+    pub fn add(&self, file: impl Into<Leaving>) {
+        self.0.lock().push(file.into());
     }
 
     /// Removes a file, now or, where that fails, when the trash is emptied next.

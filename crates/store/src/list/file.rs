@@ -173,7 +173,7 @@ impl ListFile {
 
     /// A page from the cache, if it is there.
     pub(super) fn cached(&self, number: usize) -> Option<Arc<Page>> {
-        self.store.cache.get((self.meta.id, number as u32))
+        self.store.cache.blocks().get((self.meta.id, number as u64))
     }
 
     /// A page from the file.
@@ -194,7 +194,7 @@ impl ListFile {
         let page = Page::of(bytes, self.meta.id, offset, body.footer.shape)
             .map_err(|reason| Error::corruption(&self.path, offset, reason))?;
         let page = Arc::new(page);
-        self.store.cache.insert((self.meta.id, number as u32), Arc::clone(&page));
+        self.store.cache.blocks().insert((self.meta.id, number as u64), Arc::clone(&page));
         Ok(page)
     }
 

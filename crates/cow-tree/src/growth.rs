@@ -1,0 +1,364 @@
+//! A new version in the making: how changes in key order become appended nodes.
+//!
+//! 1. Go to the leaf that a record belongs to. On the way there, what comes before it in the old nodes of that path is
+//!    copied: records of the leaf as they are, children by their references.
+//! 2. Put the record among them, folded with the older record of its key.
+//! 3. The entries of each level go through a [`Packer`]; every node that it fills is appended, and its reference is an
+//!    entry of the level above.
+//! 4. Where an old child is taken over by reference, the levels below it are sealed first. Where none is, packing goes on
+//!    across old nodes, so that changes that lie side by side fill their nodes.
+//! 5. At the end copy what is left of the open path and seal it upwards, until one node is left.
+//!
+//! A bulk load is the same over a tree that has nothing.
+
+use std::sync::Arc;
+
+use forebay_base::combine::{Depth, Fold};
+use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, VALUE_BYTES_MAX};
+use forebay_base::wire::{Reader, put_bytes, put_varint};
+use forebay_base::{Combine, Error, Kind, Record, Result};
+
+use crate::extent::Extent;
+use crate::node::{APART, Child, Key, Node, Value};
+use crate::packer::{Packer, Weight};
+use crate::root::{ROOT_BYTES, Root, Top};
+use crate::store::TreeStore;
+use crate::tail::Tail;
+use crate::tree::Tree;
+use crate::windows::{Reading, Windows};
+
+/// What an append may take to read old leaves in long pieces.
+const READING_BYTES: usize = STEP_BYTES;
+
+/// The next version of a tree.
+pub(crate) struct Growth {
+    store: TreeStore,
+    tail: Tail,
+    /// The tree before, if there is one.
+    old: Option<(Tree, Windows)>,
+    /// Its topmost node, until the first change opens it.
+    top: Option<Top>,
+    levels: Vec<Level>,
+    fold: Fold,
+    node: Vec<u8>,
+    payload: Vec<u8>,
+    /// Bytes read and written so far.
+    moved_bytes: u64,
+}
+
+/// One level of the tree.
+struct Level {
+    packer: Packer,
+    old: Option<OldNode>,
+}
+
+/// An old node that is being copied.
+#[derive(Clone)]
+struct OldNode {
+    node: Arc<Node>,
+    /// What is before is copied or replaced.
+    next: usize,
+    low: Key,
+    high: Option<Key>,
+}
+
+/// How entries that are left over are spread over two nodes.
+#[derive(Clone, Copy)]
+enum Split {
+    /// Something follows: new keys fall anywhere, and each half should have room.
+    Even,
+    /// Nothing follows: where keys are ever higher ones, room would stay empty.
+    Full,
+}
+
+impl OldNode {
+    /// The low bound of a child.
+    fn low_of(&self, index: usize) -> Key {
+        if index == 0 { self.low.clone() } else { self.node.key(index) }
+    }
+
+    fn high_of(&self, index: usize) -> Option<Key> {
+        let next = index + 1;
+        if next < self.node.len() { Some(self.node.key(next)) } else { self.high.clone() }
+    }
+}
+
+impl Growth {
+    pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<(&Tree, Reading)>) -> Result<Self> {
+        let old = old.map(|(tree, reading)| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?;
+        Ok(Self {
+            store: store.clone(),
+            tail,
+            top: old.as_ref().and_then(|(tree, _)| tree.top()),
+            old,
+            levels: Vec::new(),
+            fold: Fold::default(),
+            node: Vec::new(),
+            payload: Vec::new(),
+            moved_bytes: 0,
+        })
+    }
+
+    /// How an append reads the tree before.
+    pub(crate) fn reading(cause: forebay_store::Cause) -> Reading {
+        Reading::Job { cause, memory_bytes: READING_BYTES }
+    }
+
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        self.moved_bytes + self.tail.end()
+    }
+
+    /// Adds the next record, the only one of its key.
+    pub(crate) fn put(
+        &mut self,
+        prefix: u64,
+        record: &Record<'_>,
+        rule: &impl Combine,
+        depth: Depth,
+    ) -> Result<()> {
+        self.go_to(prefix, record.key)?;
+        let older = self.copy_records_before((prefix, record.key))?;
+        let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
+        match (older, is_open) {
+            (Some((node, index)), true) => {
+                let mut fold = std::mem::take(&mut self.fold);
+                fold.clear();
+                fold.add(rule, record);
+                let mut apart = Vec::new();
+                let value = match node.value(index) {
+                    Value::Inline(value) => value,
+                    Value::Apart(extent) => {
+                        self.read_old(extent, &mut apart)?;
+                        &apart
+                    }
+                };
+                fold.add(rule, &Record { kind: node.kind(index), key: record.key, value });
+                let folded = fold.finish(record.key, depth);
+                let done = folded.map_or(Ok(()), |folded| self.write(&folded));
+                self.fold = fold;
+                done
+            }
+            _ => match (record.kind, depth) {
+                (Kind::Delete, Depth::Bottom) => Ok(()),
+                (Kind::Merge, Depth::Bottom) => self.write(&Record { kind: Kind::Put, ..*record }),
+                _ => self.write(record),
+            },
+        }
+    }
+
+    /// Opens the path to the leaf that a record belongs to, unless it is open.
+    fn go_to(&mut self, prefix: u64, key: &[u8]) -> Result<()> {
+        if let Some(top) = self.top.take() {
+            (0..=top.level).for_each(|level| self.add_level(level));
+            let node = self.read_node(top.node, top.level)?;
+            self.levels[top.level as usize].old =
+                Some(OldNode { node, next: 0, low: Key::new(), high: None });
+            for level in (1..=top.level as usize).rev() {
+                self.descend(level, prefix, key)?;
+            }
+            return Ok(());
+        }
+        let order = self.store.options.order;
+        let covers = |old: &OldNode| {
+            old.high.as_ref().is_none_or(|high| (prefix, key) < (order.prefix(high), &high[..]))
+        };
+        let Some(turn) = self.levels.iter().position(|level| level.old.as_ref().is_some_and(covers)) else {
+            return Ok(());
+        };
+        for level in 0..turn {
+            self.copy_rest(level)?;
+        }
+        (1..=turn).rev().try_for_each(|level| self.descend(level, prefix, key))
+    }
+
+    /// Goes from an old inner node to the child that a record belongs to; copies the children before it.
+    fn descend(&mut self, level: usize, prefix: u64, key: &[u8]) -> Result<()> {
+        let Some(mut old) = self.levels[level].old.take() else { return Ok(()) };
+        let target = old.node.child_at(self.store.options.order, (prefix, key));
+        self.copy(level, &old, old.next..target)?;
+        old.next = target + 1;
+        let node = self.read_node(old.node.child(target).node, old.node.level() - 1)?;
+        let child = OldNode { node, next: 0, low: old.low_of(target), high: old.high_of(target) };
+        self.levels[level - 1].packer.begin(&child.low);
+        self.levels[level - 1].old = Some(child);
+        self.levels[level].old = Some(old);
+        Ok(())
+    }
+
+    /// Copies what is left of an old node, and is done with it.
+    fn copy_rest(&mut self, level: usize) -> Result<()> {
+        match self.levels[level].old.take() {
+            Some(old) => self.copy(level, &old, old.next..old.node.len()),
+            None => Ok(()),
+        }
+    }
+
+    fn copy(&mut self, level: usize, old: &OldNode, entries: std::ops::Range<usize>) -> Result<()> {
+        let mut key = Key::new();
+        for index in entries {
+            if level > 0 {
+                self.copy_child(level, old, index)?;
+                continue;
+            }
+            old.node.key_into(index, &mut key);
+            let live_bytes = match old.node.value(index) {
+                Value::Inline(_) => 0,
+                Value::Apart(extent) => extent.bytes as u64,
+            };
+            let weight = Weight { records: 1, live_bytes };
+            self.push(0, &key, old.node.flags(index), old.node.payload(index), weight)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over a child by reference; or by its entries, where what comes before it is too little for a node.
+    fn copy_child(&mut self, level: usize, old: &OldNode, index: usize) -> Result<()> {
+        (0..level - 1).try_for_each(|lower| self.seal(lower, Split::Even))?;
+        let child = old.node.child(index);
+        if self.levels[level - 1].packer.is_scant() {
+            let node = self.read_node(child.node, old.node.level() - 1)?;
+            let entries = 0..node.len();
+            let child = OldNode { node, next: 0, low: old.low_of(index), high: None };
+            return self.copy(level - 1, &child, entries);
+        }
+        self.seal(level - 1, Split::Even)?;
+        let weight = Weight { records: child.records, live_bytes: child.live_bytes };
+        self.push(level, &old.low_of(index), 0, old.node.payload(index), weight)
+    }
+
+    /// Copies the open leaf's records before a place. Returns the one at it, which is not copied.
+    fn copy_records_before(&mut self, place: (u64, &[u8])) -> Result<Option<(Arc<Node>, usize)>> {
+        let Some(level) = self.levels.first_mut() else { return Ok(None) };
+        let Some(mut old) = level.old.take() else { return Ok(None) };
+        let index = old.node.lower_bound(self.store.options.order, place).max(old.next);
+        self.copy(0, &old, old.next..index)?;
+        let is_same = index < old.node.len() && old.node.key(index)[..] == *place.1;
+        old.next = index + usize::from(is_same);
+        let same = is_same.then(|| (Arc::clone(&old.node), index));
+        self.levels[0].old = Some(old);
+        Ok(same)
+    }
+
+    fn write(&mut self, record: &Record<'_>) -> Result<()> {
+        if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
+            return Err(Error::invalid("a record is longer than the limits allow"));
+        }
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.clear();
+        let mut weight = Weight { records: 1, live_bytes: 0 };
+        let mut flags = record.kind as u8;
+        if record.value.len() <= self.store.options.inline_value_bytes_max {
+            put_bytes(&mut payload, record.value);
+        } else {
+            flags |= APART;
+            weight.live_bytes = record.value.len() as u64;
+            self.append(record.value)?.encode(&mut payload);
+        }
+        if self.levels.is_empty() {
+            self.add_level(0);
+        }
+        let pushed = self.push(0, record.key, flags, &payload, weight);
+        self.payload = payload;
+        pushed
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<Extent> {
+        let extent = Extent::of(self.tail.claim().file().id(), self.tail.end(), bytes);
+        self.tail.append(bytes)?;
+        Ok(extent)
+    }
+
+    fn add_level(&mut self, level: u8) {
+        let options = &self.store.options;
+        let packer = Packer::new(options.order, level, options.node_bytes_max);
+        self.levels.push(Level { packer, old: None });
+    }
+
+    fn push(&mut self, level: usize, key: &[u8], flags: u8, payload: &[u8], weight: Weight) -> Result<()> {
+        if self.levels[level].packer.push(key, flags, payload, weight) { self.emit(level) } else { Ok(()) }
+    }
+
+    /// Appends the node that comes first on a level.
+    fn emit(&mut self, level: usize) -> Result<()> {
+        let mut bytes = std::mem::take(&mut self.node);
+        let (low, mut weight) = self.levels[level].packer.take(&mut bytes);
+        let node = self.append(&bytes)?;
+        weight.live_bytes += bytes.len() as u64;
+        let mut payload = Vec::with_capacity(32);
+        node.encode(&mut payload);
+        put_varint(&mut payload, weight.records);
+        put_varint(&mut payload, weight.live_bytes);
+        if level > 0 {
+            // Every lookup will want it.
+            let file_id = self.tail.claim().file().id();
+            if let Ok(node) = Node::decode(bytes.clone(), node, level as u8) {
+                self.store.cache.insert(file_id, &Arc::new(node));
+            }
+        }
+        self.node = bytes;
+        if self.levels.len() == level + 1 {
+            self.add_level(level as u8 + 1);
+        }
+        self.push(level + 1, &low, 0, &payload, weight)
+    }
+
+    /// Appends all that waits on a level.
+    fn seal(&mut self, level: usize, split: Split) -> Result<()> {
+        if let Split::Even = split {
+            self.levels[level].packer.balance();
+        }
+        while !self.levels[level].packer.is_empty() {
+            self.emit(level)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the rest and the root; the next version is durable.
+    pub(crate) fn finish(mut self) -> Result<Tree> {
+        (0..self.levels.len()).try_for_each(|level| self.copy_rest(level))?;
+        let mut top = None;
+        let mut level = 0;
+        while level < self.levels.len() {
+            let is_highest = self.levels[level + 1..].iter().all(|level| level.packer.is_empty());
+            match self.levels[level].packer.only() {
+                // The one node of the level below; what is above it would have no other child.
+                Some((payload, weight)) if is_highest && level > 0 => {
+                    let child = Child::decode(&mut Reader::new(payload), self.tail.end());
+                    top = child.map(|child| (Top { node: child.node, level: level as u8 - 1 }, weight));
+                    break;
+                }
+                _ => self.seal(level, Split::Full)?,
+            }
+            level += 1;
+        }
+        let weight = top.map_or(Weight::default(), |(_, weight)| weight);
+        let root = Root {
+            order_is_lexical: self.store.options.order.is_lexical(),
+            append_at: 0,
+            append_sum: 0,
+            records: weight.records,
+            live_bytes: weight.live_bytes + ROOT_BYTES,
+            top: top.map(|(top, _)| top),
+        };
+        let (version, root) = self.tail.finish(root)?;
+        Ok(Tree::of(&self.store, self.tail.claim().file(), version, root))
+    }
+
+    /// An old node: inner ones are worth a place in the cache, leaves are read once.
+    fn read_node(&mut self, extent: Extent, level: u8) -> Result<Arc<Node>> {
+        let Some((tree, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
+        self.moved_bytes += extent.bytes as u64;
+        if level > 0 {
+            return tree.node(extent, level, windows.reader());
+        }
+        let mut bytes = Vec::new();
+        windows.read(extent, &mut bytes)?;
+        Ok(Arc::new(tree.take_apart(bytes, extent, level)?))
+    }
+
+    fn read_old(&mut self, extent: Extent, bytes: &mut Vec<u8>) -> Result<()> {
+        let Some((_, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
+        self.moved_bytes += extent.bytes as u64;
+        windows.read(extent, bytes).map(drop)
+    }
+}

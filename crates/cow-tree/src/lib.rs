@@ -1,0 +1,67 @@
+//! Jungle's copy-on-write B+-tree: one append-only file that takes sorted batches of records.
+//!
+//! A batch is applied by appending: values too long to be copied with their keys, the nodes that change,
+//! and a root at the very end. What was there before stays as it is, so every older root can be read on. How
+//! many bytes the newest root still reaches is known without reading; when it is little of the file, the tree
+//! is built anew in a file of its own. The bytes are in `docs/format/cow_tree.md`.
+//!
+//! | | |
+//! | --- | --- |
+//! | [`TreeStore`], [`TreeOptions`] | where trees are made and found, and how |
+//! | [`Version`] | one root of one file, in 20 bytes: what a manifest keeps |
+//! | [`Tree`] | an open version: lookups, counters, [checking](Tree::verify). Cheap to clone, never changes |
+//! | [`TreeCursor`], [`Reading`] | walks a range both ways |
+//! | [`TreeJob`] | applies a batch ([`append`](TreeJob::append)) or writes a new file ([`build`](TreeJob::build)), in steps |
+//! | [`last_root`] | the last whole root of a file, where no version tells it |
+//! | [`Shape::append`] | what a batch will write, without data |
+//!
+//! A tree with the newest version `v`, from birth to rebuilding:
+//!
+//! ```text
+//! let tree = Tree::open(&store, v)?;
+//! let mut job = TreeJob::append(&tree, batch, rule, depth, cause)?;
+//! let next = loop { if let Some(next) = job.step(STEP_BYTES)? { break next } };
+//! // next.version() goes to the manifest. `tree` can still be read.
+//! if next.live_bytes() * 3 < next.total_bytes() {
+//!     let all = TreeCursor::new(&next, &Range::all(), Direction::Forward, Reading::Job { .. })?;
+//!     let mut job = TreeJob::build(&store, all, rule, depth, cause)?;
+//!     ..
+//! }
+//! ```
+//!
+//! **Invariant:** bytes below a version's length never change. What lies behind the newest version of an open
+//! file belongs to its one writer.
+//!
+//! **Invariant:** a version's digest vouches for every byte that it reaches: each reference holds the checksum
+//! of what it refers to.
+//!
+//! **Invariant:** no bytes in a file make anything here panic, loop, or take more memory than the file is long.
+
+mod cache;
+mod cost;
+mod cursor;
+mod extent;
+mod file;
+mod growth;
+mod job;
+mod node;
+mod packer;
+mod recover;
+mod root;
+mod store;
+mod tail;
+mod tree;
+mod verify;
+mod windows;
+
+pub use cache::NodeCache;
+pub use cost::{Appended, Shape};
+pub use cursor::TreeCursor;
+pub use file::OpenFiles;
+pub use job::TreeJob;
+pub use recover::last_root;
+pub use root::Version;
+pub use store::{TreeOptions, TreeStore};
+pub use tree::Tree;
+pub use verify::Census;
+pub use windows::Reading;

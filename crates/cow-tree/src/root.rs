@@ -1,0 +1,180 @@
+//! The block that ends an append: what the tree comes to and where its topmost node is. And the version, by
+//! which others remember a root.
+
+use std::path::Path;
+
+use forebay_base::checksum::checksum;
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::wire::{Reader, put_varint, u32_at};
+use forebay_base::{Error, Order, Result};
+
+use crate::extent::Extent;
+use crate::node::LEVEL_MAX;
+
+const MAGIC: &[u8; 8] = b"FBCOWT\r\n";
+/// The newest version of the format.
+const FORMAT: u32 = 1;
+
+/// A root's length; it begins at a multiple of that.
+pub(crate) const ROOT_BYTES: u64 = BLOCK_BYTES as u64;
+
+/// One root of one file: all that it takes to open a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// The file.
+    pub file_id: u64,
+    /// Where the root begins.
+    pub root_at: u64,
+    /// The root's checksum, which vouches for all that it reaches.
+    pub digest: u32,
+}
+
+impl Version {
+    /// How long the file is up to the root's end. What is behind does not belong to this version.
+    pub fn bytes(&self) -> u64 {
+        self.root_at + ROOT_BYTES
+    }
+
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.file_id);
+        put_varint(out, self.root_at / ROOT_BYTES);
+        out.extend_from_slice(&self.digest.to_le_bytes());
+    }
+
+    /// What [`encode`](Self::encode) appended; `None` where the bytes are no version.
+    pub fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (file_id, block, digest) = (from.varint()?, from.varint()?, from.u32()?);
+        // Offsets of files are signed for the system.
+        let root_at = block.checked_mul(ROOT_BYTES).filter(|&at| at < i64::MAX as u64 - ROOT_BYTES)?;
+        Some(Self { file_id, root_at, digest })
+    }
+}
+
+/// The topmost node of a tree that has any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Top {
+    pub(crate) node: Extent,
+    pub(crate) level: u8,
+}
+
+/// What a root block says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Root {
+    pub(crate) order_is_lexical: bool,
+    /// Where the append began that this root ends.
+    pub(crate) append_at: u64,
+    /// The checksum of all that it wrote before this root, padding included.
+    pub(crate) append_sum: u32,
+    pub(crate) records: u64,
+    /// Bytes of nodes and values that the root reaches, and of the root itself.
+    pub(crate) live_bytes: u64,
+    pub(crate) top: Option<Top>,
+}
+
+impl Root {
+    pub(crate) fn encode(&self, file_id: u64, root_at: u64) -> [u8; ROOT_BYTES as usize] {
+        let mut fields = Vec::with_capacity(128);
+        fields.extend_from_slice(&[0; 4]);
+        fields.extend_from_slice(MAGIC);
+        fields.extend_from_slice(&FORMAT.to_le_bytes());
+        for word in [file_id, self.append_at, self.records, self.live_bytes] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        let none = Extent { at: 0, bytes: 0, sum: 0 };
+        let (node, height) = self.top.map_or((none, 0), |top| (top.node, top.level as u32 + 1));
+        for word in [self.append_sum, self.order_is_lexical as u32, height, node.bytes, node.sum] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        fields.extend_from_slice(&node.at.to_le_bytes());
+        let mut block = [0; ROOT_BYTES as usize];
+        block[..fields.len()].copy_from_slice(&fields);
+        let sum = checksum(file_id, root_at, &block[4..]);
+        block[..4].copy_from_slice(&sum.to_le_bytes());
+        block
+    }
+
+    /// The root's own checksum, if the block is one that was written there.
+    pub(crate) fn digest_of(block: &[u8], file_id: u64, root_at: u64) -> Option<u32> {
+        let is_root = block.len() == ROOT_BYTES as usize && block[4..12] == *MAGIC;
+        (is_root && checksum(file_id, root_at, &block[4..]) == u32_at(block, 0)).then(|| u32_at(block, 0))
+    }
+
+    /// What a block says whose checksum was compared.
+    pub(crate) fn decode(block: &[u8], path: &Path, root_at: u64, order: Order) -> Result<Self> {
+        let damaged = |reason: &str| Error::corruption(path, root_at, reason);
+        let mut from = Reader::new(block.get(12..).unwrap_or_default());
+        match from.u32() {
+            Some(version) if version > FORMAT => {
+                return Err(Error::NewerFormat { file: path.to_path_buf(), version, known: FORMAT });
+            }
+            _ => {}
+        }
+        let root = Self::fields(&mut from, root_at).ok_or_else(|| damaged("the root's fields do not fit"))?;
+        if root.order_is_lexical != order.is_lexical() {
+            return Err(damaged("the tree is sorted in another order"));
+        }
+        Ok(root)
+    }
+
+    fn fields(from: &mut Reader<'_>, root_at: u64) -> Option<Self> {
+        let _file_id = from.u64()?;
+        let (append_at, records, live_bytes) = (from.u64()?, from.u64()?, from.u64()?);
+        let (append_sum, order_is_lexical, height) = (from.u32()?, from.u32()? == 1, from.u32()?);
+        let (bytes, sum, at) = (from.u32()?, from.u32()?, from.u64()?);
+        let top = match height.checked_sub(1) {
+            None => None,
+            Some(level) => {
+                let level = u8::try_from(level).ok().filter(|&level| level <= LEVEL_MAX)?;
+                Some(Top { node: Extent { at, bytes, sum }, level })
+            }
+        };
+        let fits = append_at <= root_at
+            && live_bytes <= root_at + ROOT_BYTES
+            && at.checked_add(bytes as u64)? <= root_at;
+        fits.then_some(Self { order_is_lexical, append_at, append_sum, records, live_bytes, top })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_comes_back_and_no_cut_or_wild_one_is_accepted() {
+        let version = Version { file_id: 300, root_at: 77 * ROOT_BYTES, digest: 0xdead_beef };
+        let mut bytes = Vec::new();
+        version.encode(&mut bytes);
+        assert_eq!(Version::decode(&mut Reader::new(&bytes)), Some(version));
+        for cut in 0..bytes.len() {
+            assert_eq!(Version::decode(&mut Reader::new(&bytes[..cut])), None);
+        }
+        let mut wild = Vec::new();
+        Version { root_at: u64::MAX, ..version }.encode(&mut wild);
+        assert_eq!(Version::decode(&mut Reader::new(&wild)), None);
+    }
+
+    #[test]
+    fn a_root_comes_back_and_only_from_its_place() {
+        let node = Extent { at: 100, bytes: 200, sum: 3 };
+        let root = Root {
+            order_is_lexical: true,
+            append_at: 4096,
+            append_sum: 9,
+            records: 5,
+            live_bytes: 300,
+            top: Some(Top { node, level: 2 }),
+        };
+        let (path, at) = (Path::new("t"), 8 * ROOT_BYTES);
+        let block = root.encode(7, at);
+        assert_eq!(Root::digest_of(&block, 7, at), Some(u32_at(&block, 0)));
+        assert_eq!(Root::digest_of(&block, 8, at), None, "another file");
+        assert_eq!(Root::digest_of(&block, 7, at + ROOT_BYTES), None, "another place");
+        assert_eq!(Root::decode(&block, path, at, Order::Lexical).unwrap(), root);
+        assert!(Root::decode(&block, path, at, Order::Hashed { seed: 1 }).is_err());
+        assert!(Root::decode(&block, path, 0, Order::Lexical).is_err(), "it reaches behind itself");
+        for cut in 0..76 {
+            assert!(Root::decode(&block[..cut], path, at, Order::Lexical).is_err());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Where trees are made and found: one directory, one supply of ids, one cache, one set of options.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::Order;
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_env::FileSystem;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_store::list::Trash;
+use forebay_store::{Metrics, names};
+
+use crate::cache::NodeCache;
+use crate::file::OpenFiles;
+
+/// How trees are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TreeOptions {
+    /// Sorts records.
+    pub order: Order,
+    /// A node is sealed before it gets longer than this, unless two entries are. Old nodes stay as they are.
+    pub node_bytes_max: usize,
+    /// Longer values are kept apart from their keys.
+    pub inline_value_bytes_max: usize,
+}
+
+impl TreeOptions {
+    /// Nodes of a block, and values in them that a reference would not shorten much.
+    pub fn new(order: Order) -> Self {
+        Self { order, node_bytes_max: BLOCK_BYTES, inline_value_bytes_max: 64 }
+    }
+}
+
+/// What it takes to make and read trees. Cheap to clone.
+#[derive(Clone)]
+pub struct TreeStore {
+    /// The files.
+    pub fs: Arc<dyn FileSystem>,
+    /// The database's directory.
+    pub dir: PathBuf,
+    /// The next file id of the database.
+    pub next_id: Arc<AtomicU64>,
+    /// Nodes in memory.
+    pub cache: Arc<NodeCache>,
+    /// Counters: what trees write and read counts as lists' does.
+    pub metrics: Arc<Metrics>,
+    /// Retired files.
+    pub trash: Arc<Trash>,
+    /// The files that are open.
+    pub files: Arc<OpenFiles>,
+    /// How trees are made.
+    pub options: TreeOptions,
+}
+
+impl TreeStore {
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn path(&self, id: u64) -> PathBuf {
+        names::tree(&self.dir, id)
+    }
+}

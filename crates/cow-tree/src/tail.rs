@@ -1,0 +1,95 @@
+//! Writing a file's tail: bytes go out behind one another in chunks of 1 MiB, then zeros up to the next block and the
+//! root, then one sync.
+
+use std::sync::Arc;
+
+use forebay_base::Result;
+use forebay_base::checksum::{append, checksum};
+use forebay_base::limits::STEP_BYTES;
+use forebay_env::{AlignedBuf, File};
+use forebay_store::metrics::{Cause, Metrics};
+
+use crate::file::Claim;
+use crate::root::{ROOT_BYTES, Root, Version};
+
+/// An append on its way to the file.
+pub(crate) struct Tail {
+    claim: Claim,
+    file: Arc<dyn File>,
+    metrics: Arc<Metrics>,
+    cause: Cause,
+    /// Bytes not yet written.
+    chunk: AlignedBuf,
+    chunk_bytes: usize,
+    chunk_at: u64,
+    sum: u32,
+}
+
+impl Tail {
+    pub(crate) fn new(claim: Claim, file: Arc<dyn File>, metrics: &Arc<Metrics>, cause: Cause) -> Self {
+        let (file_id, at) = (claim.file().id(), claim.at());
+        Self {
+            claim,
+            file,
+            metrics: Arc::clone(metrics),
+            cause,
+            chunk: AlignedBuf::zeroed(STEP_BYTES),
+            chunk_bytes: 0,
+            chunk_at: at,
+            sum: checksum(file_id, at, &[]),
+        }
+    }
+
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// Where the next byte will stand.
+    pub(crate) fn end(&self) -> u64 {
+        self.chunk_at + self.chunk_bytes as u64
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.sum = append(self.sum, bytes);
+        self.emit(bytes)
+    }
+
+    fn emit(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = self.chunk.len() - self.chunk_bytes;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.chunk[self.chunk_bytes..self.chunk_bytes + now.len()].copy_from_slice(now);
+            self.chunk_bytes += now.len();
+            bytes = later;
+            if self.chunk_bytes == self.chunk.len() {
+                self.write()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.file.write_at(self.chunk_at, &self.chunk[..self.chunk_bytes])?;
+        self.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
+        self.chunk_at += self.chunk_bytes as u64;
+        self.chunk_bytes = 0;
+        Ok(())
+    }
+
+    /// Ends the append with a root, which is told where the append began and its checksum, and makes it durable.
+    pub(crate) fn finish(&mut self, root: Root) -> Result<(Version, Root)> {
+        let padding = self.end().next_multiple_of(ROOT_BYTES) - self.end();
+        self.append(&[0; ROOT_BYTES as usize][..padding as usize])?;
+        let (file_id, root_at) = (self.claim.file().id(), self.end());
+        let root = Root { append_at: self.claim.at(), append_sum: self.sum, ..root };
+        let block = root.encode(file_id, root_at);
+        self.emit(&block)?;
+        if self.chunk_bytes > 0 {
+            self.write()?;
+        }
+        self.file.sync()?;
+        let version = Version { file_id, root_at, digest: forebay_base::wire::u32_at(&block, 0) };
+        self.claim.complete();
+        Ok((version, root))
+    }
+}

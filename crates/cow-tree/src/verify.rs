@@ -1,0 +1,128 @@
+//! Reading all that a version reaches, and holding every promise of the format against what is there.
+
+use forebay_base::{Error, Result};
+
+use crate::extent::Extent;
+use crate::node::{Key, Node, Value};
+use crate::packer::Weight;
+use crate::root::ROOT_BYTES;
+use crate::tree::Tree;
+use crate::windows::{Reading, Windows};
+
+/// What was found in an intact tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Records, tombstones and operands counted.
+    pub records: u64,
+    /// Bytes of nodes, of values kept apart, and of the root.
+    pub live_bytes: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Nodes above them.
+    pub inner_nodes: u64,
+    /// Values kept apart.
+    pub values: u64,
+}
+
+/// What an inner node says about where a child's keys lie.
+struct Bounds {
+    low: Option<Key>,
+    high: Option<Key>,
+}
+
+struct Walk<'a> {
+    tree: &'a Tree,
+    windows: Windows,
+    census: Census,
+    value: Vec<u8>,
+}
+
+impl Tree {
+    /// Reads and checks all that this version reaches: checksums, the order of keys, their places, and every counter.
+    /// The first fault is the error. What older versions alone reach is not looked at.
+    pub fn verify(&self) -> Result<Census> {
+        let census = Census { live_bytes: ROOT_BYTES, ..Census::default() };
+        let windows = Windows::new(self, Reading::Check)?;
+        let mut walk = Walk { tree: self, windows, census, value: Vec::new() };
+        if let Some(top) = self.top() {
+            walk.check_node(top.node, top.level, &Bounds { low: None, high: None })?;
+        }
+        let census = walk.census;
+        if (census.records, census.live_bytes) != (self.records(), self.live_bytes()) {
+            let reason = "the root's counters are not those of its nodes";
+            return Err(Error::corruption(self.path(), self.version().root_at, reason));
+        }
+        Ok(census)
+    }
+}
+
+impl Walk<'_> {
+    /// No deeper than the tree is high.
+    fn check_node(&mut self, extent: Extent, level: u8, bounds: &Bounds) -> Result<Weight> {
+        let mut bytes = Vec::new();
+        self.windows.read(extent, &mut bytes)?;
+        let node = self.tree.take_apart(bytes, extent, level)?;
+        let damaged = |reason: &str| Error::corruption(self.tree.path(), extent.at, reason);
+        self.check_keys(&node, bounds).map_err(damaged)?;
+        let mut weight = Weight { records: 0, live_bytes: extent.bytes as u64 };
+        for index in 0..node.len() {
+            let entry = if level == 0 {
+                self.check_record(&node, index)?
+            } else {
+                self.check_child(&node, index, bounds)?
+            };
+            weight.records += entry.records;
+            weight.live_bytes += entry.live_bytes;
+        }
+        self.census.live_bytes += extent.bytes as u64;
+        match level {
+            0 => self.census.leaves += 1,
+            _ => self.census.inner_nodes += 1,
+        }
+        Ok(weight)
+    }
+
+    fn check_keys(&self, node: &Node, bounds: &Bounds) -> Result<(), &'static str> {
+        let order = self.tree.order();
+        let is_before = |one: &Key, other: &Key| (order.prefix(one), one) < (order.prefix(other), other);
+        let mut last = bounds.low.clone();
+        for index in usize::from(node.level() > 0)..node.len() {
+            let key = node.key(index);
+            // Its low bound may be a leaf's first record, but not a child's: that has one of its own.
+            let follows = |last: &Key| is_before(last, &key) || index == 0 && *last == key;
+            if last.as_ref().is_some_and(|last| !follows(last)) {
+                return Err("a key is out of order");
+            }
+            if bounds.high.as_ref().is_some_and(|high| !is_before(&key, high)) {
+                return Err("a key is out of its node's range");
+            }
+            last = Some(key);
+        }
+        Ok(())
+    }
+
+    fn check_child(&mut self, node: &Node, index: usize, bounds: &Bounds) -> Result<Weight> {
+        let child = node.child(index);
+        let low = if index == 0 { bounds.low.clone() } else { Some(node.key(index)) };
+        let next = index + 1;
+        let high = if next < node.len() { Some(node.key(next)) } else { bounds.high.clone() };
+        let found = self.check_node(child.node, node.level() - 1, &Bounds { low, high })?;
+        if (found.records, found.live_bytes) != (child.records, child.live_bytes) {
+            let reason = "a node's counters are not those of its child";
+            return Err(Error::corruption(self.tree.path(), node.extent().at, reason));
+        }
+        Ok(found)
+    }
+
+    fn check_record(&mut self, node: &Node, index: usize) -> Result<Weight> {
+        let mut weight = Weight { records: 1, live_bytes: 0 };
+        if let Value::Apart(extent) = node.value(index) {
+            self.windows.read(extent, &mut self.value)?;
+            weight.live_bytes = extent.bytes as u64;
+            self.census.values += 1;
+            self.census.live_bytes += weight.live_bytes;
+        }
+        self.census.records += 1;
+        Ok(weight)
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading many pieces of a file that lie near one another, though not in the order in which they are wanted: leaves
+//! that several appends have written, and values beside them. A piece is read by itself at first. Where a second one is
+//! wanted nearby, or reading goes on from what is in memory, a whole window of the file is read.
+
+use std::sync::Arc;
+
+use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
+use forebay_base::{Error, Result};
+use forebay_env::{Access, AlignedBuf, File};
+use forebay_store::metrics::Cause;
+use smallvec::SmallVec;
+
+use crate::extent::Extent;
+use crate::file::Reader;
+use crate::tree::Tree;
+
+/// Who reads, and how.
+#[derive(Clone, Copy, Debug)]
+pub enum Reading {
+    /// Background work: around all caches.
+    Job {
+        /// What the bytes are counted as.
+        cause: Cause,
+        /// What it may take to read long pieces into.
+        memory_bytes: usize,
+    },
+    /// A user's scan: leaves through the cache at first, values with their keys.
+    Scan,
+    /// The same, but values that are kept apart are left where they are until they are asked for.
+    Keys,
+    /// A check of all that is there: as a job, and not counted.
+    Check,
+}
+
+/// As many windows, so that this many places of the file can be read in turns.
+const WINDOWS: usize = 16;
+/// A scan may stop anywhere, so its windows are short.
+const SHORT_WINDOW_BYTES: usize = 64 << 10;
+/// Of a job that is given no memory.
+const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
+
+/// Windows over a file.
+pub(crate) struct Windows {
+    tree: Tree,
+    file: Arc<dyn File>,
+    reader: Reader,
+    window_bytes: usize,
+    windows: SmallVec<[Window; WINDOWS]>,
+    /// Where single pieces were read last, by the windows' numbers.
+    noted: [u64; WINDOWS],
+    turn: u64,
+}
+
+/// A piece of the file in memory.
+struct Window {
+    number: u64,
+    used: u64,
+    bytes: AlignedBuf,
+}
+
+/// How a piece was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Alone,
+    Window,
+}
+
+impl Windows {
+    pub(crate) fn new(tree: &Tree, reading: Reading) -> Result<Self> {
+        let direct = || tree.store().fs.open_read(tree.path(), Access::Direct);
+        let (reader, file, window_bytes) = match reading {
+            Reading::Job { cause, memory_bytes } => {
+                let bytes = (memory_bytes / WINDOWS).clamp(WINDOW_BYTES_MIN, STEP_BYTES);
+                (Reader::Job(cause), direct()?, bytes / BLOCK_BYTES * BLOCK_BYTES)
+            }
+            Reading::Check => (Reader::Check, direct()?, SHORT_WINDOW_BYTES),
+            Reading::Scan | Reading::Keys => (Reader::Lookup, Arc::clone(tree.handle()), SHORT_WINDOW_BYTES),
+        };
+        let (windows, noted) = (SmallVec::new(), [u64::MAX; WINDOWS]);
+        Ok(Self { tree: tree.clone(), file, reader, window_bytes, windows, noted, turn: 0 })
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader
+    }
+
+    /// Reads and checks a piece.
+    pub(crate) fn read(&mut self, extent: Extent, bytes: &mut Vec<u8>) -> Result<Source> {
+        let length = self.window_bytes as u64;
+        let end = extent.at.saturating_add(extent.bytes as u64);
+        let numbers = extent.at / length..end.div_ceil(length);
+        self.turn += 1;
+        // Of long pieces nothing is gained by reading what is around them.
+        let is_long = extent.bytes as usize > self.window_bytes / 2 || end > self.tree.total_bytes();
+        if is_long || !numbers.clone().all(|number| self.is_wanted(number)) {
+            if !is_long {
+                numbers.for_each(|number| self.noted[(number % WINDOWS as u64) as usize] = number);
+            }
+            self.tree.read(extent, bytes, self.reader)?;
+            return Ok(Source::Alone);
+        }
+        bytes.clear();
+        for number in numbers {
+            let start = (number * length).max(extent.at) - number * length;
+            let stop = ((number + 1) * length).min(end) - number * length;
+            let window = self.window(number)?;
+            bytes.extend_from_slice(&window[start as usize..stop as usize]);
+        }
+        self.tree.file().check(extent, bytes)?;
+        Ok(Source::Window)
+    }
+
+    /// Whether a window is here or should be read.
+    fn is_wanted(&self, number: u64) -> bool {
+        self.noted.contains(&number) || self.windows.iter().any(|window| window.number.abs_diff(number) <= 1)
+    }
+
+    fn window(&mut self, number: u64) -> Result<&[u8]> {
+        let found = self.windows.iter().position(|window| window.number == number);
+        let index = match found {
+            Some(index) => index,
+            None => self.load(number)?,
+        };
+        let window = &mut self.windows[index];
+        window.used = self.turn;
+        Ok(&window.bytes)
+    }
+
+    /// Reads a window in the place of the one that was not used for the longest time.
+    fn load(&mut self, number: u64) -> Result<usize> {
+        if self.windows.len() < WINDOWS {
+            let bytes = AlignedBuf::zeroed(self.window_bytes);
+            self.windows.push(Window { number: u64::MAX, used: 0, bytes });
+        }
+        let oldest = self.windows.iter().enumerate().min_by_key(|(_, window)| window.used);
+        let Some(index) = oldest.map(|(index, _)| index) else {
+            return Err(Error::invalid("no windows to read into"));
+        };
+        let window = &mut self.windows[index];
+        // Whatever happens below, what it held is gone.
+        (window.number, window.used) = (u64::MAX - 1, self.turn);
+        let at = number * self.window_bytes as u64;
+        let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;
+        self.reader.count(&self.tree.store().metrics, length);
+        self.tree.file().read_at(&*self.file, at, &mut window.bytes[..length])?;
+        window.number = number;
+        Ok(index)
+    }
+}

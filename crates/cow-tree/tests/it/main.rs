@@ -1,0 +1,11 @@
+//! Trees against sorted maps, against damage, power losses and faults, and against the model of what they write.
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+mod common;
+mod cost;
+mod damage;
+mod format;
+mod power;
+mod reads;
+mod shapes;
+mod versions;

@@ -1,0 +1,103 @@
+//! How much is read for what.
+
+use std::sync::Arc;
+
+use forebay_base::combine::Depth;
+use forebay_base::merge::{Cursor, Direction};
+use forebay_base::{LastWriterWins, Order, Range};
+use forebay_cow_tree::{NodeCache, Reading, TreeCursor, TreeJob, TreeOptions};
+use forebay_env::fs::{MemoryFs, TracedFs};
+use forebay_store::Cause;
+
+use crate::common::{append, build, content, find, numbered, small, store};
+
+#[test]
+fn a_get_reads_a_leaf_and_a_value_apart() {
+    let mut store = small(MemoryFs::new());
+    // Room for all inner nodes, so that only leaves are read.
+    store.cache = Arc::new(NodeCache::new(16 << 20));
+    let inline = build(&store, &numbered(0..3000, 10)).unwrap();
+    let apart = build(&store, &numbered(0..3000, 1000)).unwrap();
+    for (tree, reads) in [(&inline, 1), (&apart, 2)] {
+        let before = store.metrics.page_reads.get();
+        assert!(find(tree, b"0000000100").unwrap().is_some());
+        assert_eq!(store.metrics.page_reads.get() - before, reads);
+        assert!(find(tree, b"0000000100").unwrap().is_some());
+        assert_eq!(store.metrics.page_reads.get() - before, 2 * reads - 1, "the leaf is in the cache");
+    }
+    let newer = append(&apart, &numbered((0..3000).step_by(50), 1000)).unwrap();
+    let before = store.metrics.page_reads.get();
+    assert!(find(&newer, b"0000000100").unwrap().is_some());
+    assert_eq!(store.metrics.page_reads.get() - before, 2, "an append leaves inner nodes in the cache");
+}
+
+#[test]
+fn a_merge_reads_each_window_about_once() {
+    let fs = TracedFs::new(MemoryFs::new());
+    let mut store = small(fs.clone());
+    store.cache = Arc::new(NodeCache::new(16 << 20));
+    let mut tree = build(&store, &numbered(0..20_000, 100)).unwrap();
+    for round in 0..3 {
+        tree = append(&tree, &numbered((0..20_000).skip(round).step_by(7), 100)).unwrap();
+    }
+    let before = store.metrics.list_bytes_read[Cause::Merge as usize].get();
+    fs.reset_counts();
+    assert_eq!(content(&tree).unwrap().len(), 20_000);
+    let read = store.metrics.list_bytes_read[Cause::Merge as usize].get() - before;
+    assert!(read < tree.total_bytes() * 5 / 4, "{read} of {}", tree.total_bytes());
+    let reads = fs.counts().reads;
+    assert!(reads < tree.total_bytes() / (64 << 10) * 3 / 2, "{reads} of {}", tree.total_bytes());
+}
+
+#[test]
+fn a_scan_does_not_read_beyond_its_range() {
+    let store = small(MemoryFs::new());
+    let tree = build(&store, &numbered(0..3000, 10)).unwrap();
+    let order = Order::Lexical;
+    // The bounds above the leaves tell that no record of the range is in the leaf beside.
+    for number in 1000..1020u64 {
+        let (low, high) = (format!("{number:010}"), format!("{:010}", number + 1));
+        let range = Range { low: order.bound(low.as_bytes()), high: Some(order.bound(high.as_bytes())) };
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut cursor = TreeCursor::new(&tree, &range, direction, Reading::Scan).unwrap();
+            let before = store.metrics.page_reads.get() + store.metrics.cache_hits.get();
+            cursor.seek(None, direction).unwrap();
+            cursor.advance().unwrap();
+            assert_eq!(cursor.prefix(), None);
+            let nodes = store.metrics.page_reads.get() + store.metrics.cache_hits.get() - before;
+            assert_eq!(nodes, tree.height() as u64, "{number}: one leaf");
+        }
+    }
+}
+
+#[test]
+fn keys_are_walked_without_reading_values() {
+    let store = store(MemoryFs::new(), TreeOptions::new(Order::Lexical));
+    let tree = build(&store, &numbered(0..1000, 1000)).unwrap();
+    let before = store.metrics.page_read_bytes.get();
+    let mut cursor = TreeCursor::new(&tree, &Range::all(), Direction::Forward, Reading::Keys).unwrap();
+    cursor.seek(None, Direction::Forward).unwrap();
+    let mut seen = 0;
+    while cursor.prefix().is_some() {
+        assert!(cursor.record().value.is_empty());
+        seen += 1;
+        cursor.advance().unwrap();
+    }
+    assert_eq!(seen, 1000);
+    let read = store.metrics.page_read_bytes.get() - before;
+    assert!(read < 1000 * 100, "{read}");
+}
+
+#[test]
+fn steps_are_bounded_by_what_they_move() {
+    let store = small(MemoryFs::new());
+    let tree = build(&store, &numbered(0..20_000, 10)).unwrap();
+    // Each record of the batch lies in a leaf of its own: it moves many times its own bytes.
+    let batch = numbered((0..20_000).step_by(40), 10);
+    let mut job = TreeJob::append(&tree, batch, LastWriterWins, Depth::Bottom, Cause::Spill);
+    let mut steps = 0;
+    while job.step(4096).unwrap().is_none() {
+        steps += 1;
+    }
+    assert!(steps > 40, "{steps}");
+}

@@ -214,7 +214,8 @@ fn files_that_are_over_go_without_being_read() {
         assert_eq!(table.iter().unwrap().count(), 0, "{layout}");
         drop(table);
         db.close().unwrap();
-        let table = open(&env).table("t").open().unwrap();
+        let db = open(&env);
+        let table = db.table("t").open().unwrap();
         table.put(b"k", b"v").unwrap();
         assert_eq!(table.iter().unwrap().count(), 1, "{layout}");
     }
@@ -225,7 +226,8 @@ fn what_has_expired_leaves_the_disk_although_nobody_writes() {
     for layout in layouts() {
         let env = Env::memory(14);
         let db = open(&env);
-        let table = table(&db, layout, Duration::MAX);
+        let table =
+            db.table("t").layout(layout).node_bytes(64 << 10).time_to_live(Duration::MAX).open().unwrap();
         // Two of three for a minute each, one after the other; so every file has some of all.
         for number in 0..9_000_u32 {
             let life = if number % 3 == 2 { Duration::MAX } else { MINUTE };

@@ -32,8 +32,8 @@ pub(crate) struct Slice {
     pub(super) level: u32,
     /// More slices are to come.
     pub(super) goes_on: bool,
-    /// A key range on its way to its place, and all that runs have of it.
-    pub(super) is_eviction: bool,
+    /// Of a key range on its way to its place, by what it is known.
+    pub(super) evicted: Option<NodeId>,
     /// Nothing older has anything of the range.
     pub(super) is_bottom: bool,
     /// See [`RunSet::breaks`]: of the set that it was planned on.
@@ -73,8 +73,8 @@ impl Slice {
 
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        if self.is_eviction {
-            return vec![range_merge::node_of(&self.range)];
+        if let Some(range) = self.evicted {
+            return vec![range];
         }
         let runs = self.taken.iter().map(|(run, _)| *run).chain(self.into);
         runs.collect::<BTreeSet<_>>().into_iter().collect()
@@ -147,6 +147,18 @@ impl<F: tree::Fragment> RunSet<F> {
     fn evict(&self, range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
+        let evicted = Some(range_merge::node_of(&range));
+        let last = self.last_on_disk().map(|run| run.id);
+        let first_of = |run: &&Run<F>| Some(run.parts.get(run.first_behind(&range.low))?.range.low.clone());
+        let mut range = range.clone();
+        // It begins where something waits, or with the part that this falls into: else nothing might come of it.
+        if let Some(first) = runs.iter().filter(|run| Some(run.id) != last).filter_map(first_of).min() {
+            let is_before = |part: &Arc<Part<F>>| part.range.high.as_ref().is_some_and(|high| *high <= first);
+            let rest = runs.iter().find(|run| Some(run.id) == last);
+            if rest.is_none_or(|run| run.parts[run.overlapping(&range)].iter().all(is_before)) {
+                range.low = first.max(range.low);
+            }
+        }
         // Writers wait for each: no more at a time than has to be.
         let end = self.slice_end(&runs, &range.low, 1);
         let range = range.intersect(&Range { low: Bound::least(), high: end });
@@ -156,17 +168,7 @@ impl<F: tree::Fragment> RunSet<F> {
         let level = into.map_or(1, |run| run.level);
         let into = into.map(|run| run.id);
         let breaks = self.breaks;
-        Slice {
-            taken,
-            below,
-            range,
-            into,
-            level,
-            is_eviction: true,
-            is_bottom: true,
-            breaks,
-            ..Slice::default()
-        }
+        Slice { taken, below, range, into, level, evicted, is_bottom: true, breaks, ..Slice::default() }
     }
 
     pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {

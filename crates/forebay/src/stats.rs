@@ -116,7 +116,7 @@ impl Stats {
         let (mut list_records, mut list_record_bytes) = (0, 0);
         for table in state.tables.values() {
             let on_disk = table.catalog.files().into_iter().filter(|file| !file.is_resident());
-            files.extend(on_disk.map(|file| (file.meta().id, file.meta().bytes)));
+            files.extend(on_disk.map(|file| (file.id(), file.meta().bytes)));
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
@@ -134,7 +134,7 @@ impl Stats {
             resident_records: engine.resident_bytes.load(Ordering::Relaxed),
             filters: metrics.filter_memory_bytes.get(),
             page_search: metrics.index_memory_bytes.get(),
-            page_cache: engine.lists.cache.memory_bytes(),
+            page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
         };
         Self {
             user_records: metrics.user_records.get(),

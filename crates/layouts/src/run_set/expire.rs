@@ -9,7 +9,7 @@ use forebay_buffer_tree::NodeId;
 use super::plan::{Made, Slice};
 use super::{Policy, Run, RunSetTable, encode};
 use crate::catalog::Planned;
-use crate::files::Fragment;
+use crate::DataFile;
 
 impl RunSetTable {
     /// What to do about the oldest part of which about so much has expired.
@@ -19,7 +19,10 @@ impl RunSetTable {
         if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
             return None;
         }
-        let is_over = |file: &Fragment, share| file.0.over_at(share).is_some_and(|at| at <= now);
+        let is_over = |file: &DataFile, share| {
+            let over_at = file.list().and_then(|list| list.over_at(share));
+            over_at.is_some_and(|at| at <= now)
+        };
         for run in self.set.runs().iter().rev() {
             if run.is_resident() || !self.set.is_free(run.id(), busy) {
                 continue;
@@ -38,7 +41,7 @@ impl RunSetTable {
     }
 
     /// What a run has of a range, to be written anew where it is.
-    pub(super) fn in_place(&self, run: &Run<Fragment>, range: &Range) -> Slice {
+    pub(super) fn in_place(&self, run: &Run<DataFile>, range: &Range) -> Slice {
         Slice {
             taken: vec![(run.id, range.clone())],
             range: range.clone(),

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forebay_base::combine::Depth;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
-use forebay_store::ListFile;
 
 use super::policy::{Flush, Policy, Room, Step, range_merge};
 use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
-use crate::files::Fragment;
+use crate::DataFile;
 
 /// A slice of a merge is about so many files long.
 const SLICE_FILES: u64 = 4;
@@ -30,6 +30,8 @@ pub(crate) struct Slice {
     /// `None` for a new run.
     pub(super) into: Option<NodeId>,
     pub(super) level: u32,
+    /// Fragments of `into` that stay as they are.
+    pub(super) kept: BTreeSet<u64>,
     /// More slices are to come.
     pub(super) goes_on: bool,
     /// Of a key range on its way to its place, by what it is known.
@@ -54,10 +56,11 @@ pub struct Made<F> {
     pub(super) parts: Vec<Part<F>>,
 }
 
-impl Made<Fragment> {
-    /// The list files that were written.
-    pub(crate) fn files(&self) -> impl Iterator<Item = Arc<ListFile>> {
-        self.parts.iter().map(|part| Arc::clone(&part.fragment.0))
+impl Made<DataFile> {
+    /// The files that were written, or grew.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
+        let files = self.parts.iter().map(|part| &part.fragment);
+        files.filter(|file| !self.slice.kept.contains(&file.id()))
     }
 
     pub(crate) fn records(&self) -> u64 {
@@ -69,6 +72,11 @@ impl Slice {
     /// Whether its records come by themselves: from no run, and by no write buffer.
     pub(super) fn is_ingest(&self) -> bool {
         self.taken.is_empty() && self.flushed_bytes == 0
+    }
+
+    /// How far records of one key are merged.
+    pub(super) fn depth(&self) -> Depth {
+        if self.is_bottom { Depth::Bottom } else { Depth::Partial }
     }
 
     /// What nobody else may touch meanwhile: runs, or a key range.

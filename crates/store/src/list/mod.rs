@@ -32,6 +32,6 @@ pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;
 pub use size::ListSize;
-pub use store::{FileMeta, ListOptions, ListStore, ResidentLimit};
+pub use store::{FileKind, FileMeta, ListOptions, ListStore, ResidentLimit};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use forebay_base::Range;
 use forebay_buffer_tree::NodeId;
 
-use super::plan::{Made, Slice};
-use super::{Policy, Run, RunSetTable, encode};
-use crate::catalog::Planned;
+use super::plan::Made;
+use super::{Policy, RunSetTable, encode};
 use crate::DataFile;
+use crate::catalog::Planned;
 
 impl RunSetTable {
     /// What to do about the oldest part of which about so much has expired.
@@ -29,7 +28,7 @@ impl RunSetTable {
             }
             let mut due = run.parts().iter().filter(|part| is_over(&part.fragment, share));
             if let Some(part) = due.find(|part| self.set.is_bottom(&[run.id()], &part.range)) {
-                let slice = self.in_place(run, &part.range);
+                let slice = self.set.in_place(run, &part.range);
                 if !is_over(&part.fragment, 1.0) {
                     return Some(Planned::Job(self.planned(slice)));
                 }
@@ -38,18 +37,5 @@ impl RunSetTable {
             }
         }
         None
-    }
-
-    /// What a run has of a range, to be written anew where it is.
-    pub(super) fn in_place(&self, run: &Run<DataFile>, range: &Range) -> Slice {
-        Slice {
-            taken: vec![(run.id, range.clone())],
-            range: range.clone(),
-            into: Some(run.id),
-            level: run.level,
-            is_bottom: self.set.is_bottom(&[run.id], range),
-            breaks: self.set.breaks,
-            ..Slice::default()
-        }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Slice {
     pub(super) goes_on: bool,
     /// Of a key range on its way to its place, by what it is known.
     pub(super) evicted: Option<NodeId>,
+    /// What the other runs have is appended to the parts of `into`.
+    pub(super) appends: bool,
     /// Nothing older has anything of the range.
     pub(super) is_bottom: bool,
     /// See [`RunSet::breaks`]: of the set that it was planned on.
@@ -208,6 +210,10 @@ impl<F: tree::Fragment> RunSet<F> {
         }
         let last = self.runs.last()?;
         let is_done = self.runs.len() == 1 && last.parts.iter().all(|part| part.is_bottom);
+        if is_done && !busy.contains(&last.id) {
+            let sparse = last.parts.iter().find(|part| Policy::is_sparse(part));
+            return sparse.map(|part| self.in_place(last, &part.range));
+        }
         let inputs: Vec<NodeId> = self.runs.iter().map(|run| run.id).collect();
         if is_done || inputs.iter().any(|id| busy.contains(id)) {
             return None;
@@ -219,6 +225,7 @@ impl<F: tree::Fragment> RunSet<F> {
         match step {
             Step::Merge { level, .. } | Step::Relabel { level, .. } => *level,
             Step::Push { run, .. } => self.run(*run).map_or(0, |run| run.level + 1),
+            Step::Rewrite { run, .. } => self.run(*run).map_or(0, |run| run.level),
             Step::Evict(_) => 0,
         }
     }
@@ -228,7 +235,21 @@ impl<F: tree::Fragment> RunSet<F> {
             Step::Merge { inputs, into, level } => self.slice(&inputs, into, level).map(Next::Merge),
             Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
             Step::Push { run, part } => self.push(self.run(run)?, part),
+            Step::Rewrite { run, range } => Some(Next::Merge(self.in_place(self.run(run)?, &range))),
             Step::Evict(range) => Some(Next::Merge(self.evict(range))),
+        }
+    }
+
+    /// What a run has of a range, to be written anew where it is.
+    pub(super) fn in_place(&self, run: &Run<F>, range: &Range) -> Slice {
+        Slice {
+            taken: vec![(run.id, range.clone())],
+            range: range.clone(),
+            into: Some(run.id),
+            level: run.level,
+            is_bottom: self.is_bottom(&[run.id], range),
+            breaks: self.breaks,
+            ..Slice::default()
         }
     }
 
@@ -260,8 +281,8 @@ impl<F: tree::Fragment> RunSet<F> {
             [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
         let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
         let is_bottom = self.is_bottom(&runs, &range);
-        let breaks = self.breaks;
-        Some(Next::Merge(Slice { taken, range, into, level, is_bottom, breaks, ..Slice::default() }))
+        let (appends, breaks) = (self.policy.grows(level), self.breaks);
+        Some(Next::Merge(Slice { taken, range, into, level, appends, is_bottom, breaks, ..Slice::default() }))
     }
 
     /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
@@ -274,7 +295,11 @@ impl<F: tree::Fragment> RunSet<F> {
         if let Some(part) = target.and_then(|run| run.parts.get(run.first_behind(&low))) {
             low = low.min(part.range.low.clone());
         }
-        let mut high = self.slice_end(&runs, &low, SLICE_FILES);
+        let appends = target.is_some() && self.policy.grows(level);
+        let mut high = match target.filter(|_| appends) {
+            Some(target) => self.appended_end(&others().copied().collect::<Vec<_>>(), target, &low),
+            None => self.slice_end(&runs, &low, SLICE_FILES),
+        };
         if let (Some(target), Some(end)) = (target, high.as_ref())
             && let Some(part) =
                 target.parts.get(target.first_behind(end)).filter(|part| part.range.low < *end)
@@ -287,7 +312,25 @@ impl<F: tree::Fragment> RunSet<F> {
         let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
         let is_bottom = self.is_bottom(inputs, &range);
         let breaks = self.breaks;
-        Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks, ..Slice::default() })
+        Some(Slice { taken, range, into, level, goes_on, appends, is_bottom, breaks, ..Slice::default() })
+    }
+
+    /// Where there is enough to be appended for one go between `low` and this bound. What is there already counts for
+    /// nothing: it stays.
+    fn appended_end(&self, inputs: &[&Run<F>], target: &Run<F>, low: &Bound) -> Option<Bound> {
+        let end = self.slice_end(inputs, low, SLICE_FILES);
+        let (mut low, mut bytes) = (low.clone(), 0);
+        for part in &target.parts[target.first_behind(&low)..] {
+            let high = part.range.high.as_ref()?;
+            let range = Range { low, high: Some(high.clone()) };
+            let parts = inputs.iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
+            bytes += parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes).sum::<u64>();
+            if bytes >= SLICE_FILES * self.file_bytes || end.as_ref().is_some_and(|end| end <= high) {
+                return Some(high.clone());
+            }
+            low = high.clone();
+        }
+        end
     }
 
     /// Where about so many files' worth lies between `low` and this bound; `None` for the end.

@@ -16,7 +16,7 @@ impl RunSetTable {
         let wasteful = self.wasteful.get_or_init(|| self.find_wasteful());
         let (id, range) = wasteful.iter().find(|(id, _)| self.set.is_free(*id, busy))?;
         let run = self.set.run(*id)?;
-        Some(self.in_place(run, range))
+        Some(self.set.in_place(run, range))
     }
 
     fn find_wasteful(&self) -> Vec<(NodeId, Range)> {

@@ -7,9 +7,10 @@ use forebay_base::codec::Codec;
 use forebay_base::merge::Direction;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
-use forebay_buffer_tree::{Counted, Fragment as _};
+use forebay_buffer_tree::Fragment as _;
 use forebay_store::list::ListOptions;
 
+use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
 use crate::simulated::Simulated;
@@ -23,7 +24,12 @@ const ROOM: Room = Room { resides: true, bytes: 2 * UNIT * RECORD_BYTES, runs_ma
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
-    let lists = ListModel { options, record_bytes: RECORD_BYTES, filter_memory_bytes_max: u64::MAX };
+    let lists = ListModel {
+        options,
+        record_bytes: RECORD_BYTES,
+        key_bytes: 8,
+        filter_memory_bytes_max: u64::MAX,
+    };
     SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)
 }
 
@@ -42,11 +48,15 @@ fn policies() -> Vec<Policy> {
         "tiering:t=4",
         "tiering",
         "range-merge",
+        "jungle:c=2",
+        "jungle",
+        "jungle:c=10",
+        "jungle:c=2.5,t=4",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
 
-fn bytes_of(set: &RunSet<Counted>) -> Vec<u8> {
+fn bytes_of(set: &RunSet<CountedFile>) -> Vec<u8> {
     let mut bytes = Vec::new();
     set.map(|fragment| Ok(fragment.id())).unwrap().encode(&mut bytes);
     bytes
@@ -106,7 +116,7 @@ fn runs_are_as_many_as_the_policy_says() {
                     assert!(on_disk <= 1, "{on_disk} runs on disk");
                     assert!(runs.set.resident_bytes() <= ROOM.bytes / 2 && total <= ROOM.runs_max + on_disk);
                 }
-                Policy::Leveling { .. } => {
+                Policy::Leveling { .. } | Policy::Jungle { .. } => {
                     let below = &counts[usize::from(runs.set.runs()[0].level == 0)..];
                     assert!(below.iter().all(|&runs| runs == 1), "{policy}: {counts:?}");
                     assert!(counts[0] <= 4, "{policy}: {counts:?}");
@@ -265,7 +275,7 @@ fn edits_that_do_not_fit_are_errors() {
     (0..3).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
     let before = bytes_of(&runs.set);
     let part = (**runs.set.parts().next().unwrap()).clone();
-    let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<Counted>>| {
+    let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<CountedFile>>| {
         let (range, into) = (Range::all(), NodeId(into));
         Edit::Replace(Replace {
             flushed_bytes: 0,

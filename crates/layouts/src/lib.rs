@@ -18,7 +18,9 @@ mod space;
 mod successor;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
+pub use catalog::{
+    Applied, Catalog, Check, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
+};
 pub use data_file::{DataFile, FileReport, Store, Trees};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
@@ -27,4 +29,4 @@ pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
 pub use source::Source;
 pub use space::{Held, Usage};
-pub use successor::{Check, Successor};
+pub use successor::Successor;

@@ -141,6 +141,7 @@ const COMPARED: [&str; 13] = [
     "geometric:p=3",
     "geometric:p=2",
     "range-merge",
+    "jungle:c=2",
     "immediate",
 ];
 

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
@@ -54,16 +53,8 @@ impl Engine {
         options.validate()?;
         let altered = table.altered(options, table.catalog.convert(&options, ledger.log.absorbed.0));
         self.append(&mut ledger, &Edit::AlterTable(altered.entry()))?;
-        let (fresh, stale) = (altered.catalog.files(), table.catalog.files());
         self.update_state(|state| drop(state.tables.insert(id, Arc::clone(&altered))));
-        ledger.busy.remove(&id);
-        // More before fewer, so that no file is taken for unneeded in between.
-        let more = fresh.into_iter().map(|file| (file, 1));
-        ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
-        // Writers owe what they owed before, and no more.
-        let (now, before) = (altered.catalog.debt_bytes(), table.catalog.debt_bytes());
-        self.inherited_bytes.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
-        self.weigh();
+        self.altered(&mut ledger, table, &altered);
         drop(ledger);
         self.share_memory();
         self.env.jobs.wake();

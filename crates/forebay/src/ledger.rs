@@ -81,7 +81,7 @@ impl Engine {
         }
         let (mut change, mut passing) = (Change::default(), Vec::new());
         let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
-        let mut added = Vec::new();
+        let (mut added, is_absorbed) = (Vec::new(), absorbed.is_some());
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
@@ -95,16 +95,17 @@ impl Engine {
                 } else {
                     passing.push((id, edit));
                 }
-                added.push((id, made));
+                if is_absorbed {
+                    added.push((id, made));
+                }
             }
             Ok(())
         };
         let settled = settle();
-        let is_absorbed = absorbed.is_some();
         let done = settled
             .and_then(|()| self.record(&mut ledger, &state, change, &passing, &files, absorbed))
             .map(|()| true);
-        if is_absorbed && done.is_ok() {
+        if done.is_ok() {
             added.into_iter().for_each(|(table, lists)| self.added(table, lists));
         }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
@@ -235,6 +236,20 @@ impl Engine {
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = catalogs().filter_map(|catalog| catalog.resident());
         self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
+    }
+
+    /// Notes that a table has another layout: call once that is durable and published.
+    pub(crate) fn altered(&self, ledger: &mut Ledger, before: &TableState, now: &TableState) {
+        // It has other nodes.
+        ledger.busy.remove(&now.id);
+        let (before, now) = (&before.catalog, &now.catalog);
+        // More before fewer, so that no file is taken for unneeded in between.
+        let more = now.files().into_iter().map(|file| (file, 1));
+        ledger.refer(more.chain(before.files().into_iter().map(|file| (file, -1))).collect());
+        // Writers owe what they owed before, and no more.
+        let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
+        self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+        self.weigh();
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.

@@ -212,18 +212,14 @@ impl Engine {
             return Err(error);
         }
         successor.finish();
-        let (fresh, stale) = (turned.catalog.files(), table.catalog.files());
         log.switch(|| {
             self.update_state(|state| {
                 state.tables.insert(id, Arc::clone(&turned));
                 state.frozen.remove(&id);
             });
         });
-        ledger.busy.remove(&id);
-        let more = fresh.into_iter().map(|file| (file, 1));
-        ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
+        self.altered(&mut ledger, table, &turned);
         drop(ledger);
-        self.weigh();
         self.share_memory();
         self.tend_filters();
         Ok(())

@@ -106,6 +106,22 @@ impl TableStats {
     }
 }
 
+impl Memory {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let (metrics, state) = (&engine.metrics, engine.state());
+        let buffers = state.sealed.iter().chain([&state.active]);
+        Self {
+            limit: engine.options.memory_limit_bytes,
+            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
+            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
+            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
+            filters: metrics.filter_memory_bytes.get(),
+            page_search: metrics.index_memory_bytes.get(),
+            page_cache: engine.lists.cache.memory_bytes(),
+        }
+    }
+}
+
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.metrics, engine.state());
@@ -124,18 +140,10 @@ impl Stats {
                 tables.push(TableStats::of(engine, table, levels));
             }
         }
-        let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
+        let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
         let held: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
         let disk_bytes = files.values().sum::<u64>() + log_on_disk + held;
-        let memory = Memory {
-            limit: engine.options.memory_limit_bytes,
-            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
-            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
-            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
-            filters: metrics.filter_memory_bytes.get(),
-            page_search: metrics.index_memory_bytes.get(),
-            page_cache: engine.lists.cache.memory_bytes(),
-        };
+        let memory = Memory::of(engine);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),

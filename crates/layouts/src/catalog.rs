@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree::{JobPlan, Portion, Terms};
@@ -109,12 +110,25 @@ pub struct Resident {
     pub bytes: u64,
 }
 
+/// Called between steps; an error ends the work.
+pub type Check<'a> = &'a dyn Fn() -> Result<()>;
+
 /// A job on its way.
 pub trait Job: Send {
     /// Works through about so many bytes; `Some` when all is written.
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>>;
     /// What it does.
     fn cause(&self) -> Cause;
+
+    /// Works through all of it.
+    fn finish(&mut self, check: Check<'_>) -> Result<Outcome> {
+        loop {
+            check()?;
+            if let Some(outcome) = self.step(STEP_BYTES)? {
+                return Ok(outcome);
+            }
+        }
+    }
 }
 
 /// A catalog after an edit.

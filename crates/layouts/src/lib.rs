@@ -16,11 +16,13 @@ mod space;
 mod successor;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
+pub use catalog::{
+    Applied, Catalog, Check, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
+};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
 pub use restore::{empty, restore};
 pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
 pub use space::{Held, Usage};
-pub use successor::{Check, Successor};
+pub use successor::Successor;

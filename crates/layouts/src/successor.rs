@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Order, Range, Record, Result};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore};
 
-use crate::catalog::{Applied, Catalog, Job, Planned, Settled};
+use crate::catalog::{Applied, Catalog, Check, Job, Planned, Settled};
 use crate::files::Means;
 use crate::run_set::{Policy, RunSet, RunSetTable};
 use crate::{TableOptions, TableRule};
@@ -18,9 +17,6 @@ use crate::{TableOptions, TableRule};
 const RUNS_MAX: u32 = 16;
 /// What a record takes in a piece besides its bytes.
 const PLACE_BYTES: usize = size_of::<(u64, usize)>();
-
-/// Called between steps; an error ends the work.
-pub type Check<'a> = &'a dyn Fn() -> Result<()>;
 
 /// See the module. Dropped before it is [finished](Self::finish), it leaves no files.
 pub struct Successor {
@@ -103,12 +99,7 @@ impl Successor {
     }
 
     fn run(&mut self, mut job: Box<dyn Job>, check: Check<'_>) -> Result<()> {
-        let outcome = loop {
-            check()?;
-            if let Some(outcome) = job.step(STEP_BYTES)? {
-                break outcome;
-            }
-        };
+        let outcome = job.finish(check)?;
         let made = outcome.files();
         self.files.extend(made.into_iter().map(|file| (file.meta().id, (file, 0))));
         let Settled { edit, .. } = self.catalog.settle(outcome)?;

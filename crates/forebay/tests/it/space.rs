@@ -25,7 +25,7 @@ fn put_all(table: &Table, numbers: std::ops::Range<u64>, value: u64) {
 }
 
 /// Bytes of all lists, as the file system has them.
-fn list_bytes(env: &Env) -> u64 {
+pub(super) fn list_bytes(env: &Env) -> u64 {
     let names = env.fs.list(Path::new(DIR)).unwrap();
     let lists = names.iter().filter(|name| name.ends_with(".list"));
     lists

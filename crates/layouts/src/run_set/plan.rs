@@ -144,29 +144,26 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     /// What all runs have of a range, or of as much of it as is enough for one go.
-    fn evict(&self, range: Range) -> Slice {
+    fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
         let evicted = Some(range_merge::node_of(&range));
-        let last = self.last_on_disk().map(|run| run.id);
-        let first_of = |run: &&Run<F>| Some(run.parts.get(run.first_behind(&range.low))?.range.low.clone());
-        let mut range = range.clone();
+        let last = self.last_on_disk();
+        let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
+        let waiting = runs.iter().filter(|run| Some(run.id) != into);
+        let waiting = waiting.filter_map(|run| run.parts[run.overlapping(&range)].first());
+        let rest = last.and_then(|run| run.parts[run.overlapping(&range)].last());
         // It begins where something waits, or with the part that this falls into: else nothing might come of it.
-        if let Some(first) = runs.iter().filter(|run| Some(run.id) != last).filter_map(first_of).min() {
-            let is_before = |part: &Arc<Part<F>>| part.range.high.as_ref().is_some_and(|high| *high <= first);
-            let rest = runs.iter().find(|run| Some(run.id) == last);
-            if rest.is_none_or(|run| run.parts[run.overlapping(&range)].iter().all(is_before)) {
-                range.low = first.max(range.low);
-            }
+        if let Some(first) = waiting.map(|part| &part.range.low).min()
+            && rest.is_none_or(|part| part.range.high.as_ref().is_some_and(|high| high <= first))
+        {
+            range.low = first.clone().max(range.low);
         }
         // Writers wait for each: no more at a time than has to be.
         let end = self.slice_end(&runs, &range.low, 1);
         let range = range.intersect(&Range { low: Bound::least(), high: end });
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
-        let into = self.last_on_disk();
-        let level = into.map_or(1, |run| run.level);
-        let into = into.map(|run| run.id);
         let breaks = self.breaks;
         Slice { taken, below, range, into, level, evicted, is_bottom: true, breaks, ..Slice::default() }
     }

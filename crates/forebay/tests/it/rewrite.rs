@@ -101,6 +101,24 @@ fn any_layout_becomes_one_of_the_other_order_while_it_is_written() {
 }
 
 #[test]
+fn writers_owe_nothing_for_another_order() {
+    for (before, after) in [
+        (Layout::no_merge(), Layout::write_buffer()),
+        (Layout::write_buffer(), Layout::leveling(4)),
+        (Layout::write_buffer(), Layout::tiering(2)),
+    ] {
+        let env = Env::memory(3);
+        let db = open(&env);
+        let table = db.table("t").layout(before).node_bytes(6 << 10).fan_out(3).open().unwrap();
+        write(&table, &mut Model::new(), &mut Rng::new(3), false, 20_000);
+        db.settle().unwrap();
+        let owed = db.stats().debt_bytes;
+        table.set_layout(after).unwrap();
+        assert!(db.stats().debt_bytes <= owed, "{before} to {after}: {}", db.stats().debt_bytes);
+    }
+}
+
+#[test]
 fn handles_of_before_stay_of_use_or_say_why_not() {
     let env = Env::memory(1);
     let db = open(&env);

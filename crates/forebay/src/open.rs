@@ -208,6 +208,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 #[derive(Default)]
 struct Listing {
     lists: Vec<u64>,
+    trees: Vec<u64>,
     logs: Vec<u64>,
     manifests: Vec<u64>,
     temporary: Vec<String>,
@@ -220,6 +221,7 @@ impl Listing {
             match names::parse(&name) {
                 Some((id, "list")) => listing.lists.push(id),
                 Some((id, "log")) => listing.logs.push(id),
+                Some((id, "tree")) => listing.trees.push(id),
                 Some((id, _)) => listing.manifests.push(id),
                 None if name.ends_with(".tmp") && is_ours(&name) => listing.temporary.push(name),
                 None => {}
@@ -230,7 +232,8 @@ impl Listing {
     }
 
     fn highest_id(&self) -> u64 {
-        self.lists.iter().chain(&self.logs).chain(&self.manifests).copied().max().unwrap_or(0)
+        let Self { lists, trees, logs, manifests, .. } = self;
+        [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
     }
 }
 

@@ -233,7 +233,8 @@ impl Listing {
     }
 
     fn highest_id(&self) -> u64 {
-        self.lists.iter().chain(&self.trees).chain(&self.logs).chain(&self.manifests).copied().max().unwrap_or(0)
+        let Self { lists, trees, logs, manifests, .. } = self;
+        [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
     }
 }
 

@@ -72,13 +72,12 @@ impl Store {
     pub fn named(&self, meta: FileMeta) -> DataFile {
         match meta.kind {
             FileKind::List => DataFile::List(ListFile::named(&self.lists, meta)),
-            FileKind::Tree => DataFile::Tree(Tree::named(&self.trees, version_of(meta))),
+            FileKind::Tree => {
+                let version = Version::ending_at(meta.id, meta.bytes, meta.digest);
+                DataFile::Tree(Tree::named(&self.trees, version))
+            },
         }
     }
-}
-
-fn version_of(FileMeta { id, bytes, digest, .. }: FileMeta) -> Version {
-    Version { file_id: id, root_at: bytes.saturating_sub(Version::ROOT_BYTES), digest }
 }
 
 impl DataFile {

@@ -2,7 +2,6 @@
 //! layout.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use forebay_base::{Range, digest};
 use forebay_buffer_tree::Portion;

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use forebay_base::combine::Depth;
 use forebay_base::{LastWriterWins, Order, Result};
-use forebay_cow_tree::{Tree, TreeJob, TreeOptions, TreeStore, Version, last_root};
+use forebay_cow_tree::{Tree, TreeOptions, TreeStore, Version, last_root};
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs, TracedFs};
 use forebay_env::{FileSystem, Rng};
-use forebay_store::Cause;
 
-use crate::common::{Batch, Model, append, build, content, restarted, run, store};
+use crate::common::{Batch, Model, append, build, content, restarted, store};
 
 /// Long enough that values and nodes of one batch go out in several writes.
 fn batch(round: u64) -> Batch {
@@ -45,13 +44,8 @@ fn load(store: &TreeStore, told: &mut Told) -> Result<()> {
         let batch = batch(round);
         batch.apply(&mut told.next, &LastWriterWins, Depth::Bottom);
         let next = match &tree {
-            None => {
-                let job = TreeJob::build(store, batch, LastWriterWins, Depth::Bottom, Cause::Merge)?;
-                run(job, 1 << 20).and_then(|tree| store.fs.sync_dir(&store.dir).map(|()| tree))?
-            }
-            Some(tree) => {
-                run(TreeJob::append(tree, batch, LastWriterWins, Depth::Bottom, Cause::Spill), 1 << 16)?
-            }
+            None => build(store, &batch).and_then(|tree| store.fs.sync_dir(&store.dir).map(|()| tree))?,
+            Some(tree) => append(tree, &batch)?,
         };
         told.model.clone_from(&told.next);
         told.version = Some(next.version());

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Direction};
 use forebay_base::{Block, Bound, Order, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Portion, shape_of_merged};
+use forebay_buffer_tree::{Expected, shape_of_merged};
 use forebay_store::Cause;
 use forebay_store::list::Reading;
 

@@ -27,7 +27,7 @@ mod writer;
 
 pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
-pub use disk::{DiskUse, Trash};
+pub use disk::{DiskUse, Leaving, Trash};
 pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;

@@ -120,7 +120,7 @@ impl ListStore {
     /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
     pub(super) fn retire(&self, path: PathBuf, bytes: u64) {
         self.disk.let_go(bytes);
-        let file = Leaving::list(path, &self.disk, bytes);
+        let file = Leaving::counted(path, &self.disk, bytes);
         match self.in_memory {
             true => self.trash.remove(&*self.fs, file),
             false => self.trash.add(file),

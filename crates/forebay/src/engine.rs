@@ -13,7 +13,7 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock};
-use forebay_layouts::{Catalog, DataFile, Layout, Rule, TableOptions, TableRule, Trees};
+use forebay_layouts::{Catalog, DataFile, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
 use forebay_store::log::{Log, Rotation};
@@ -108,11 +108,6 @@ impl TableState {
     /// How buffers find its records.
     pub(crate) fn rows(&self) -> TableRows<'_> {
         TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
-    }
-
-    /// Whether some of its files are trees, or will be.
-    pub(crate) fn keeps_trees(&self) -> bool {
-        matches!(self.options.layout, Layout::RunSet(Policy::Jungle { .. }))
     }
 
     /// Whether its space is.

@@ -61,7 +61,11 @@ impl Engine {
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
         let cache_bytes = self.options.cache_bytes_min() + limit.saturating_sub(held);
         // Of a tree, nodes are kept rather than pages.
-        let nodes_bytes = if state.tables.values().any(|table| table.keeps_trees()) { cache_bytes / 4 * 3 } else { 0 };
+        let nodes_bytes = if state.tables.values().any(|table| table.options.layout.grows_trees()) {
+            cache_bytes / 4 * 3
+        } else {
+            0
+        };
         self.trees.cache.resize(nodes_bytes);
         self.lists.cache.resize(cache_bytes - nodes_bytes);
     }

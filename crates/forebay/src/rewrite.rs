@@ -200,7 +200,8 @@ impl Engine {
         let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
         let order = options.layout.order(self.superblock.hash_seed);
         // A successor has lists, of which every layout can make something.
-        let catalog = successor.catalog(options, ledger.log.absorbed.0).ok_or_else(|| self.has_other_files())?;
+        let catalog =
+            successor.catalog(options, ledger.log.absorbed.0).ok_or_else(|| self.has_other_files())?;
         let turned = table.turned(*options, order, catalog);
         self.env.fs.sync_dir(&self.dir)?;
         // The log may still have ranges that were deleted, and must not be read from there again.

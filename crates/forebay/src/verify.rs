@@ -1,6 +1,7 @@
 //! Reading everything that is kept and holding it against its checksums and its promises.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_layouts::DataFile;

@@ -75,7 +75,7 @@ impl Store {
             FileKind::Tree => {
                 let version = Version::ending_at(meta.id, meta.bytes, meta.digest);
                 DataFile::Tree(Tree::named(&self.trees, version))
-            },
+            }
         }
     }
 }

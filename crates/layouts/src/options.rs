@@ -62,6 +62,11 @@ impl Layout {
         Self::RunSet(Policy::jungle(factor))
     }
 
+    /// Whether it keeps records in trees that grow.
+    pub fn grows_trees(&self) -> bool {
+        matches!(self, Self::RunSet(Policy::Jungle { .. }))
+    }
+
     /// Whether ranges of keys can be scanned.
     pub fn is_ordered(&self) -> bool {
         !matches!(self, Self::WriteBuffer { ordered: false })

@@ -19,7 +19,12 @@ pub enum Source {
 impl Source {
     /// A walk over the records of the range. A job's stands on the first of them; a scan's has read nothing and stands
     /// nowhere until it is sought.
-    pub(crate) fn new(file: &DataFile, range: &Range, direction: Direction, reading: Reading) -> Result<Self> {
+    pub(crate) fn new(
+        file: &DataFile,
+        range: &Range,
+        direction: Direction,
+        reading: Reading,
+    ) -> Result<Self> {
         match file {
             DataFile::List(list) => ListCursor::new(list, range, direction, reading).map(Self::List),
             DataFile::Tree(tree) => {

@@ -3,8 +3,8 @@
 use forebay_base::merge::{Direction, LoserTree};
 use forebay_base::{Bound, Kind, Record, Result};
 use forebay_layouts::{self as layouts, Stretch};
-use forebay_store::list::Pace;
 use forebay_store::BufferCursor;
+use forebay_store::list::Pace;
 
 use super::Cursor;
 

@@ -77,9 +77,8 @@ impl GrowJob {
         }
         let batch = portion_of(&sources);
         let (files, rule, depth) = (self.means.files(Cause::Merge), self.rule.clone(), self.slice.depth());
-        let grows = |part: &&Arc<Part<DataFile>>| {
-            part.range == range && !self.policy.rebuilds(part, batch.bytes)
-        };
+        let grows =
+            |part: &&Arc<Part<DataFile>>| part.range == range && !self.policy.rebuilds(part, batch.bytes);
         let grown = target.as_ref().filter(grows);
         let grown = grown.and_then(|part| Some((part.fragment.tree()?.clone(), part.is_bottom)));
         let (writers, is_bottom, file_bytes) = match grown {

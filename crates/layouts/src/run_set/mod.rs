@@ -262,7 +262,10 @@ impl Catalog for RunSetTable {
         let (set, references) = self.set.apply(&edit)?;
         let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
         let (options, means) = (self.options, self.means.clone());
-        Ok(Applied { catalog: Arc::new(Self { set, options, means, has_trees, wasteful: OnceLock::new() }), references })
+        Ok(Applied {
+            catalog: Arc::new(Self { set, options, means, has_trees, wasteful: OnceLock::new() }),
+            references,
+        })
     }
 
     fn takes(&self, outcome: &Outcome) -> bool {

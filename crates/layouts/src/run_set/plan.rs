@@ -321,7 +321,8 @@ impl<F: tree::Fragment> RunSet<F> {
             let high = part.range.high.as_ref()?;
             let range = Range { low, high: Some(high.clone()) };
             let parts = inputs.iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
-            bytes += parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes).sum::<u64>();
+            bytes +=
+                parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes).sum::<u64>();
             if bytes >= SLICE_FILES * self.file_bytes || end.as_ref().is_some_and(|end| end <= high) {
                 return Some(high.clone());
             }

@@ -24,12 +24,8 @@ const ROOM: Room = Room { resides: true, bytes: 2 * UNIT * RECORD_BYTES, runs_ma
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
-    let lists = ListModel {
-        options,
-        record_bytes: RECORD_BYTES,
-        key_bytes: 8,
-        filter_memory_bytes_max: u64::MAX,
-    };
+    let lists =
+        ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
     SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)
 }
 

@@ -5,8 +5,8 @@
 //! A level's share is counted by what lives. Trees are kept near the length of a file: a long one is written as several,
 //! short ones join a neighbour once there are many of them. What comes of either is far from where the other begins.
 
-use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::Range;
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
 use super::super::set::{Part, Run, RunSet};
@@ -87,11 +87,13 @@ fn join<F>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
     let bytes = |part: &Part<F>| part.portion.bytes as f64;
     let is_scattered =
         |run: &&&Run<F>| (run.bytes() as f64) < SHORT_MEAN * file_bytes * run.parts.len() as f64;
-    let pairs = runs.iter().filter(is_scattered).flat_map(|run| {
-        run.parts.windows(2).map(move |pair| (run.id, &pair[0], &pair[1]))
-    });
+    let pairs = runs
+        .iter()
+        .filter(is_scattered)
+        .flat_map(|run| run.parts.windows(2).map(move |pair| (run.id, &pair[0], &pair[1])));
     let fits = pairs.filter(|(_, left, right)| {
-        bytes(left).min(bytes(right)) < SHORT * file_bytes && bytes(left) + bytes(right) <= JOINED * file_bytes
+        bytes(left).min(bytes(right)) < SHORT * file_bytes
+            && bytes(left) + bytes(right) <= JOINED * file_bytes
     });
     let sum = |left: &Part<F>, right: &Part<F>| left.portion.bytes + right.portion.bytes;
     let (run, left, right) = fits.min_by_key(|(_, left, right)| sum(left, right))?;

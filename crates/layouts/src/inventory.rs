@@ -160,12 +160,7 @@ impl Inventory {
         let Some(file) = self.files.get_mut(id as usize) else { return };
         self.traffic.bytes_written[cause as usize] += bytes;
         let (before, keys) = (file.size, file.keys);
-        let list = ListSize::of(
-            &self.model.options,
-            self.model.record_bytes,
-            keys + records,
-            keys + records,
-        );
+        let list = ListSize::of(&self.model.options, self.model.record_bytes, keys + records, keys + records);
         file.size = ListSize { file_bytes: before.file_bytes + bytes, ..list };
         file.keys += records;
         let (size, all) = (file.size, file.keys);

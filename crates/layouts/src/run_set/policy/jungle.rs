@@ -5,8 +5,8 @@
 //! A level's share is counted by what lives. Trees are kept near the length of a file: a long one is written as several,
 //! short ones join a neighbour once there are many of them. What comes of either is far from where the other begins.
 
-use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::Range;
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
 use super::super::set::{Part, Run, RunSet};
@@ -17,7 +17,7 @@ const SPLIT: f64 = 1.5;
 /// It joins a neighbour when less lives, if both together are not longer than the last of these, and the mean of the
 /// level is below the second.
 const SHORT: f64 = 0.2;
-const SHORT_MEAN: f64 = 0.4;
+const SHORT_MEAN: f64 = 0.25;
 const JOINED: f64 = 0.9;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
@@ -38,11 +38,12 @@ pub(super) fn next<F: Fragment>(
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
     let runs: Vec<&Run<F>> = grown.map(|run| &**run).collect();
     let has_room = |run: &&&Run<F>| run.bytes() as f64 <= leveling::target_bytes(set, ratio, run.level);
-    // Where it has none, what is written anew might be on its way down next.
-    let worst = worst(runs.iter().filter(has_room), factor);
     let file_bytes = set.file_bytes as f64;
-    let kept = worst.or_else(|| split(&runs, file_bytes)).or_else(|| join(&runs, file_bytes));
-    let rewritten = kept.map(|(run, range)| Step::Rewrite { run, range });
+    // What joins is written anew with it. Where a level has no room, that might be on its way down next.
+    let rewritten = join(&runs, file_bytes)
+        .or_else(|| worst(runs.iter().filter(has_room), factor))
+        .or_else(|| split(&runs, file_bytes))
+        .map(|(run, range)| Step::Rewrite { run, range });
     rewritten.or_else(|| leveling::push(set, ratio, is_free, |run| victim(set, run)))
 }
 
@@ -87,15 +88,24 @@ fn join<F>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
     let bytes = |part: &Part<F>| part.portion.bytes as f64;
     let is_scattered =
         |run: &&&Run<F>| (run.bytes() as f64) < SHORT_MEAN * file_bytes * run.parts.len() as f64;
-    let pairs = runs.iter().filter(is_scattered).flat_map(|run| {
-        run.parts.windows(2).map(move |pair| (run.id, &pair[0], &pair[1]))
-    });
+    let pairs = runs
+        .iter()
+        .filter(is_scattered)
+        .flat_map(|run| run.parts.windows(2).map(move |pair| (run.id, &pair[0], &pair[1])));
     let fits = pairs.filter(|(_, left, right)| {
-        bytes(left).min(bytes(right)) < SHORT * file_bytes && bytes(left) + bytes(right) <= JOINED * file_bytes
+        bytes(left).min(bytes(right)) < SHORT * file_bytes
+            && bytes(left) + bytes(right) <= JOINED * file_bytes
     });
     let sum = |left: &Part<F>, right: &Part<F>| left.portion.bytes + right.portion.bytes;
     let (run, left, right) = fits.min_by_key(|(_, left, right)| sum(left, right))?;
     Some((run, Range { low: left.range.low.clone(), high: right.range.high.clone() }))
+}
+
+/// How long the trees are at most that so much is written to.
+pub(super) fn tree_bytes(bytes: u64, file_bytes: u64) -> u64 {
+    // What is not long enough to be split is written as one.
+    let longest = (SPLIT * file_bytes as f64) as u64;
+    if bytes <= longest { longest } else { file_bytes }
 }
 
 /// The part whose file is longest for what lives of it: what is dead of it goes without being written again. Among

@@ -27,8 +27,7 @@ impl Policy {
         if let Self::Jungle { factor_percent, .. } = *self
             && !(FACTOR_PERCENT_MIN..=FACTOR_PERCENT_MAX).contains(&factor_percent)
         {
-            let [least, most, c] =
-                [FACTOR_PERCENT_MIN, FACTOR_PERCENT_MAX, factor_percent].map(factor_of);
+            let [least, most, c] = [FACTOR_PERCENT_MIN, FACTOR_PERCENT_MAX, factor_percent].map(factor_of);
             return Err(Error::invalid(format!("jungle: c is {c}; it must be between {least} and {most}")));
         }
         if (least..=PARAMETER_MAX).contains(&value) {
@@ -131,7 +130,9 @@ impl FromStr for Policy {
             ("tiering", [("t", runs_max)]) => Self::Tiering { runs_max: number(runs_max)? },
             ("jungle", []) => Self::Jungle { ratio: RATIO, factor_percent: FACTOR_PERCENT },
             ("jungle", [("c", factor)]) => Self::Jungle { ratio: RATIO, factor_percent: percent(factor)? },
-            ("jungle", [("t", ratio)]) => Self::Jungle { ratio: number(ratio)?, factor_percent: FACTOR_PERCENT },
+            ("jungle", [("t", ratio)]) => {
+                Self::Jungle { ratio: number(ratio)?, factor_percent: FACTOR_PERCENT }
+            }
             ("jungle", [("c", factor), ("t", ratio)]) => {
                 Self::Jungle { ratio: number(ratio)?, factor_percent: percent(factor)? }
             }

@@ -20,7 +20,8 @@ impl SimulatedRuns {
         inputs.retain(|(run, _)| Some(run.id) != slice.into);
         let mut input = self.read(&inputs, cause);
         let target = slice.into.and_then(|id| set.run(id));
-        let groups = target.map_or_else(|| vec![(slice.range.clone(), None)], |run| groups(run, &slice.range));
+        let groups =
+            target.map_or_else(|| vec![(slice.range.clone(), None)], |run| groups(run, &slice.range));
         let mut parts = Vec::new();
         for (range, part) in groups {
             let here = |run: &'_ Range| run.intersect(&range);
@@ -97,10 +98,7 @@ fn sum(stretches: &[Stretch]) -> f64 {
 }
 
 /// A range, divided into those of the parts that a run has there, and what lies between.
-fn groups<'a>(
-    run: &'a Run<CountedFile>,
-    range: &Range,
-) -> Vec<(Range, Option<&'a Arc<Part<CountedFile>>>)> {
+fn groups<'a>(run: &'a Run<CountedFile>, range: &Range) -> Vec<(Range, Option<&'a Arc<Part<CountedFile>>>)> {
     let mut groups = Vec::new();
     let mut low = Some(range.low.clone());
     for part in &run.parts[run.overlapping(range)] {

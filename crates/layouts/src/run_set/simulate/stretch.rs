@@ -30,7 +30,11 @@ pub(super) fn width(range: &Range) -> f64 {
 
 /// What becomes of what runs have of a range, and of a write buffer, each with its records for a prefix and its share
 /// of all keys: between bounds across which nothing changes.
-pub(super) fn stretches(runs: &[(&Run<CountedFile>, Range)], range: &Range, buffer: Option<(f64, f64)>) -> Vec<Stretch> {
+pub(super) fn stretches(
+    runs: &[(&Run<CountedFile>, Range)],
+    range: &Range,
+    buffer: Option<(f64, f64)>,
+) -> Vec<Stretch> {
     let bounds = bounds(runs, range);
     let ends = bounds[1..].iter().map(|&prefix| Some(prefix)).chain([None]);
     let mut found = Vec::with_capacity(bounds.len());

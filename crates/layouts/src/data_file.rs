@@ -98,6 +98,12 @@ impl DataFile {
         self.meta().id
     }
 
+    /// Its id, and how far it reaches: of one file, no two versions reach equally far.
+    pub fn version(&self) -> (u64, u64) {
+        let meta = self.meta();
+        (meta.id, meta.bytes)
+    }
+
     /// It, where it is a list.
     pub fn list(&self) -> Option<&Arc<ListFile>> {
         match self {

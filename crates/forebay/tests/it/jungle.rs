@@ -97,6 +97,30 @@ fn snapshots_see_what_was_there_across_every_kind_of_merge() {
     assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
 }
 
+/// A range that is deleted leaves two parts of one tree. Both are written to, and come back.
+#[test]
+fn parts_of_one_tree_that_was_cut_come_back_whole() {
+    let env = Env::memory(9);
+    let (mut model, mut rng) = (Model::new(), Rng::new(21));
+    for round in 0..40_u64 {
+        let db = open(&env);
+        let table = table(&db, 3.0);
+        write(&table, &mut model, &mut rng, 250);
+        let low = rng.below(KEYS).to_be_bytes();
+        let high = (u64::from_be_bytes(low) + 1 + round % 20).to_be_bytes();
+        let (low, high): (&[u8], &[u8]) = (&low, &high);
+        table.delete_range(low..high).unwrap();
+        model.retain(|key, _| !(low..high).contains(&&key[..]));
+        write(&table, &mut model, &mut rng, 250);
+        if round % 3 == 0 {
+            db.settle().unwrap();
+        }
+        assert!(contents(table.iter()) == model, "round {round}");
+        drop(table);
+        db.close().unwrap();
+    }
+}
+
 /// Both go on growing trees that had the same beginning.
 #[test]
 fn a_checkpoint_and_its_original_part_ways() {

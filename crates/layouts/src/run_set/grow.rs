@@ -70,7 +70,7 @@ impl GrowJob {
         let mut sources: Vec<_> = self.uppers.iter().map(inside).collect();
         if sources.iter().all(Vec::is_empty) {
             if let Some(part) = target {
-                self.slice.kept.insert(part.fragment.id());
+                self.slice.kept.insert(part.fragment.version());
                 self.parts.push(Part { portion: portion_in(&part, &range), range, ..Part::clone(&part) });
             }
             return Ok(());
@@ -115,7 +115,7 @@ impl GrowJob {
     fn end(&mut self, made: Vec<Part<DataFile>>, before: Option<FileMeta>) {
         for part in made {
             if Some(part.fragment.meta()) == before {
-                self.slice.kept.insert(part.fragment.id());
+                self.slice.kept.insert(part.fragment.version());
             }
             self.parts.push(part);
         }
@@ -175,7 +175,7 @@ impl Job for GrowJob {
 impl Drop for GrowJob {
     /// What was not handed on is for nobody.
     fn drop(&mut self) {
-        let made = self.parts.iter().filter(|part| !self.slice.kept.contains(&part.fragment.id()));
+        let made = self.parts.iter().filter(|part| !self.slice.kept.contains(&part.fragment.version()));
         made.for_each(|part| part.fragment.discard());
     }
 }

@@ -29,8 +29,8 @@ pub(crate) struct Slice {
     /// `None` for a new run.
     pub(super) into: Option<NodeId>,
     pub(super) level: u32,
-    /// Fragments of `into` that stay as they are.
-    pub(super) kept: BTreeSet<u64>,
+    /// Fragments of `into` that stay as they are, in these versions.
+    pub(super) kept: BTreeSet<(u64, u64)>,
     /// More slices are to come.
     pub(super) goes_on: bool,
     /// Of a key range on its way to its place, by what it is known.
@@ -61,7 +61,7 @@ impl Made<DataFile> {
     /// The files that were written, or grew.
     pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
         let files = self.parts.iter().map(|part| &part.fragment);
-        files.filter(|file| !self.slice.kept.contains(&file.id()))
+        files.filter(|file| !self.slice.kept.contains(&file.version()))
     }
 
     pub(crate) fn records(&self) -> u64 {

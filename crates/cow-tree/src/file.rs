@@ -156,6 +156,11 @@ impl TreeFile {
         tail.counted_bytes = tail.at;
     }
 
+    /// As far as versions reach that were named.
+    pub(crate) fn covered_bytes(&self) -> u64 {
+        self.tail.lock().at
+    }
+
     /// The file is removed once nobody reads it any more.
     pub(crate) fn retire(&self) {
         let mut tail = self.tail.lock();

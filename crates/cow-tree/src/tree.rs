@@ -136,6 +136,11 @@ impl Tree {
         self.0.version.bytes()
     }
 
+    /// Whether its file has no later version that anybody has named.
+    pub fn is_newest(&self) -> bool {
+        self.0.file.covered_bytes() == self.total_bytes()
+    }
+
     /// Levels of nodes: how many nodes a lookup passes; 0 when it cannot be opened.
     pub fn height(&self) -> u32 {
         self.top().ok().flatten().map_or(0, |top| top.level as u32 + 1)

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Range, Result, digest};
 use forebay_buffer_tree as tree;
@@ -102,6 +103,12 @@ impl DataFile {
         self.meta().id
     }
 
+    /// Its id, and how far it reaches: of one file, no two versions reach equally far.
+    pub fn version(&self) -> (u64, u64) {
+        let meta = self.meta();
+        (meta.id, meta.bytes)
+    }
+
     /// It, where it is a list.
     pub fn list(&self) -> Option<&Arc<ListFile>> {
         match self {
@@ -184,7 +191,11 @@ impl DataFile {
     pub fn replaced_bytes(&self) -> u64 {
         match self {
             Self::List(_) => 0,
-            Self::Tree(tree) => tree.total_bytes().saturating_sub(tree.live_bytes()),
+            // What is less than a block fills up the last one.
+            Self::Tree(tree) => {
+                let rest = tree.total_bytes().saturating_sub(tree.live_bytes());
+                rest - rest % BLOCK_BYTES as u64
+            }
         }
     }
 

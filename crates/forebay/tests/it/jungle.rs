@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use forebay::env::fs::MemoryFs;
 use forebay::env::{Access, Env, FileSystem, Rng};
@@ -46,6 +47,7 @@ fn contents(entries: forebay::Result<forebay::Scan>) -> Model {
 
 /// What is left once files that nobody needs are gone.
 fn tree_bytes(env: &Env) -> u64 {
+    env.jobs.advance(Duration::from_secs(1));
     env.jobs.step_some(1_000);
     files(env, "/db", ".tree").iter().map(|(_, bytes)| bytes.len() as u64).sum()
 }
@@ -93,6 +95,30 @@ fn snapshots_see_what_was_there_across_every_kind_of_merge() {
     let db = open(&env);
     assert!(contents(db.table("t").open_ordered().unwrap().iter()) == model);
     assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
+}
+
+/// A range that is deleted leaves two parts of one tree. Both are written to, and come back.
+#[test]
+fn parts_of_one_tree_that_was_cut_come_back_whole() {
+    let env = Env::memory(9);
+    let (mut model, mut rng) = (Model::new(), Rng::new(21));
+    for round in 0..40_u64 {
+        let db = open(&env);
+        let table = table(&db, 3.0);
+        write(&table, &mut model, &mut rng, 250);
+        let low = rng.below(KEYS).to_be_bytes();
+        let high = (u64::from_be_bytes(low) + 1 + round % 20).to_be_bytes();
+        let (low, high): (&[u8], &[u8]) = (&low, &high);
+        table.delete_range(low..high).unwrap();
+        model.retain(|key, _| !(low..high).contains(&&key[..]));
+        write(&table, &mut model, &mut rng, 250);
+        if round % 3 == 0 {
+            db.settle().unwrap();
+        }
+        assert!(contents(table.iter()) == model, "round {round}");
+        drop(table);
+        db.close().unwrap();
+    }
 }
 
 /// Both go on growing trees that had the same beginning.

@@ -70,7 +70,7 @@ impl GrowJob {
         let mut sources: Vec<_> = self.uppers.iter().map(inside).collect();
         if sources.iter().all(Vec::is_empty) {
             if let Some(part) = target {
-                self.slice.kept.insert(part.fragment.id());
+                self.slice.kept.insert(part.fragment.version());
                 self.parts.push(Part { portion: portion_in(&part, &range), range, ..Part::clone(&part) });
             }
             return Ok(());
@@ -81,14 +81,20 @@ impl GrowJob {
             |part: &&Arc<Part<DataFile>>| part.range == range && !self.policy.rebuilds(part, batch.bytes);
         let grown = target.as_ref().filter(grows);
         let grown = grown.and_then(|part| Some((part.fragment.tree()?.clone(), part.is_bottom)));
-        let (writers, is_bottom, file_bytes) = match grown {
-            Some((tree, is_bottom)) => (Writers::append(files, tree, rule, depth), is_bottom, u64::MAX),
+        // Of a file that other parts have a later version of, a next one would lack what that has.
+        let grown = grown.filter(|(tree, _)| tree.is_newest());
+        let (writers, is_bottom) = match grown {
+            Some((tree, is_bottom)) => (Writers::append(files, tree, rule, depth), is_bottom),
             None => {
                 sources.extend(target.as_ref().map(|part| vec![(Arc::clone(part), range.clone())]));
-                (Writers::trees(files, rule, depth), true, self.file_bytes)
+                (Writers::trees(files, rule, depth), true)
             }
         };
         let Portion { bytes, records } = portion_of(&sources);
+        let file_bytes = match writers.appends() {
+            true => u64::MAX,
+            false => self.policy.file_bytes(self.slice.level, bytes, self.file_bytes),
+        };
         let shape = Shape::Variable;
         let reading = self.means.files(Cause::Merge).reading(sources.len());
         let cursor = |parts: Vec<(Arc<Part<DataFile>>, Range)>| {
@@ -109,7 +115,7 @@ impl GrowJob {
     fn end(&mut self, made: Vec<Part<DataFile>>, before: Option<FileMeta>) {
         for part in made {
             if Some(part.fragment.meta()) == before {
-                self.slice.kept.insert(part.fragment.id());
+                self.slice.kept.insert(part.fragment.version());
             }
             self.parts.push(part);
         }
@@ -169,7 +175,7 @@ impl Job for GrowJob {
 impl Drop for GrowJob {
     /// What was not handed on is for nobody.
     fn drop(&mut self) {
-        let made = self.parts.iter().filter(|part| !self.slice.kept.contains(&part.fragment.id()));
+        let made = self.parts.iter().filter(|part| !self.slice.kept.contains(&part.fragment.version()));
         made.for_each(|part| part.fragment.discard());
     }
 }

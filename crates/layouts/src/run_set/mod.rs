@@ -124,7 +124,8 @@ impl RunSetTable {
             true => Writers::trees(files, rule.clone(), slice.depth()),
             false => Writers::lists(files),
         };
-        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, writers, self.set.file_bytes)))
+        let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
+        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, writers, file_bytes)))
     }
 
     /// The job of a write buffer that stays in memory, in files that end where key ranges do.

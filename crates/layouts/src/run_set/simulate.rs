@@ -55,7 +55,7 @@ impl SimulatedRuns {
         }
     }
 
-    fn apply(&mut self, edit: &Edit<CountedFile>) -> Result<()> {
+    pub(super) fn apply(&mut self, edit: &Edit<CountedFile>) -> Result<()> {
         let (set, references) = self.set.apply(edit)?;
         references.into_iter().for_each(|(file, by)| self.inventory.refer(file.counts.number(), by));
         self.set = set;
@@ -63,7 +63,7 @@ impl SimulatedRuns {
     }
 
     /// Merges a slice, and the write buffer that may come with it.
-    fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
+    pub(super) fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
         if slice.resides.is_some() {
@@ -129,8 +129,10 @@ impl SimulatedRuns {
         input: u64,
         cause: Cause,
     ) -> Vec<Part<CountedFile>> {
-        let cuts = Cuts::of(self.bytes_of(input, slice.level), input, self.set.file_bytes);
-        let record_bytes = self.bytes_of(input, slice.level) as f64 / input.max(1) as f64;
+        let bytes = self.bytes_of(input, slice.level);
+        let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
+        let cuts = Cuts::of(bytes, input, file_bytes);
+        let record_bytes = bytes as f64 / input.max(1) as f64;
         let cut_records = (cuts.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
         let mut parts: Vec<Part<CountedFile>> = Vec::new();
         let (mut low, mut records, mut covered, mut across) = (range.low.clone(), 0.0, 0.0, 0.0);
@@ -190,8 +192,13 @@ impl SimulatedRuns {
         (CountedFile { counts, tree: Some(tree) }, bytes)
     }
 
-    /// Takes in a write buffer whose keys lie in a range, and does all that it calls for.
-    pub(super) fn absorb_in(&mut self, records: u64, range: Range) -> Result<u64> {
+    /// Takes in a write buffer whose keys lie in a range, and does all that it calls for: `each` is told beforehand.
+    pub(super) fn absorb_in(
+        &mut self,
+        records: u64,
+        range: Range,
+        each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>),
+    ) -> Result<u64> {
         self.segment += 1;
         let bytes = records * self.inventory.model().record_bytes;
         let mut slice = self.set.flush(self.segment, bytes, &BTreeSet::new(), self.room);
@@ -199,6 +206,7 @@ impl SimulatedRuns {
         self.merge(slice, Cause::RootSpill)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
         while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
+            each(&self.set, &next);
             match next {
                 Next::Edit(edit) => {
                     self.free_edits += 1;
@@ -220,7 +228,7 @@ fn taken<'a>(set: &'a RunSet<CountedFile>, slice: &Slice) -> Vec<(&'a Run<Counte
 
 impl Simulated for SimulatedRuns {
     fn absorb(&mut self, records: u64) -> Result<u64> {
-        self.absorb_in(records, Range::all())
+        self.absorb_in(records, Range::all(), &mut |_, _| {})
     }
 
     fn inventory(&self) -> &Inventory {

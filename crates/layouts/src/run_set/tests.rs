@@ -10,6 +10,8 @@ use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::Fragment as _;
 use forebay_store::list::ListOptions;
 
+mod jungle;
+
 use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
@@ -44,6 +46,7 @@ fn policies() -> Vec<Policy> {
         "tiering:t=4",
         "tiering",
         "range-merge",
+        "jungle:c=1.15",
         "jungle:c=2",
         "jungle",
         "jungle:c=10",
@@ -257,9 +260,33 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         policy.encode(&mut bytes);
         assert_eq!(Policy::decode(&mut Reader::new(&bytes)), Some(policy));
     }
-    for name in
-        ["", "leveling:t=1", "leveling:r=3", "geometric", "geometric:p=0", "tiering:t=", "tiering:t=5000"]
-    {
+    for (name, shown) in [
+        ("jungle", "jungle:c=3"),
+        ("jungle:c=2.50", "jungle:c=2.5"),
+        ("jungle:c=2,t=10", "jungle:c=2"),
+        ("jungle:t=8", "jungle:c=3,t=8"),
+    ] {
+        assert_eq!(name.parse::<Policy>().unwrap().to_string(), shown);
+    }
+    assert_eq!(Policy::jungle(2.5), "jungle:c=2.5".parse().unwrap());
+    assert!(Policy::jungle(f64::NAN).validate().is_err());
+    for name in [
+        "",
+        "leveling:t=1",
+        "leveling:r=3",
+        "leveling:",
+        "leveling:t=3,t=4",
+        "geometric",
+        "geometric:p=0",
+        "tiering:t=",
+        "tiering:t=5000",
+        "jungle:c=1.09",
+        "jungle:c=1000.01",
+        "jungle:c=2.555",
+        "jungle:c=nan",
+        "jungle:c=3,t=1",
+        "jungle:c=3,t=8,",
+    ] {
         assert!(name.parse::<Policy>().is_err(), "{name}");
     }
 }

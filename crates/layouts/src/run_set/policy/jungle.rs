@@ -17,7 +17,7 @@ const SPLIT: f64 = 1.5;
 /// It joins a neighbour when less lives, if both together are not longer than the last of these, and the mean of the
 /// level is below the second.
 const SHORT: f64 = 0.2;
-const SHORT_MEAN: f64 = 0.4;
+const SHORT_MEAN: f64 = 0.25;
 const JOINED: f64 = 0.9;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
@@ -38,11 +38,12 @@ pub(super) fn next<F: Fragment>(
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
     let runs: Vec<&Run<F>> = grown.map(|run| &**run).collect();
     let has_room = |run: &&&Run<F>| run.bytes() as f64 <= leveling::target_bytes(set, ratio, run.level);
-    // Where it has none, what is written anew might be on its way down next.
-    let worst = worst(runs.iter().filter(has_room), factor);
     let file_bytes = set.file_bytes as f64;
-    let kept = worst.or_else(|| split(&runs, file_bytes)).or_else(|| join(&runs, file_bytes));
-    let rewritten = kept.map(|(run, range)| Step::Rewrite { run, range });
+    // What joins is written anew with it. Where a level has no room, that might be on its way down next.
+    let rewritten = join(&runs, file_bytes)
+        .or_else(|| worst(runs.iter().filter(has_room), factor))
+        .or_else(|| split(&runs, file_bytes))
+        .map(|(run, range)| Step::Rewrite { run, range });
     rewritten.or_else(|| leveling::push(set, ratio, is_free, |run| victim(set, run)))
 }
 
@@ -98,6 +99,13 @@ fn join<F>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
     let sum = |left: &Part<F>, right: &Part<F>| left.portion.bytes + right.portion.bytes;
     let (run, left, right) = fits.min_by_key(|(_, left, right)| sum(left, right))?;
     Some((run, Range { low: left.range.low.clone(), high: right.range.high.clone() }))
+}
+
+/// How long the trees are at most that so much is written to.
+pub(super) fn tree_bytes(bytes: u64, file_bytes: u64) -> u64 {
+    // What is not long enough to be split is written as one.
+    let longest = (SPLIT * file_bytes as f64) as u64;
+    if bytes <= longest { longest } else { file_bytes }
 }
 
 /// The part whose file is longest for what lives of it: what is dead of it goes without being written again. Among

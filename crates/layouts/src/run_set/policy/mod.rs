@@ -158,6 +158,11 @@ impl Policy {
         }
     }
 
+    /// How long the files of a level are at most that so much is written to, where a file is to have so many bytes.
+    pub(super) fn file_bytes(self, level: u32, bytes: u64, file_bytes: u64) -> u64 {
+        if self.grows(level) { jungle::tree_bytes(bytes, file_bytes) } else { file_bytes }
+    }
+
     /// Whether a part's file is much longer than what lives of it, for one that nobody writes to any more.
     pub(super) fn is_sparse<F: Fragment>(part: &Part<F>) -> bool {
         jungle::is_over(part, COMPACT_FACTOR)

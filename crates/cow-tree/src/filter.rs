@@ -305,7 +305,19 @@ fn marks(hashes: &[u64], blocks: u32) -> impl Iterator<Item = Mark> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
+    use forebay_base::combine::Depth;
+    use forebay_base::wire::u32_at;
+    use forebay_base::{Kind, LastWriterWins, Order, Record};
+    use forebay_env::Access;
+    use forebay_env::fs::MemoryFs;
+    use forebay_store::Cause;
+    use forebay_store::list::Lookup;
+
     use super::*;
+    use crate::root::{Root, Version};
+    use crate::{NodeCache, TreeOptions, TreeWriter};
 
     #[test]
     fn blocks_are_told_apart_by_as_few_bytes_as_can_be() {
@@ -347,5 +359,71 @@ mod tests {
         assert_eq!(add_part(&whole, 0, &GrowingFilter::new(301)), None);
         whole[0] = 2;
         assert_eq!(add_part(&whole, 0, &other), None);
+    }
+
+    /// A version of the same file with this root, whose checksum is right.
+    fn forged(tree: &Tree, root: Root) -> Tree {
+        let version = tree.version();
+        let block = root.encode(version.file_id, version.root_at);
+        let file = tree.store().fs.open(tree.path(), Access::Buffered).unwrap();
+        file.write_at(version.root_at, &block).unwrap();
+        let store = TreeStore { files: Arc::default(), ..tree.store().clone() };
+        Tree::named(&store, Version { digest: u32_at(&block, 0), ..version })
+    }
+
+    #[test]
+    fn a_root_that_does_not_fit_its_chain_is_refused() {
+        let store = TreeStore {
+            fs: MemoryFs::new(),
+            dir: "/".into(),
+            next_id: Arc::default(),
+            cache: Arc::new(NodeCache::new(0)),
+            metrics: Arc::default(),
+            trash: Arc::default(),
+            disk: Arc::default(),
+            files: Arc::default(),
+            options: TreeOptions::new(Order::Lexical),
+            filter_bits_max: Arc::new(u32::MAX.into()),
+        };
+        let put = |mut writer: TreeWriter<LastWriterWins>, numbers: Range<u64>| {
+            for number in numbers {
+                let key = &number.to_be_bytes();
+                writer.push(number, &Record { kind: Kind::Put, key, value: b"" }).unwrap();
+            }
+            writer.finish().unwrap()
+        };
+        let (rule, depth, cause) = (LastWriterWins, Depth::Bottom, Cause::Spill);
+        let first = put(TreeWriter::build(&store, rule, depth, cause).unwrap(), 0..1000);
+        let tree = put(TreeWriter::append(&first, rule, depth, cause).unwrap(), 1000..1050);
+        let root = *tree.root().unwrap();
+        let (old, new) = (first.root().unwrap().filter.unwrap(), root.filter.unwrap());
+        assert_eq!((old.parts, new.parts), (1, 2));
+        let with = |chain: Chain| {
+            let live_bytes = root.live_bytes - new.bytes + chain.bytes;
+            forged(&tree, Root { filter: Some(chain), live_bytes, ..root })
+        };
+        assert!(with(new).verify().is_ok());
+        let find = |tree: &Tree| {
+            tree.find(&Lookup::new(Order::Lexical, &1007u64.to_be_bytes()), |_| ())
+                .map(|found| found.is_some())
+        };
+        assert!(find(&with(new)).unwrap());
+        let refused = |chain: Chain, reason: &str| {
+            let error = with(chain).verify().unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        };
+        for chain in [Chain { parts: 3, ..new }, Chain { bytes: new.bytes + 1, ..new }] {
+            refused(chain, "counters are not those of its filter");
+            assert!(find(&with(chain)).unwrap(), "a lookup has no need to count");
+        }
+        for chain in [Chain { parts: 1, ..new }, Chain { blocks: new.blocks - 1, ..new }] {
+            assert!(with(chain).verify().is_err());
+            assert!(find(&with(chain)).unwrap_err().is_corruption());
+        }
+        refused(old, "the filter denies a key");
+        // Versions of one file that do not agree.
+        let other = with(Chain { blocks: new.blocks - 1, ..new });
+        assert!(find(&Tree::named(other.store(), first.version())).is_ok());
+        assert!(find(&other).unwrap_err().is_corruption());
     }
 }

@@ -19,6 +19,7 @@ use forebay_base::wire::{Reader, put_bytes, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
 
 use crate::extent::Extent;
+use crate::filter::FilterWriter;
 use crate::node::{APART, Child, Key, Node, Value};
 use crate::packer::{Packer, Weight};
 use crate::root::{ROOT_BYTES, Root, Top};
@@ -39,6 +40,8 @@ pub(crate) struct Growth {
     /// Its topmost node, until the first change opens it.
     top: Option<Top>,
     levels: Vec<Level>,
+    /// `None` where the version is to have no filter.
+    filter: Option<FilterWriter>,
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
@@ -82,24 +85,21 @@ impl OldNode {
 }
 
 impl Growth {
-    pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<(&Tree, Reading)>) -> Result<Self> {
-        let old = old.map(|(tree, reading)| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?;
-        let top = old.as_ref().map_or(Ok(None), |(tree, _)| tree.top())?;
+    /// Over this tree, if there is one.
+    pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<&Tree>) -> Result<Self> {
+        let reading = Reading::Job { cause: tail.cause(), memory_bytes: READING_BYTES };
+        let top = old.map_or(Ok(None), Tree::top)?;
         Ok(Self {
             store: store.clone(),
+            filter: FilterWriter::new(store, old)?,
             tail,
             top,
-            old,
+            old: old.map(|tree| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?,
             levels: Vec::new(),
             fold: Fold::default(),
             node: Vec::new(),
             payload: Vec::new(),
         })
-    }
-
-    /// How an append reads the tree before.
-    pub(crate) fn reading(cause: forebay_store::Cause) -> Reading {
-        Reading::Job { cause, memory_bytes: READING_BYTES }
     }
 
     /// What the nodes and values come to that are done.
@@ -117,6 +117,10 @@ impl Growth {
     ) -> Result<()> {
         self.go_to(prefix, record.key)?;
         let older = self.copy_records_before((prefix, record.key))?;
+        let is_gone = record.kind == Kind::Delete && depth == Depth::Bottom;
+        if let Some(filter) = self.filter.as_mut().filter(|_| older.is_none() && !is_gone) {
+            filter.add(prefix, record.key);
+        }
         let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
         match (older, is_open) {
             (Some((node, index)), true) => {
@@ -138,7 +142,7 @@ impl Growth {
                 done
             }
             _ => match (record.kind, depth) {
-                (Kind::Delete, Depth::Bottom) => Ok(()),
+                _ if is_gone => Ok(()),
                 (Kind::Merge, Depth::Bottom) => self.write(&Record { kind: Kind::Put, ..*record }),
                 _ => self.write(record),
             },
@@ -251,7 +255,7 @@ impl Growth {
         } else {
             flags |= APART;
             weight.live_bytes = record.value.len() as u64;
-            self.append(record.value)?.encode(&mut payload);
+            self.tail.append(record.value)?.encode(&mut payload);
         }
         if self.levels.is_empty() {
             self.add_level(0);
@@ -259,12 +263,6 @@ impl Growth {
         let pushed = self.push(0, record.key, flags, &payload, weight);
         self.payload = payload;
         pushed
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<Extent> {
-        let extent = Extent::of(self.tail.claim().file().id(), self.tail.end(), bytes);
-        self.tail.append(bytes)?;
-        Ok(extent)
     }
 
     fn add_level(&mut self, level: u8) {
@@ -281,7 +279,7 @@ impl Growth {
     fn emit(&mut self, level: usize) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.node);
         let (low, mut weight) = self.levels[level].packer.take(&mut bytes);
-        let node = self.append(&bytes)?;
+        let node = self.tail.append(&bytes)?;
         weight.live_bytes += bytes.len() as u64;
         let mut payload = Vec::with_capacity(32);
         node.encode(&mut payload);
@@ -331,16 +329,20 @@ impl Growth {
             level += 1;
         }
         let weight = top.map_or(Weight::default(), |(_, weight)| weight);
+        let filter = self.filter.as_mut().map(|filter| filter.write(&mut self.tail)).transpose()?;
         let root = Root {
             order_is_lexical: self.store.options.order.is_lexical(),
             append_at: 0,
             append_sum: 0,
             records: weight.records,
-            live_bytes: weight.live_bytes + ROOT_BYTES,
+            live_bytes: weight.live_bytes + filter.map_or(0, |chain| chain.bytes) + ROOT_BYTES,
             top: top.map(|(top, _)| top),
+            filter,
         };
         let (version, root) = self.tail.finish(root)?;
-        Ok(Tree::of(&self.store, version, root))
+        let tree = Tree::of(&self.store, version, root);
+        self.filter.into_iter().for_each(|filter| filter.publish(&tree));
+        Ok(tree)
     }
 
     /// An old node: inner ones are worth a place in the cache, leaves are read once.

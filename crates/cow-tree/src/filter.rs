@@ -383,6 +383,7 @@ mod tests {
             disk: Arc::default(),
             files: Arc::default(),
             options: TreeOptions::new(Order::Lexical),
+            expiry: None,
             filter_bits_max: Arc::new(u32::MAX.into()),
         };
         let put = |mut writer: TreeWriter<LastWriterWins>, numbers: Range<u64>| {

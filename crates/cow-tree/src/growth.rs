@@ -22,7 +22,7 @@ use crate::extent::Extent;
 use crate::filter::FilterWriter;
 use crate::node::{APART, Child, Key, Node, Value};
 use crate::packer::{Packer, Weight};
-use crate::root::{ROOT_BYTES, Root, Top};
+use crate::root::{Lives, ROOT_BYTES, Root, Top};
 use crate::store::TreeStore;
 use crate::tail::Tail;
 use crate::tree::Tree;
@@ -42,6 +42,7 @@ pub(crate) struct Growth {
     levels: Vec<Level>,
     /// `None` where the version is to have no filter.
     filter: Option<FilterWriter>,
+    lives: Lives,
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
@@ -92,6 +93,7 @@ impl Growth {
         Ok(Self {
             store: store.clone(),
             filter: FilterWriter::new(store, old)?,
+            lives: old.map_or(Ok(Lives::default()), |tree| tree.root().map(|root| root.lives))?,
             tail,
             top,
             old: old.map(|tree| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?,
@@ -246,6 +248,10 @@ impl Growth {
         if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
             return Err(Error::invalid("a record is longer than the limits allow"));
         }
+        if self.store.expiry.is_some() && record.kind != Kind::Delete {
+            self.lives.entries += 1;
+            self.lives.expiries.add(record);
+        }
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
         let mut weight = Weight { records: 1, live_bytes: 0 };
@@ -338,6 +344,7 @@ impl Growth {
             live_bytes: weight.live_bytes + filter.map_or(0, |chain| chain.bytes) + ROOT_BYTES,
             top: top.map(|(top, _)| top),
             filter,
+            lives: self.lives,
         };
         let (version, root) = self.tail.finish(root)?;
         let tree = Tree::of(&self.store, version, root);

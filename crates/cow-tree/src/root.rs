@@ -7,6 +7,7 @@ use forebay_base::checksum::checksum;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::{Reader, put_varint, u32_at};
 use forebay_base::{Error, Order, Result};
+use forebay_store::list::Expiries;
 
 use crate::extent::Extent;
 use crate::filter::Chain;
@@ -77,6 +78,15 @@ pub(crate) struct Root {
     pub(crate) live_bytes: u64,
     pub(crate) top: Option<Top>,
     pub(crate) filter: Option<Chain>,
+    pub(crate) lives: Lives,
+}
+
+/// When what was written expires, since the file was built. What is replaced later stays counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Lives {
+    /// Puts and operands.
+    pub(crate) entries: u64,
+    pub(crate) expiries: Expiries,
 }
 
 impl Root {
@@ -90,7 +100,7 @@ impl Root {
     }
 
     pub(crate) fn encode(&self, file_id: u64, root_at: u64) -> [u8; ROOT_BYTES as usize] {
-        let mut fields = Vec::with_capacity(128);
+        let mut fields = Vec::with_capacity(160);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
         fields.extend_from_slice(&FORMAT.to_le_bytes());
@@ -113,6 +123,10 @@ impl Root {
             fields.extend_from_slice(&word.to_le_bytes());
         }
         fields.extend_from_slice(&bytes.to_le_bytes());
+        let Lives { entries, expiries: Expiries { records, first, last } } = self.lives;
+        for word in [entries, records, first, last] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
         let mut block = [0; ROOT_BYTES as usize];
         block[..fields.len()].copy_from_slice(&fields);
         let sum = checksum(file_id, root_at, &block[4..]);
@@ -158,11 +172,25 @@ impl Root {
         let newest = Extent { bytes: from.u32()?, sum: from.u32()?, at: from.u64()? };
         let chain = Chain { newest, blocks: from.u32()?, parts: from.u32()?, bytes: from.u64()? };
         let filter = (chain.parts > 0).then_some(chain);
+        let (entries, expiring) = (from.u64()?, from.u64()?);
+        let expiries = Expiries { records: expiring, first: from.u64()?, last: from.u64()? };
+        let lives = Lives { entries, expiries };
         let fits = append_at <= root_at
+            && expiring <= entries
+            && expiries.first <= expiries.last
             && filter.is_none_or(|chain| chain.fits(root_at, live_bytes))
             && live_bytes <= root_at + ROOT_BYTES
             && at.checked_add(bytes as u64)? <= root_at;
-        fits.then_some(Self { order_is_lexical, append_at, append_sum, records, live_bytes, top, filter })
+        fits.then_some(Self {
+            order_is_lexical,
+            append_at,
+            append_sum,
+            records,
+            live_bytes,
+            top,
+            filter,
+            lives,
+        })
     }
 }
 
@@ -197,6 +225,7 @@ mod tests {
             live_bytes: 5000,
             top: Some(Top { node, level: 2 }),
             filter: Some(chain),
+            lives: Lives { entries: 5, expiries: Expiries { records: 4, first: 10, last: 20 } },
         };
         let (path, at) = (Path::new("t"), 8 * ROOT_BYTES);
         let block = root.encode(7, at);
@@ -218,7 +247,14 @@ mod tests {
             let block = Root { filter: Some(filter), ..root }.encode(7, at);
             assert!(Root::decode(&block, path, at, Order::Lexical).is_err(), "{filter:?}");
         }
-        for cut in 0..108 {
+        for lives in [
+            Lives { entries: 3, ..root.lives },
+            Lives { expiries: Expiries { first: 21, ..root.lives.expiries }, ..root.lives },
+        ] {
+            let block = Root { lives, ..root }.encode(7, at);
+            assert!(Root::decode(&block, path, at, Order::Lexical).is_err(), "{lives:?}");
+        }
+        for cut in 0..140 {
             assert!(Root::decode(&block[..cut], path, at, Order::Lexical).is_err());
         }
     }

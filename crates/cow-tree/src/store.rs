@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use forebay_base::Order;
 use forebay_base::limits::BLOCK_BYTES;
-use forebay_env::FileSystem;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use forebay_env::{Clock, FileSystem};
 use forebay_store::list::{DiskUse, Trash};
 use forebay_store::{Metrics, names};
 
@@ -55,6 +55,8 @@ pub struct TreeStore {
     pub files: Arc<OpenFiles>,
     /// How trees are made.
     pub options: TreeOptions,
+    /// By which entries expire; `None` where they do not.
+    pub expiry: Option<Arc<dyn Clock>>,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
     pub filter_bits_max: Arc<AtomicU32>,
 }

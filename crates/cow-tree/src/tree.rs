@@ -11,7 +11,7 @@ use crate::extent::Extent;
 use crate::file::{Reader, TreeFile};
 use crate::filter::Filter;
 use crate::node::{Node, Value};
-use crate::root::{ROOT_BYTES, Root, Top, Version};
+use crate::root::{Lives, ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
 
 /// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet (while
@@ -134,6 +134,21 @@ impl Tree {
     /// How long the file is up to this version's end.
     pub fn total_bytes(&self) -> u64 {
         self.0.version.bytes()
+    }
+
+    /// When about this share of its entries is over, whatever was replaced counted; for all of them no sooner than they are.
+    /// In milliseconds since 1970; `None` for never, and where nothing expires.
+    pub fn over_at(&self, share: f64) -> Option<u64> {
+        let Lives { entries, expiries } = self.root().ok()?.lives;
+        let wanted = (share * entries as f64).ceil() as u64;
+        expiries.until(wanted).filter(|_| expiries.records > 0)
+    }
+
+    /// About which share of its entries has expired by now.
+    pub fn expired_share(&self) -> f64 {
+        let (Some(clock), Ok(root)) = (&self.store().expiry, self.root()) else { return 0.0 };
+        let Lives { entries, expiries } = root.lives;
+        expiries.by(clock.unix_milliseconds()) as f64 / entries.max(1) as f64
     }
 
     /// Whether its file has no later version that anybody has named.

@@ -36,9 +36,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
     let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
-    for edit in edits {
-        replay.apply(edit).map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
-    }
+    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit));
+    applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 

@@ -68,6 +68,7 @@ impl Store {
                 filter_bits_per_key: lists.options.filter_bits_per_key,
                 ..TreeOptions::new(lists.options.order)
             },
+            expiry: lists.expiry.clone(),
             filter_bits_max: Arc::clone(&lists.filter_bits_max),
         };
         Self { lists, trees }
@@ -196,6 +197,22 @@ impl DataFile {
                 let rest = tree.total_bytes().saturating_sub(tree.live_bytes());
                 rest - rest % BLOCK_BYTES as u64
             }
+        }
+    }
+
+    /// When about this share of it is over, for all of it no sooner than it is; `None` for never.
+    pub fn over_at(&self, share: f64) -> Option<u64> {
+        match self {
+            Self::List(list) => list.over_at(share),
+            Self::Tree(tree) => tree.over_at(share),
+        }
+    }
+
+    /// About which share of it has expired by now.
+    pub fn expired_share(&self) -> f64 {
+        match self {
+            Self::List(list) => list.expired_share(),
+            Self::Tree(tree) => tree.expired_share(),
         }
     }
 

@@ -97,6 +97,7 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
         disk: Arc::default(),
         files: Arc::default(),
         options,
+        expiry: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
     }
 }

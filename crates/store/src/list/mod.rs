@@ -28,6 +28,7 @@ mod writer;
 pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
 pub use disk::{DiskUse, Leaving, Trash};
+pub use expiries::Expiries;
 pub use file::{ListFile, Lookup};
 pub use filter::{GrowingFilter, Mark};
 pub(crate) use page::Page;

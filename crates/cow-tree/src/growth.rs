@@ -21,6 +21,7 @@ use forebay_base::{Combine, Error, Kind, Record, Result};
 use crate::extent::Extent;
 use crate::filter::FilterWriter;
 use crate::node::{APART, Child, Key, Node, Value};
+use crate::old_node::OldNode;
 use crate::packer::{Packer, Weight};
 use crate::root::{Lives, ROOT_BYTES, Root, Top};
 use crate::store::TreeStore;
@@ -54,16 +55,6 @@ struct Level {
     old: Option<OldNode>,
 }
 
-/// An old node that is being copied.
-#[derive(Clone)]
-struct OldNode {
-    node: Arc<Node>,
-    /// What is before is copied or replaced.
-    next: usize,
-    low: Key,
-    high: Option<Key>,
-}
-
 /// How entries that are left over are spread over two nodes.
 #[derive(Clone, Copy)]
 enum Split {
@@ -71,18 +62,6 @@ enum Split {
     Even,
     /// Nothing follows: where keys are ever higher ones, room would stay empty.
     Full,
-}
-
-impl OldNode {
-    /// The low bound of a child.
-    fn low_of(&self, index: usize) -> Key {
-        if index == 0 { self.low.clone() } else { self.node.key(index) }
-    }
-
-    fn high_of(&self, index: usize) -> Option<Key> {
-        let next = index + 1;
-        if next < self.node.len() { Some(self.node.key(next)) } else { self.high.clone() }
-    }
 }
 
 impl Growth {
@@ -248,10 +227,7 @@ impl Growth {
         if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
             return Err(Error::invalid("a record is longer than the limits allow"));
         }
-        if self.store.expiry.is_some() && record.kind != Kind::Delete {
-            self.lives.entries += 1;
-            self.lives.expiries.add(record);
-        }
+        self.store.expiry.iter().for_each(|_| self.lives.add(record));
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
         let mut weight = Weight { records: 1, live_bytes: 0 };

@@ -50,6 +50,7 @@ mod file;
 mod filter;
 mod growth;
 mod node;
+mod old_node;
 mod packer;
 mod portion;
 mod recover;

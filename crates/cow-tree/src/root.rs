@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_base::checksum::checksum;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::{Reader, put_varint, u32_at};
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Error, Kind, Order, Record, Result};
 use forebay_store::list::Expiries;
 
 use crate::extent::Extent;
@@ -87,6 +87,13 @@ pub(crate) struct Lives {
     /// Puts and operands.
     pub(crate) entries: u64,
     pub(crate) expiries: Expiries,
+}
+
+impl Lives {
+    pub(crate) fn add(&mut self, record: &Record<'_>) {
+        self.entries += u64::from(record.kind != Kind::Delete);
+        self.expiries.add(record);
+    }
 }
 
 impl Root {

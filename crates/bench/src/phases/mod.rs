@@ -61,11 +61,17 @@ impl World<'_> {
         self.kind.open(&self.plan.dir, &self.setup)
     }
 
-    /// How things stand with so many records, while the meter runs.
-    fn sample(&self, records: u64, range_us: Option<f64>, engine: &dyn Engine, meter: &mut Meter<'_>) {
+    /// How things stand with so many records, while the meter runs. Gives how long it took to look.
+    fn sample(
+        &self,
+        records: u64,
+        range_us: Option<f64>,
+        engine: &dyn Engine,
+        meter: &mut Meter<'_>,
+    ) -> Duration {
         let seconds = meter.so_far().as_secs_f64();
         let data_bytes = (records * self.records.record_bytes() as u64) as f64;
-        let sample = meter.generate(|| {
+        let (sample, took) = meter.aside(|| {
             let (seen, disk_bytes) = (engine.observe(), disk::used_bytes(&self.plan.dir));
             Sample {
                 seconds,
@@ -79,6 +85,7 @@ impl World<'_> {
             }
         });
         meter.sample(sample);
+        took
     }
 }
 

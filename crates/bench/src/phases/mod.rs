@@ -28,8 +28,8 @@ use crate::meter::Meter;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::report::{Sample, ratio};
-use crate::workload::Phase;
-use crate::{Engine, Failure, Kind, Setup};
+use crate::workload::{Phase, Wait};
+use crate::{Engine, Failure, Kind, Setup, pause};
 
 /// What phases share.
 pub(crate) struct World<'a> {
@@ -80,6 +80,9 @@ impl World<'_> {
                 space_amplification: ratio(disk_bytes as f64, data_bytes),
                 table_bytes_written: seen.map(|seen| seen.table_bytes_written),
                 table_bytes_read: seen.map(|seen| seen.table_bytes_read),
+                table_bytes: seen.map(|seen| seen.table_bytes),
+                table_live_bytes: seen.map(|seen| seen.table_live_bytes),
+                table_limit_bytes: seen.and_then(|seen| seen.table_limit_bytes),
                 lists_per_path: seen.map(|seen| seen.lists_per_path),
                 range_us,
             }
@@ -117,6 +120,7 @@ pub(crate) fn run(
         Phase::Finalize => count::finalize(open, world, meter),
         Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
         Phase::Drain => drain(open, world, meter),
+        Phase::Wait(spec) => wait(spec, world, meter),
         Phase::Cold => cold(engine, world, meter),
     }
 }
@@ -129,6 +133,14 @@ fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) 
     }
     meter.stop();
     world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
+    Ok(())
+}
+
+fn wait(spec: &Wait, world: &World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    meter.start();
+    let then = meter.now() + Duration::from_secs_f64(spec.seconds);
+    meter.generate(|| pause::until(world.clock, then));
+    meter.stop();
     Ok(())
 }
 

@@ -30,11 +30,12 @@ pub(super) fn run(
     let mut schedule = Schedule::new(spec.arrivals, workload.batch as f64 / rate, world.phase_seed);
     let live = world.oracle.live();
     let mut picker = Picker::new(Distribution::Uniform, world.phase_seed, live);
-    let mut lookups = Lookups::new(world.phase_seed);
+    let mut lookups = Lookups::new(world.phase_seed, live);
     let mut chunk = Chunk::new(&world.records, workload.batch);
     let mut fresh = world.oracle.numbers().end;
     let mut left = workload.operations(spec.operations_per_record);
     let mut due = spec.sample_seconds.map(|_| Duration::ZERO);
+    let mut next = schedule.next();
     meter.start();
     let mut began = meter.now();
     if let Some(layout) = &spec.layout {
@@ -43,7 +44,8 @@ pub(super) fn run(
     let is_late = |so_far: Duration| spec.seconds_max.is_some_and(|most| so_far.as_secs_f64() >= most);
     while left > 0 && !is_late(meter.now() - began) {
         let now = workload.batch.min(left);
-        let meant = began + schedule.next();
+        let meant = began + next;
+        next = schedule.next();
         meter.generate(|| {
             chunk.fill(now, || {
                 if spec.inserts {
@@ -60,7 +62,7 @@ pub(super) fn run(
             meter.wrote(batch.bytes.len() as u64);
         }
         left -= now;
-        lookups.make(spec.gets_per_batch, live, engine, world, meter)?;
+        lookups.make(spec.gets_per_batch, began + next, engine, world, meter)?;
         if let (Some(at), Some(every)) = (due, spec.sample_seconds)
             && meter.so_far() >= at
         {
@@ -77,26 +79,32 @@ pub(super) fn run(
 /// Single lookups of records that were there before.
 struct Lookups {
     rng: Rng,
+    live: u64,
     value: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Lookups {
-    fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed.rotate_left(7)), value: Vec::new(), scratch: Vec::new() }
+    fn new(seed: u64, live: u64) -> Self {
+        Self { rng: Rng::new(seed.rotate_left(7)), live, value: Vec::new(), scratch: Vec::new() }
     }
 
+    /// So many, of which none but the first begins after `until`: a batch waits for one at most, as it would if others
+    /// made them.
     fn make(
         &mut self,
         count: u64,
-        live: u64,
+        until: Duration,
         engine: &mut dyn Engine,
         world: &World<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let (records, oracle) = (&world.records, &world.oracle);
-        for _ in 0..count {
-            let number = oracle.numbers().start + self.rng.below(live);
+        for lookup in 0..count {
+            if lookup > 0 && meter.now() >= until {
+                break;
+            }
+            let number = oracle.numbers().start + self.rng.below(self.live);
             self.value.clear();
             let key = records.key(number, Presence::Present);
             let found = meter.lookup(engine, &key, &mut self.value)?.then_some(&self.value[..]);

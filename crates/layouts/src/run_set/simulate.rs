@@ -62,7 +62,7 @@ impl SimulatedRuns {
     }
 
     /// Merges a slice, and the write buffer that may come with it.
-    fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
+    pub(super) fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
         if slice.resides.is_some() {

@@ -73,6 +73,19 @@ fn scans_give_what_is_left_of_a_removal_in_the_midst() {
 }
 
 #[test]
+fn what_is_due_by_time_can_be_waited_for() {
+    let mut waits =
+        workload("ascending", "'load', { delete = { share = 0.75 } }, { wait = { seconds = 0.05 } }, 'scan'");
+    waits.forebay.max_space_amplification = Some(1.5);
+    waits.forebay.reclaim_interval_seconds = Some(10);
+    let phases = run_all(&Forebay, waits, &RealClock::new()).unwrap();
+    let names: Vec<&str> = phases.iter().map(|phase| phase.phase.as_str()).collect();
+    assert_eq!(names, ["load", "delete", "wait", "scan"]);
+    assert!(phases[2].operations == 0 && phases[2].seconds >= 0.05, "{:?}", phases[2]);
+    assert_eq!(phases[3].operations, 5000);
+}
+
+#[test]
 fn a_scan_misses_no_lie() {
     for lie in [Lie::Skips, Lie::Loses, Lie::KeepsDeleted] {
         let failure = run(&Map::new(lie), "ascending", REMOVAL).unwrap_err().to_string();

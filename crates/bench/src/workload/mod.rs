@@ -87,6 +87,8 @@ pub(crate) enum Phase {
     OpenLoop(OpenLoop),
     /// Background work to its end.
     Drain,
+    /// Nothing, for a while: what is due by time becomes due.
+    Wait(Wait),
     /// Closes, empties the page cache, and opens.
     Cold,
 }
@@ -224,7 +226,7 @@ pub(crate) struct OpenLoop {
     /// No more is begun after so long.
     #[serde(default)]
     pub(crate) seconds_max: Option<f64>,
-    /// Lookups behind each batch.
+    /// Lookups behind each batch: so many, but one only where the next batch is late already.
     #[serde(default)]
     pub(crate) gets_per_batch: u64,
     /// What becomes the table's organisation when it begins.
@@ -233,6 +235,12 @@ pub(crate) struct OpenLoop {
     /// How often the engine is looked at meanwhile.
     #[serde(default)]
     pub(crate) sample_seconds: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wait {
+    pub(crate) seconds: f64,
 }
 
 /// When batches arrive.

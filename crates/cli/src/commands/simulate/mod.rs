@@ -143,7 +143,6 @@ const COMPARED: [&str; 15] = [
     "geometric:p=3",
     "geometric:p=2",
     "range-merge",
-    "jungle:c=2",
     "immediate",
 ];
 

@@ -9,6 +9,7 @@ use super::target::Target;
 pub(super) const FOREBAY: &str = "forebay";
 pub(super) const LEVELED: &str = "rocksdb-leveled";
 pub(super) const UNIVERSAL: &str = "rocksdb-universal";
+pub(super) const BLOB: &str = "rocksdb-blob";
 pub(super) const LEVELDB: &str = "leveldb";
 pub(super) const FJALL: &str = "fjall";
 pub(super) const LMDB: &str = "lmdb";

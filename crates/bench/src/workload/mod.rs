@@ -44,7 +44,7 @@ pub(crate) struct Workload {
     /// The order in which keys are loaded.
     #[serde(default)]
     pub(crate) keys: KeyOrder,
-    /// How often `load` looks at the engine meanwhile; where it does, `drain` looks at its end.
+    /// How often `load` and each `overwrite` look at the engine meanwhile; where they do, `drain` looks at its end.
     #[serde(default)]
     pub(crate) samples: u64,
     /// The shape of Forebay's table; other engines take no notice.

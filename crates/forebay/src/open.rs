@@ -10,6 +10,7 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
+use forebay_store::list::ListStore;
 use forebay_store::log::recover::{Recovered, Segment, recover};
 use forebay_store::log::{Log, Rotation, frame};
 use forebay_store::manifest::{Current, Edit, LogMark, Manifest, Snapshot, Superblock};
@@ -18,7 +19,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::Options;
 use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
-use crate::held::Held;
+use crate::held::{Held, is_kept, kept_segments};
 use crate::ledger::Ledger;
 use crate::replay::Replay;
 
@@ -42,7 +43,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
-    let LogMark { low: (log_low, before), absorbed } = replay.log;
+    let LogMark { low: (log_low, before), absorbed, .. } = replay.log;
     let segments: Vec<u64> = listing.logs.iter().copied().filter(|&id| id >= log_low).collect();
     let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
     let recovered = recover(fs, dir, &segments, before, known_durable)?;
@@ -63,7 +64,9 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     // A first guess, so that filters need not be read into memory whole before they are made thinner.
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let ledger = ledger_of(&replay, held_of(&old, before), (!options.read_only).then_some(manifest));
+    let mut held = kept_segments(&replay.lists, &listing.logs, &replay.log)?;
+    held.extend(held_of(&replay.lists, &old, before));
+    let ledger = ledger_of(&replay, held, (!options.read_only).then_some(manifest));
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new() };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -95,6 +98,9 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
+    if engine.log.is_some() {
+        engine.trim_log()?;
+    }
     engine.weigh();
     engine.tend_filters();
     Ok(engine)
@@ -111,10 +117,10 @@ fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
 }
 
 /// Segments that are absorbed, the first of which begins behind this record.
-fn held_of(segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
+fn held_of(lists: &ListStore, segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
     let mut held = BTreeMap::new();
     for segment in segments {
-        held.insert(segment.id, Held { before, bytes: segment.bytes.len() as u64 });
+        held.insert(segment.id, Held::new(lists, segment.id, before, segment.bytes.len() as u64));
         before += frame::records_of(&segment.bytes);
     }
     held
@@ -247,7 +253,8 @@ fn clear_away(
         replay.tables.values().flat_map(|table| table.catalog.files()).map(|file| file.meta().id).collect();
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();
-    let logs = listing.logs.iter().filter(|id| !used.contains(id)).map(|&id| names::log(dir, id));
+    let stays = |id: &u64| used.contains(id) || is_kept(&replay.log, *id);
+    let logs = listing.logs.iter().filter(|id| !stays(id)).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));

@@ -36,6 +36,7 @@ impl Database {
     /// or manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let engine = open::open(path.as_ref(), options)?;
+        engine.trim_log()?;
         let machines = if engine.options.read_only { Vec::new() } else { background::start(&engine) };
         Ok(Self { engine, machines: Mutex::new(machines) })
     }

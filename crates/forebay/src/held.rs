@@ -124,8 +124,11 @@ impl Engine {
         }
     }
 
-    /// Lets go of what is kept of the log beyond what is wanted by now.
+    /// Lets go of what is kept of the log beyond what is wanted by now, unless the database is open for reading only.
     pub(crate) fn trim_log(&self) -> Result<()> {
+        if self.log.is_none() {
+            return Ok(());
+        }
         let mut ledger = self.ledger.lock();
         let low = ledger.log.low.0;
         let kept = ledger.log_after(Some(low), None, self.options.keep_changes_bytes).kept;

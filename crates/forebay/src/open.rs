@@ -10,7 +10,6 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
-use forebay_store::list::ListStore;
 use forebay_store::log::recover::{Recovered, Segment, recover};
 use forebay_store::log::{Log, Rotation, frame};
 use forebay_store::manifest::{Current, Edit, LogMark, Manifest, Snapshot, Superblock};
@@ -64,9 +63,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     // A first guess, so that filters need not be read into memory whole before they are made thinner.
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let mut held = kept_segments(&replay.lists, &listing.logs, &replay.log)?;
-    held.extend(held_of(&replay.lists, &old, before));
-    let ledger = ledger_of(&replay, held, (!options.read_only).then_some(manifest));
+    let ledger = ledger_of(&replay, &listing, &old, (!options.read_only).then_some(manifest))?;
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new() };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -98,9 +95,6 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
-    if engine.log.is_some() {
-        engine.trim_log()?;
-    }
     engine.weigh();
     engine.tend_filters();
     Ok(engine)
@@ -116,25 +110,32 @@ fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
     Arc::new(buffer)
 }
 
-/// Segments that are absorbed, the first of which begins behind this record.
-fn held_of(lists: &ListStore, segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
-    let mut held = BTreeMap::new();
-    for segment in segments {
-        held.insert(segment.id, Held::new(lists, segment.id, before, segment.bytes.len() as u64));
+/// Segments that are absorbed and there: those that are kept for their changes, and those that were read.
+fn held_of(replay: &Replay, listing: &Listing, read: &[&Segment]) -> Result<BTreeMap<u64, Held>> {
+    let mut held = kept_segments(&replay.lists, &listing.logs, &replay.log)?;
+    let mut before = replay.log.low.1;
+    for segment in read {
+        let bytes = segment.bytes.len() as u64;
+        held.insert(segment.id, Held::new(&replay.lists, segment.id, before, bytes));
         before += frame::records_of(&segment.bytes);
     }
-    held
+    Ok(held)
 }
 
 /// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
 /// be opened answers its own lookups with the reason.
-fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manifest>) -> Ledger {
+fn ledger_of(
+    replay: &Replay,
+    listing: &Listing,
+    old: &[&Segment],
+    manifest: Option<Manifest>,
+) -> Result<Ledger> {
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
         busy: BTreeMap::new(),
         log: replay.log,
-        held,
+        held: held_of(replay, listing, old)?,
         linked_below: 0,
         log_is_ahead: false,
         next_table: replay.next_table,
@@ -145,7 +146,7 @@ fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manife
         ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
     }
     ledger.references.values().for_each(|(file, _)| file.found());
-    ledger
+    Ok(ledger)
 }
 
 /// Takes the lock, and makes the database if there is none and that is wanted.

@@ -26,6 +26,10 @@ pub trait Fragment: Clone {
         Self: 'a;
     /// The sizes that its records have in common.
     fn shape(&self) -> Shape;
+    /// How long its file is, where records can be appended to it.
+    fn grown_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Reads and writes fragments.

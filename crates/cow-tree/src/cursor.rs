@@ -64,7 +64,7 @@ impl TreeCursor {
     pub fn seek(&mut self, place: Option<Place<'_>>, direction: Direction) -> Result<()> {
         (self.direction, self.prefix, self.leaf) = (direction, None, None);
         self.path.clear();
-        let Some(top) = self.tree.top().filter(|_| !self.range.is_empty()) else { return Ok(()) };
+        let Some(top) = self.tree.top()?.filter(|_| !self.range.is_empty()) else { return Ok(()) };
         let range = Arc::clone(&self.range);
         fn edge(bound: &Bound) -> Place<'_> {
             (bound.prefix, &bound.key)

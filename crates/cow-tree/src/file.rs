@@ -2,38 +2,46 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, File, FileSystem};
-use forebay_store::list::Trash;
+use forebay_store::list::{DiskUse, Leaving, Trash};
 use forebay_store::metrics::{Cause, Metrics};
 
 use crate::extent::Extent;
 use crate::store::TreeStore;
 
-/// The files of a store that are open, so that all versions of one share what is known of its tail.
+/// The files of a store that some version is named of, so that all versions of one share what is known of its tail.
 #[derive(Default)]
 pub struct OpenFiles(Mutex<BTreeMap<u64, Weak<TreeFile>>>);
 
-/// A file that some version is open of.
+/// A file that some version is named of. It is opened at the first read.
 pub(crate) struct TreeFile {
     id: u64,
     path: PathBuf,
     /// For point reads.
-    file: Arc<dyn File>,
+    handle: OnceLock<Arc<dyn File>>,
+    fs: Arc<dyn FileSystem>,
     trash: Arc<Trash>,
+    disk: Arc<DiskUse>,
     tail: Mutex<TailState>,
-    retired: AtomicBool,
 }
 
+/// What is known of a file's end, and how the file is counted.
 #[derive(Default)]
 struct TailState {
     /// Up to here the file belongs to versions.
     at: u64,
+    /// So much of that is counted as finished.
+    counted_bytes: u64,
+    /// What a writer left behind that could not be cut off, still counted as being written.
+    left_bytes: u64,
     is_claimed: bool,
+    /// Something may stand behind that, or come back there after a crash.
+    is_frayed: bool,
+    is_retired: bool,
 }
 
 /// Who reads: which counters that moves.
@@ -58,27 +66,28 @@ impl Reader {
 }
 
 impl OpenFiles {
-    /// The file of this id, opened unless it is already.
-    pub(crate) fn open(&self, store: &TreeStore, id: u64) -> Result<Arc<TreeFile>> {
+    /// The file of this id, which need not be there yet.
+    pub(crate) fn named(&self, store: &TreeStore, id: u64) -> Arc<TreeFile> {
         let mut files = self.0.lock();
         if let Some(file) = files.get(&id).and_then(Weak::upgrade) {
-            return Ok(file);
+            return file;
         }
-        let file = TreeFile::new(store, id)?;
+        let file = Arc::new(TreeFile {
+            id,
+            path: store.path(id),
+            handle: OnceLock::new(),
+            fs: Arc::clone(&store.fs),
+            trash: Arc::clone(&store.trash),
+            disk: Arc::clone(&store.disk),
+            tail: Mutex::default(),
+        });
         files.retain(|_, file| file.strong_count() > 0);
         files.insert(id, Arc::downgrade(&file));
-        Ok(file)
+        file
     }
 }
 
 impl TreeFile {
-    fn new(store: &TreeStore, id: u64) -> Result<Arc<Self>> {
-        let path = store.path(id);
-        let file = store.fs.open_read(&path, Access::Random)?;
-        let (trash, retired) = (Arc::clone(&store.trash), AtomicBool::new(false));
-        Ok(Arc::new(Self { id, path, file, trash, tail: Mutex::default(), retired }))
-    }
-
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -87,8 +96,13 @@ impl TreeFile {
         &self.path
     }
 
-    pub(crate) fn handle(&self) -> &Arc<dyn File> {
-        &self.file
+    /// The open file; opened at the first call. What fails may pass, and the next call tries again.
+    pub(crate) fn handle(&self) -> Result<&Arc<dyn File>> {
+        if let Some(file) = self.handle.get() {
+            return Ok(file);
+        }
+        let file = self.fs.open_read(&self.path, Access::Random)?;
+        Ok(self.handle.get_or_init(|| file))
     }
 
     /// Reads what should be there whole.
@@ -107,7 +121,7 @@ impl TreeFile {
         }
         bytes.clear();
         bytes.resize(extent.bytes as usize, 0);
-        self.read_at(&*self.file, extent.at, bytes)?;
+        self.read_at(&**self.handle()?, extent.at, bytes)?;
         self.check(extent, bytes)
     }
 
@@ -122,19 +136,47 @@ impl TreeFile {
     /// Notes that a version reaches as far as this: the tail begins behind it.
     pub(crate) fn cover(&self, bytes: u64) {
         let mut tail = self.tail.lock();
+        if tail.is_retired {
+            self.disk.retire(bytes.saturating_sub(tail.at));
+        }
         tail.at = tail.at.max(bytes);
+    }
+
+    /// Counts it as far as versions reach: for a file that was there when the database was opened.
+    pub(crate) fn found(&self) {
+        let mut tail = self.tail.lock();
+        self.disk.found(tail.at - tail.counted_bytes);
+        tail.counted_bytes = tail.at;
+    }
+
+    /// As far as versions reach that were named.
+    pub(crate) fn covered_bytes(&self) -> u64 {
+        self.tail.lock().at
     }
 
     /// The file is removed once nobody reads it any more.
     pub(crate) fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+        let mut tail = self.tail.lock();
+        if !std::mem::replace(&mut tail.is_retired, true) {
+            self.disk.retire(tail.at);
+        }
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.tail.lock().is_retired
     }
 }
 
 impl Drop for TreeFile {
     fn drop(&mut self) {
-        if self.retired.load(Ordering::Acquire) {
-            self.trash.add(self.path.clone());
+        let tail = self.tail.lock();
+        if tail.is_retired {
+            // What is left behind it goes with it.
+            self.disk.finish(tail.left_bytes);
+            self.disk.retire(tail.left_bytes);
+            let bytes = tail.at + tail.left_bytes;
+            self.disk.let_go(bytes);
+            self.trash.add(Leaving::counted(self.path.clone(), &self.disk, bytes));
         }
     }
 }
@@ -142,41 +184,60 @@ impl Drop for TreeFile {
 /// The right to write a file's tail. At most one at a time has it.
 pub(crate) struct Claim {
     file: Arc<TreeFile>,
+    writer: Arc<dyn File>,
     at: u64,
-    is_complete: bool,
+    written_bytes: u64,
+    state: ClaimState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClaimState {
+    /// The file is as it was.
+    Idle,
+    /// Something may be written that no version reaches.
+    Writing,
+    /// What was written is durable, and a version's.
+    Complete,
 }
 
 impl Claim {
-    /// Claims the tail of a file, of which a version is open. What an append that failed or a crash has left there is
-    /// cut off first, and durably so: a root among it must never stand behind a later one.
-    pub(crate) fn tail_of(file: &Arc<TreeFile>, fs: &dyn FileSystem) -> Result<(Self, Arc<dyn File>)> {
-        let writer = fs.open(&file.path, Access::Direct)?;
-        let claim = Self::new(file)?;
-        if writer.len()? > claim.at {
-            writer.set_len(claim.at)?;
-            writer.sync()?;
+    /// Claims the tail of a file. What an append that failed or a crash has left there is cut off first, and durably so: a
+    /// root among it must never stand behind a later one.
+    pub(crate) fn tail_of(file: &Arc<TreeFile>) -> Result<Self> {
+        let writer = file.fs.open(&file.path, Access::Direct)?;
+        let claim = Self::new(file, writer)?;
+        let bytes = claim.writer.len()?;
+        if bytes < claim.at {
+            return Err(Error::corruption(&file.path, bytes, "the file ends too early"));
         }
-        Ok((claim, writer))
+        file.tail.lock().is_frayed |= bytes > claim.at;
+        if file.tail.lock().is_frayed {
+            claim.writer.set_len(claim.at)?;
+            claim.writer.sync()?;
+            let mut tail = file.tail.lock();
+            tail.is_frayed = false;
+            file.disk.gave_up(std::mem::take(&mut tail.left_bytes));
+        }
+        Ok(claim)
     }
 
     /// Makes a file and claims all of it. It goes again if nothing is completed.
-    pub(crate) fn new_file(store: &TreeStore) -> Result<(Self, Arc<dyn File>)> {
-        let id = store.new_id();
-        let writer = store.fs.create(&store.path(id), Access::Direct)?;
-        let file = store.files.open(store, id).inspect_err(|_| {
-            store.trash.remove(&*store.fs, store.path(id));
-        })?;
-        Ok((Self::new(&file)?, writer))
+    pub(crate) fn new_file(store: &TreeStore) -> Result<Self> {
+        let file = store.files.named(store, store.new_id());
+        let writer = store.fs.create(file.path(), Access::Direct)?;
+        Self::new(&file, writer)
     }
 
-    fn new(file: &Arc<TreeFile>) -> Result<Self> {
+    fn new(file: &Arc<TreeFile>, writer: Arc<dyn File>) -> Result<Self> {
         let mut tail = file.tail.lock();
         if tail.is_claimed {
             let path = file.path.display();
             return Err(Error::invalid(format!("{path} is being appended to: one batch at a time")));
         }
         tail.is_claimed = true;
-        Ok(Self { file: Arc::clone(file), at: tail.at, is_complete: false })
+        let at = tail.at;
+        drop(tail);
+        Ok(Self { file: Arc::clone(file), writer, at, written_bytes: 0, state: ClaimState::Idle })
     }
 
     pub(crate) fn file(&self) -> &Arc<TreeFile> {
@@ -188,17 +249,42 @@ impl Claim {
         self.at
     }
 
-    /// What was written is durable: a version that will [cover](TreeFile::cover) it.
-    pub(crate) fn complete(&mut self) {
-        self.is_complete = true;
+    /// Writes the tail's next bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = ClaimState::Writing;
+        self.writer.write_at(self.at + self.written_bytes, bytes)?;
+        self.file.disk.wrote(bytes.len() as u64);
+        self.written_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes durable what was written; a version reaches as far.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        self.writer.sync()?;
+        self.file.disk.finish(self.written_bytes);
+        self.file.cover(self.at + self.written_bytes);
+        self.file.tail.lock().counted_bytes += self.written_bytes;
+        self.state = ClaimState::Complete;
+        Ok(())
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.file.tail.lock().is_claimed = false;
-        if self.at == 0 && !self.is_complete {
+        if self.at == 0 && self.state != ClaimState::Complete {
             self.file.retire();
+        }
+        let mut tail = self.file.tail.lock();
+        tail.is_claimed = false;
+        if self.state != ClaimState::Writing {
+            return;
+        }
+        // Of a file that others read, what nobody will find goes at once; durably before the next append.
+        tail.is_frayed = true;
+        if self.at > 0 && self.writer.set_len(self.at).is_ok() {
+            self.file.disk.gave_up(self.written_bytes + std::mem::take(&mut tail.left_bytes));
+        } else {
+            tail.left_bytes += self.written_bytes;
         }
     }
 }

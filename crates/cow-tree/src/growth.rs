@@ -42,8 +42,6 @@ pub(crate) struct Growth {
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
-    /// Bytes read and written so far.
-    moved_bytes: u64,
 }
 
 /// One level of the tree.
@@ -86,16 +84,16 @@ impl OldNode {
 impl Growth {
     pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<(&Tree, Reading)>) -> Result<Self> {
         let old = old.map(|(tree, reading)| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?;
+        let top = old.as_ref().map_or(Ok(None), |(tree, _)| tree.top())?;
         Ok(Self {
             store: store.clone(),
             tail,
-            top: old.as_ref().and_then(|(tree, _)| tree.top()),
+            top,
             old,
             levels: Vec::new(),
             fold: Fold::default(),
             node: Vec::new(),
             payload: Vec::new(),
-            moved_bytes: 0,
         })
     }
 
@@ -104,8 +102,9 @@ impl Growth {
         Reading::Job { cause, memory_bytes: READING_BYTES }
     }
 
-    pub(crate) fn moved_bytes(&self) -> u64 {
-        self.moved_bytes + self.tail.end()
+    /// What the nodes and values come to that are done.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tail.bytes()
     }
 
     /// Adds the next record, the only one of its key.
@@ -341,13 +340,12 @@ impl Growth {
             top: top.map(|(top, _)| top),
         };
         let (version, root) = self.tail.finish(root)?;
-        Ok(Tree::of(&self.store, self.tail.claim().file(), version, root))
+        Ok(Tree::of(&self.store, version, root))
     }
 
     /// An old node: inner ones are worth a place in the cache, leaves are read once.
     fn read_node(&mut self, extent: Extent, level: u8) -> Result<Arc<Node>> {
         let Some((tree, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
-        self.moved_bytes += extent.bytes as u64;
         if level > 0 {
             return tree.node(extent, level, windows.reader());
         }
@@ -358,7 +356,6 @@ impl Growth {
 
     fn read_old(&mut self, extent: Extent, bytes: &mut Vec<u8>) -> Result<()> {
         let Some((_, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
-        self.moved_bytes += extent.bytes as u64;
         windows.read(extent, bytes).map(drop)
     }
 }

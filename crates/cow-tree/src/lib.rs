@@ -9,9 +9,9 @@
 //! | --- | --- |
 //! | [`TreeStore`], [`TreeOptions`] | where trees are made and found, and how |
 //! | [`Version`] | one root of one file, in 20 bytes: what a manifest keeps |
-//! | [`Tree`] | an open version: lookups, counters, [checking](Tree::verify). Cheap to clone, never changes |
+//! | [`Tree`] | a version, opened when it is needed: lookups, counters, [parts of it](Tree::portion), [checking](Tree::verify). Cheap to clone, never changes |
 //! | [`TreeCursor`], [`Reading`] | walks a range both ways |
-//! | [`TreeJob`] | applies a batch ([`append`](TreeJob::append)) or writes a new file ([`build`](TreeJob::build)), in steps |
+//! | [`TreeWriter`] | applies a batch ([`append`](TreeWriter::append)) or writes a new file ([`build`](TreeWriter::build)) of records that are pushed |
 //! | [`last_root`] | the last whole root of a file, where no version tells it |
 //! | [`Shape::append`] | what a batch will write, without data |
 //!
@@ -19,13 +19,15 @@
 //!
 //! ```text
 //! let tree = Tree::open(&store, v)?;
-//! let mut job = TreeJob::append(&tree, batch, rule, depth, cause)?;
-//! let next = loop { if let Some(next) = job.step(STEP_BYTES)? { break next } };
-//! // next.version() goes to the manifest. `tree` can still be read.
+//! let mut writer = TreeWriter::append(&tree, rule, depth, cause)?;
+//! batch.try_for_each(|(prefix, record)| writer.push(prefix, &record))?;
+//! let next = writer.finish()?;
+//! // next.version() goes to the manifest, or next.discard()s. `tree` can still be read.
 //! if next.live_bytes() * 3 < next.total_bytes() {
 //!     let all = TreeCursor::new(&next, &Range::all(), Direction::Forward, Reading::Job { .. })?;
-//!     let mut job = TreeJob::build(&store, all, rule, depth, cause)?;
+//!     let mut writer = TreeWriter::build(&store, rule, depth, cause)?;
 //!     ..
+//!     tree.retire(); // once the manifest names the new one alone
 //! }
 //! ```
 //!
@@ -35,6 +37,9 @@
 //! **Invariant:** a version's digest vouches for every byte that it reaches: each reference holds the checksum
 //! of what it refers to.
 //!
+//! **Invariant:** what the store's `disk` counts is how long the files are, those that are being written included. Only
+//! what a crash leaves behind a version is counted nowhere until the next append cuts it off.
+//!
 //! **Invariant:** no bytes in a file make anything here panic, loop, or take more memory than the file is long.
 
 mod cache;
@@ -43,9 +48,10 @@ mod cursor;
 mod extent;
 mod file;
 mod growth;
-mod job;
+
 mod node;
 mod packer;
+mod portion;
 mod recover;
 mod root;
 mod store;
@@ -53,15 +59,16 @@ mod tail;
 mod tree;
 mod verify;
 mod windows;
+mod writer;
 
 pub use cache::NodeCache;
 pub use cost::{Appended, Shape};
 pub use cursor::TreeCursor;
 pub use file::OpenFiles;
-pub use job::TreeJob;
 pub use recover::last_root;
 pub use root::Version;
 pub use store::{TreeOptions, TreeStore};
 pub use tree::Tree;
 pub use verify::Census;
 pub use windows::Reading;
+pub use writer::TreeWriter;

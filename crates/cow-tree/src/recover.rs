@@ -17,7 +17,7 @@ use crate::store::TreeStore;
 /// A root that was whole once and is damaged now looks like one that was never finished. So whoever goes back to an
 /// earlier one has to know by other means that nothing is lost which somebody was told is safe.
 pub fn last_root(store: &TreeStore, file_id: u64, below: u64) -> Result<Option<Version>> {
-    let file = store.files.open(store, file_id)?;
+    let file = store.files.named(store, file_id);
     let handle = store.fs.open_read(file.path(), Access::Direct)?;
     let mut chunk = AlignedBuf::zeroed(STEP_BYTES);
     let mut end = handle.len()?.min(below) / ROOT_BYTES * ROOT_BYTES;

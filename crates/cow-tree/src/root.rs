@@ -30,6 +30,11 @@ pub struct Version {
 }
 
 impl Version {
+    /// The one whose root ends a file of so many bytes.
+    pub fn ending_at(file_id: u64, bytes: u64, digest: u32) -> Self {
+        Self { file_id, root_at: bytes.saturating_sub(ROOT_BYTES), digest }
+    }
+
     /// How long the file is up to the root's end. What is behind does not belong to this version.
     pub fn bytes(&self) -> u64 {
         self.root_at + ROOT_BYTES

@@ -7,7 +7,7 @@ use forebay_base::Order;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_env::FileSystem;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_store::list::Trash;
+use forebay_store::list::{DiskUse, Trash};
 use forebay_store::{Metrics, names};
 
 use crate::cache::NodeCache;
@@ -46,6 +46,8 @@ pub struct TreeStore {
     pub metrics: Arc<Metrics>,
     /// Retired files.
     pub trash: Arc<Trash>,
+    /// What the table's files take.
+    pub disk: Arc<DiskUse>,
     /// The files that are open.
     pub files: Arc<OpenFiles>,
     /// How trees are made.

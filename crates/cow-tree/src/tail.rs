@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::STEP_BYTES;
-use forebay_env::{AlignedBuf, File};
+use forebay_env::AlignedBuf;
 use forebay_store::metrics::{Cause, Metrics};
 
 use crate::file::Claim;
@@ -15,7 +15,6 @@ use crate::root::{ROOT_BYTES, Root, Version};
 /// An append on its way to the file.
 pub(crate) struct Tail {
     claim: Claim,
-    file: Arc<dyn File>,
     metrics: Arc<Metrics>,
     cause: Cause,
     /// Bytes not yet written.
@@ -26,11 +25,10 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(claim: Claim, file: Arc<dyn File>, metrics: &Arc<Metrics>, cause: Cause) -> Self {
+    pub(crate) fn new(claim: Claim, metrics: &Arc<Metrics>, cause: Cause) -> Self {
         let (file_id, at) = (claim.file().id(), claim.at());
         Self {
             claim,
-            file,
             metrics: Arc::clone(metrics),
             cause,
             chunk: AlignedBuf::zeroed(STEP_BYTES),
@@ -47,6 +45,11 @@ impl Tail {
     /// Where the next byte will stand.
     pub(crate) fn end(&self) -> u64 {
         self.chunk_at + self.chunk_bytes as u64
+    }
+
+    /// How much is behind where the tail began.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end() - self.claim.at()
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
@@ -69,7 +72,7 @@ impl Tail {
     }
 
     fn write(&mut self) -> Result<()> {
-        self.file.write_at(self.chunk_at, &self.chunk[..self.chunk_bytes])?;
+        self.claim.write(&self.chunk[..self.chunk_bytes])?;
         self.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
         self.chunk_at += self.chunk_bytes as u64;
         self.chunk_bytes = 0;
@@ -87,9 +90,8 @@ impl Tail {
         if self.chunk_bytes > 0 {
             self.write()?;
         }
-        self.file.sync()?;
+        self.claim.complete()?;
         let version = Version { file_id, root_at, digest: forebay_base::wire::u32_at(&block, 0) };
-        self.claim.complete();
         Ok((version, root))
     }
 }

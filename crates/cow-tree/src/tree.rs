@@ -1,7 +1,7 @@
-//! A version that is open: what its root says, and lookups.
+//! A version: opening it, what its root says, and lookups.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
@@ -12,7 +12,9 @@ use crate::node::{Node, Value};
 use crate::root::{ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
 
-/// An open version of a tree. Cheap to clone; it never changes, whatever is appended to its file.
+/// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet (while
+/// the manifest is replayed, files are named that are gone by the end), and opening it may fail: then the error is what
+/// every lookup in it answers.
 #[derive(Clone)]
 pub struct Tree(Arc<Inner>);
 
@@ -20,27 +22,54 @@ struct Inner {
     store: TreeStore,
     file: Arc<TreeFile>,
     version: Version,
-    root: Root,
+    root: OnceLock<Result<Root>>,
 }
 
 impl Tree {
-    /// Opens a version. Device reads: its root.
+    /// A version that is only named so far.
+    pub fn named(store: &TreeStore, version: Version) -> Self {
+        let file = store.files.named(store, version.file_id);
+        // An append to an older one must not take it for what is left over.
+        file.cover(version.bytes());
+        Self(Arc::new(Inner { store: store.clone(), file, version, root: OnceLock::new() }))
+    }
+
+    /// A version that is opened now. Device reads: its root.
     pub fn open(store: &TreeStore, version: Version) -> Result<Self> {
-        let file = store.files.open(store, version.file_id)?;
+        let tree = Self::named(store, version);
+        tree.root()?;
+        Ok(tree)
+    }
+
+    /// The version with this root, which is there.
+    pub(crate) fn of(store: &TreeStore, version: Version, root: Root) -> Self {
+        let tree = Self::named(store, version);
+        let _ = tree.0.root.set(Ok(root));
+        tree
+    }
+
+    /// What its root says; read at the first call. Damage is remembered. Any other failure may pass, and the next call
+    /// tries again.
+    pub(crate) fn root(&self) -> Result<&Root> {
+        let root = match self.0.root.get() {
+            Some(root) => root,
+            None => match self.read_root() {
+                Err(error) if !error.is_corruption() => return Err(error),
+                read => self.0.root.get_or_init(|| read),
+            },
+        };
+        root.as_ref().map_err(Clone::clone)
+    }
+
+    fn read_root(&self) -> Result<Root> {
+        let (file, version) = (self.file(), self.version());
         let mut block = [0; ROOT_BYTES as usize];
-        file.read_at(&**file.handle(), version.root_at, &mut block)?;
+        file.read_at(&**file.handle()?, version.root_at, &mut block)?;
         if Root::digest_of(&block, version.file_id, version.root_at) != Some(version.digest) {
             let reason = "there is no root with the version's checksum";
             return Err(Error::corruption(file.path(), version.root_at, reason));
         }
-        let root = Root::decode(&block, file.path(), version.root_at, store.options.order)?;
-        Ok(Self::of(store, &file, version, root))
-    }
-
-    /// The version with this root, which is there.
-    pub(crate) fn of(store: &TreeStore, file: &Arc<TreeFile>, version: Version, root: Root) -> Self {
-        file.cover(version.bytes());
-        Self(Arc::new(Inner { store: store.clone(), file: Arc::clone(file), version, root }))
+        Root::decode(&block, file.path(), version.root_at, self.order())
     }
 
     /// What it takes to open it again.
@@ -53,14 +82,14 @@ impl Tree {
         self.0.file.path()
     }
 
-    /// How many records it has, tombstones and operands counted.
+    /// How many records it has, tombstones and operands counted; 0 when it cannot be opened.
     pub fn records(&self) -> u64 {
-        self.0.root.records
+        self.root().map_or(0, |root| root.records)
     }
 
-    /// How many bytes of the file it reaches: nodes, values apart, and its root.
+    /// How many bytes of the file it reaches: nodes, values apart, and its root; all of them when it cannot be opened.
     pub fn live_bytes(&self) -> u64 {
-        self.0.root.live_bytes
+        self.root().map_or(self.total_bytes(), |root| root.live_bytes)
     }
 
     /// How long the file is up to this version's end.
@@ -68,21 +97,45 @@ impl Tree {
         self.0.version.bytes()
     }
 
-    /// Levels of nodes: how many nodes a lookup passes.
-    pub fn height(&self) -> u32 {
-        self.top().map_or(0, |top| top.level as u32 + 1)
+    /// Whether its file has no later version that anybody has named.
+    pub fn is_newest(&self) -> bool {
+        self.0.file.covered_bytes() == self.total_bytes()
     }
 
-    /// Marks the file as unneeded: it goes to the trash once no version of it is open any more. Call only after
+    /// Levels of nodes: how many nodes a lookup passes; 0 when it cannot be opened.
+    pub fn height(&self) -> u32 {
+        self.top().ok().flatten().map_or(0, |top| top.level as u32 + 1)
+    }
+
+    /// Marks the file as unneeded: it goes to the trash once nobody has a version of it any more. Call only after
     /// the edit that drops it is durable.
     pub fn retire(&self) {
         self.0.file.retire();
     }
 
+    /// Whether nothing refers to the file any more.
+    pub fn is_retired(&self) -> bool {
+        self.0.file.is_retired()
+    }
+
+    /// Counts the file as one of the table's: for those that were there when the database was opened. Once is enough for
+    /// all versions of it, and more does no harm.
+    pub fn found(&self) {
+        self.0.file.found();
+    }
+
+    /// Gives up a version that was written, and that no manifest will name: a file that began with it goes. What an
+    /// append has added stays, and is dead. Not for what an append gave back that had nothing to add.
+    pub fn discard(&self) {
+        if self.root().is_ok_and(|root| root.append_at == 0) {
+            self.retire();
+        }
+    }
+
     /// Shows `show` the record of a key, if there is one. Device reads: the leaf, unless the cache has it, and the
     /// value, if it is kept apart.
     pub fn find<T>(&self, key: &[u8], show: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
-        let Some(top) = self.top() else { return Ok(None) };
+        let Some(top) = self.top()? else { return Ok(None) };
         let place = (self.order().prefix(key), key);
         let mut node = self.node(top.node, top.level, Reader::Lookup)?;
         while node.level() > 0 {
@@ -116,12 +169,12 @@ impl Tree {
         &self.0.file
     }
 
-    pub(crate) fn handle(&self) -> &Arc<dyn File> {
+    pub(crate) fn handle(&self) -> Result<&Arc<dyn File>> {
         self.0.file.handle()
     }
 
-    pub(crate) fn top(&self) -> Option<Top> {
-        self.0.root.top
+    pub(crate) fn top(&self) -> Result<Option<Top>> {
+        Ok(self.root()?.top)
     }
 
     /// A node, through the cache.

@@ -44,11 +44,12 @@ impl Tree {
         let census = Census { live_bytes: ROOT_BYTES, ..Census::default() };
         let windows = Windows::new(self, Reading::Check)?;
         let mut walk = Walk { tree: self, windows, census, value: Vec::new() };
-        if let Some(top) = self.top() {
+        let root = *self.root()?;
+        if let Some(top) = root.top {
             walk.check_node(top.node, top.level, &Bounds { low: None, high: None })?;
         }
         let census = walk.census;
-        if (census.records, census.live_bytes) != (self.records(), self.live_bytes()) {
+        if (census.records, census.live_bytes) != (root.records, root.live_bytes) {
             let reason = "the root's counters are not those of its nodes";
             return Err(Error::corruption(self.path(), self.version().root_at, reason));
         }

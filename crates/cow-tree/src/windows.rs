@@ -74,7 +74,7 @@ impl Windows {
                 (Reader::Job(cause), direct()?, bytes / BLOCK_BYTES * BLOCK_BYTES)
             }
             Reading::Check => (Reader::Check, direct()?, SHORT_WINDOW_BYTES),
-            Reading::Scan | Reading::Keys => (Reader::Lookup, Arc::clone(tree.handle()), SHORT_WINDOW_BYTES),
+            Reading::Scan | Reading::Keys => (Reader::Lookup, Arc::clone(tree.handle()?), SHORT_WINDOW_BYTES),
         };
         let (windows, noted) = (SmallVec::new(), [u64::MAX; WINDOWS]);
         Ok(Self { tree: tree.clone(), file, reader, window_bytes, windows, noted, turn: 0 })

@@ -12,7 +12,8 @@ use forebay_base::{Range, Record, Result};
 use forebay_store::log::Durability;
 
 use crate::read::View;
-use crate::{Batch, Cursor, Scan, Snapshot, Stats, Table, TableBuilder};
+use crate::stats::Memory;
+use crate::{Batch, Cursor, Scan, Snapshot, Table, TableBuilder};
 
 /// Keeps the state of an aggregation function for each key, durably. Cheap to clone; may be used from any number of
 /// threads, and read at any time.
@@ -246,7 +247,7 @@ impl<A: Aggregate> forebay_aggregate::Aggregator<A> for Aggregator<A> {
 
     /// That of the whole database: its tables share it.
     fn memory_bytes(&self) -> usize {
-        let memory = Stats::of(&self.table.engine).memory;
+        let memory = Memory::of(&self.table.engine);
         let parts = [memory.write_buffers, memory.buffer_indexes, memory.filters, memory.page_search];
         (parts.iter().sum::<u64>() + memory.page_cache) as usize
     }

@@ -5,20 +5,20 @@
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, TableState};
 use crate::rewrite::Tell;
 
 impl Engine {
     /// Gives a table another layout.
     pub(crate) fn set_layout(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
-        let is_ordered = self.view().table(id)?.options.layout.is_ordered();
-        if is_ordered != layout.is_ordered() {
+        let table = Arc::clone(self.view().table(id)?);
+        if table.options.layout.is_ordered() != layout.is_ordered() || !can_take(&table, layout) {
             return self.rewrite(id, layout, tell);
         }
+        drop(table);
         while !self.try_layout(id, layout)? {
             // A tree keeps nothing in memory. Under any other policy of runs nothing new stays there.
             self.try_layout(id, Layout::no_merge())?;
@@ -27,6 +27,11 @@ impl Engine {
             self.wait_for(|| self.trouble(), has_none)?;
         }
         Ok(())
+    }
+
+    /// The error of a layout that has no use for what the last one has left.
+    pub(crate) fn has_other_files(&self) -> Error {
+        Error::invalid("the table has files by now that the new layout has no use for; try again")
     }
 
     /// `false`, and nothing is done, where the table keeps records in memory for which the layout has no place.
@@ -52,21 +57,19 @@ impl Engine {
         }
         let options = TableOptions { layout, ..table.options };
         options.validate()?;
-        let altered = table.altered(options, table.catalog.convert(&options, ledger.log.absorbed.0));
+        let catalog = table.catalog.convert(&options, ledger.log.absorbed.0);
+        let altered = table.altered(options, catalog.ok_or_else(|| self.has_other_files())?);
         self.append(&mut ledger, &Edit::AlterTable(altered.entry()))?;
-        let (fresh, stale) = (altered.catalog.files(), table.catalog.files());
         self.update_state(|state| drop(state.tables.insert(id, Arc::clone(&altered))));
-        ledger.busy.remove(&id);
-        // More before fewer, so that no file is taken for unneeded in between.
-        let more = fresh.into_iter().map(|file| (file, 1));
-        ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
-        // Writers owe what they owed before, and no more.
-        let (now, before) = (altered.catalog.debt_bytes(), table.catalog.debt_bytes());
-        self.inherited_bytes.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
-        self.weigh();
+        self.altered(&mut ledger, table, &altered);
         drop(ledger);
         self.share_memory();
         self.env.jobs.wake();
         Ok(true)
     }
+}
+
+/// Whether a layout can do with the files that the table has.
+fn can_take(table: &TableState, layout: Layout) -> bool {
+    matches!(layout, Layout::RunSet(_)) || table.catalog.files().iter().all(|file| file.list().is_some())
 }

@@ -298,8 +298,8 @@ impl<K> TableBuilder<K> {
             files: Vec::new(),
         };
         let engine = &self.engine;
-        let table =
-            table_state(&entry, &engine.lists, engine.superblock.hash_seed, engine.options.merge_bytes())?;
+        let (seed, merge_bytes) = (engine.superblock.hash_seed, engine.options.merge_bytes());
+        let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes)?;
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
         engine.update_state(|state| drop(state.tables.insert(table.id, Arc::clone(&table))));

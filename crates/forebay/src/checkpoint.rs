@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
-use forebay_env::{Access, LockMode};
+use forebay_env::{Access, FileSystem, LockMode};
+use forebay_layouts::DataFile;
 use forebay_store::log::frame;
 use forebay_store::manifest::{Current, Edit, Manifest};
 use forebay_store::names;
@@ -38,7 +40,7 @@ impl Engine {
         self.damage.lock().get(&table).cloned().map_or(Ok(()), Err)
     }
 
-    /// Makes a copy in a new directory: lists linked, buffers written as log segments, a manifest of the
+    /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the
     /// moment. The superblock comes last, so that an unfinished copy is not a database.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
@@ -61,9 +63,18 @@ impl Engine {
         };
         for table in view.state.tables.values() {
             for file in table.catalog.files().iter().filter(|file| !file.is_resident()) {
-                let link = names::list(target, file.meta().id);
-                if !fs.exists(&link)? {
-                    fs.hard_link(file.path(), &link)?;
+                match file {
+                    DataFile::List(list) => {
+                        let link = names::list(target, file.id());
+                        if !fs.exists(&link)? {
+                            fs.hard_link(list.path(), &link)?;
+                        }
+                    }
+                    // It grows here, and in the copy: each has a file of its own.
+                    DataFile::Tree(tree) => {
+                        let copy = names::tree(target, file.id());
+                        copy_front(fs, tree.path(), &copy, tree.total_bytes())?;
+                    }
                 }
             }
         }
@@ -83,4 +94,21 @@ impl Engine {
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         self.superblock.write(fs, target)
     }
+}
+
+/// Copies the first bytes of a file, durably.
+fn copy_front(fs: &dyn FileSystem, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+    let (from_file, to_file) = (fs.open_read(from, Access::Buffered)?, fs.create(to, Access::Buffered)?);
+    let mut chunk = vec![0; STEP_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let wanted = chunk.len().min((bytes - at) as usize);
+        let got = from_file.read_at(at, &mut chunk[..wanted])?;
+        if got == 0 {
+            return Err(Error::corruption(from, at, "the file ends too early"));
+        }
+        to_file.write_at(at, &chunk[..got])?;
+        at += got as u64;
+    }
+    to_file.sync()
 }

@@ -13,9 +13,9 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock};
-use forebay_layouts::{Catalog, Rule, TableOptions, TableRule};
+use forebay_layouts::{Catalog, DataFile, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
-use forebay_store::list::ListStore;
+use forebay_store::list::{FileMeta, ListStore};
 use forebay_store::log::{Log, Rotation};
 use forebay_store::manifest::{Superblock, TableEntry};
 use forebay_store::{Metrics, WriteBuffer};
@@ -85,7 +85,12 @@ impl TableState {
     pub(crate) fn entry(&self) -> TableEntry {
         let files = self.catalog.files();
         let files = files.iter().filter(|file| !file.is_resident());
-        let metas: BTreeMap<u64, _> = files.map(|file| (file.meta().id, file.meta())).collect();
+        let mut metas: BTreeMap<u64, FileMeta> = BTreeMap::new();
+        for meta in files.map(DataFile::meta) {
+            // The newest version of a tree has all that older ones have for others.
+            let newest = metas.entry(meta.id).or_insert(meta);
+            *newest = if meta.bytes > newest.bytes { meta } else { *newest };
+        }
         TableEntry {
             id: self.id,
             name: self.name.clone(),
@@ -143,6 +148,8 @@ pub(crate) struct Engine {
     pub(crate) pool: Arc<ArenaPool>,
     /// What tables' lists have in common: cache, counters, ids, retired files.
     pub(crate) lists: ListStore,
+    /// What their trees have in common.
+    pub(crate) trees: Trees,
     pub(crate) metrics: Arc<Metrics>,
     /// Bytes that background work has gone through: writers in debt wait for it to grow.
     pub(crate) progress_bytes: AtomicU64,

@@ -1,11 +1,8 @@
 //! The memory of filters. Where all of them together would take more than their share of the limit, each is
 //! made thinner and none is given up. At their thinnest they only tell which page a key would be in.
 
-use std::sync::Arc;
-
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::FILTER_BITS_MAX;
-use forebay_store::ListFile;
+use forebay_layouts::{DataFile, FILTER_BITS_MAX};
 
 use crate::engine::Engine;
 
@@ -44,8 +41,8 @@ impl Engine {
         let held = &self.metrics.filter_memory_bytes;
         let before = held.get();
         let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
-        let files: Vec<Arc<ListFile>> =
-            self.ledger.lock().references.values().map(|(file, _)| Arc::clone(file)).collect();
+        let files: Vec<DataFile> =
+            self.ledger.lock().references.values().map(|(file, _)| file.clone()).collect();
         files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
         held.get() < before
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, VALUE_BYTES_MAX};
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::merge::Cursor;
 use forebay_base::{Error, Order, Record, Result};
 
@@ -38,11 +38,7 @@ impl Engine {
                 table.name, table.options.layout
             )));
         };
-        let outcome = loop {
-            if let Some(outcome) = job.step(STEP_BYTES)? {
-                break outcome;
-            }
-        };
+        let outcome = job.finish(&|| Ok(()))?;
         let (records, finished) = (outcome.records(), Finished { table: id, era: table.era, outcome });
         // While this is held, no buffer is sealed.
         let sealing = loop {

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Range, Result};
 use forebay_env::sync::MutexGuard;
-use forebay_layouts::{Applied, NodeKey, Outcome, Planned, Settled};
+use forebay_layouts::{Applied, DataFile, NodeKey, Outcome, Planned, Settled};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manifest, Snapshot};
-use forebay_store::{ListFile, WriteBuffer, names};
+use forebay_store::{WriteBuffer, names};
 
 use crate::engine::{Engine, State, TableState};
 use crate::held::Held;
@@ -17,8 +17,8 @@ use crate::held::Held;
 pub(crate) struct Ledger {
     /// `None` when opened for reading only.
     pub(crate) manifest: Option<Manifest>,
-    /// Every live file and how many lists refer to it.
-    pub(crate) references: BTreeMap<u64, (Arc<ListFile>, i64)>,
+    /// Every live file, in its newest version, and how many parts refer to it.
+    pub(crate) references: BTreeMap<u64, (DataFile, i64)>,
     /// Nodes that a job works on.
     pub(crate) busy: BTreeMap<u32, BTreeSet<NodeKey>>,
     /// How far the log is needed.
@@ -80,13 +80,13 @@ impl Engine {
             return Ok(false);
         }
         let (mut change, mut passing) = (Change::default(), Vec::new());
-        let mut files: BTreeMap<u64, Arc<ListFile>> = BTreeMap::new();
-        let mut added = Vec::new();
+        let mut files: BTreeMap<u64, DataFile> = BTreeMap::new();
+        let (mut added, is_absorbed) = (Vec::new(), absorbed.is_some());
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
                 let made = outcome.files();
-                files.extend(made.iter().map(|file| (file.meta().id, Arc::clone(file))));
+                files.extend(made.iter().map(|file| (file.id(), file.clone())));
                 let Some(table) = state.tables.get(&id) else { continue };
                 let Settled { edit, is_lasting } = table.catalog.settle(outcome)?;
                 if is_lasting {
@@ -95,16 +95,17 @@ impl Engine {
                 } else {
                     passing.push((id, edit));
                 }
-                added.push((id, made));
+                if is_absorbed {
+                    added.push((id, made));
+                }
             }
             Ok(())
         };
         let settled = settle();
-        let is_absorbed = absorbed.is_some();
         let done = settled
             .and_then(|()| self.record(&mut ledger, &state, change, &passing, &files, absorbed))
             .map(|()| true);
-        if is_absorbed && done.is_ok() {
+        if done.is_ok() {
             added.into_iter().for_each(|(table, lists)| self.added(table, lists));
         }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
@@ -112,7 +113,7 @@ impl Engine {
             return done;
         }
         let kept = &ledger.references;
-        files.values().filter(|file| !kept.contains_key(&file.meta().id)).for_each(|file| file.retire());
+        files.values().filter(|file| !kept.contains_key(&file.id())).for_each(DataFile::discard);
         drop(ledger);
         self.tend_filters();
         done
@@ -175,7 +176,7 @@ impl Engine {
         state: &Arc<State>,
         mut change: Change,
         passing: &[(u32, Vec<u8>)],
-        files: &BTreeMap<u64, Arc<ListFile>>,
+        files: &BTreeMap<u64, DataFile>,
         absorbed: Option<(Arc<WriteBuffer>, u64)>,
     ) -> Result<()> {
         let mut catalogs = BTreeMap::new();
@@ -229,6 +230,20 @@ impl Engine {
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = catalogs().filter_map(|catalog| catalog.resident());
         self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
+    }
+
+    /// Notes that a table has another layout: call once that is durable and published.
+    pub(crate) fn altered(&self, ledger: &mut Ledger, before: &TableState, now: &TableState) {
+        // It has other nodes.
+        ledger.busy.remove(&now.id);
+        let (before, now) = (&before.catalog, &now.catalog);
+        // More before fewer, so that no file is taken for unneeded in between.
+        let more = now.files().into_iter().map(|file| (file, 1));
+        ledger.refer(more.chain(before.files().into_iter().map(|file| (file, -1))).collect());
+        // Writers owe what they owed before, and no more.
+        let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
+        self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+        self.weigh();
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.
@@ -295,18 +310,21 @@ impl Engine {
 }
 
 impl Finished {
-    /// Gives up the lists that were written.
+    /// Gives up what was written.
     pub(crate) fn discard(&self) {
-        self.outcome.files().iter().for_each(|file| file.retire());
+        self.outcome.files().iter().for_each(DataFile::discard);
     }
 }
 
 impl Ledger {
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
-    pub(crate) fn refer(&mut self, references: Vec<(Arc<ListFile>, i32)>) {
+    pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
         for (file, by) in references {
-            let id = file.meta().id;
-            let entry = self.references.entry(id).or_insert((file, 0));
+            let (id, bytes) = (file.id(), file.meta().bytes);
+            let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
+            if bytes > entry.0.meta().bytes {
+                entry.0 = file;
+            }
             entry.1 += by as i64;
             if entry.1 <= 0
                 && let Some((file, _)) = self.references.remove(&id)

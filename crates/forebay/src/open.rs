@@ -47,8 +47,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
     let recovered = recover(fs, dir, &segments, before, known_durable)?;
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let (old, fresh): (Vec<&Segment>, _) =
-        recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
+    let (old, fresh): (Vec<&Segment>, _) = recovered.segments.iter().partition(|found| found.id < absorbed.0);
     old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
     let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
@@ -73,6 +72,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         state: RwLock::new(Arc::new(state)),
         pool,
         lists: replay.lists,
+        trees: replay.trees,
         metrics,
         progress_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
@@ -215,6 +215,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 #[derive(Default)]
 struct Listing {
     lists: Vec<u64>,
+    trees: Vec<u64>,
     logs: Vec<u64>,
     manifests: Vec<u64>,
     temporary: Vec<String>,
@@ -226,6 +227,7 @@ impl Listing {
         for name in fs.list(dir)? {
             match names::parse(&name) {
                 Some((id, "list")) => listing.lists.push(id),
+                Some((id, "tree")) => listing.trees.push(id),
                 Some((id, "log")) => listing.logs.push(id),
                 Some((id, _)) => listing.manifests.push(id),
                 None if name.ends_with(".tmp") && is_ours(&name) => listing.temporary.push(name),
@@ -237,7 +239,8 @@ impl Listing {
     }
 
     fn highest_id(&self) -> u64 {
-        self.lists.iter().chain(&self.logs).chain(&self.manifests).copied().max().unwrap_or(0)
+        let Self { lists, trees, logs, manifests, .. } = self;
+        [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
     }
 }
 
@@ -251,15 +254,16 @@ fn clear_away(
     manifest: u64,
 ) -> Result<()> {
     let live: BTreeSet<u64> =
-        replay.tables.values().flat_map(|table| table.catalog.files()).map(|file| file.meta().id).collect();
+        replay.tables.values().flat_map(|table| table.catalog.files()).map(|file| file.id()).collect();
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
+    let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
     let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();
     let stays = |id: &u64| used.contains(id) || is_kept(&replay.log, *id);
     let logs = listing.logs.iter().filter(|id| !stays(id)).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
-    let leftover: Vec<PathBuf> = lists.chain(logs).chain(manifests).chain(temporary).collect();
+    let leftover: Vec<PathBuf> = lists.chain(trees).chain(logs).chain(manifests).chain(temporary).collect();
     leftover.iter().try_for_each(|path| fs.remove(path))?;
     // Segments behind the log's end must be gone before anything numbers on from that end.
     fs.sync_dir(dir)?;

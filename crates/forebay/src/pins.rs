@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_store::ListFile;
+use forebay_layouts::DataFile;
 use serde::Serialize;
 
 use crate::engine::{Engine, State};
@@ -112,6 +112,6 @@ impl Engine {
 fn retired_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
     let tables = state.tables.values().filter(|entry| table.is_none_or(|id| entry.id == id));
     let files = tables.flat_map(|entry| entry.catalog.files());
-    let retired = files.filter(|file: &Arc<ListFile>| file.is_retired() && !file.is_resident());
+    let retired = files.filter(|file: &DataFile| file.is_retired() && !file.is_resident());
     retired.map(|file| (file.meta().id, file.meta().bytes)).collect()
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
-use forebay_layouts::TableOptions;
+use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
 use forebay_store::manifest::{Change, Edit, LogMark, TableEntry};
-use forebay_store::{ListFile, Metrics, PageCache};
+use forebay_store::{Metrics, PageCache};
 
 use crate::Options;
 use crate::engine::TableState;
@@ -20,10 +20,11 @@ use crate::space::TableSpace;
 /// What the manifest's edits have made so far.
 pub(crate) struct Replay {
     pub(crate) lists: ListStore,
+    pub(crate) trees: Trees,
     seed: u64,
     merge_bytes: usize,
     pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
-    files: BTreeMap<u64, Arc<ListFile>>,
+    files: BTreeMap<u64, DataFile>,
     pub(crate) log: LogMark,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
@@ -48,6 +49,7 @@ impl Replay {
         };
         Self {
             lists,
+            trees: Trees::default(),
             seed,
             merge_bytes: options.merge_bytes(),
             tables: BTreeMap::new(),
@@ -76,8 +78,8 @@ impl Replay {
     }
 
     fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
-        let table = table_state(entry, &self.lists, self.seed, self.merge_bytes)?;
-        self.files.extend(table.catalog.files().into_iter().map(|file| (file.meta().id, file)));
+        let table = table_state(entry, &self.lists, &self.trees, self.seed, self.merge_bytes)?;
+        self.files.extend(table.catalog.files().into_iter().map(|file| (file.id(), file)));
         self.next_table = self.next_table.max(entry.id + 1);
         self.tables.insert(entry.id, table);
         Ok(())
@@ -87,8 +89,8 @@ impl Replay {
         for (id, meta) in change.files {
             self.next_id = self.next_id.max(meta.id + 1);
             if let Some(table) = self.tables.get(&id) {
-                let store = store_for(&self.lists, &table.options, self.seed, &table.space);
-                self.files.insert(meta.id, ListFile::named(&store, meta));
+                let store = store_for(&self.lists, &self.trees, &table.options, self.seed, &table.space);
+                self.files.insert(meta.id, store.named(meta));
             }
         }
         for (id, edit) in change.edits {
@@ -110,13 +112,14 @@ impl Replay {
 pub(crate) fn table_state(
     entry: &TableEntry,
     lists: &ListStore,
+    trees: &Trees,
     seed: u64,
     merge_bytes: usize,
 ) -> Result<Arc<TableState>> {
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
     let file = |id: u64| metas.get(&id).copied();
     let space: Arc<TableSpace> = Arc::default();
-    let store = |options: &TableOptions| store_for(lists, options, seed, &space);
+    let store = |options: &TableOptions| store_for(lists, trees, options, seed, &space);
     let (options, rule, catalog) =
         forebay_layouts::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
     let order = options.layout.order(seed);
@@ -135,14 +138,16 @@ pub(crate) fn table_state(
 
 pub(crate) fn store_for(
     lists: &ListStore,
+    trees: &Trees,
     options: &TableOptions,
     seed: u64,
     space: &TableSpace,
-) -> ListStore {
+) -> Store {
     let order = options.layout.order(seed);
     // The tables' own decides whether there is a use for it.
     let expiry = lists.expiry.clone().filter(|_| options.time_to_live.is_some());
     let options =
         ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
-    ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() }
+    let lists = ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() };
+    Store::new(lists, trees)
 }

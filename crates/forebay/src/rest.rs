@@ -59,7 +59,15 @@ impl Engine {
         let share = self.options.resident_bytes() / (sharing.count() as u64).max(1);
         self.lists.resident.bytes.store(share, Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
-        self.lists.cache.resize(self.options.cache_bytes_min() + limit.saturating_sub(held));
+        let cache_bytes = self.options.cache_bytes_min() + limit.saturating_sub(held);
+        // Of a tree, nodes are kept rather than pages.
+        let nodes_bytes = if state.tables.values().any(|table| table.options.layout.grows_trees()) {
+            cache_bytes / 4 * 3
+        } else {
+            0
+        };
+        self.trees.cache.resize(nodes_bytes);
+        self.lists.cache.resize(cache_bytes - nodes_bytes);
     }
 
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back

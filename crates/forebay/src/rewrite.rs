@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Range, Record, Result};
-use forebay_layouts::{Layout, Successor, TableOptions};
-use forebay_store::ListFile;
+use forebay_layouts::{DataFile, Layout, Successor, TableOptions};
 use forebay_store::manifest::Edit;
 
 use crate::Cursor;
@@ -37,8 +36,8 @@ pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64, u64);
 /// What a rewrite of a table has to keep in mind.
 #[derive(Default)]
 pub(crate) struct Following {
-    /// Lists that were added to the table's, oldest first.
-    pub(crate) lists: Vec<Arc<ListFile>>,
+    /// Files that were added to the table's, oldest first.
+    pub(crate) files: Vec<DataFile>,
     /// Records copied, and records to be copied.
     pub(crate) progress: (u64, u64),
 }
@@ -102,7 +101,7 @@ impl Engine {
         self.wait_for(|| self.trouble(), || self.flushes_alone(id))?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
-        let store = store_for(&self.lists, options, self.superblock.hash_seed, &table.space);
+        let store = store_for(&self.lists, &self.trees, options, self.superblock.hash_seed, &table.space);
         let mut successor = Successor::new(options, store, &table.rule, self.options.merge_bytes());
         self.copy(&table, start, &mut successor, tell)?;
         drop(table);
@@ -141,10 +140,10 @@ impl Engine {
         Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
     }
 
-    /// Notes lists that were made of a buffer, for a rewrite of their table.
-    pub(crate) fn added(&self, table: u32, lists: Vec<Arc<ListFile>>) {
+    /// Notes files that were made of a buffer, for a rewrite of their table.
+    pub(crate) fn added(&self, table: u32, files: Vec<DataFile>) {
         if let Some(following) = self.rewriting.lock().get_mut(&table) {
-            following.lists.extend(lists);
+            following.files.extend(files);
         }
     }
 
@@ -188,9 +187,9 @@ impl Engine {
 
     /// Brings to the successor what was absorbed since.
     fn catch_up(&self, id: u32, successor: &mut Successor) -> Result<()> {
-        let lists = self.rewriting.lock().get_mut(&id).map(|following| std::mem::take(&mut following.lists));
+        let files = self.rewriting.lock().get_mut(&id).map(|following| std::mem::take(&mut following.files));
         let check = || self.check_rewrite();
-        lists.unwrap_or_default().iter().try_for_each(|list| successor.push_list(list, &check))
+        files.unwrap_or_default().iter().try_for_each(|file| successor.push_file(file, &check))
     }
 
     /// Gives the table its successor's lists. No buffer has a record of it, and nobody writes to it.
@@ -200,7 +199,10 @@ impl Engine {
         let state = self.state();
         let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
         let order = options.layout.order(self.superblock.hash_seed);
-        let turned = table.turned(*options, order, successor.catalog(options, ledger.log.absorbed.0));
+        // A successor has lists, of which every layout can make something.
+        let catalog =
+            successor.catalog(options, ledger.log.absorbed.0).ok_or_else(|| self.has_other_files())?;
+        let turned = table.turned(*options, order, catalog);
         self.env.fs.sync_dir(&self.dir)?;
         // The log may still have ranges that were deleted, and must not be read from there again.
         self.tell_mark(&mut ledger)?;
@@ -212,18 +214,14 @@ impl Engine {
             return Err(error);
         }
         successor.finish();
-        let (fresh, stale) = (turned.catalog.files(), table.catalog.files());
         log.switch(|| {
             self.update_state(|state| {
                 state.tables.insert(id, Arc::clone(&turned));
                 state.frozen.remove(&id);
             });
         });
-        ledger.busy.remove(&id);
-        let more = fresh.into_iter().map(|file| (file, 1));
-        ledger.refer(more.chain(stale.into_iter().map(|file| (file, -1))).collect());
+        self.altered(&mut ledger, table, &turned);
         drop(ledger);
-        self.weigh();
         self.share_memory();
         self.tend_filters();
         Ok(())

@@ -108,6 +108,22 @@ impl TableStats {
     }
 }
 
+impl Memory {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let (metrics, state) = (&engine.metrics, engine.state());
+        let buffers = state.sealed.iter().chain([&state.active]);
+        Self {
+            limit: engine.options.memory_limit_bytes,
+            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
+            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
+            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
+            filters: metrics.filter_memory_bytes.get(),
+            page_search: metrics.index_memory_bytes.get(),
+            page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
+        }
+    }
+}
+
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.metrics, engine.state());
@@ -118,7 +134,7 @@ impl Stats {
         let (mut list_records, mut list_record_bytes) = (0, 0);
         for table in state.tables.values() {
             let on_disk = table.catalog.files().into_iter().filter(|file| !file.is_resident());
-            files.extend(on_disk.map(|file| (file.meta().id, file.meta().bytes)));
+            files.extend(on_disk.map(|file| (file.id(), file.meta().bytes)));
             let levels = table.catalog.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
@@ -126,18 +142,10 @@ impl Stats {
                 tables.push(TableStats::of(engine, table, levels));
             }
         }
-        let log_on_disk: u64 = buffers.clone().map(|buffer| buffer.len() as u64).sum();
+        let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
         let kept_log_bytes: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
         let disk_bytes = files.values().sum::<u64>() + log_on_disk + kept_log_bytes;
-        let memory = Memory {
-            limit: engine.options.memory_limit_bytes,
-            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
-            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
-            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
-            filters: metrics.filter_memory_bytes.get(),
-            page_search: metrics.index_memory_bytes.get(),
-            page_cache: engine.lists.cache.memory_bytes(),
-        };
+        let memory = Memory::of(engine);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),

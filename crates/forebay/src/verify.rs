@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
+use forebay_layouts::DataFile;
 use forebay_store::log::recover::recover;
 use forebay_store::manifest::{Current, Manifest, Superblock};
-use forebay_store::{ListFile, names};
+use forebay_store::names;
 use serde::Serialize;
 
 use crate::engine::Engine;
@@ -14,9 +15,9 @@ use crate::engine::Engine;
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
-    /// List files read.
+    /// Files of records read.
     pub files: u64,
-    /// Pages read.
+    /// Pages and nodes read.
     pub pages: u64,
     /// Records read.
     pub records: u64,
@@ -33,7 +34,7 @@ impl Engine {
         let state = self.state();
         let files = state.tables.values().flat_map(|table| table.catalog.files());
         let files = files.filter(|file| !file.is_resident());
-        let files: BTreeMap<u64, Arc<ListFile>> = files.map(|file| (file.meta().id, file)).collect();
+        let files: BTreeMap<u64, DataFile> = files.map(|file| (file.id(), file)).collect();
         let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
         for file in files.values() {
             match file.verify() {

@@ -4,18 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree::{JobPlan, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
-use forebay_store::{Cause, ListCursor, ListFile, WriteBuffer};
+use forebay_store::{Cause, WriteBuffer};
 
-use crate::TableOptions;
 use crate::files::Fragment;
 use crate::run_set::{Made, Slice};
 use crate::space::Held;
 use crate::write_buffer::Description;
+use crate::{DataFile, Source, TableOptions};
 
 /// A node of a catalog, as far as the engine knows it: something that at most one job works on.
 pub type NodeKey = forebay_buffer_tree::NodeId;
@@ -69,7 +70,7 @@ pub enum Outcome {
     #[doc(hidden)]
     Tree(forebay_buffer_tree::Outcome<Fragment>),
     #[doc(hidden)]
-    Runs(Made<Fragment>),
+    Runs(Made<DataFile>),
 }
 
 impl Outcome {
@@ -81,13 +82,14 @@ impl Outcome {
         }
     }
 
-    /// The list files that were written.
-    pub fn files(&self) -> Vec<Arc<ListFile>> {
+    /// The files that were written, or grew.
+    pub fn files(&self) -> Vec<DataFile> {
         match self {
             Self::Tree(outcome) => {
-                outcome.fragment().iter().map(|fragment| Arc::clone(&fragment.0)).collect()
+                let lists = outcome.fragment().into_iter().map(|Fragment(list)| Arc::clone(list));
+                lists.map(DataFile::List).collect()
             }
-            Self::Runs(made) => made.files().collect(),
+            Self::Runs(made) => made.files().cloned().collect(),
         }
     }
 }
@@ -109,12 +111,25 @@ pub struct Resident {
     pub bytes: u64,
 }
 
+/// Called between steps; an error ends the work.
+pub type Check<'a> = &'a dyn Fn() -> Result<()>;
+
 /// A job on its way.
 pub trait Job: Send {
     /// Works through about so many bytes; `Some` when all is written.
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>>;
     /// What it does.
     fn cause(&self) -> Cause;
+
+    /// Works through all of it.
+    fn finish(&mut self, check: Check<'_>) -> Result<Outcome> {
+        loop {
+            check()?;
+            if let Some(outcome) = self.step(STEP_BYTES)? {
+                return Ok(outcome);
+            }
+        }
+    }
 }
 
 /// A catalog after an edit.
@@ -122,7 +137,7 @@ pub struct Applied {
     /// The new value.
     pub catalog: Arc<dyn Catalog>,
     /// How many lists more or fewer refer to each file that the edit touched.
-    pub references: Vec<(Arc<ListFile>, i32)>,
+    pub references: Vec<(DataFile, i32)>,
 }
 
 /// A stretch of a table that one set of sources covers.
@@ -130,7 +145,7 @@ pub struct Stretch {
     /// What the sources are responsible for.
     pub range: Range,
     /// Newest first, each inside the range. They have read nothing, and are sought before they are read.
-    pub sources: Vec<ListCursor>,
+    pub sources: Vec<Source>,
 }
 
 /// A table's lists under its layout. A value: edits make new ones, snapshots keep old ones.
@@ -189,8 +204,8 @@ pub trait Catalog: Send + Sync {
     /// Fits a finished job to this catalog.
     fn settle(&self, outcome: Outcome) -> Result<Settled>;
 
-    /// Applies an edit: live work and recovery alike. `file` finds list files by id.
-    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied>;
+    /// Applies an edit: live work and recovery alike. `file` finds files by id.
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied>;
 
     /// The edit that drops all records of a range without reading any; `None` where the layout cannot.
     fn cut(&self, _range: &Range) -> Option<Vec<u8>> {
@@ -207,8 +222,9 @@ pub trait Catalog: Send + Sync {
     fn takes(&self, outcome: &Outcome) -> bool;
 
     /// The same records under other options, whose layout has the same order. Moves none of them. Nothing is resident
-    /// where the new layout is a tree; all that log segments below `below` brought is here.
-    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog>;
+    /// where the new layout is a WB tree; all that log segments below `below` brought is here. `None` where the new layout
+    /// has no use for files of this kind.
+    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn Catalog>>;
 
     /// Bytes that wait above their nodes' limits.
     fn debt_bytes(&self) -> u64;
@@ -225,8 +241,8 @@ pub trait Catalog: Send + Sync {
     /// at either end. Pure.
     fn portion(&self, range: &Range) -> Portion;
 
-    /// Every list's file, as often as lists refer to it.
-    fn files(&self) -> Vec<Arc<ListFile>>;
+    /// Every file, as often as parts refer to it.
+    fn files(&self) -> Vec<DataFile>;
 
     /// Shows every list. Pure.
     fn each_list(&self, visit: &mut dyn FnMut(Held<'_>));

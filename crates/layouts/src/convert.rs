@@ -11,16 +11,19 @@ use std::sync::Arc;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, List, Tree, TreeOptions};
 
+use crate::DataFile;
+use crate::files;
 use crate::run_set::{Part, Policy, Run, RunSet};
 
 type Parts<F> = Vec<Arc<Part<F>>>;
 
 /// The runs of a tree: of each level the newest lists of all nodes, the next ones, and so on.
-pub(crate) fn runs_of<F: Fragment>(tree: &Tree<F>, policy: Policy) -> RunSet<F> {
-    let mut runs: BTreeMap<(usize, Reverse<usize>), Parts<F>> = BTreeMap::new();
+pub(crate) fn runs_of(tree: &Tree<files::Fragment>, policy: Policy) -> RunSet<DataFile> {
+    let mut runs: BTreeMap<(usize, Reverse<usize>), Parts<DataFile>> = BTreeMap::new();
     tree.for_each_node(&mut |depth, node| {
         for (age, list) in node.lists().iter().enumerate() {
-            let (range, fragment, portion) = (node.range().clone(), list.fragment.clone(), list.portion());
+            let (range, portion) = (node.range().clone(), list.portion());
+            let fragment = DataFile::List(Arc::clone(&list.fragment.0));
             let part = Part { range, fragment, portion, is_bottom: false };
             runs.entry((depth, Reverse(age))).or_default().push(Arc::new(part));
         }

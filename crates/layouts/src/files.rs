@@ -1,4 +1,4 @@
-//! List files as fragments, and what it takes to make and find them.
+//! Files as fragments, and what it takes to make and find them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,11 +9,12 @@ use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Expected, Portion};
-use forebay_store::list::{FileMeta, Reading};
+use forebay_cow_tree::TreeStore;
+use forebay_store::list::{FileKind, FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
 
 use crate::run_set::Room;
-use crate::{Rule, RuleName, TableRule};
+use crate::{DataFile, Rule, RuleName, Store, TableRule};
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub struct Fragment(pub Arc<ListFile>);
 #[derive(Clone)]
 pub(crate) struct Means {
     pub(crate) store: ListStore,
+    pub(crate) trees: TreeStore,
     /// Where lists are kept in memory.
     memory: ListStore,
     pub(crate) rule: Arc<TableRule>,
@@ -30,8 +32,9 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    pub(crate) fn new(store: ListStore, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
-        Self { memory: store.in_memory(), store, rule, merge_memory_bytes }
+    pub(crate) fn new(store: Store, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
+        let Store { lists, trees } = store;
+        Self { memory: lists.in_memory(), store: lists, trees, rule, merge_memory_bytes }
     }
 
     /// What time it is where entries expire, in milliseconds since 1970.
@@ -58,20 +61,24 @@ impl Means {
 
     /// The store of a job's fragments.
     pub(crate) fn files(&self, cause: Cause) -> Files {
-        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+        let (store, trees) = (self.store.clone(), self.trees.clone());
+        Files { store, trees, cause, merge_memory_bytes: self.merge_memory_bytes }
     }
 
-    /// Finds the files that an edit names, all of which there must be.
-    pub(crate) fn find<'a>(
+    /// Finds the files that an edit names, all of which there must be, as what its layout makes of them.
+    pub(crate) fn find<'a, F: Clone>(
         &self,
         mut named: impl Iterator<Item = &'a u64>,
-        file: &dyn Fn(u64) -> Option<Arc<ListFile>>,
-    ) -> Result<impl Fn(&u64) -> Fragment> {
-        if named.any(|&id| file(id).is_none()) {
+        file: &dyn Fn(u64) -> Option<DataFile>,
+        of: impl Fn(DataFile) -> Option<F>,
+    ) -> Result<impl Fn(&u64) -> F> {
+        let nothing = FileMeta { id: 0, bytes: 0, digest: 0, kind: FileKind::List };
+        let missing = of(DataFile::List(ListFile::named(&self.store, nothing))).ok_or_else(malformed_edit)?;
+        let found = move |id| file(id).and_then(&of);
+        if named.any(|&id| found(id).is_none()) {
             return Err(malformed_edit());
         }
-        let missing = ListFile::named(&self.store, FileMeta { id: 0, bytes: 0, digest: 0 });
-        Ok(move |&id: &u64| Fragment(file(id).unwrap_or_else(|| Arc::clone(&missing))))
+        Ok(move |&id: &u64| found(id).unwrap_or_else(|| missing.clone()))
     }
 }
 
@@ -83,6 +90,7 @@ pub(crate) fn malformed_edit() -> Error {
 /// The store of one job's fragments.
 pub(crate) struct Files {
     pub(crate) store: ListStore,
+    pub(crate) trees: TreeStore,
     pub(crate) cause: Cause,
     merge_memory_bytes: usize,
 }
@@ -95,15 +103,37 @@ const CHUNK_BYTES_MIN: usize = 16 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 impl Fragment {
+    /// The list of a file that is one.
+    pub(crate) fn of(file: DataFile) -> Option<Self> {
+        file.list().cloned().map(Self)
+    }
+
     /// About how much of what it has of a range lies in a part of that, by metadata in memory.
     pub(crate) fn portion_inside(&self, whole: &Range, held: Portion, part: &Range) -> Portion {
-        if part == whole {
-            return held;
-        }
-        let share = self.0.share_inside(whole, part);
-        let of = |count: u64| (share * count as f64).round() as u64;
-        Portion { bytes: of(held.bytes), records: of(held.records) }
+        portion_inside(whole, held, part, || self.0.share_inside(whole, part))
     }
+}
+
+impl DataFile {
+    /// As [`Fragment::portion_inside`]; of a tree, by the counters of its nodes.
+    pub(crate) fn portion_inside(&self, whole: &Range, held: Portion, part: &Range) -> Portion {
+        portion_inside(whole, held, part, || match self {
+            Self::List(list) => list.share_inside(whole, part),
+            Self::Tree(tree) => {
+                let high = part.high.as_ref().map_or(1.0, |high| tree.share_below(whole, high));
+                high - tree.share_below(whole, &part.low)
+            }
+        })
+    }
+}
+
+fn portion_inside(whole: &Range, held: Portion, part: &Range, share: impl FnOnce() -> f64) -> Portion {
+    if part == whole {
+        return held;
+    }
+    let share = share().max(0.0);
+    let of = |count: u64| (share * count as f64).round() as u64;
+    Portion { bytes: of(held.bytes), records: of(held.records) }
 }
 
 impl tree::Fragment for Fragment {

@@ -34,6 +34,8 @@ pub struct ListModel {
     pub options: ListOptions,
     /// Bytes of key and value of every record.
     pub record_bytes: u64,
+    /// Bytes of the key of every record.
+    pub key_bytes: u64,
     /// Filters are made thinner so that they take no more than this.
     pub filter_memory_bytes_max: u64,
 }
@@ -121,6 +123,11 @@ impl Inventory {
         self.traffic.bytes_read[cause as usize] += ListSize::walk_bytes(self.model.record_bytes, records);
     }
 
+    /// A job reads so many bytes of a tree.
+    pub fn read_tree(&mut self, cause: Cause, bytes: u64) {
+        self.traffic.bytes_read[cause as usize] += bytes;
+    }
+
     /// A job of `records_read` writes a file of `records`.
     pub fn write(&mut self, cause: Cause, records_read: u64, records: u64) {
         self.job(cause, records_read);
@@ -137,14 +144,47 @@ impl Inventory {
     pub fn file(&mut self, cause: Cause, records_max: u64, records: u64) {
         let size = ListSize::of(&self.model.options, self.model.record_bytes, records_max, records);
         self.traffic.bytes_written[cause as usize] += size.file_bytes;
+        self.files.push(Entry { size, keys: records, references: 0 });
+        self.hold(size, records);
+    }
+
+    /// A tree of `records` is written, in a file of so many bytes.
+    pub fn tree(&mut self, cause: Cause, records: u64, bytes: u64) {
+        self.files.push(Entry { size: ListSize::default(), keys: 0, references: 0 });
+        self.hold(ListSize::default(), 0);
+        self.grow(self.next_id() - 1, cause, records, bytes);
+    }
+
+    /// So many bytes are appended to a tree, with so many keys that it did not have. It takes the memory of a list.
+    pub fn grow(&mut self, id: u32, cause: Cause, records: u64, bytes: u64) {
+        let Some(file) = self.files.get_mut(id as usize) else { return };
+        self.traffic.bytes_written[cause as usize] += bytes;
+        let (before, keys) = (file.size, file.keys);
+        let list = ListSize::of(&self.model.options, self.model.record_bytes, keys + records, keys + records);
+        file.size = ListSize { file_bytes: before.file_bytes + bytes, ..list };
+        file.keys += records;
+        let (size, all) = (file.size, file.keys);
+        self.let_go(before, keys);
+        self.hold(size, all);
+    }
+
+    fn hold(&mut self, size: ListSize, keys: u64) {
         let holdings = &mut self.holdings;
         holdings.files += 1;
         holdings.file_bytes += size.file_bytes;
         holdings.filter_bytes += size.filter_bytes;
-        holdings.filter_keys += records;
+        holdings.filter_keys += keys;
         holdings.search_bytes += size.search_bytes;
         self.file_bytes_max = self.file_bytes_max.max(holdings.file_bytes);
-        self.files.push(Entry { size, keys: records, references: 0 });
+    }
+
+    fn let_go(&mut self, size: ListSize, keys: u64) {
+        let holdings = &mut self.holdings;
+        holdings.files -= 1;
+        holdings.file_bytes -= size.file_bytes;
+        holdings.filter_bytes -= size.filter_bytes;
+        holdings.filter_keys -= keys;
+        holdings.search_bytes -= size.search_bytes;
     }
 
     /// So many lists more or fewer refer to a file. One without any is removed.
@@ -152,12 +192,8 @@ impl Inventory {
         let Some(file) = self.files.get_mut(id as usize) else { return };
         file.references = file.references.saturating_add_signed(by);
         if file.references == 0 {
-            let (size, holdings) = (std::mem::take(&mut file.size), &mut self.holdings);
-            holdings.files -= 1;
-            holdings.file_bytes -= size.file_bytes;
-            holdings.filter_bytes -= size.filter_bytes;
-            holdings.filter_keys -= file.keys;
-            holdings.search_bytes -= size.search_bytes;
+            let (size, keys) = (std::mem::take(&mut file.size), file.keys);
+            self.let_go(size, keys);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod convert;
+mod data_file;
 mod files;
 pub mod inventory;
 pub mod options;
@@ -12,15 +13,20 @@ mod restore;
 mod rule;
 pub mod run_set;
 mod simulated;
+mod source;
 mod space;
 mod successor;
 pub mod write_buffer;
 
-pub use catalog::{Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch};
+pub use catalog::{
+    Applied, Catalog, Check, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
+};
+pub use data_file::{DataFile, FileReport, Store, Trees};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
 pub use restore::{empty, restore};
 pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
 pub use simulated::{Paths, Simulated, simulated};
+pub use source::Source;
 pub use space::{Held, Usage};
-pub use successor::{Check, Successor};
+pub use successor::Successor;

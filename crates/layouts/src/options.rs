@@ -56,6 +56,17 @@ impl Layout {
         Self::RunSet(Policy::Tiering { runs_max })
     }
 
+    /// As leveling with T = 10, of trees that are appended to until their files are `factor` times as long as what
+    /// lives of them.
+    pub fn jungle(factor: f64) -> Self {
+        Self::RunSet(Policy::jungle(factor))
+    }
+
+    /// Whether it keeps records in trees that grow.
+    pub fn grows_trees(&self) -> bool {
+        matches!(self, Self::RunSet(Policy::Jungle { .. }))
+    }
+
     /// Whether ranges of keys can be scanned.
     pub fn is_ordered(&self) -> bool {
         !matches!(self, Self::WriteBuffer { ordered: false })

@@ -7,32 +7,32 @@ use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
 use forebay_buffer_tree::{Tree, TreeOptions};
 use forebay_store::list::FileMeta;
-use forebay_store::{ListFile, ListStore};
 
 use crate::catalog::Catalog;
-use crate::files::{Fragment, Means};
+use crate::files::Means;
 use crate::run_set::{RunSet, RunSetTable};
 use crate::write_buffer::WriteBufferTree;
-use crate::{Layout, TableOptions, TableRule};
+use crate::{DataFile, Layout, Store, TableOptions, TableRule};
 
 /// What catalogs are restored with.
 pub(crate) struct Restored<'a> {
     pub(crate) means: Means,
-    file: &'a dyn Fn(u64) -> Option<FileMeta>,
+    known: &'a dyn Fn(u64) -> Option<FileMeta>,
+    store: Store,
     /// One handle a file, however many lists share it.
-    handles: BTreeMap<u64, Fragment>,
+    handles: BTreeMap<u64, DataFile>,
 }
 
 impl Restored<'_> {
     /// The file of this id.
-    pub(crate) fn fragment(&mut self, id: u64) -> Result<Fragment> {
+    pub(crate) fn file(&mut self, id: u64) -> Result<DataFile> {
         if let Some(known) = self.handles.get(&id) {
             return Ok(known.clone());
         }
-        let meta = (self.file)(id).ok_or_else(malformed)?;
-        let fragment = Fragment(ListFile::named(&self.means.store, meta));
-        self.handles.insert(id, fragment.clone());
-        Ok(fragment)
+        let meta = (self.known)(id).ok_or_else(malformed)?;
+        let file = self.store.named(meta);
+        self.handles.insert(id, file.clone());
+        Ok(file)
     }
 }
 
@@ -59,15 +59,16 @@ pub fn restore(
     catalog: &[u8],
     options: &[u8],
     file: &dyn Fn(u64) -> Option<FileMeta>,
-    store: impl FnOnce(&TableOptions) -> ListStore,
+    store: impl FnOnce(&TableOptions) -> Store,
     merge_memory_bytes: usize,
 ) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn Catalog>)> {
     // Every catalog begins with the sizes of the table's parts.
     let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let rule = TableRule::new(rule);
-    let means = Means::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
-    let mut restored = Restored { means, file, handles: BTreeMap::new() };
+    let store = store(&options);
+    let means = Means::new(store.clone(), Arc::clone(&rule), merge_memory_bytes);
+    let mut restored = Restored { means, known: file, store, handles: BTreeMap::new() };
     let catalog: Arc<dyn Catalog> = match options.layout {
         Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
         Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),

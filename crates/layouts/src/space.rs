@@ -2,18 +2,16 @@
 //! layout.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use forebay_base::{Range, digest};
 use forebay_buffer_tree::Portion;
-use forebay_store::ListFile;
 
-use crate::Catalog;
+use crate::{Catalog, DataFile};
 
-/// A list: what a catalog has of a file.
+/// What a catalog has of a file.
 pub struct Held<'a> {
     /// The file.
-    pub file: &'a Arc<ListFile>,
+    pub file: DataFile,
     /// Where the list's records lie.
     pub range: &'a Range,
     /// How much of the file that is.
@@ -37,7 +35,7 @@ pub struct Usage {
 
 /// What lists have of one file.
 pub(crate) struct FileUse {
-    pub(crate) file: Arc<ListFile>,
+    pub(crate) file: DataFile,
     pub(crate) records: u64,
     pub(crate) lists: u64,
     unmerged_records: u64,
@@ -57,10 +55,12 @@ impl FileUse {
 
     /// What so many of its records are of it; all, where it cannot be opened.
     fn share(&self, records: u64) -> f64 {
-        match self.file.records() {
+        let replaced = self.file.replaced_bytes() as f64 / self.file.meta().bytes.max(1) as f64;
+        let share = match self.file.records() {
             0 => 1.0,
             all => (records as f64 / all as f64).min(1.0),
-        }
+        };
+        share * (1.0 - replaced)
     }
 
     /// Makes one span of those that meet, so that no sample is counted twice.
@@ -83,7 +83,7 @@ pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
             return;
         }
         let entry = files.entry(held.file.meta().id).or_insert_with(|| FileUse {
-            file: Arc::clone(held.file),
+            file: held.file,
             records: 0,
             lists: 0,
             unmerged_records: 0,
@@ -100,27 +100,28 @@ pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
 }
 
 impl Usage {
-    /// Of these lists. What lives is estimated: keys that come several times by the files' samples, and one key less for
-    /// each tombstone.
+    /// Of these files. What lives is estimated: keys that come several times by the lists' samples, and one key less for
+    /// each tombstone. A tree's keys are taken to come once.
     pub fn of(catalog: &dyn Catalog) -> Self {
         let files = by_file(catalog);
         let mut usage = Self::default();
-        let (mut used_bytes, mut records, mut tombstones) = (0.0, 0.0, 0.0);
+        let (mut used_bytes, mut records, mut in_trees, mut tombstones) = (0.0, 0.0, 0.0, 0.0);
         for held in files.values() {
             let (bytes, share) = (held.file.meta().bytes as f64, held.share(held.records));
             usage.file_bytes += held.file.meta().bytes;
-            let expired = held.file.expired_share();
+            let list = held.file.list();
+            let expired = list.map_or(0.0, |list| list.expired_share());
             usage.dead_bytes += held.dead_bytes() + (bytes * share * expired) as u64;
             usage.unmerged_bytes += (bytes * held.share(held.unmerged_records)) as u64;
             used_bytes += bytes * share * (1.0 - expired);
             records += held.records as f64;
-            tombstones += held.file.tombstones() as f64 * share;
+            in_trees += if list.is_some() { 0.0 } else { held.records as f64 };
+            tombstones += list.map_or(0, |list| list.tombstones()) as f64 * share;
         }
-        let parts = files.values().flat_map(|held| {
-            let digest = held.file.digest();
-            held.spans.iter().map(move |&(low, high)| (digest, low, high))
-        });
-        let keys = records / digest::repeats_of(parts);
+        let lists = files.values().filter_map(|held| Some((held.file.list()?.digest(), &held.spans)));
+        let parts =
+            lists.flat_map(|(digest, spans)| spans.iter().map(move |&(low, high)| (digest, low, high)));
+        let keys = in_trees + (records - in_trees) / digest::repeats_of(parts);
         let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
         usage.live_bytes = (used_bytes * live) as u64;
         usage

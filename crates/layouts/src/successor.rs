@@ -4,30 +4,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Order, Range, Record, Result};
-use forebay_store::{Cause, ListCursor, ListFile, ListStore};
+use forebay_store::Cause;
 
-use crate::catalog::{Applied, Catalog, Job, Planned, Settled};
+use crate::catalog::{Applied, Catalog, Check, Job, Planned, Settled};
 use crate::files::Means;
 use crate::run_set::{Policy, RunSet, RunSetTable};
-use crate::{TableOptions, TableRule};
+use crate::{DataFile, Source, Store, TableOptions, TableRule};
 
 /// So many runs are merged to one: a record is written once for each time that their number grows by this.
 const RUNS_MAX: u32 = 16;
 /// What a record takes in a piece besides its bytes.
 const PLACE_BYTES: usize = size_of::<(u64, usize)>();
 
-/// Called between steps; an error ends the work.
-pub type Check<'a> = &'a dyn Fn() -> Result<()>;
-
 /// See the module. Dropped before it is [finished](Self::finish), it leaves no files.
 pub struct Successor {
     catalog: Arc<dyn Catalog>,
     means: Means,
     /// Each file, and how many parts refer to it.
-    files: BTreeMap<u64, (Arc<ListFile>, i64)>,
+    files: BTreeMap<u64, (DataFile, i64)>,
     piece: Piece,
     piece_bytes_max: usize,
 }
@@ -36,11 +32,11 @@ impl Successor {
     /// One of nothing, for a table of these options, whose lists go to `store`.
     pub fn new(
         options: &TableOptions,
-        store: ListStore,
+        store: Store,
         rule: &Arc<TableRule>,
         merge_memory_bytes: usize,
     ) -> Self {
-        let piece = Piece::new(store.options.order);
+        let piece = Piece::new(store.lists.options.order);
         let means = Means::new(store, Arc::clone(rule), merge_memory_bytes);
         let set = RunSet::new(Policy::Tiering { runs_max: RUNS_MAX }, options.tree.node_bytes);
         let catalog = Arc::new(RunSetTable::new(set, options.tree, means.clone()));
@@ -75,11 +71,11 @@ impl Successor {
         Ok(())
     }
 
-    /// Adds all that a list of another order has, newer than all before.
-    pub fn push_list(&mut self, list: &Arc<ListFile>, check: Check<'_>) -> Result<()> {
+    /// Adds all that a file of another order has, newer than all before.
+    pub fn push_file(&mut self, file: &DataFile, check: Check<'_>) -> Result<()> {
         self.close(check)?;
         let reading = self.means.files(Cause::Merge).reading(1);
-        let mut cursor = ListCursor::new(list, &Range::all(), Direction::Forward, reading)?;
+        let mut cursor = Source::new(file, &Range::all(), Direction::Forward, reading)?;
         while cursor.prefix().is_some() {
             self.push(&cursor.record(), check)?;
             cursor.advance()?;
@@ -93,7 +89,7 @@ impl Successor {
     }
 
     /// The catalog, in the form of these options' layout. It has all that log segments below `below` brought.
-    pub fn catalog(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
+    pub fn catalog(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn Catalog>> {
         self.catalog.convert(options, below)
     }
 
@@ -103,24 +99,19 @@ impl Successor {
     }
 
     fn run(&mut self, mut job: Box<dyn Job>, check: Check<'_>) -> Result<()> {
-        let outcome = loop {
-            check()?;
-            if let Some(outcome) = job.step(STEP_BYTES)? {
-                break outcome;
-            }
-        };
+        let outcome = job.finish(check)?;
         let made = outcome.files();
-        self.files.extend(made.into_iter().map(|file| (file.meta().id, (file, 0))));
+        self.files.extend(made.into_iter().map(|file| (file.id(), (file, 0))));
         let Settled { edit, .. } = self.catalog.settle(outcome)?;
         self.apply(&edit)
     }
 
     fn apply(&mut self, edit: &[u8]) -> Result<()> {
-        let find = |id: u64| self.files.get(&id).map(|(file, _)| Arc::clone(file));
+        let find = |id: u64| self.files.get(&id).map(|(file, _)| file.clone());
         let Applied { catalog, references } = self.catalog.apply(edit, &find)?;
         self.catalog = catalog;
         for (file, by) in references {
-            if let Some((_, count)) = self.files.get_mut(&file.meta().id) {
+            if let Some((_, count)) = self.files.get_mut(&file.id()) {
                 *count += i64::from(by);
             }
         }

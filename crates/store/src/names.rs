@@ -32,7 +32,31 @@ pub fn manifest(dir: &Path, id: u64) -> PathBuf {
 /// The id and extension of a numbered file.
 pub fn parse(name: &str) -> Option<(u64, &str)> {
     let (stem, extension) = name.split_once('.')?;
-    let known = matches!(extension, "list" | "log" | "manifest");
+    let known = matches!(extension, "list" | "tree" | "log" | "manifest");
     let digits = stem.len() >= 8 && stem.bytes().all(|byte| byte.is_ascii_digit());
     if known && digits { Some((stem.parse().ok()?, extension)) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_numbered_name_is_known_and_no_other() {
+        let dir = Path::new("/db");
+        for (path, kind) in [
+            (list(dir, 7), "list"),
+            (tree(dir, 7), "tree"),
+            (log(dir, 7), "log"),
+            (manifest(dir, 7), "manifest"),
+        ] {
+            assert_eq!(path.file_name().and_then(|name| name.to_str()).and_then(parse), Some((7, kind)));
+        }
+        assert_eq!(parse("123456789.tree"), Some((123_456_789, "tree")));
+        for other in
+            [SUPERBLOCK, "00000007", "7.tree", "00000007.trees", "0000000x.tree", "00000007.tree.tmp"]
+        {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
 }

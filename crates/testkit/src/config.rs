@@ -88,6 +88,8 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "leveling",
         "tiering:t=2",
         "tiering:t=4",
+        "jungle:c=1.5,t=3",
+        "jungle",
     ];
     names.iter().map(|name| name.parse().expect("names of layouts")).collect()
 }

@@ -3,28 +3,23 @@
 use super::part::RANGE_MERGE;
 
 /// All, from the cheapest writes to the cheapest reads.
-pub(super) fn all() -> Vec<&'static str> {
-    vec![
-        "no-merge",
-        "write-buffer:ordered",
-        "tiering:t=10",
-        "tiering:t=4",
-        "geometric:r=3",
-        "geometric:r=2",
-        "leveling:t=4",
-        "leveling:t=10",
-        "geometric:p=2",
-        RANGE_MERGE,
-        "immediate",
-    ]
-}
+pub(super) const ALL: [&str; 11] = [
+    "no-merge",
+    "write-buffer:ordered",
+    "tiering:t=10",
+    "tiering:t=4",
+    "geometric:r=3",
+    "geometric:r=2",
+    "leveling:t=4",
+    "leveling:t=10",
+    "geometric:p=2",
+    RANGE_MERGE,
+    "immediate",
+];
 
 /// Those that the Rangemerge paper compares.
-pub(super) fn of_the_paper() -> Vec<&'static str> {
-    vec!["no-merge", "geometric:r=2", "geometric:r=3", "geometric:p=2", RANGE_MERGE, "immediate"]
-}
+pub(super) const OF_THE_PAPER: [&str; 6] =
+    ["no-merge", "geometric:r=2", "geometric:r=3", "geometric:p=2", RANGE_MERGE, "immediate"];
 
 /// Those that are meant to be scanned.
-pub(super) fn to_scan() -> Vec<&'static str> {
-    vec!["leveling:t=10", RANGE_MERGE]
-}
+pub(super) const TO_SCAN: [&str; 2] = ["leveling:t=10", RANGE_MERGE];

@@ -53,14 +53,35 @@ fn what_is_asked_for_is_what_is_simulated() {
     assert!(slow > fast, "{slow} with slow splits, {fast} without");
 }
 
+/// What trees keep beside what lives is what C says, and buys writes.
+#[test]
+fn jungle_trades_space_for_writes() {
+    let folder = Folder::new("simulate-jungle");
+    let load = "simulate --record 1000 --records 8M --distinct 500K --memory 64M --json --layout";
+    let of = |layout: &str| {
+        let report = folder.object(&format!("{load} {layout}"));
+        assert_eq!(report["layout"], layout);
+        ["write_amplification", "disk_bytes"].map(|name| report[name].as_f64().unwrap())
+    };
+    let (lean, fat, leveling) = (of("jungle:c=1.5"), of("jungle:c=5"), of("leveling:t=10"));
+    assert!(fat[0] < lean[0] && lean[0] < leveling[0] / 1.5, "{lean:?} {fat:?} {leveling:?}");
+    assert!(lean[1] < 1.5 * leveling[1] && fat[1] > 1.5 * lean[1], "{lean:?} {fat:?} {leveling:?}");
+}
+
 #[test]
 fn layouts_are_compared_under_one_load() {
     let folder = Folder::new("simulate-compare");
     let load = "simulate --record 1100 --key 100 --records 1M --memory 64M --compare";
     let text = folder.ok(load);
-    for layout in
-        ["no-merge", "immediate", "geometric:p=2", "leveling:t=10", "tiering:t=4", "write-buffer:ordered"]
-    {
+    for layout in [
+        "no-merge",
+        "immediate",
+        "geometric:p=2",
+        "leveling:t=10",
+        "tiering:t=4",
+        "jungle:c=2",
+        "write-buffer:ordered",
+    ] {
         assert!(text.lines().any(|line| line.starts_with(layout)), "{layout} is not in:\n{text}");
     }
     let reports: Vec<serde_json::Value> = folder
@@ -75,6 +96,7 @@ fn layouts_are_compared_under_one_load() {
     assert!(of("no-merge", "write_amplification") < of("tiering:t=4", "write_amplification"));
     assert!(of("tiering:t=10", "write_amplification") < of("leveling:t=10", "write_amplification"));
     assert!(of("leveling:t=10", "write_amplification") < of("immediate", "write_amplification"));
+    assert!(of("jungle:c=2", "write_amplification") < of("leveling:t=10", "write_amplification"));
     assert_eq!(of("immediate", "lists_per_path"), 1.0);
 }
 
@@ -88,6 +110,7 @@ fn what_cannot_be_simulated_is_said() {
     };
     refused("simulate --layout lsm --record 16 --records 1M", "write-buffer:ordered");
     refused("simulate --layout leveling:t=1 --record 16 --records 1M", "between 2 and 1000");
+    refused("simulate --layout jungle:c=1 --record 16 --records 1M", "between 1.1 and 1000");
     refused("simulate --record 16 --records lots", "6.25e12");
     refused("simulate --record 4 --records 1M", "no key of 8");
     refused("simulate --record 16 --records 0", "at least one record");

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
-use forebay_base::merge::{Cursor, Direction};
+use forebay_base::merge::{Collapse, Cursor, Direction};
 use forebay_base::{Combine, Kind, LastWriterWins, Order, Range, Record, Result};
-use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeJob, TreeOptions, TreeStore};
+use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter};
 use forebay_env::{FileSystem, Rng};
 use forebay_store::Cause;
 
@@ -93,6 +93,7 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
         cache: Arc::new(NodeCache::new(64 << 10)),
         metrics: Arc::default(),
         trash: Arc::default(),
+        disk: Arc::default(),
         files: Arc::default(),
         options,
     }
@@ -114,21 +115,48 @@ pub(crate) fn restarted(store: &TreeStore, fs: Arc<dyn FileSystem>) -> TreeStore
     TreeStore { files: Arc::default(), cache: Arc::new(NodeCache::new(64 << 10)), fs, ..store.clone() }
 }
 
-pub(crate) fn run<C: Cursor, R: Combine + Clone>(mut job: TreeJob<C, R>, step_bytes: usize) -> Result<Tree> {
-    loop {
-        if let Some(tree) = job.step(step_bytes)? {
-            return Ok(tree);
-        }
+/// Pushes what the records of each key come to.
+pub(crate) fn push_all<R: Combine + Clone>(
+    writer: &mut TreeWriter<R>,
+    batch: impl Cursor,
+    rule: &R,
+) -> Result<()> {
+    let mut collapse = Collapse::new(batch, rule.clone(), Depth::Partial);
+    while !collapse.is_finished() {
+        collapse.run(100, |prefix, record| writer.push(prefix, record))?;
     }
+    Ok(())
+}
+
+pub(crate) fn append_by<R: Combine + Clone>(
+    tree: &Tree,
+    batch: impl Cursor,
+    rule: R,
+    depth: Depth,
+) -> Result<Tree> {
+    let mut writer = TreeWriter::append(tree, rule.clone(), depth, Cause::Spill)?;
+    push_all(&mut writer, batch, &rule)?;
+    writer.finish()
+}
+
+pub(crate) fn build_by<R: Combine + Clone>(
+    store: &TreeStore,
+    batch: impl Cursor,
+    rule: R,
+    depth: Depth,
+) -> Result<Tree> {
+    let mut writer = TreeWriter::build(store, rule.clone(), depth, Cause::Merge)?;
+    push_all(&mut writer, batch, &rule)?;
+    writer.finish()
 }
 
 /// Puts, with nothing beneath.
 pub(crate) fn append(tree: &Tree, batch: &Batch) -> Result<Tree> {
-    run(TreeJob::append(tree, batch.clone(), LastWriterWins, Depth::Bottom, Cause::Spill), 1 << 20)
+    append_by(tree, batch.clone(), LastWriterWins, Depth::Bottom)
 }
 
 pub(crate) fn build(store: &TreeStore, batch: &Batch) -> Result<Tree> {
-    run(TreeJob::build(store, batch.clone(), LastWriterWins, Depth::Bottom, Cause::Merge)?, 1 << 20)
+    build_by(store, batch.clone(), LastWriterWins, Depth::Bottom)
 }
 
 pub(crate) fn long_reads() -> Reading {
@@ -161,6 +189,7 @@ pub(crate) fn assert_same(tree: &Tree, model: &Model, order: Order, rng: &mut Rn
     let census = tree.verify().unwrap();
     assert_eq!(census.records, model.len() as u64);
     assert_eq!((census.records, census.live_bytes), (tree.records(), tree.live_bytes()));
+    assert_eq!(tree.portion(&Range::all()).unwrap(), (tree.records(), tree.live_bytes()));
     assert_eq!(&content(tree).unwrap(), model);
     for _ in 0..20 {
         let key = key(rng);

@@ -4,7 +4,10 @@
 mod common;
 mod cost;
 mod damage;
+mod disk;
 mod format;
+mod named;
+mod portions;
 mod power;
 mod reads;
 mod shapes;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use forebay_base::combine::Depth;
 use forebay_base::{LastWriterWins, Order, Result};
-use forebay_cow_tree::{Tree, TreeJob, TreeOptions, TreeStore, Version, last_root};
+use forebay_cow_tree::{Tree, TreeOptions, TreeStore, TreeWriter, Version, last_root};
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs, TracedFs};
 use forebay_env::{FileSystem, Rng};
 use forebay_store::Cause;
 
-use crate::common::{Batch, Model, append, build, content, restarted, run, store};
+use crate::common::{Batch, Model, append, build, content, numbered, push_all, restarted, store};
 
 /// Long enough that values and nodes of one batch go out in several writes.
 fn batch(round: u64) -> Batch {
@@ -45,13 +45,8 @@ fn load(store: &TreeStore, told: &mut Told) -> Result<()> {
         let batch = batch(round);
         batch.apply(&mut told.next, &LastWriterWins, Depth::Bottom);
         let next = match &tree {
-            None => {
-                let job = TreeJob::build(store, batch, LastWriterWins, Depth::Bottom, Cause::Merge)?;
-                run(job, 1 << 20).and_then(|tree| store.fs.sync_dir(&store.dir).map(|()| tree))?
-            }
-            Some(tree) => {
-                run(TreeJob::append(tree, batch, LastWriterWins, Depth::Bottom, Cause::Spill), 1 << 16)?
-            }
+            None => build(store, &batch).and_then(|tree| store.fs.sync_dir(&store.dir).map(|()| tree))?,
+            Some(tree) => append(tree, &batch)?,
         };
         told.model.clone_from(&told.next);
         told.version = Some(next.version());
@@ -195,8 +190,15 @@ fn each_version_is_behind_its_sync_and_a_cut_before_the_next_write() {
     };
     let tree = build(&store, &short("one")).unwrap();
     log(&["create *", "write * 0+8192", "sync *"]);
-    append(&tree, &short("two")).unwrap();
+    let two = append(&tree, &short("two")).unwrap();
     log(&["write * 8192+8192", "sync *"]);
+    // What a writer that is given up has written is cut off at once, and once more durably.
+    let mut writer = TreeWriter::append(&two, LastWriterWins, Depth::Bottom, Cause::Spill).unwrap();
+    push_all(&mut writer, numbered(0..15_000, 100), &LastWriterWins).unwrap();
+    drop(writer);
+    log(&["write * 16384+1048576", "set_len * 16384"]);
+    append(&two, &short("three")).unwrap();
+    log(&["set_len * 16384", "sync *", "write * 16384+8192", "sync *"]);
     let tree = Tree::open(&restarted(&store, fs.clone()), tree.version()).unwrap();
     append(&tree, &short("three")).unwrap();
     log(&["set_len * 8192", "sync *", "write * 8192+8192", "sync *"]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{LastWriterWins, Order, Range};
-use forebay_cow_tree::{NodeCache, Reading, TreeCursor, TreeJob, TreeOptions};
+use forebay_cow_tree::{NodeCache, Reading, TreeCursor, TreeOptions, TreeWriter};
 use forebay_env::fs::{MemoryFs, TracedFs};
 use forebay_store::Cause;
 
@@ -89,15 +89,26 @@ fn keys_are_walked_without_reading_values() {
 }
 
 #[test]
-fn steps_are_bounded_by_what_they_move() {
+fn a_writer_tells_what_its_pushes_move() {
     let store = small(MemoryFs::new());
     let tree = build(&store, &numbered(0..20_000, 10)).unwrap();
     // Each record of the batch lies in a leaf of its own: it moves many times its own bytes.
-    let batch = numbered((0..20_000).step_by(40), 10);
-    let mut job = TreeJob::append(&tree, batch, LastWriterWins, Depth::Bottom, Cause::Spill);
-    let mut steps = 0;
-    while job.step(4096).unwrap().is_none() {
-        steps += 1;
+    let mut batch = numbered((0..20_000).step_by(40), 10);
+    let mut writer = TreeWriter::append(&tree, LastWriterWins, Depth::Bottom, Cause::Spill).unwrap();
+    let (mut steps, mut told) = (0, 0);
+    while let Some(prefix) = batch.prefix() {
+        writer.push(prefix, &batch.record()).unwrap();
+        let bytes = writer.bytes();
+        assert!(bytes >= told && bytes - told < 4096, "a push writes some nodes at most: {told} to {bytes}");
+        steps += bytes / 2048 - told / 2048;
+        told = bytes;
+        batch.advance().unwrap();
     }
     assert!(steps > 40, "{steps}");
+    assert_eq!(writer.last_key(), b"0000019960");
+    let written = writer.finish().unwrap().total_bytes() - tree.total_bytes();
+    assert!(
+        (told..told + 2 * 4096 + 2 * 256 * tree.height() as u64).contains(&written),
+        "{written} bytes were written, {told} told of"
+    );
 }

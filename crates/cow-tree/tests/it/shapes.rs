@@ -3,12 +3,11 @@
 use forebay_base::combine::Depth;
 use forebay_base::merge::Direction;
 use forebay_base::{Kind, LastWriterWins, Order, Range};
-use forebay_cow_tree::{TreeCursor, TreeJob};
+use forebay_cow_tree::TreeCursor;
 use forebay_env::Rng;
 use forebay_env::fs::MemoryFs;
-use forebay_store::Cause;
 
-use crate::common::{Batch, append, build, content, long_reads, numbered, run, small};
+use crate::common::{Batch, append, build, build_by, content, long_reads, numbered, small};
 
 #[test]
 fn keys_that_only_grow_leave_full_leaves() {
@@ -50,8 +49,7 @@ fn a_rebuilt_tree_is_the_same_and_smaller() {
     }
     assert!(tree.total_bytes() > 2 * tree.live_bytes());
     let all = TreeCursor::new(&tree, &Range::all(), Direction::Forward, long_reads()).unwrap();
-    let job = TreeJob::build(&store, all, LastWriterWins, Depth::Bottom, Cause::Merge).unwrap();
-    let rebuilt = run(job, 1 << 20).unwrap();
+    let rebuilt = build_by(&store, all, LastWriterWins, Depth::Bottom).unwrap();
     assert_eq!(content(&rebuilt).unwrap(), content(&tree).unwrap());
     assert!(rebuilt.total_bytes() - rebuilt.live_bytes() < 4096);
     assert!(rebuilt.live_bytes() <= tree.live_bytes());

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use forebay_base::combine::Depth;
 use forebay_base::merge::Direction;
-use forebay_base::{Kind, LastWriterWins, Order, Range};
-use forebay_cow_tree::{Tree, TreeCursor, TreeJob, TreeOptions, TreeStore, last_root};
+use forebay_base::{Kind, LastWriterWins, Order, Range, Record};
+use forebay_cow_tree::{Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter, last_root};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Access, FileSystem, Rng};
 use forebay_store::Cause;
 
 use crate::common::{
-    Batch, Concatenate, Model, append, assert_same, build, content, find, key, long_reads, numbered,
-    restarted, run, small, store, value,
+    Batch, Concatenate, Model, append, append_by, assert_same, build, build_by, content, find, key,
+    long_reads, numbered, push_all, restarted, small, store, value,
 };
 
 fn batch(order: Order, rng: &mut Rng) -> Batch {
@@ -48,8 +48,7 @@ fn every_version_is_what_a_map_says() {
         let mut model = Model::new();
         let first = batch(order, &mut rng);
         first.apply(&mut model, &Concatenate, depth);
-        let job = TreeJob::build(&store, first, Concatenate, depth, Cause::Merge).unwrap();
-        versions.push((run(job, 1 << 12).unwrap(), model));
+        versions.push((build_by(&store, first, Concatenate, depth).unwrap(), model));
         for round in 0..12 {
             // Mostly the newest version; now and then something is appended to an old one.
             let back = if rng.chance(85) { 1 } else { 1 + rng.index(versions.len()) };
@@ -57,15 +56,13 @@ fn every_version_is_what_a_map_says() {
             let (tree, mut model) = (tree.clone(), model.clone());
             let next = if rng.chance(15) {
                 let all = TreeCursor::new(&tree, &Range::all(), Direction::Forward, long_reads()).unwrap();
-                let job = TreeJob::build(&store, all, Concatenate, Depth::Partial, Cause::Merge).unwrap();
-                let next = run(job, 1 << 14).unwrap();
+                let next = build_by(&store, all, Concatenate, Depth::Partial).unwrap();
                 assert!(next.total_bytes() - next.live_bytes() < 4096, "only padding is not live");
                 next
             } else {
                 let batch = batch(order, &mut rng);
                 batch.apply(&mut model, &Concatenate, depth);
-                let job = TreeJob::append(&tree, batch, Concatenate, depth, Cause::Spill);
-                run(job, [1, 1 << 12, 1 << 20][rng.index(3)]).unwrap()
+                append_by(&tree, batch, Concatenate, depth).unwrap()
             };
             let file = fs.open_read(next.path(), Access::Random).unwrap();
             let is_new = next.version() != tree.version();
@@ -77,7 +74,7 @@ fn every_version_is_what_a_map_says() {
             if rng.chance(10) {
                 store = restarted(&store, fs.clone());
                 for (tree, _) in &mut versions {
-                    *tree = Tree::open(&store, tree.version()).unwrap();
+                    *tree = Tree::named(&store, tree.version());
                 }
             }
             if rng.chance(20) && round > 3 {
@@ -92,24 +89,45 @@ fn one_batch_at_a_time_is_applied_to_a_file() {
     let fs = MemoryFs::new();
     let store = small(fs.clone());
     let tree = build(&store, &numbered(0..100, 10)).unwrap();
-    let job = |batch| TreeJob::append(&tree, batch, LastWriterWins, Depth::Bottom, Cause::Spill);
-    let mut one = job(numbered(0..50, 10));
-    assert!(one.step(1).unwrap().is_none());
-    let refused = job(numbered(0..50, 10)).step(1).unwrap_err();
+    let writer = || TreeWriter::append(&tree, LastWriterWins, Depth::Bottom, Cause::Spill).unwrap();
+    let push = |writer: &mut _| push_all(writer, numbered(0..50, 10), &LastWriterWins);
+    let mut one = writer();
+    push(&mut one).unwrap();
+    let refused = push(&mut writer()).unwrap_err();
     assert!(refused.to_string().contains("one batch at a time"), "{refused}");
     drop(one);
-    let next = run(job(numbered(100..150, 10)), 1 << 20).unwrap();
+    let next = append(&tree, &numbered(100..150, 10)).unwrap();
     assert_eq!(next.records(), 150);
-    let nothing =
-        run(TreeJob::append(&next, Batch::default(), LastWriterWins, Depth::Bottom, Cause::Spill), 1)
-            .unwrap();
+    let nothing = append(&next, &Batch::default()).unwrap();
     assert_eq!(nothing.version(), next.version(), "an empty batch writes nothing");
     // A build that is given up leaves its file to the trash.
-    let mut job =
-        TreeJob::build(&store, numbered(0..50, 10), LastWriterWins, Depth::Bottom, Cause::Merge).unwrap();
-    assert!(job.step(1).unwrap().is_none());
-    drop(job);
+    let mut writer = TreeWriter::build(&store, LastWriterWins, Depth::Bottom, Cause::Merge).unwrap();
+    push(&mut writer).unwrap();
+    drop(writer);
     assert!(store.trash.empty(&*store.fs));
+    assert_eq!(fs.list(&store.dir).unwrap(), ["00000007.tree"]);
+}
+
+#[test]
+fn a_writer_takes_keys_in_order_and_goes_to_any_thread() {
+    fn send<T: Send>(value: T) -> T {
+        value
+    }
+    let store = small(MemoryFs::new());
+    let order = Order::Lexical;
+    for second in ["b", "a"] {
+        let writer = TreeWriter::build(&store, LastWriterWins, Depth::Bottom, Cause::Merge).unwrap();
+        let mut writer = send(writer);
+        let put = |writer: &mut TreeWriter<_>, key: &str| {
+            let record = Record { kind: Kind::Put, key: key.as_bytes(), value: b"" };
+            writer.push(order.prefix(key.as_bytes()), &record)
+        };
+        put(&mut writer, "b").unwrap();
+        assert_eq!(writer.last_key(), b"b");
+        assert!(put(&mut writer, second).unwrap_err().to_string().contains("in order"));
+        assert!(put(&mut writer, "c").is_err() && writer.finish().is_err(), "it can only be dropped");
+    }
+    assert!(store.trash.empty(&*store.fs) && store.fs.list(&store.dir).unwrap().is_empty());
 }
 
 #[test]

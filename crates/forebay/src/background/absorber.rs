@@ -212,10 +212,9 @@ impl Engine {
         let busy = ledger.busy.entry(table).or_default();
         // What follows a table that is rewritten has nothing of older runs.
         let merges = matches!(entry.options.layout, Layout::RunSet(policy) if policy != Policy::RangeMerge);
-        let catalog = match merges && self.is_rewriting(table) {
-            true => entry.catalog.convert(&unmerged(&entry.options), 0),
-            false => Arc::clone(&entry.catalog),
-        };
+        let alone = (merges && self.is_rewriting(table)).then(|| unmerged(&entry.options));
+        let catalog = alone.and_then(|options| entry.catalog.convert(&options, 0));
+        let catalog = catalog.unwrap_or_else(|| Arc::clone(&entry.catalog));
         let again = |busy: &BTreeSet<NodeKey>| catalog.plan_absorption(segment, contents, busy);
         let Some(plan) = again(busy) else { return Absorption::Waits };
         let Some(plan) = self.fit_absorption(&entry, plan, contents.bytes, busy, again) else {

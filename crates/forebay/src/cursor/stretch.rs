@@ -2,16 +2,16 @@
 
 use forebay_base::merge::{Direction, LoserTree};
 use forebay_base::{Bound, Kind, Record, Result};
-use forebay_layouts::Stretch;
+use forebay_layouts::{self as layouts, Stretch};
+use forebay_store::BufferCursor;
 use forebay_store::list::Pace;
-use forebay_store::{BufferCursor, ListCursor};
 
 use super::Cursor;
 
 /// What a stretch is merged of.
 pub(super) enum Source {
     Buffer(BufferCursor),
-    List(ListCursor),
+    File(layouts::Source),
 }
 
 impl Source {
@@ -20,14 +20,14 @@ impl Source {
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Buffer(cursor) => cursor.kind(),
-            Self::List(cursor) => cursor.kind(),
+            Self::File(cursor) => cursor.kind(),
         }
     }
 
     /// Whether no key comes twice.
     #[inline]
     pub(super) fn has_keys_once(&self) -> bool {
-        matches!(self, Self::List(_))
+        matches!(self, Self::File(_))
     }
 }
 
@@ -36,7 +36,7 @@ impl forebay_base::merge::Cursor for Source {
     fn prefix(&self) -> Option<u64> {
         match self {
             Self::Buffer(cursor) => cursor.prefix(),
-            Self::List(cursor) => cursor.prefix(),
+            Self::File(cursor) => cursor.prefix(),
         }
     }
 
@@ -44,7 +44,7 @@ impl forebay_base::merge::Cursor for Source {
     fn record(&self) -> Record<'_> {
         match self {
             Self::Buffer(cursor) => cursor.record(),
-            Self::List(cursor) => cursor.record(),
+            Self::File(cursor) => cursor.record(),
         }
     }
 
@@ -52,7 +52,7 @@ impl forebay_base::merge::Cursor for Source {
     fn advance(&mut self) -> Result<()> {
         match self {
             Self::Buffer(cursor) => cursor.advance(),
-            Self::List(cursor) => cursor.advance(),
+            Self::File(cursor) => cursor.advance(),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Cursor {
             let cursors = buffer.cursors(&self.table.rows(), &stretch.range, limit);
             sources.extend(cursors.into_iter().map(Source::Buffer));
         }
-        sources.extend(stretch.sources.into_iter().map(Source::List));
+        sources.extend(stretch.sources.into_iter().map(Source::File));
         self.stretch = stretch.range;
         self.merge = Some(LoserTree::new(sources, direction));
         Ok(())
@@ -109,14 +109,14 @@ impl Cursor {
         self.direction = direction;
         let Some(merge) = &mut self.merge else { return Ok(()) };
         merge.restart(direction, |sources| {
-            let lists = sources.iter_mut().filter_map(|source| match source {
-                Source::List(cursor) => Some(cursor),
+            let files = sources.iter_mut().filter_map(|source| match source {
+                Source::File(cursor) => Some(cursor),
                 Source::Buffer(cursor) => {
                     cursor.seek(place, direction);
                     None
                 }
             });
-            ListCursor::seek_all(lists, place, direction, pace)
+            layouts::Source::seek_all(files, place, direction, pace)
         })
     }
 
@@ -131,11 +131,11 @@ impl Cursor {
         };
         let Some(from) = from else { return Ok(false) };
         let sources = self.merge.iter().flat_map(|merge| merge.sources());
-        let lists = sources.filter_map(|source| match source {
-            Source::List(cursor) => Some(cursor.pace()),
+        let files = sources.filter_map(|source| match source {
+            Source::File(cursor) => Some(cursor.pace()),
             Source::Buffer(_) => None,
         });
-        let pace = lists.max().unwrap_or_default();
+        let pace = files.max().unwrap_or_default();
         self.enter(Some(&from), self.direction)?;
         self.send(None, self.direction, pace)?;
         Ok(self.merge.is_some())

@@ -128,6 +128,7 @@ impl Simulation {
                 codec: self.table.codec,
             },
             record_bytes: key_bytes + value_bytes,
+            key_bytes,
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
         let bytes = self.options.resident_bytes();

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
-use forebay::env::{Access, Env};
+use forebay::env::Env;
 use forebay::{Batch, Database, Durability, Error, Layout, Options, Table};
 use forebay_testkit::ordered_layouts;
+
+use crate::space::list_bytes;
 
 const DIR: &str = "/db";
 const BUFFER_BYTES: u64 = 32 << 10;
@@ -45,15 +47,6 @@ fn value(number: u64) -> [u8; 100] {
     let mut value = [7; 100];
     value[..8].copy_from_slice(&number.to_le_bytes());
     value
-}
-
-/// Bytes of all lists, as the file system has them.
-fn list_bytes(env: &Env) -> u64 {
-    let names = env.fs.list(Path::new(DIR)).unwrap();
-    let lists = names.iter().filter(|name| name.ends_with(".list"));
-    lists
-        .map(|name| env.fs.open_read(&Path::new(DIR).join(name), Access::Buffered).unwrap().len().unwrap())
-        .sum()
 }
 
 /// Writes all keys, then draws some again and again. Calls `look` after every commit, and returns what was written last.

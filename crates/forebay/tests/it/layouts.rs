@@ -131,8 +131,10 @@ fn any_layout_becomes_any_other_without_moving_a_record() {
             let bytes = written(&db);
             table.set_layout(after).unwrap();
             assert_eq!(table.layout().unwrap(), after);
-            // A tree has no place for what waits in memory.
-            let moves = before == Layout::range_merge() && after == Layout::write_buffer_ordered();
+            // A WB tree has no place for what waits in memory, and none for files that grow.
+            let name = before.to_string();
+            let moves = (name == "range-merge" || name.starts_with("jungle"))
+                && after == Layout::write_buffer_ordered();
             assert!(moves || written(&db) == bytes, "{before} to {after} moved something");
             assert!(entries(&table) == expected, "{before} to {after}");
             for number in 3_000..4_000 {

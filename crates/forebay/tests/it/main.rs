@@ -10,6 +10,7 @@ mod expiry;
 mod faults;
 mod filter;
 mod ingest;
+mod jungle;
 mod layouts;
 mod memory;
 mod merging;

@@ -24,11 +24,11 @@ fn put_all(table: &Table, numbers: std::ops::Range<u64>, value: u64) {
     }
 }
 
-/// Bytes of all lists, as the file system has them.
-fn list_bytes(env: &Env) -> u64 {
+/// Bytes of all lists and trees, as the file system has them.
+pub(super) fn list_bytes(env: &Env) -> u64 {
     let names = env.fs.list(Path::new(DIR)).unwrap();
-    let lists = names.iter().filter(|name| name.ends_with(".list"));
-    lists
+    let files = names.iter().filter(|name| name.ends_with(".list") || name.ends_with(".tree"));
+    files
         .map(|name| env.fs.open_read(&Path::new(DIR).join(name), Access::Buffered).unwrap().len().unwrap())
         .sum()
 }

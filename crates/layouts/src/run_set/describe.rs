@@ -1,12 +1,10 @@
 //! Runs as a person would draw them, and as numbers.
 
-use forebay_buffer_tree::Fragment as _;
-
 use super::set::RunSet;
-use crate::files::Fragment;
+use crate::DataFile;
 use crate::write_buffer::{Description, LevelDescription, NodeDescription};
 
-pub(super) fn describe(set: &RunSet<Fragment>) -> Description {
+pub(super) fn describe(set: &RunSet<DataFile>) -> Description {
     let parts = set.runs().iter().flat_map(|run| run.parts.iter().map(move |part| (run, part)));
     let nodes = parts.map(|(run, part)| NodeDescription {
         id: run.id.0,

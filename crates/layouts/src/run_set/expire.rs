@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use forebay_base::Range;
 use forebay_buffer_tree::NodeId;
 
-use super::plan::{Made, Slice};
-use super::{Policy, Run, RunSetTable, encode};
+use super::plan::Made;
+use super::{Policy, RunSetTable, encode};
+use crate::DataFile;
 use crate::catalog::Planned;
-use crate::files::Fragment;
 
 impl RunSetTable {
     /// What to do about the oldest part of which about so much has expired.
@@ -19,14 +18,17 @@ impl RunSetTable {
         if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
             return None;
         }
-        let is_over = |file: &Fragment, share| file.0.over_at(share).is_some_and(|at| at <= now);
+        let is_over = |file: &DataFile, share| {
+            let over_at = file.list().and_then(|list| list.over_at(share));
+            over_at.is_some_and(|at| at <= now)
+        };
         for run in self.set.runs().iter().rev() {
             if run.is_resident() || !self.set.is_free(run.id(), busy) {
                 continue;
             }
             let mut due = run.parts().iter().filter(|part| is_over(&part.fragment, share));
             if let Some(part) = due.find(|part| self.set.is_bottom(&[run.id()], &part.range)) {
-                let slice = self.in_place(run, &part.range);
+                let slice = self.set.in_place(run, &part.range);
                 if !is_over(&part.fragment, 1.0) {
                     return Some(Planned::Job(self.planned(slice)));
                 }
@@ -35,18 +37,5 @@ impl RunSetTable {
             }
         }
         None
-    }
-
-    /// What a run has of a range, to be written anew where it is.
-    pub(super) fn in_place(&self, run: &Run<Fragment>, range: &Range) -> Slice {
-        Slice {
-            taken: vec![(run.id, range.clone())],
-            range: range.clone(),
-            into: Some(run.id),
-            level: run.level,
-            is_bottom: self.set.is_bottom(&[run.id], range),
-            breaks: self.set.breaks,
-            ..Slice::default()
-        }
     }
 }

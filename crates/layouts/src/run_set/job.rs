@@ -1,19 +1,18 @@
 //! Running a plan: merges what runs have of a range, and perhaps a write buffer, into files of about equal size.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Direction};
 use forebay_base::{Block, Bound, Order, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Portion, shape_of_merged};
+use forebay_buffer_tree::{Expected, shape_of_merged};
+use forebay_store::Cause;
 use forebay_store::list::Reading;
-use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
 
 use super::plan::{Made, Slice};
 use super::set::Part;
-use crate::files::{Files, Fragment};
-use crate::{Job, Outcome, Rule};
+use super::writer::{FileWriter, Writers};
+use crate::{DataFile, Job, Outcome, Rule, Source};
 
 /// A merge on its way.
 pub(super) struct MergeJob<C> {
@@ -31,12 +30,13 @@ impl<C: Cursor> MergeJob<C> {
         input: C,
         expected: Expected,
         rule: Rule,
-        files: Files,
+        writers: Writers,
         file_bytes: u64,
     ) -> Self {
         let shape = shape_of_merged(expected.shape, &rule);
-        let depth = if slice.is_bottom { Depth::Bottom } else { Depth::Partial };
-        let mut output = Output::new(files, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
+        // Beneath the records of an append lie the tree's own.
+        let depth = if writers.appends() { Depth::Partial } else { slice.depth() };
+        let mut output = Output::new(writers, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
         // What comes by itself may find a place that nothing else has.
         output.tight = slice.is_ingest();
         // What a write buffer brings is not chosen from before it meets something else.
@@ -74,7 +74,7 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
     }
 
     fn cause(&self) -> Cause {
-        self.output.files.cause
+        self.output.writers.cause()
     }
 }
 
@@ -106,14 +106,14 @@ const RECORDS_MIN: u64 = 256;
 
 /// Files written one after the other.
 struct Output {
-    files: Files,
+    writers: Writers,
     order: Order,
     expected: Expected,
     is_bottom: bool,
     /// A file is cut once it has so many bytes; so many records are expected in each.
     cut_bytes: u64,
     cut_records: u64,
-    writer: Option<ListWriter>,
+    writer: Option<FileWriter>,
     /// Where else files end.
     bounds: VecDeque<Bound>,
     /// Whether parts reach no further than records do.
@@ -121,16 +121,16 @@ struct Output {
     /// Where the file begins, and what it has.
     low: Bound,
     records: u64,
-    parts: Vec<Part<Fragment>>,
+    parts: Vec<Part<DataFile>>,
 }
 
 impl Output {
-    fn new(files: Files, expected: Expected, is_bottom: bool, file_bytes: u64) -> Self {
+    fn new(writers: Writers, expected: Expected, is_bottom: bool, file_bytes: u64) -> Self {
         let Cuts { bytes: cut_bytes, records: cut_records } =
             Cuts::of(expected.bytes, expected.records, file_bytes);
         Self {
-            order: files.store.options.order,
-            files,
+            order: writers.order(),
+            writers,
             is_bottom,
             cut_bytes,
             cut_records,
@@ -163,7 +163,7 @@ impl Output {
         while self.bounds.front().is_some_and(|bound| bound.place(prefix, key).is_ge()) {
             passed = self.bounds.pop_front();
         }
-        let long = |writer: &mut ListWriter| writer.bytes() >= BOUND_BYTES_MIN;
+        let long = |writer: &mut FileWriter| writer.bytes() >= BOUND_BYTES_MIN;
         if let Some(bound) = passed
             && let Some(writer) = self.writer.take_if(long)
         {
@@ -174,7 +174,7 @@ impl Output {
     }
 
     /// The file that a record of this key, and others behind it, belong to.
-    fn writer_for(&mut self, key: &[u8], records: u64) -> Result<&mut ListWriter> {
+    fn writer_for(&mut self, key: &[u8], records: u64) -> Result<&mut FileWriter> {
         if !self.bounds.is_empty() {
             self.pass_bounds(key)?;
         }
@@ -189,23 +189,26 @@ impl Output {
                 self.low = self.order.bound(key);
             }
             let range = Range { low: self.low.clone(), high: self.expected.range.high.clone() };
-            let (shape, cause) = (self.expected.shape, self.files.cause);
-            self.writer = Some(ListWriter::new(&self.files.store, &range, self.cut_records, shape, cause)?);
+            self.writer = Some(self.writers.begin(&range, self.cut_records, self.expected.shape)?);
         }
         // It is there by now.
         self.writer.as_mut().ok_or_else(|| forebay_base::Error::invalid("no file is being written"))
     }
 
-    fn close(&mut self, writer: ListWriter, high: Option<Bound>) -> Result<()> {
-        let portion = Portion { bytes: writer.bytes(), records: std::mem::take(&mut self.records) };
-        if let Some(file) = writer.finish()? {
-            let range = Range { low: self.low.clone(), high };
-            self.parts.push(Part { range, fragment: Fragment(file), portion, is_bottom: self.is_bottom });
+    fn close(&mut self, writer: FileWriter, high: Option<Bound>) -> Result<()> {
+        let range = Range { low: self.low.clone(), high };
+        let records = std::mem::take(&mut self.records);
+        if let Some((fragment, portion)) = writer.finish(&range, records)? {
+            self.parts.push(Part { range, fragment, portion, is_bottom: self.is_bottom });
         }
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Vec<Part<Fragment>>> {
+    fn finish(&mut self) -> Result<Vec<Part<DataFile>>> {
+        if self.writer.is_none() && self.writers.appends() {
+            // To which nothing came stays as it is, and is not nothing.
+            self.writer = Some(self.writers.begin(&self.expected.range, 0, self.expected.shape)?);
+        }
         if let Some(writer) = self.writer.take() {
             let high = match self.tight {
                 true => {
@@ -224,19 +227,19 @@ impl Output {
 impl Drop for Output {
     /// What was not handed on is for nobody.
     fn drop(&mut self) {
-        self.parts.iter().for_each(|part| part.fragment.0.retire());
+        self.parts.iter().for_each(|part| part.fragment.discard());
     }
 }
 
 /// What a run has of a range, file after file.
 pub(super) struct RunCursor {
-    waiting: VecDeque<(Arc<ListFile>, Range)>,
-    here: Option<ListCursor>,
+    waiting: VecDeque<(DataFile, Range)>,
+    here: Option<Source>,
     reading: Reading,
 }
 
 impl RunCursor {
-    pub(super) fn new(parts: VecDeque<(Arc<ListFile>, Range)>, reading: Reading) -> Result<Self> {
+    pub(super) fn new(parts: VecDeque<(DataFile, Range)>, reading: Reading) -> Result<Self> {
         let mut cursor = Self { waiting: parts, here: None, reading };
         cursor.settle()?;
         Ok(cursor)
@@ -249,7 +252,7 @@ impl RunCursor {
                 self.here = None;
                 return Ok(());
             };
-            self.here = Some(ListCursor::new(&file, &range, Direction::Forward, self.reading)?);
+            self.here = Some(Source::new(&file, &range, Direction::Forward, self.reading)?);
         }
         Ok(())
     }

@@ -9,6 +9,8 @@
 mod apply;
 mod describe;
 mod expire;
+mod find;
+mod grow;
 mod job;
 mod marks;
 mod plan;
@@ -19,6 +21,7 @@ mod simulate;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod writer;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -30,7 +33,7 @@ use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, Terms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{Lookup, Reading, Search};
-use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
+use forebay_store::{BufferCursor, Cause, WriteBuffer};
 
 use crate::catalog::{
     Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch, Work,
@@ -40,8 +43,9 @@ use crate::files::{Fragment, Means, malformed_edit};
 use crate::restore::{Restored, malformed};
 use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
 use crate::write_buffer::{Description, WriteBufferTree};
-use crate::{Layout, TableOptions};
+use crate::{DataFile, Layout, Source, TableOptions};
 
+use grow::GrowJob;
 use job::{MergeJob, RunCursor, Within};
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
@@ -49,20 +53,24 @@ use policy::range_merge;
 pub use policy::{Policy, Room};
 pub use set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
+use writer::Writers;
 
 /// The runs of one table.
 pub struct RunSetTable {
-    pub(crate) set: RunSet<Fragment>,
+    pub(crate) set: RunSet<DataFile>,
     /// Kept for other layouts.
     pub(crate) options: TreeOptions,
     pub(crate) means: Means,
+    /// Whether any of its files may be a tree.
+    has_trees: bool,
     /// Parts to be rewritten for what that frees, the best first: found when it is asked for.
     wasteful: OnceLock<Vec<(NodeId, Range)>>,
 }
 
 impl RunSetTable {
-    pub(crate) fn new(set: RunSet<Fragment>, options: TreeOptions, means: Means) -> Self {
-        Self { set, options, means, wasteful: OnceLock::new() }
+    pub(crate) fn new(set: RunSet<DataFile>, options: TreeOptions, means: Means) -> Self {
+        let has_trees = set.parts().any(|part| part.fragment.list().is_none());
+        Self { set, options, means, has_trees, wasteful: OnceLock::new() }
     }
 
     /// Runs as the manifest has them.
@@ -70,7 +78,7 @@ impl RunSetTable {
         let mut from = Reader::new(catalog);
         let options = TreeOptions::decode(&mut from).ok_or_else(malformed)?;
         let ids = RunSet::<u64>::decode(&mut from, policy, options.node_bytes).ok_or_else(malformed)?;
-        let set = ids.map(|&id| restored.fragment(id))?;
+        let set = ids.map(|&id| restored.file(id))?;
         Ok(Self::new(set, options, restored.means.clone()))
     }
 
@@ -81,14 +89,14 @@ impl RunSetTable {
             let run = self.set.run(*id).ok_or_else(Plan::foreign)?;
             let parts = run.parts()[run.overlapping(range)].iter();
             let parts: VecDeque<_> =
-                parts.map(|part| (Arc::clone(&part.fragment.0), part.range.intersect(range))).collect();
+                parts.map(|part| (part.fragment.clone(), part.range.intersect(range))).collect();
             RunCursor::new(parts, reading)
         };
         slice.taken.iter().map(cursor).collect()
     }
 
     /// The parts that a slice takes something from.
-    fn parts<'a>(&'a self, slice: &'a Slice) -> impl Iterator<Item = &'a Arc<Part<Fragment>>> {
+    fn parts<'a>(&'a self, slice: &'a Slice) -> impl Iterator<Item = &'a Arc<Part<DataFile>>> {
         let runs = slice.taken.iter().filter_map(|(id, range)| Some((self.set.run(*id)?, range)));
         runs.flat_map(|(run, range)| &run.parts()[run.overlapping(range)])
     }
@@ -112,7 +120,12 @@ impl RunSetTable {
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
         let (rule, files) = (self.means.code()?, self.means.files(cause));
-        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, files, self.set.file_bytes)))
+        let writers = match self.set.policy.grows(slice.level) {
+            true => Writers::trees(files, rule.clone(), slice.depth()),
+            false => Writers::lists(files),
+        };
+        let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
+        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, writers, file_bytes)))
     }
 
     /// The job of a write buffer that stays in memory, in files that end where key ranges do.
@@ -124,8 +137,8 @@ impl RunSetTable {
         bounds: Vec<Bound>,
     ) -> Result<MergeJob<C>> {
         let rule = self.means.code()?;
-        let job =
-            MergeJob::new(slice.clone(), input, expected, rule, self.means.memory(), self.set.file_bytes);
+        let writers = Writers::lists(self.means.memory());
+        let job = MergeJob::new(slice.clone(), input, expected, rule, writers, self.set.file_bytes);
         Ok(job.cut_at(bounds))
     }
 
@@ -137,10 +150,13 @@ impl RunSetTable {
 
 impl Catalog for RunSetTable {
     fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+        if self.has_trees {
+            return find::one_by_one(&self.set, lookups, each);
+        }
         let mut search = Search::new(lookups);
         for (number, lookup) in lookups.iter().enumerate() {
             let parts = self.set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key));
-            parts.for_each(|part| search.add(number, &part.fragment.0));
+            parts.filter_map(|part| part.fragment.list()).for_each(|list| search.add(number, list));
         }
         search.finish(each)
     }
@@ -148,8 +164,8 @@ impl Catalog for RunSetTable {
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
         let Some(range) = self.set.stretch(from, within, direction) else { return Ok(None) };
         let parts = self.set.runs().iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
-        let cursor = |part: &Arc<Part<Fragment>>| {
-            ListCursor::new(&part.fragment.0, &part.range.intersect(&range), direction, Reading::Scan)
+        let cursor = |part: &Arc<Part<DataFile>>| {
+            Source::new(&part.fragment, &part.range.intersect(&range), direction, Reading::Scan)
         };
         let sources = parts.map(cursor).collect::<Result<_>>()?;
         Ok(Some(Stretch { range, sources }))
@@ -228,6 +244,9 @@ impl Catalog for RunSetTable {
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
+        if slice.appends {
+            return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.means)?));
+        }
         let expected = self.expected(slice, Portion::default(), Shape::default());
         self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
     }
@@ -238,12 +257,16 @@ impl Catalog for RunSetTable {
         Ok(Settled { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
     }
 
-    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
-        let edit = edit.map(self.means.find(edit.fragments(), file)?);
+        let edit = edit.map(self.means.find(edit.fragments(), file, Some)?);
         let (set, references) = self.set.apply(&edit)?;
-        let catalog = Arc::new(Self::new(set, self.options, self.means.clone()));
-        Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
+        let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
+        let (options, means) = (self.options, self.means.clone());
+        Ok(Applied {
+            catalog: Arc::new(Self { set, options, means, has_trees, wasteful: OnceLock::new() }),
+            references,
+        })
     }
 
     fn takes(&self, outcome: &Outcome) -> bool {
@@ -254,10 +277,13 @@ impl Catalog for RunSetTable {
         Some(encode(&self.set.cut(range)))
     }
 
-    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
+    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn Catalog>> {
         let (set, means) = (&self.set, self.means.clone());
-        match options.layout {
-            Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::new(tree_of(set, options.tree), means)),
+        Some(match options.layout {
+            Layout::WriteBuffer { .. } => {
+                let lists = set.map(|file| Fragment::of(file.clone()).ok_or_else(Plan::foreign)).ok()?;
+                Arc::new(WriteBufferTree::new(tree_of(&lists, options.tree), means))
+            }
             Layout::RunSet(policy) => {
                 let mut set = RunSet { policy, ..set.clone() };
                 if set.residents().next().is_none() {
@@ -265,7 +291,7 @@ impl Catalog for RunSetTable {
                 }
                 Arc::new(Self::new(set, options.tree, means))
             }
-        }
+        })
     }
 
     fn debt_bytes(&self) -> u64 {
@@ -289,21 +315,21 @@ impl Catalog for RunSetTable {
         held.fold(Portion::default(), Portion::saturating_add)
     }
 
-    fn files(&self) -> Vec<Arc<ListFile>> {
-        self.set.parts().map(|part| Arc::clone(&part.fragment.0)).collect()
+    fn files(&self) -> Vec<DataFile> {
+        self.set.parts().map(|part| part.fragment.clone()).collect()
     }
 
     fn each_list(&self, visit: &mut dyn FnMut(Held<'_>)) {
         for part in self.set.parts() {
             let Part { range, portion, is_bottom, .. } = &**part;
-            visit(Held { file: &part.fragment.0, range, portion: *portion, is_bottom: *is_bottom });
+            visit(Held { file: part.fragment.clone(), range, portion: *portion, is_bottom: *is_bottom });
         }
     }
 
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.options.encode(&mut bytes);
-        if let Ok(ids) = self.set.map(|fragment| Ok(fragment.id())) {
+        if let Ok(ids) = self.set.map(|file| Ok(file.id())) {
             ids.encode(&mut bytes);
         }
         bytes
@@ -314,8 +340,8 @@ impl Catalog for RunSetTable {
     }
 }
 
-fn encode(edit: &Edit<Fragment>) -> Vec<u8> {
+fn encode(edit: &Edit<DataFile>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    edit.map(|fragment| fragment.id()).encode(&mut bytes);
+    edit.map(DataFile::id).encode(&mut bytes);
     bytes
 }

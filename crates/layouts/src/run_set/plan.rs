@@ -1,18 +1,17 @@
 //! Planning: what the policy wants, as one bounded merge. Pure.
 
+mod slices;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forebay_base::combine::Depth;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
-use forebay_store::ListFile;
 
 use super::policy::{Flush, Policy, Room, Step, range_merge};
 use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
-use crate::files::Fragment;
-
-/// A slice of a merge is about so many files long.
-const SLICE_FILES: u64 = 4;
+use crate::DataFile;
 
 /// What some runs have of some ranges, to become parts of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,10 +29,14 @@ pub(crate) struct Slice {
     /// `None` for a new run.
     pub(super) into: Option<NodeId>,
     pub(super) level: u32,
+    /// Fragments of `into` that stay as they are, in these versions.
+    pub(super) kept: BTreeSet<(u64, u64)>,
     /// More slices are to come.
     pub(super) goes_on: bool,
     /// Of a key range on its way to its place, by what it is known.
     pub(super) evicted: Option<NodeId>,
+    /// What the other runs have is appended to the parts of `into`.
+    pub(super) appends: bool,
     /// Nothing older has anything of the range.
     pub(super) is_bottom: bool,
     /// See [`RunSet::breaks`]: of the set that it was planned on.
@@ -54,10 +57,11 @@ pub struct Made<F> {
     pub(super) parts: Vec<Part<F>>,
 }
 
-impl Made<Fragment> {
-    /// The list files that were written.
-    pub(crate) fn files(&self) -> impl Iterator<Item = Arc<ListFile>> {
-        self.parts.iter().map(|part| Arc::clone(&part.fragment.0))
+impl Made<DataFile> {
+    /// The files that were written, or grew.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
+        let files = self.parts.iter().map(|part| &part.fragment);
+        files.filter(|file| !self.slice.kept.contains(&file.version()))
     }
 
     pub(crate) fn records(&self) -> u64 {
@@ -69,6 +73,11 @@ impl Slice {
     /// Whether its records come by themselves: from no run, and by no write buffer.
     pub(super) fn is_ingest(&self) -> bool {
         self.taken.is_empty() && self.flushed_bytes == 0
+    }
+
+    /// How far records of one key are merged.
+    pub(super) fn depth(&self) -> Depth {
+        if self.is_bottom { Depth::Bottom } else { Depth::Partial }
     }
 
     /// What nobody else may touch meanwhile: runs, or a key range.
@@ -144,29 +153,26 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     /// What all runs have of a range, or of as much of it as is enough for one go.
-    fn evict(&self, range: Range) -> Slice {
+    fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
         let evicted = Some(range_merge::node_of(&range));
-        let last = self.last_on_disk().map(|run| run.id);
-        let first_of = |run: &&Run<F>| Some(run.parts.get(run.first_behind(&range.low))?.range.low.clone());
-        let mut range = range.clone();
+        let last = self.last_on_disk();
+        let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
+        let waiting = runs.iter().filter(|run| Some(run.id) != into);
+        let waiting = waiting.filter_map(|run| run.parts[run.overlapping(&range)].first());
+        let rest = last.and_then(|run| run.parts[run.overlapping(&range)].last());
         // It begins where something waits, or with the part that this falls into: else nothing might come of it.
-        if let Some(first) = runs.iter().filter(|run| Some(run.id) != last).filter_map(first_of).min() {
-            let is_before = |part: &Arc<Part<F>>| part.range.high.as_ref().is_some_and(|high| *high <= first);
-            let rest = runs.iter().find(|run| Some(run.id) == last);
-            if rest.is_none_or(|run| run.parts[run.overlapping(&range)].iter().all(is_before)) {
-                range.low = first.max(range.low);
-            }
+        if let Some(first) = waiting.map(|part| &part.range.low).min()
+            && rest.is_none_or(|part| part.range.high.as_ref().is_some_and(|high| high <= first))
+        {
+            range.low = first.clone().max(range.low);
         }
         // Writers wait for each: no more at a time than has to be.
         let end = self.slice_end(&runs, &range.low, 1);
         let range = range.intersect(&Range { low: Bound::least(), high: end });
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
-        let into = self.last_on_disk();
-        let level = into.map_or(1, |run| run.level);
-        let into = into.map(|run| run.id);
         let breaks = self.breaks;
         Slice { taken, below, range, into, level, evicted, is_bottom: true, breaks, ..Slice::default() }
     }
@@ -200,6 +206,10 @@ impl<F: tree::Fragment> RunSet<F> {
         }
         let last = self.runs.last()?;
         let is_done = self.runs.len() == 1 && last.parts.iter().all(|part| part.is_bottom);
+        if is_done && !busy.contains(&last.id) {
+            let sparse = last.parts.iter().find(|part| Policy::is_sparse(part));
+            return sparse.map(|part| self.in_place(last, &part.range));
+        }
         let inputs: Vec<NodeId> = self.runs.iter().map(|run| run.id).collect();
         if is_done || inputs.iter().any(|id| busy.contains(id)) {
             return None;
@@ -211,6 +221,7 @@ impl<F: tree::Fragment> RunSet<F> {
         match step {
             Step::Merge { level, .. } | Step::Relabel { level, .. } => *level,
             Step::Push { run, .. } => self.run(*run).map_or(0, |run| run.level + 1),
+            Step::Rewrite { run, .. } => self.run(*run).map_or(0, |run| run.level),
             Step::Evict(_) => 0,
         }
     }
@@ -220,83 +231,9 @@ impl<F: tree::Fragment> RunSet<F> {
             Step::Merge { inputs, into, level } => self.slice(&inputs, into, level).map(Next::Merge),
             Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
             Step::Push { run, part } => self.push(self.run(run)?, part),
+            Step::Rewrite { run, range } => Some(Next::Merge(self.in_place(self.run(run)?, &range))),
             Step::Evict(range) => Some(Next::Merge(self.evict(range))),
         }
-    }
-
-    /// A part goes down: as it is, where nothing of the next level is in its range, else merged with what is.
-    fn push(&self, run: &Run<F>, number: usize) -> Option<Next<F>> {
-        let part = run.parts.get(number)?;
-        let level = run.level + 1;
-        let next = self.runs.iter().find(|other| other.level == level);
-        let overlapping = next.map_or(&[][..], |next| &next.parts[next.overlapping(&part.range)]);
-        let (Some(first), Some(last)) = (overlapping.first(), overlapping.last()) else {
-            let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
-            return Some(Next::Edit(Edit::Replace(Replace {
-                flushed_bytes: 0,
-                is_ingest: false,
-                below: 0,
-                range: part.range.clone(),
-                taken: vec![taken],
-                into: next.map_or(NodeId(self.next_id), |next| next.id),
-                level,
-                parts: vec![Part::clone(part)],
-                goes_on: false,
-            })));
-        };
-        let low = (&part.range.low).min(&first.range.low).clone();
-        let high = part.range.high.clone().zip(last.range.high.clone()).map(|(part, last)| part.max(last));
-        let range = Range { low, high };
-        let into = next.map(|next| next.id);
-        let taken: Vec<_> =
-            [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
-        let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
-        let is_bottom = self.is_bottom(&runs, &range);
-        let breaks = self.breaks;
-        Some(Next::Merge(Slice { taken, range, into, level, is_bottom, breaks, ..Slice::default() }))
-    }
-
-    /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
-    /// the largest run ends, so that few files are cut.
-    fn slice(&self, inputs: &[NodeId], into: Option<NodeId>, level: u32) -> Option<Slice> {
-        let runs: Vec<&Run<F>> = inputs.iter().filter_map(|&id| self.run(id)).map(|run| &**run).collect();
-        let others = || runs.iter().filter(|run| Some(run.id) != into);
-        let mut low = others().map(|run| &run.parts[0].range.low).min()?.clone();
-        let target = runs.iter().find(|run| Some(run.id) == into);
-        if let Some(part) = target.and_then(|run| run.parts.get(run.first_behind(&low))) {
-            low = low.min(part.range.low.clone());
-        }
-        let mut high = self.slice_end(&runs, &low, SLICE_FILES);
-        if let (Some(target), Some(end)) = (target, high.as_ref())
-            && let Some(part) =
-                target.parts.get(target.first_behind(end)).filter(|part| part.range.low < *end)
-        {
-            high = part.range.high.clone();
-        }
-        let goes_on =
-            high.as_ref().is_some_and(|high| others().any(|run| run.first_behind(high) < run.parts.len()));
-        let range = Range { low, high: high.filter(|_| goes_on) };
-        let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
-        let is_bottom = self.is_bottom(inputs, &range);
-        let breaks = self.breaks;
-        Some(Slice { taken, range, into, level, goes_on, is_bottom, breaks, ..Slice::default() })
-    }
-
-    /// Where about so many files' worth lies between `low` and this bound; `None` for the end.
-    fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
-        let left = |run: &Run<F>| {
-            run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()
-        };
-        let whole: u64 = runs.iter().map(|run| left(run)).sum();
-        let guide = runs.iter().max_by_key(|run| left(run))?;
-        // The others are taken to lie as the largest does.
-        let enough = (files * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
-        let mut sum = 0;
-        let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
-            sum += part.portion.bytes;
-            sum as f64 >= enough
-        });
-        last?.range.high.clone()
     }
 
     /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile.

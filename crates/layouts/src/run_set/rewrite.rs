@@ -16,15 +16,17 @@ impl RunSetTable {
         let wasteful = self.wasteful.get_or_init(|| self.find_wasteful());
         let (id, range) = wasteful.iter().find(|(id, _)| self.set.is_free(*id, busy))?;
         let run = self.set.run(*id)?;
-        Some(self.in_place(run, range))
+        Some(self.set.in_place(run, range))
     }
 
     fn find_wasteful(&self) -> Vec<(NodeId, Range)> {
         let files = by_file(self);
         let mut found = Vec::new();
         for run in self.set.runs() {
-            for part in run.parts() {
-                let file = files.get(&part.fragment.0.meta().id);
+            // When a tree is written anew is its policy's business.
+            let lists = run.parts().iter().filter(|part| part.fragment.list().is_some());
+            for part in lists {
+                let file = files.get(&part.fragment.id());
                 if let Some(file) = file.filter(|file| is_wasteful(file, self.set.file_bytes)) {
                     found.push((file.dead_share(), run.id, part.range.clone()));
                 }

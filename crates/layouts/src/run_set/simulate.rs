@@ -3,6 +3,10 @@
 //! **Model:** every write buffer's records are spread evenly over all prefixes, and a merge is done before the next
 //! write buffer arrives.
 
+mod append;
+mod file;
+mod stretch;
+
 use std::collections::BTreeSet;
 
 use forebay_base::{Bound, Range, Result};
@@ -20,27 +24,19 @@ use crate::inventory::{Inventory, Keys, ListModel};
 use crate::simulated::{Path, Paths, Simulated, Sums};
 use crate::write_buffer::LevelDescription;
 
+pub(super) use file::CountedFile;
+use file::CountedTree;
+use stretch::{Stretch, WHOLE, bounds, density, stretches, width};
+
 /// The runs of one table that nobody fills.
 pub struct SimulatedRuns {
-    pub(super) set: RunSet<Counted>,
+    pub(super) set: RunSet<CountedFile>,
     inventory: Inventory,
     keys: Keys,
     room: Room,
     /// Write buffers so far.
     segment: u64,
     free_edits: u64,
-}
-
-/// All prefixes.
-const WHOLE: f64 = 18_446_744_073_709_551_616.0;
-
-/// Records side by side, by prefix, and the share of all keys there that they have.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    low: u64,
-    width: f64,
-    records: f64,
-    coverage: f64,
 }
 
 impl SimulatedRuns {
@@ -50,44 +46,61 @@ impl SimulatedRuns {
         Self { set, inventory, keys, room, segment: 0, free_edits: 0 }
     }
 
-    fn bytes_of(&self, records: u64) -> u64 {
-        records * self.inventory.model().record_bytes
+    /// What records take in a run of this level.
+    fn bytes_of(&self, records: u64, level: u32) -> u64 {
+        let model = self.inventory.model();
+        match self.set.policy.grows(level) {
+            true => CountedTree::live_bytes(model, records as f64),
+            false => records * model.record_bytes,
+        }
     }
 
-    fn apply(&mut self, edit: &Edit<Counted>) -> Result<()> {
+    pub(super) fn apply(&mut self, edit: &Edit<CountedFile>) -> Result<()> {
         let (set, references) = self.set.apply(edit)?;
-        references.into_iter().for_each(|(file, by)| self.inventory.refer(file.number(), by));
+        references.into_iter().for_each(|(file, by)| self.inventory.refer(file.counts.number(), by));
         self.set = set;
         Ok(())
     }
 
     /// Merges a slice, and the write buffer that may come with it.
-    fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
+    pub(super) fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
         if slice.resides.is_some() {
             return self.reside(slice, newest, coverage);
         }
-        let buffer = (newest as f64 / WHOLE, coverage);
-        let runs: Vec<(&Run<Counted>, &Range)> =
-            slice.taken.iter().filter_map(|(id, range)| Some((&**self.set.run(*id)?, range))).collect();
-        let (mut read, mut resident) = (Vec::new(), 0);
-        for (run, range) in &runs {
-            let pieces = run.parts[run.overlapping(range)].iter();
-            let records = pieces.map(|part| (density(part) * width(&part.range.intersect(range))) as u64);
-            match run.is_resident {
-                true => resident += records.sum::<u64>(),
-                false => read.extend(records),
-            }
+        if slice.appends {
+            return self.append(slice, cause);
         }
-        let input = read.iter().sum::<u64>() + resident + flushed;
+        let buffer = (newest as f64 / width(&slice.range), coverage);
+        let set = self.set.clone();
+        let runs = taken(&set, &slice);
         let stretches = stretches(&runs, &slice.range, (flushed > 0).then_some(buffer));
-        read.into_iter().for_each(|records| self.inventory.read(cause, records));
+        let input = self.read(&runs, cause) + flushed;
         self.inventory.job(cause, input);
-        let cuts = Cuts::of(self.bytes_of(input), input, self.set.file_bytes);
-        let parts = self.write(&slice, &stretches, cuts, cause);
+        let parts = self.write(&slice, &slice.range, &stretches, input, cause);
         let edit = self.set.settle(Made { slice, parts })?;
         self.apply(&edit)
+    }
+
+    /// Reads what runs have of ranges, and says how many records that is.
+    fn read(&mut self, runs: &[(&Run<CountedFile>, Range)], cause: Cause) -> u64 {
+        let mut sum = 0;
+        for (run, range) in runs {
+            for part in &run.parts[run.overlapping(range)] {
+                let records = density(part) * width(&part.range.intersect(range));
+                sum += records as u64;
+                match part.fragment.tree {
+                    _ if run.is_resident => {}
+                    Some(_) => {
+                        let live = CountedTree::live_bytes(self.inventory.model(), records);
+                        self.inventory.read_tree(cause, live);
+                    }
+                    None => self.inventory.read(cause, records as u64),
+                }
+            }
+        }
+        sum
     }
 
     /// A write buffer stays in memory, in a piece for each key range. None of them is a file of the inventory's.
@@ -97,8 +110,9 @@ impl SimulatedRuns {
         let highs = bounds.iter().cloned().map(Some).chain([None]);
         let part = |range: Range| {
             let records = (records as f64 * width(&range) / WHOLE).round() as u64;
-            let portion = Portion { bytes: self.bytes_of(records), records };
-            Part { range, fragment: Counted::new(u32::MAX, coverage), portion, is_bottom: false }
+            let portion = Portion { bytes: self.bytes_of(records, 0), records };
+            let fragment = CountedFile { counts: Counted::new(u32::MAX, coverage), tree: None };
+            Part { range, fragment, portion, is_bottom: false }
         };
         let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
         let parts = parts.filter(|part| part.portion.records > 0).collect();
@@ -106,29 +120,38 @@ impl SimulatedRuns {
         self.apply(&edit)
     }
 
-    /// Writes files of such a length each.
-    fn write(&mut self, slice: &Slice, from: &[Stretch], cuts: Cuts, cause: Cause) -> Vec<Part<Counted>> {
-        let cut_records = cuts.bytes.div_ceil(self.inventory.model().record_bytes).max(1);
-        let mut parts: Vec<Part<Counted>> = Vec::new();
-        let (mut low, mut records, mut covered, mut across) = (slice.range.low.clone(), 0.0, 0.0, 0.0);
+    /// Writes what comes of so many records into files of a slice's run.
+    fn write(
+        &mut self,
+        slice: &Slice,
+        range: &Range,
+        from: &[Stretch],
+        input: u64,
+        cause: Cause,
+    ) -> Vec<Part<CountedFile>> {
+        let bytes = self.bytes_of(input, slice.level);
+        let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
+        let cuts = Cuts::of(bytes, input, file_bytes);
+        let record_bytes = bytes as f64 / input.max(1) as f64;
+        let cut_records = (cuts.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
+        let mut parts: Vec<Part<CountedFile>> = Vec::new();
+        let (mut low, mut records, mut covered, mut across) = (range.low.clone(), 0.0, 0.0, 0.0);
         let mut close = |low: &Bound, high: Option<Bound>, records: f64, coverage: f64| {
             let records = records.round() as u64;
             if records > 0 {
-                let fragment = Counted::new(self.inventory.next_id(), coverage);
-                self.inventory.file(cause, cuts.records, records);
-                let portion = Portion { bytes: records * self.inventory.model().record_bytes, records };
-                let range = Range { low: low.clone(), high };
+                let (fragment, bytes) = self.create(slice.level, records, coverage, cuts.records, cause);
+                let (range, portion) = (Range { low: low.clone(), high }, Portion { bytes, records });
                 parts.push(Part { range, fragment, portion, is_bottom: slice.is_bottom });
             }
         };
         for stretch in from {
             let mut left = *stretch;
-            while records + left.records > cut_records as f64 && left.records > 0.0 {
-                let share = ((cut_records as f64 - records) / left.records).clamp(0.0, 1.0);
+            while records + left.records > cut_records && left.records > 0.0 {
+                let share = ((cut_records - records) / left.records).clamp(0.0, 1.0);
                 let width = left.width * share;
                 let bound = Bound::at_prefix(left.low.saturating_add(width as u64));
                 // Shares are rounded, and may end a little behind the range.
-                if bound <= low || !slice.range.can_split_at(&bound) {
+                if bound <= low || !range.can_split_at(&bound) {
                     break;
                 }
                 let coverage = (covered + left.coverage * width) / (across + width);
@@ -145,63 +168,45 @@ impl SimulatedRuns {
             covered += left.coverage * left.width;
             across += left.width;
         }
-        close(&low, slice.range.high.clone(), records, if across > 0.0 { covered / across } else { 0.0 });
+        close(&low, range.high.clone(), records, if across > 0.0 { covered / across } else { 0.0 });
         parts
     }
-}
 
-/// Records of a part for each prefix.
-fn density(part: &Part<Counted>) -> f64 {
-    part.portion.records as f64 / width(&part.range)
-}
-
-fn width(range: &Range) -> f64 {
-    (range.high.as_ref().map_or(WHOLE, |high| high.prefix as f64) - range.low.prefix as f64).max(1.0)
-}
-
-/// What becomes of what runs have of a range, and of a write buffer, each with its records for a prefix and its share
-/// of all keys: between bounds across which nothing changes.
-fn stretches(runs: &[(&Run<Counted>, &Range)], range: &Range, buffer: Option<(f64, f64)>) -> Vec<Stretch> {
-    let bounds = bounds(runs, range);
-    let ends = bounds[1..].iter().map(|&prefix| Some(prefix)).chain([None]);
-    let mut found = Vec::with_capacity(bounds.len());
-    for (&low, high) in bounds.iter().zip(ends) {
-        let high = high.map_or_else(|| range.high.clone(), |prefix| Some(Bound::at_prefix(prefix)));
-        let width = width(&Range { low: Bound::at_prefix(low), high });
-        let here = runs.iter().filter(|(_, range)| range.contains(low, b""));
-        let parts = here.filter_map(|(run, _)| run.find(low, b""));
-        let sources = parts.map(|part| (density(part), part.fragment.coverage())).chain(buffer);
-        let (records, sum, absence) =
-            sources.fold((0.0, 0.0, 1.0), |(records, sum, absence), (density, coverage)| {
-                (records + density * width, sum + coverage, absence * (1.0 - coverage))
-            });
-        let coverage = 1.0 - absence;
-        let records = if sum > 0.0 { records * coverage / sum } else { records };
-        found.push(Stretch { low, width, records, coverage });
-    }
-    found
-}
-
-/// Prefixes at which a part of these runs begins or ends, inside a range, with its own low one in front.
-fn bounds(runs: &[(&Run<Counted>, &Range)], range: &Range) -> Vec<u64> {
-    let mut bounds = BTreeSet::from([range.low.prefix]);
-    for (run, taken) in runs {
-        for part in &run.parts[run.overlapping(taken)] {
-            let piece = part.range.intersect(taken);
-            let ends = [Some(piece.low), piece.high].into_iter().flatten();
-            bounds.extend(ends.map(|end| end.prefix).filter(|&prefix| range.contains(prefix, b"")));
+    /// A file of so many records for a run of this level, and what lives of it.
+    fn create(
+        &mut self,
+        level: u32,
+        records: u64,
+        coverage: f64,
+        records_max: u64,
+        cause: Cause,
+    ) -> (CountedFile, u64) {
+        let counts = Counted::new(self.inventory.next_id(), coverage);
+        let bytes = self.bytes_of(records, level);
+        if !self.set.policy.grows(level) {
+            self.inventory.file(cause, records_max, records);
+            return (CountedFile { counts, tree: None }, bytes);
         }
+        let tree = CountedTree::built(self.inventory.model(), records as f64);
+        self.inventory.tree(cause, records, tree.bytes);
+        (CountedFile { counts, tree: Some(tree) }, bytes)
     }
-    bounds.into_iter().collect()
-}
 
-impl Simulated for SimulatedRuns {
-    fn absorb(&mut self, records: u64) -> Result<u64> {
+    /// Takes in a write buffer whose keys lie in a range, and does all that it calls for: `each` is told beforehand.
+    pub(super) fn absorb_in(
+        &mut self,
+        records: u64,
+        range: Range,
+        each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>),
+    ) -> Result<u64> {
         self.segment += 1;
-        let slice = self.set.flush(self.segment, self.bytes_of(records), &BTreeSet::new(), self.room);
+        let bytes = records * self.inventory.model().record_bytes;
+        let mut slice = self.set.flush(self.segment, bytes, &BTreeSet::new(), self.room);
+        slice.range = slice.range.intersect(&range);
         self.merge(slice, Cause::RootSpill)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
         while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
+            each(&self.set, &next);
             match next {
                 Next::Edit(edit) => {
                     self.free_edits += 1;
@@ -212,6 +217,18 @@ impl Simulated for SimulatedRuns {
         }
         let after: u64 = self.inventory.traffic().bytes_written.iter().sum();
         Ok(after - before)
+    }
+}
+
+/// What a slice takes from which run.
+fn taken<'a>(set: &'a RunSet<CountedFile>, slice: &Slice) -> Vec<(&'a Run<CountedFile>, Range)> {
+    let runs = slice.taken.iter();
+    runs.filter_map(|(id, range)| Some((&**set.run(*id)?, range.clone()))).collect()
+}
+
+impl Simulated for SimulatedRuns {
+    fn absorb(&mut self, records: u64) -> Result<u64> {
+        self.absorb_in(records, Range::all(), &mut |_, _| {})
     }
 
     fn inventory(&self) -> &Inventory {
@@ -236,16 +253,17 @@ impl Simulated for SimulatedRuns {
     }
 
     fn paths(&self) -> Paths {
-        let all = Range::all();
-        let runs: Vec<(&Run<Counted>, &Range)> = self.set.runs().iter().map(|run| (&**run, &all)).collect();
-        let bounds = bounds(&runs, &all);
+        let all = Range::all;
+        let runs: Vec<(&Run<CountedFile>, Range)> =
+            self.set.runs().iter().map(|run| (&**run, all())).collect();
+        let bounds = bounds(&runs, &all());
         let mut sums = Sums::default();
         let highs = bounds[1..].iter().map(|&prefix| Some(Bound::at_prefix(prefix))).chain([None]);
         for (&low, high) in bounds.iter().zip(highs) {
             let share = width(&Range { low: Bound::at_prefix(low), high }) / WHOLE;
             let mut path = Path::new(self.inventory.reads_in_vain());
             for part in runs.iter().filter_map(|(run, _)| run.find(low, b"")) {
-                path.pass(density(part) * WHOLE, part.fragment.coverage());
+                path.pass(density(part) * WHOLE, part.fragment.counts.coverage());
             }
             sums.add(&path, share, self.keys);
         }

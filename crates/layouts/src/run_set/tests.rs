@@ -7,9 +7,12 @@ use forebay_base::codec::Codec;
 use forebay_base::merge::Direction;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
-use forebay_buffer_tree::{Counted, Fragment as _};
+use forebay_buffer_tree::Fragment as _;
 use forebay_store::list::ListOptions;
 
+mod jungle;
+
+use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
 use crate::simulated::Simulated;
@@ -23,7 +26,8 @@ const ROOM: Room = Room { resides: true, bytes: 2 * UNIT * RECORD_BYTES, runs_ma
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
-    let lists = ListModel { options, record_bytes: RECORD_BYTES, filter_memory_bytes_max: u64::MAX };
+    let lists =
+        ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
     SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)
 }
 
@@ -42,11 +46,16 @@ fn policies() -> Vec<Policy> {
         "tiering:t=4",
         "tiering",
         "range-merge",
+        "jungle:c=1.15",
+        "jungle:c=2",
+        "jungle",
+        "jungle:c=10",
+        "jungle:c=2.5,t=4",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
 
-fn bytes_of(set: &RunSet<Counted>) -> Vec<u8> {
+fn bytes_of(set: &RunSet<CountedFile>) -> Vec<u8> {
     let mut bytes = Vec::new();
     set.map(|fragment| Ok(fragment.id())).unwrap().encode(&mut bytes);
     bytes
@@ -106,7 +115,7 @@ fn runs_are_as_many_as_the_policy_says() {
                     assert!(on_disk <= 1, "{on_disk} runs on disk");
                     assert!(runs.set.resident_bytes() <= ROOM.bytes / 2 && total <= ROOM.runs_max + on_disk);
                 }
-                Policy::Leveling { .. } => {
+                Policy::Leveling { .. } | Policy::Jungle { .. } => {
                     let below = &counts[usize::from(runs.set.runs()[0].level == 0)..];
                     assert!(below.iter().all(|&runs| runs == 1), "{policy}: {counts:?}");
                     assert!(counts[0] <= 4, "{policy}: {counts:?}");
@@ -251,9 +260,33 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         policy.encode(&mut bytes);
         assert_eq!(Policy::decode(&mut Reader::new(&bytes)), Some(policy));
     }
-    for name in
-        ["", "leveling:t=1", "leveling:r=3", "geometric", "geometric:p=0", "tiering:t=", "tiering:t=5000"]
-    {
+    for (name, shown) in [
+        ("jungle", "jungle:c=3"),
+        ("jungle:c=2.50", "jungle:c=2.5"),
+        ("jungle:c=2,t=10", "jungle:c=2"),
+        ("jungle:t=8", "jungle:c=3,t=8"),
+    ] {
+        assert_eq!(name.parse::<Policy>().unwrap().to_string(), shown);
+    }
+    assert_eq!(Policy::jungle(2.5), "jungle:c=2.5".parse().unwrap());
+    assert!(Policy::jungle(f64::NAN).validate().is_err());
+    for name in [
+        "",
+        "leveling:t=1",
+        "leveling:r=3",
+        "leveling:",
+        "leveling:t=3,t=4",
+        "geometric",
+        "geometric:p=0",
+        "tiering:t=",
+        "tiering:t=5000",
+        "jungle:c=1.09",
+        "jungle:c=1000.01",
+        "jungle:c=2.555",
+        "jungle:c=nan",
+        "jungle:c=3,t=1",
+        "jungle:c=3,t=8,",
+    ] {
         assert!(name.parse::<Policy>().is_err(), "{name}");
     }
 }
@@ -265,7 +298,7 @@ fn edits_that_do_not_fit_are_errors() {
     (0..3).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
     let before = bytes_of(&runs.set);
     let part = (**runs.set.parts().next().unwrap()).clone();
-    let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<Counted>>| {
+    let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<CountedFile>>| {
         let (range, into) = (Range::all(), NodeId(into));
         Edit::Replace(Replace {
             flushed_bytes: 0,

@@ -17,10 +17,10 @@ use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, Node, Portion, Terms, Tree};
+use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Portion, Terms, Tree};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{Lookup, Reading, Search};
-use forebay_store::{BufferCursor, Cause, ListCursor, ListFile, WriteBuffer};
+use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch, Work};
 use crate::convert::runs_of;
@@ -28,7 +28,7 @@ use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
 use crate::run_set::RunSetTable;
 use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
-use crate::{Layout, Outcome, Rule, TableOptions};
+use crate::{DataFile, Layout, Outcome, Rule, Source, TableOptions};
 
 use erase::Tombstones;
 
@@ -51,7 +51,7 @@ impl WriteBufferTree {
     /// A tree as the manifest has it, without the list files of its lists.
     pub(crate) fn restore(catalog: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
         let ids = Tree::<u64>::decode(&mut Reader::new(catalog)).ok_or_else(crate::restore::malformed)?;
-        let tree = ids.map(|&id| restored.fragment(id))?;
+        let tree = ids.map(|&id| Fragment::of(restored.file(id)?).ok_or_else(crate::restore::malformed))?;
         Ok(Self::new(tree, restored.means.clone()))
     }
 
@@ -65,9 +65,11 @@ impl WriteBufferTree {
         path: &'a [Arc<Node<Fragment>>],
         range: &'a Range,
         direction: Direction,
-    ) -> impl Iterator<Item = Result<ListCursor>> + 'a {
+    ) -> impl Iterator<Item = Result<Source>> + 'a {
         let newest_first = path.iter().flat_map(|node| node.lists().iter().rev());
-        newest_first.map(move |list| ListCursor::new(&list.fragment.0, range, direction, Reading::Scan))
+        let cursor =
+            move |list: &List<Fragment>| ListCursor::new(&list.fragment.0, range, direction, Reading::Scan);
+        newest_first.map(move |list| cursor(list).map(Source::List))
     }
 }
 
@@ -190,28 +192,29 @@ impl Catalog for WriteBufferTree {
         Ok(Settled { edit: encode(&self.tree.settle(outcome)?), is_lasting: true })
     }
 
-    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<Arc<ListFile>>) -> Result<Applied> {
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
-        let edit = edit.map(self.means.find(edit.fragment().into_iter(), file)?);
+        let edit = edit.map(self.means.find(edit.fragment().into_iter(), file, Fragment::of)?);
         let (tree, references) = self.tree.apply(&edit)?;
         let catalog = Arc::new(Self::new(tree, self.means.clone()));
-        Ok(Applied { catalog, references: references.into_iter().map(|(file, by)| (file.0, by)).collect() })
+        let references = references.into_iter().map(|(Fragment(list), by)| (DataFile::List(list), by));
+        Ok(Applied { catalog, references: references.collect() })
     }
 
     fn takes(&self, outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::Tree(_))
     }
 
-    fn convert(&self, options: &TableOptions, below: u64) -> Arc<dyn Catalog> {
+    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn Catalog>> {
         let (tree, means) = (&self.tree, self.means.clone());
-        match options.layout {
+        Some(match options.layout {
             Layout::WriteBuffer { .. } => Arc::new(Self::new(tree.clone(), means)),
             Layout::RunSet(policy) => {
                 let mut set = runs_of(tree, policy);
                 set.mark_all(below);
                 Arc::new(RunSetTable::new(set, options.tree, means))
             }
-        }
+        })
     }
 
     fn debt_bytes(&self) -> u64 {
@@ -228,14 +231,15 @@ impl Catalog for WriteBufferTree {
         portion::portion(self.tree.root(), range)
     }
 
-    fn files(&self) -> Vec<Arc<ListFile>> {
-        self.tree.fragments().into_iter().map(|fragment| fragment.0).collect()
+    fn files(&self) -> Vec<DataFile> {
+        self.tree.fragments().into_iter().map(|Fragment(list)| DataFile::List(list)).collect()
     }
 
     fn each_list(&self, visit: &mut dyn FnMut(Held<'_>)) {
         self.tree.for_each_node(&mut |_, node| {
             for list in node.lists() {
-                let (file, range, portion) = (&list.fragment.0, node.range(), list.portion());
+                let file = DataFile::List(Arc::clone(&list.fragment.0));
+                let (range, portion) = (node.range(), list.portion());
                 visit(Held { file, range, portion, is_bottom: list.settled });
             }
         });

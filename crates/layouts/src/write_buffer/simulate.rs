@@ -144,7 +144,7 @@ mod tests {
     fn lists(filter_memory_bytes_max: u64) -> ListModel {
         let order = Order::Hashed { seed: 0 };
         let options = ListOptions { order, filter_bits_per_key: 10, codec: Codec::None };
-        ListModel { options, record_bytes: RECORD_BYTES, filter_memory_bytes_max }
+        ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, filter_memory_bytes_max }
     }
 
     fn options(lists_max: usize) -> TreeOptions {

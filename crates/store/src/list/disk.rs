@@ -38,30 +38,34 @@ impl DiskUse {
         self.finished.load(Ordering::Relaxed) + self.writing_bytes()
     }
 
-    pub(super) fn wrote(&self, bytes: u64) {
+    /// So much of a file that is not finished was written.
+    pub fn wrote(&self, bytes: u64) {
         self.writing.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// What was being written is gone.
-    pub(super) fn gave_up(&self, bytes: u64) {
+    pub fn gave_up(&self, bytes: u64) {
         self.writing.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// What was being written is a file.
-    pub(super) fn finish(&self, bytes: u64) {
+    pub fn finish(&self, bytes: u64) {
         self.found(bytes);
         self.gave_up(bytes);
     }
 
-    pub(super) fn found(&self, bytes: u64) {
+    /// So much of a finished file is there.
+    pub fn found(&self, bytes: u64) {
         self.finished.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn retire(&self, bytes: u64) {
+    /// Nothing refers to so much any more, though somebody may read it.
+    pub fn retire(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn let_go(&self, bytes: u64) {
+    /// Nobody reads that any more, either.
+    pub fn let_go(&self, bytes: u64) {
         self.leaving.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -76,13 +80,13 @@ impl DiskUse {
 #[derive(Debug)]
 pub struct Leaving {
     path: PathBuf,
-    /// A list's bytes, and where they are counted.
+    /// Its bytes, and where they are counted.
     counted: Option<(Arc<DiskUse>, u64)>,
 }
 
 impl Leaving {
-    /// A list's file.
-    pub(super) fn list(path: PathBuf, disk: &Arc<DiskUse>, bytes: u64) -> Self {
+    /// A file whose bytes are counted, and [let go](DiskUse::let_go).
+    pub fn counted(path: PathBuf, disk: &Arc<DiskUse>, bytes: u64) -> Self {
         Self { path, counted: Some((Arc::clone(disk), bytes)) }
     }
 }

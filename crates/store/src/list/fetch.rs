@@ -10,16 +10,12 @@ use super::page::Page;
 
 /// The pages of these numbers, in their order, which the cache did not have: read together, and kept in the cache.
 pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
-    let (list, number) = match wanted {
+    let fs = match wanted {
         [] => return Ok(Vec::new()),
-        [(list, number), ..] => (*list, *number),
+        [(list, number)] => return Ok(vec![list.page(*number)?]),
+        // Any file system reads files in memory, too; theirs reads one at a time.
+        [first, ..] => &wanted.iter().find(|(list, _)| !list.is_resident()).unwrap_or(first).0.store().fs,
     };
-    if wanted.len() == 1 {
-        return Ok(vec![list.page(number)?]);
-    }
-    if wanted.iter().any(|(list, _)| list.is_resident()) {
-        return wanted.iter().map(|(list, number)| list.page(*number)).collect();
-    }
     let mut reads = Vec::with_capacity(wanted.len());
     for &(list, number) in wanted {
         let body = list.body()?;
@@ -30,7 +26,7 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
         .iter_mut()
         .map(|(_, body, _, offset, bytes)| ReadRequest::new(&*body.file, *offset, bytes))
         .collect();
-    list.store().fs.read_many(&mut requests);
+    fs.read_many(&mut requests);
     let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
     let read = reads.into_iter().zip(outcomes);
     read.map(|((list, body, number, offset, bytes), outcome)| {

@@ -27,11 +27,11 @@ mod writer;
 
 pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
-pub use disk::{DiskUse, Trash};
+pub use disk::{DiskUse, Leaving, Trash};
 pub use file::{ListFile, Lookup};
 pub(crate) use page::Page;
 pub use search::Search;
 pub use size::ListSize;
-pub use store::{FileMeta, ListOptions, ListStore, ResidentLimit};
+pub use store::{FileKind, FileMeta, ListOptions, ListStore, ResidentLimit};
 pub use verify::ListReport;
 pub use writer::ListWriter;

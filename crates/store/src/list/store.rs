@@ -14,15 +14,26 @@ use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
 
-/// What the manifest keeps of a list file.
+/// What the manifest keeps of a file of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMeta {
     /// Its id, which names it.
     pub id: u64,
-    /// Its length.
+    /// Its length. Of a tree: as far as the version reaches.
     pub bytes: u64,
-    /// The checksum of its footer, which holds the checksums of all the rest.
+    /// The checksum of its footer or of its root, which holds the checksums of all the rest.
     pub digest: u32,
+    /// What is in it.
+    pub kind: FileKind,
+}
+
+/// What a file of records is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A sorted list, which never changes.
+    List,
+    /// A copy-on-write tree, which may grow.
+    Tree,
 }
 
 /// How a table's lists are made.
@@ -109,7 +120,7 @@ impl ListStore {
     /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
     pub(super) fn retire(&self, path: PathBuf, bytes: u64) {
         self.disk.let_go(bytes);
-        let file = Leaving::list(path, &self.disk, bytes);
+        let file = Leaving::counted(path, &self.disk, bytes);
         match self.in_memory {
             true => self.trash.remove(&*self.fs, file),
             false => self.trash.add(file),

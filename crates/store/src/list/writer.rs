@@ -19,7 +19,7 @@ use super::filter::{Filter, FilterWriter};
 use super::footer::Footer;
 use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
 use super::page;
-use super::store::{FileMeta, ListStore};
+use super::store::{FileKind, FileMeta, ListStore};
 use crate::metrics::Cause;
 
 /// Lists in memory are short, and take any write at once.
@@ -312,6 +312,7 @@ impl ListWriter {
             id: self.id,
             bytes: footer_at + BLOCK_BYTES as u64,
             digest: forebay_base::wire::u32_at(&block, 0),
+            kind: FileKind::List,
         };
         let file = self.store.fs.open_read(&self.path, Access::Random)?;
         let index = self.index.clone();

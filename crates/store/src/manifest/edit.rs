@@ -2,7 +2,7 @@
 
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 
-use crate::list::FileMeta;
+use crate::list::{FileKind, FileMeta};
 
 /// A table as a snapshot holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct TableEntry {
     pub options: Vec<u8>,
     /// Its catalog, as its layout encodes it.
     pub catalog: Vec<u8>,
-    /// The list files its catalog names.
+    /// The files that its catalog names.
     pub files: Vec<FileMeta>,
 }
 
@@ -76,7 +76,7 @@ pub struct Snapshot {
 /// A change to the lists of one or several tables, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// New list files and their tables.
+    /// New files, or new versions of trees, and their tables.
     pub files: Vec<(u32, FileMeta)>,
     /// Edits of catalogs, as their layouts encode them, in order.
     pub edits: Vec<(u32, Vec<u8>)>,
@@ -192,10 +192,20 @@ fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
     put_varint(out, file.id);
     put_varint(out, file.bytes);
     out.extend_from_slice(&file.digest.to_le_bytes());
+    out.push(match file.kind {
+        FileKind::List => 0,
+        FileKind::Tree => 1,
+    });
 }
 
 fn get_file(from: &mut Reader<'_>) -> Option<FileMeta> {
-    Some(FileMeta { id: from.varint()?, bytes: from.varint()?, digest: from.u32()? })
+    let (id, bytes, digest) = (from.varint()?, from.varint()?, from.u32()?);
+    let kind = match from.u8()? {
+        0 => FileKind::List,
+        1 => FileKind::Tree,
+        _ => return None,
+    };
+    Some(FileMeta { id, bytes, digest, kind })
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableEntry) {

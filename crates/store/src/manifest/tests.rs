@@ -7,19 +7,20 @@ use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
 
 use super::{Change, Current, Edit, LogMark, Manifest, Snapshot, TableEntry};
-use crate::list::FileMeta;
+use crate::list::{FileKind, FileMeta};
 use crate::names;
 
 const DIR: &str = "/db";
 
 fn edits() -> Vec<Edit> {
-    let file = FileMeta { id: 300, bytes: 1 << 40, digest: 7 };
+    let file = FileMeta { id: 300, bytes: 1 << 40, digest: 7, kind: FileKind::List };
+    let tree = FileMeta { id: 301, kind: FileKind::Tree, ..file };
     let table = TableEntry {
         id: 1,
         name: "events".into(),
         options: vec![1, 2],
         catalog: vec![3; 200],
-        files: vec![file],
+        files: vec![file, tree],
     };
     let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000) };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };

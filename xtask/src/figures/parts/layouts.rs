@@ -22,7 +22,7 @@ const RIVALS: [&str; 4] = [LEVELED, UNIVERSAL, LEVELDB, FJALL];
 fn runs() -> Vec<Run> {
     let run = Run::new(include_str!("../workloads/figures-layouts.toml"), 4_000_000).rounds(1);
     let mut runs: Vec<Run> =
-        organisations::all().into_iter().map(|layout| run.clone().laid_out(layout)).collect();
+        organisations::ALL.into_iter().map(|layout| run.clone().laid_out(layout)).collect();
     runs.push(run.engines(&RIVALS));
     runs
 }
@@ -39,7 +39,7 @@ const SPACE: Figure = ("drain-2", "/space_amplification");
 type Row = (String, &'static str, String);
 
 fn rows() -> Vec<Row> {
-    let own = organisations::all()
+    let own = organisations::ALL
         .into_iter()
         .map(|layout| (layout.to_string(), FOREBAY, laid_out_name(WORKLOAD, layout)));
     let others = RIVALS.iter().map(|engine| (engine.to_string(), *engine, WORKLOAD.to_string()));

@@ -47,12 +47,12 @@ fn runs() -> Vec<Run> {
         .rounds(1);
     let warm = Run::new(include_str!("../workloads/figures-scan-warm.toml"), 2_000_000);
     let mut runs: Vec<Run> =
-        organisations::all().into_iter().map(|layout| even.clone().laid_out(layout)).collect();
+        organisations::ALL.into_iter().map(|layout| even.clone().laid_out(layout)).collect();
     runs.push(switch.laid_out(FROM));
     for layout in WITH_TOMBSTONES {
         runs.extend([removed.clone().organised(layout), left.clone().organised(layout)]);
     }
-    runs.extend(organisations::to_scan().into_iter().map(|layout| warm.clone().organised(layout)));
+    runs.extend(organisations::TO_SCAN.into_iter().map(|layout| warm.clone().organised(layout)));
     runs.push(warm.engines(&[LEVELED]));
     runs
 }
@@ -68,7 +68,7 @@ fn show(results: &Results) -> Result<Shown, String> {
 
 /// Writes at 80 % of what each sustains, and the first entry of a cold range.
 fn even(results: &Results, shown: &mut Shown) -> Result<(), String> {
-    let layouts = organisations::all();
+    let layouts = organisations::ALL;
     let mut table = Table::new(&[
         "layout",
         "sustained, records/s",
@@ -214,8 +214,7 @@ fn warm(results: &Results, shown: &mut Shown) {
         "pages read by then",
         "runs",
     ]);
-    let own =
-        organisations::to_scan().into_iter().map(|layout| (layout, FOREBAY, laid_out_name(WARM, layout)));
+    let own = organisations::TO_SCAN.into_iter().map(|layout| (layout, FOREBAY, laid_out_name(WARM, layout)));
     let rows: Vec<_> = own.chain([(LEVELED, LEVELED, WARM.to_string())]).collect();
     for (name, engine, workload) in &rows {
         let of = |phase, pointer: &str| results.median(engine, Phase(workload, phase), pointer);

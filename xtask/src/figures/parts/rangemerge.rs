@@ -60,9 +60,7 @@ const SLOW: [&str; 3] = ["geometric:p=2", RANGE_MERGE, IMMEDIATE];
 const PREDICTED: [&str; 4] = ["geometric:r=2", "geometric:r=3", "geometric:p=2", LEVELING];
 
 fn layouts() -> Vec<&'static str> {
-    let mut layouts = organisations::of_the_paper();
-    layouts.push(LEVELING);
-    layouts
+    organisations::OF_THE_PAPER.into_iter().chain([LEVELING]).collect()
 }
 
 fn runs() -> Vec<Run> {
@@ -77,7 +75,7 @@ fn runs() -> Vec<Run> {
     }
     for times in &TIMES[1..] {
         let run = of(&LARGE, *times).shaped(&format!("{times}x"), &[]);
-        runs.extend(organisations::of_the_paper().iter().map(|layout| run.clone().laid_out(layout)));
+        runs.extend(organisations::OF_THE_PAPER.iter().map(|layout| run.clone().laid_out(layout)));
     }
     let grow = Run::new(GROW, LARGE.records).memory(LARGE.memory_bytes).rounds(1);
     runs.push(grow.laid_out("geometric:r=2"));
@@ -107,7 +105,7 @@ fn show(results: &Results) -> Result<Shown, String> {
     shown.place("memory", by_memory(results));
     let lines = |tells: fn(&Value) -> Option<f64>| -> Vec<Line> {
         let line = |layout: &str| Line { name: layout.into(), points: meanwhile(results, layout, tells) };
-        organisations::of_the_paper().into_iter().map(line).collect()
+        organisations::OF_THE_PAPER.into_iter().map(line).collect()
     };
     let inserted = || Axis::linear("bytes inserted");
     let seconds = lines(|sample| sample["seconds"].as_f64());
@@ -120,7 +118,7 @@ fn show(results: &Results) -> Result<Shown, String> {
     let runs = lines(|sample| sample["lists_per_path"].as_f64());
     shown.plot("rangemerge-runs", plot::lines([inserted(), Axis::log("runs a key range")], &runs)?);
     shown.plot("rangemerge-growth", plot::panels("bytes of records", &grown(results))?);
-    let memory: Vec<Line> = organisations::of_the_paper()
+    let memory: Vec<Line> = organisations::OF_THE_PAPER
         .into_iter()
         .map(|layout| {
             let point = |times| Some((times as f64, insertion(results, layout, times)?));
@@ -261,7 +259,7 @@ fn table(results: &Results, shape: &Shape) -> String {
 
 fn by_memory(results: &Results) -> String {
     let mut table = Table::new(&["method", "1x, s", "2x, s", "4x, s", "8x, s", "8x, of 1x"]);
-    for layout in organisations::of_the_paper() {
+    for layout in organisations::OF_THE_PAPER {
         let all = TIMES.map(|times| insertion(results, layout, times));
         let [first, .., last] = all;
         let mut cells = vec![layout.to_string()];

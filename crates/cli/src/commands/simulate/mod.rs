@@ -23,7 +23,7 @@ use forebay_bench::sizes;
                         forebay simulate --record 16 --records 1e9 --distinct 100M --json\n  \
                         forebay simulate --record 1100 --key 100 --records 10M --memory 1G --compare")]
 pub(crate) struct SimulateArgs {
-    /// The table's layout, such as write-buffer, leveling:t=10 or tiering
+    /// The table's layout, such as write-buffer, leveling:t=10, tiering or jungle:c=2
     #[arg(long, value_name = "LAYOUT", default_value = "write-buffer", value_parser = parse_layout)]
     layout: Layout,
     /// Every layout beside the others, from cheap writes to cheap reads
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 13] = [
+const COMPARED: [&str; 15] = [
     "no-merge",
     "write-buffer",
     "write-buffer:ordered",
@@ -136,11 +136,14 @@ const COMPARED: [&str; 13] = [
     "tiering:t=4",
     "geometric:r=3",
     "geometric:r=2",
+    "jungle:c=5",
+    "jungle:c=2",
     "leveling:t=4",
     "leveling:t=10",
     "geometric:p=3",
     "geometric:p=2",
     "range-merge",
+    "jungle:c=2",
     "immediate",
 ];
 

@@ -11,26 +11,40 @@ use super::{Step, merge};
 const GATHERED: usize = 4;
 
 pub(super) fn next<F>(set: &RunSet<F>, ratio: u32, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    if let Some(step) = form(set, ratio) {
+        return free(step, is_free);
+    }
+    let gathered = gather(set).and_then(|step| free(step, &is_free));
+    gathered.or_else(|| push(set, ratio, &is_free, |run| cheapest_part(set, run)))
+}
+
+/// What comes before anything else: each level is to be one run, and there are to be enough of them.
+pub(super) fn form<F>(set: &RunSet<F>, ratio: u32) -> Option<Step> {
     // Another organisation may have left several runs in a level.
-    let several = set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1);
-    if let Some(runs) = several {
-        return merge(runs, runs.last().map(|run| run.id), runs[0].level, is_free);
+    match set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1) {
+        Some(runs) => merge(runs, runs.last().map(|run| run.id), runs[0].level, |_| true),
+        None => grow(set, ratio),
     }
-    if let Some(step) = grow(set, ratio) {
-        return is_free_step(step, is_free);
-    }
+}
+
+/// What was gathered goes to level 1, once it is enough.
+pub(super) fn gather<F>(set: &RunSet<F>) -> Option<Step> {
     let gathered = gathered(set);
-    if gathered >= GATHERED {
-        let first = set.runs.get(gathered).filter(|run| run.level == 1);
-        let end = gathered + usize::from(first.is_some());
-        let inputs = set.runs[..end].iter().map(|run| run.id).collect();
-        let step = Step::Merge { inputs, into: first.map(|run| run.id), level: 1 };
-        if let Some(step) = is_free_step(step, &is_free) {
-            return Some(step);
-        }
-    }
+    let first = set.runs.get(gathered).filter(|run| run.level == 1);
+    let end = gathered + usize::from(first.is_some());
+    let inputs = set.runs[..end].iter().map(|run| run.id).collect();
+    (gathered >= GATHERED).then(|| Step::Merge { inputs, into: first.map(|run| run.id), level: 1 })
+}
+
+/// The level that is furthest above its share gives this part of its run to the next.
+pub(super) fn push<F>(
+    set: &RunSet<F>,
+    ratio: u32,
+    is_free: impl Fn(NodeId) -> bool,
+    victim: impl Fn(&Run<F>) -> Option<usize>,
+) -> Option<Step> {
     let excess = |run: &Run<F>| run.bytes() as f64 / target_bytes(set, ratio, run.level);
-    let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
+    let inner = set.runs[gathered(set)..].split_last().map_or(&[][..], |(_, inner)| inner);
     let mut full: Vec<_> =
         inner.iter().map(|run| (excess(run), run)).filter(|(excess, _)| *excess > 1.0).collect();
     full.sort_by(|(left, _), (right, _)| right.total_cmp(left));
@@ -39,13 +53,14 @@ pub(super) fn next<F>(set: &RunSet<F>, ratio: u32, is_free: impl Fn(NodeId) -> b
         is_free(run.id) && next.is_none_or(|next| is_free(next.id))
     };
     let (_, run) = full.into_iter().find(|(_, run)| next_is_free(run))?;
-    Some(Step::Push { run: run.id, part: cheapest_part(set, run)? })
+    Some(Step::Push { run: run.id, part: victim(run)? })
 }
 
-fn is_free_step(step: Step, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+/// A step whose runs are free.
+pub(super) fn free(step: Step, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
     let free = match &step {
         Step::Merge { inputs, .. } => inputs.iter().all(|&id| is_free(id)),
-        Step::Push { run, .. } | Step::Relabel { run, .. } => is_free(*run),
+        Step::Push { run, .. } | Step::Relabel { run, .. } | Step::Rewrite { run, .. } => is_free(*run),
         Step::Evict(_) => true,
     };
     free.then_some(step)
@@ -65,22 +80,25 @@ fn grow<F>(set: &RunSet<F>, ratio: u32) -> Option<Step> {
 }
 
 /// What a level may have.
-fn target_bytes<F>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
+pub(super) fn target_bytes<F>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
     let Some(last) = set.runs.last() else { return f64::INFINITY };
     (last.bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
 }
 
 /// The part that overlaps the least of the next level, for its size.
 fn cheapest_part<F>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
-    let next = set.runs.iter().find(|other| other.level == run.level + 1);
-    let cost = |number: &usize| {
-        let part = &run.parts[*number];
-        let below = next.map_or(0, |next| {
-            next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes).sum()
-        });
-        below as f64 / part.portion.bytes.max(1) as f64
-    };
+    let cost = |number: &usize| cost_below(set, run, *number);
     (0..run.parts.len()).min_by(|left, right| cost(left).total_cmp(&cost(right)))
+}
+
+/// How much of the next level a part overlaps, for its size.
+pub(super) fn cost_below<F>(set: &RunSet<F>, run: &Run<F>, number: usize) -> f64 {
+    let part = &run.parts[number];
+    let next = set.runs.iter().find(|other| other.level == run.level + 1);
+    let below: u64 = next.map_or(0, |next| {
+        next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes).sum()
+    });
+    below as f64 / part.portion.bytes.max(1) as f64
 }
 
 pub(super) fn debt_bytes<F>(set: &RunSet<F>, ratio: u32) -> u64 {

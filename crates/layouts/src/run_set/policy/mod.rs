@@ -2,19 +2,18 @@
 //! it is written, and what is merged after that.
 
 mod geometric;
+mod jungle;
 mod leveling;
+mod name;
 pub(super) mod range_merge;
 mod tiering;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use forebay_base::wire::{Reader, put_varint};
-use forebay_base::{Error, Range, Result};
+use forebay_base::Range;
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::set::{Run, RunSet};
+use super::set::{Part, Run, RunSet};
 
 /// Which organisation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +44,14 @@ pub enum Policy {
     Tiering {
         /// T
         runs_max: u32,
+    },
+    /// As leveling, but runs are trees that what comes down is appended to, until they are so many times as long as
+    /// what lives of them (Jungle paper, section 3).
+    Jungle {
+        /// T
+        ratio: u32,
+        /// C, in hundredths.
+        factor_percent: u32,
     },
 }
 
@@ -77,6 +84,8 @@ pub(super) enum Step {
     Push { run: NodeId, part: usize },
     /// A run goes to another level as it is.
     Relabel { run: NodeId, level: u32 },
+    /// What a run has of a range is written anew where it is.
+    Rewrite { run: NodeId, range: Range },
     /// All that runs have of a range becomes part of the oldest.
     Evict(Range),
 }
@@ -85,9 +94,11 @@ impl Policy {
     /// How a write buffer of so many bytes is written; at least so many runs in front are resident and go with it.
     pub(super) fn flush<F>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
         match self {
-            Self::NoMerge | Self::RangeMerge | Self::Leveling { .. } | Self::Tiering { .. } => {
-                Flush { runs: residents, level: 0 }
-            }
+            Self::NoMerge
+            | Self::RangeMerge
+            | Self::Leveling { .. }
+            | Self::Tiering { .. }
+            | Self::Jungle { .. } => Flush { runs: residents, level: 0 },
             Self::Immediate => Flush { runs: set.runs.len(), level: 0 },
             Self::Geometric { ratio } => geometric::flush(set, bytes, ratio, u32::MAX),
             Self::Partitions { runs_max } => {
@@ -116,6 +127,9 @@ impl Policy {
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
             Self::Leveling { ratio } => leveling::next(set, ratio, is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
+            Self::Jungle { ratio, factor_percent } => {
+                jungle::next(set, ratio, factor_of(factor_percent), is_free)
+            }
         }
     }
 
@@ -123,112 +137,44 @@ impl Policy {
     pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: Room) -> u64 {
         match self {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
-            Self::Leveling { ratio } => leveling::debt_bytes(set, ratio),
+            Self::Leveling { ratio } | Self::Jungle { ratio, .. } => leveling::debt_bytes(set, ratio),
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             _ => 0,
         }
     }
 
-    /// Says which parameter is out of its bounds.
-    pub fn validate(&self) -> Result<()> {
-        let (name, value, least) = match *self {
-            Self::NoMerge | Self::Immediate | Self::RangeMerge => return Ok(()),
-            Self::Geometric { ratio } => ("geometric: r", ratio, 2),
-            Self::Partitions { runs_max } => ("geometric: p", runs_max, 1),
-            Self::Leveling { ratio } => ("leveling: t", ratio, 2),
-            Self::Tiering { runs_max } => ("tiering: t", runs_max, 2),
-        };
-        if (least..=PARAMETER_MAX).contains(&value) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("{name} is {value}; it must be between {least} and {PARAMETER_MAX}")))
+    /// Whether the runs of a level are made of trees, to which records can be appended.
+    pub(super) fn grows(self, level: u32) -> bool {
+        matches!(self, Self::Jungle { .. }) && level > 0
     }
 
-    /// Appends the policy's bytes.
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        let (kind, parameter) = match self {
-            Self::NoMerge => (0, 0),
-            Self::Immediate => (1, 0),
-            Self::Geometric { ratio } => (2, ratio),
-            Self::Partitions { runs_max } => (3, runs_max),
-            Self::Leveling { ratio } => (4, ratio),
-            Self::Tiering { runs_max } => (5, runs_max),
-            Self::RangeMerge => (6, 0),
-        };
-        out.push(kind);
-        put_varint(out, parameter.into());
-    }
-
-    /// Reads a policy that is valid.
-    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        let kind = from.u8()?;
-        let parameter = u32::try_from(from.varint()?).ok()?;
-        let policy = match kind {
-            0 => Self::NoMerge,
-            1 => Self::Immediate,
-            2 => Self::Geometric { ratio: parameter },
-            3 => Self::Partitions { runs_max: parameter },
-            4 => Self::Leveling { ratio: parameter },
-            5 => Self::Tiering { runs_max: parameter },
-            6 => Self::RangeMerge,
-            _ => return None,
-        };
-        policy.validate().ok()?;
-        Some(policy)
-    }
-}
-
-/// More than this is none of the organisations any more.
-const PARAMETER_MAX: u32 = 1000;
-/// T where none is given.
-const RATIO: u32 = 10;
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Whether a part that a batch comes to is written anew with it, rather than appended to.
+    pub(super) fn rebuilds<F: Fragment>(self, part: &Part<F>, batch_bytes: u64) -> bool {
         match self {
-            Self::NoMerge => f.write_str("no-merge"),
-            Self::Immediate => f.write_str("immediate"),
-            Self::Geometric { ratio } => write!(f, "geometric:r={ratio}"),
-            Self::Partitions { runs_max } => write!(f, "geometric:p={runs_max}"),
-            Self::RangeMerge => f.write_str("range-merge"),
-            Self::Leveling { ratio } => write!(f, "leveling:t={ratio}"),
-            Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
+            Self::Jungle { factor_percent, .. } => {
+                jungle::rebuilds(part, batch_bytes, factor_of(factor_percent))
+            }
+            _ => true,
         }
     }
-}
 
-impl FromStr for Policy {
-    type Err = Error;
+    /// How long the files of a level are at most that so much is written to, where a file is to have so many bytes.
+    pub(super) fn file_bytes(self, level: u32, bytes: u64, file_bytes: u64) -> u64 {
+        if self.grows(level) { jungle::tree_bytes(bytes, file_bytes) } else { file_bytes }
+    }
 
-    fn from_str(text: &str) -> Result<Self> {
-        let unknown = || Error::invalid(format!("`{text}` is none of {NAMES}"));
-        let (name, parameter) = match text.split_once(':') {
-            Some((name, parameter)) => {
-                let (letter, value) = parameter.split_once('=').ok_or_else(unknown)?;
-                (name, Some((letter, value.parse::<u32>().map_err(|_| unknown())?)))
-            }
-            None => (text, None),
-        };
-        let policy = match (name, parameter) {
-            ("no-merge", None) => Self::NoMerge,
-            ("immediate", None) => Self::Immediate,
-            ("geometric", Some(("r", ratio))) => Self::Geometric { ratio },
-            ("geometric", Some(("p", runs_max))) => Self::Partitions { runs_max },
-            ("range-merge", None) => Self::RangeMerge,
-            ("leveling", None) => Self::Leveling { ratio: RATIO },
-            ("leveling", Some(("t", ratio))) => Self::Leveling { ratio },
-            ("tiering", None) => Self::Tiering { runs_max: RATIO },
-            ("tiering", Some(("t", runs_max))) => Self::Tiering { runs_max },
-            _ => return Err(unknown()),
-        };
-        policy.validate()?;
-        Ok(policy)
+    /// Whether a part's file is much longer than what lives of it, for one that nobody writes to any more.
+    pub(super) fn is_sparse<F: Fragment>(part: &Part<F>) -> bool {
+        jungle::is_over(part, COMPACT_FACTOR)
     }
 }
 
-/// What [`Policy::from_str`] understands.
-const NAMES: &str =
-    "no-merge, immediate, geometric:r=N, geometric:p=N, range-merge, leveling[:t=N], tiering[:t=N]";
+/// How much longer than what lives of it a tree is that a compaction leaves alone.
+const COMPACT_FACTOR: f64 = 1.1;
+
+fn factor_of(percent: u32) -> f64 {
+    f64::from(percent) / 100.0
+}
 
 /// Merges the newest runs until there are so many: what another organisation left behind.
 fn merge_beyond<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {

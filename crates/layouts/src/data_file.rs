@@ -1,0 +1,263 @@
+//! A file of a table's records: a list, or a version of a tree. Whoever counts references, pins, verifies or copies
+//! files need not know which.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::record::Shape;
+use forebay_base::{Bound, Range, Result, digest};
+use forebay_buffer_tree as tree;
+use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
+use forebay_store::list::{FileKind, FileMeta};
+use forebay_store::{ListFile, ListStore};
+
+/// A file that a catalog's parts refer to. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum DataFile {
+    /// A sorted list.
+    List(Arc<ListFile>),
+    /// A version of a copy-on-write tree.
+    Tree(Tree),
+}
+
+/// What reading all of a file has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileReport {
+    /// Pages or nodes.
+    pub pages: u64,
+    /// Records.
+    pub records: u64,
+}
+
+/// What the trees of all tables share. Cheap to clone.
+#[derive(Clone)]
+pub struct Trees {
+    /// Nodes in memory.
+    pub cache: Arc<NodeCache>,
+    /// The files that are open.
+    pub files: Arc<OpenFiles>,
+}
+
+impl Default for Trees {
+    fn default() -> Self {
+        Self { cache: Arc::new(NodeCache::new(0)), files: Arc::default() }
+    }
+}
+
+/// Where a table's files are made and found. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) lists: ListStore,
+    pub(crate) trees: TreeStore,
+}
+
+impl Store {
+    /// Of these lists, and of trees beside them.
+    pub fn new(lists: ListStore, trees: &Trees) -> Self {
+        let trees = TreeStore {
+            fs: Arc::clone(&lists.fs),
+            dir: lists.dir.clone(),
+            next_id: Arc::clone(&lists.next_id),
+            cache: Arc::clone(&trees.cache),
+            metrics: Arc::clone(&lists.metrics),
+            trash: Arc::clone(&lists.trash),
+            files: Arc::clone(&trees.files),
+            disk: Arc::clone(&lists.disk),
+            options: TreeOptions::new(lists.options.order),
+        };
+        Self { lists, trees }
+    }
+
+    /// A file that is only named so far.
+    pub fn named(&self, meta: FileMeta) -> DataFile {
+        match meta.kind {
+            FileKind::List => DataFile::List(ListFile::named(&self.lists, meta)),
+            FileKind::Tree => {
+                let version = Version::ending_at(meta.id, meta.bytes, meta.digest);
+                DataFile::Tree(Tree::named(&self.trees, version))
+            }
+        }
+    }
+}
+
+impl DataFile {
+    /// What the manifest keeps of it.
+    pub fn meta(&self) -> FileMeta {
+        match self {
+            Self::List(list) => list.meta(),
+            Self::Tree(tree) => {
+                let version = tree.version();
+                let (id, bytes) = (version.file_id, version.bytes());
+                FileMeta { id, bytes, digest: version.digest, kind: FileKind::Tree }
+            }
+        }
+    }
+
+    /// The id that names it.
+    pub fn id(&self) -> u64 {
+        self.meta().id
+    }
+
+    /// Its id, and how far it reaches: of one file, no two versions reach equally far.
+    pub fn version(&self) -> (u64, u64) {
+        let meta = self.meta();
+        (meta.id, meta.bytes)
+    }
+
+    /// It, where it is a list.
+    pub fn list(&self) -> Option<&Arc<ListFile>> {
+        match self {
+            Self::List(list) => Some(list),
+            Self::Tree(_) => None,
+        }
+    }
+
+    /// It, where it is a tree.
+    pub fn tree(&self) -> Option<&Tree> {
+        match self {
+            Self::List(_) => None,
+            Self::Tree(tree) => Some(tree),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::List(list) => list.path(),
+            Self::Tree(tree) => tree.path(),
+        }
+    }
+
+    /// Whether it is in memory alone.
+    pub fn is_resident(&self) -> bool {
+        self.list().is_some_and(|list| list.is_resident())
+    }
+
+    /// Whether nothing refers to it any more.
+    pub fn is_retired(&self) -> bool {
+        match self {
+            Self::List(list) => list.is_retired(),
+            Self::Tree(tree) => tree.is_retired(),
+        }
+    }
+
+    /// Marks it as unneeded: it is removed once nobody reads it any more. Call only after the edit that drops it is
+    /// durable.
+    pub fn retire(&self) {
+        match self {
+            Self::List(list) => list.retire(),
+            Self::Tree(tree) => tree.retire(),
+        }
+    }
+
+    /// As [`retire`](Self::retire), for what no edit names: what was appended to a tree is dead, and the tree stays.
+    pub fn discard(&self) {
+        match self {
+            Self::List(list) => list.retire(),
+            Self::Tree(tree) => tree.discard(),
+        }
+    }
+
+    /// Counts it as one of the table's files: for those that were there when the database was opened.
+    pub fn found(&self) {
+        match self {
+            Self::List(list) => list.found(),
+            Self::Tree(tree) => tree.found(),
+        }
+    }
+
+    /// Opens it now rather than at the first lookup, which answers with what fails.
+    pub fn open_early(&self) {
+        match self {
+            Self::List(list) => list.open_early(),
+            Self::Tree(tree) => drop(tree.records()),
+        }
+    }
+
+    /// How many records it has; 0 when it cannot be opened.
+    pub fn records(&self) -> u64 {
+        match self {
+            Self::List(list) => list.records(),
+            Self::Tree(tree) => tree.records(),
+        }
+    }
+
+    /// Bytes of it that no lookup would ever come to: what later appends to a tree have replaced.
+    pub fn replaced_bytes(&self) -> u64 {
+        match self {
+            Self::List(_) => 0,
+            // What is less than a block fills up the last one.
+            Self::Tree(tree) => {
+                let rest = tree.total_bytes().saturating_sub(tree.live_bytes());
+                rest - rest % BLOCK_BYTES as u64
+            }
+        }
+    }
+
+    /// How many keys its filter in memory has.
+    pub fn filter_keys(&self) -> u64 {
+        self.list().map_or(0, |list| list.filter_keys())
+    }
+
+    /// Gives up precision of the filter until a key takes no more than so many bits.
+    pub fn thin_filter(&self, bits_per_key: u32) {
+        if let Self::List(list) = self {
+            list.thin_filter(bits_per_key);
+        }
+    }
+
+    /// Reads all of it, and checks it. The first fault is the error.
+    pub fn verify(&self) -> Result<FileReport> {
+        Ok(match self {
+            Self::List(list) => {
+                let report = list.verify()?;
+                FileReport { pages: report.pages, records: report.records }
+            }
+            Self::Tree(tree) => {
+                let census = tree.verify()?;
+                FileReport { pages: census.leaves + census.inner_nodes, records: census.records }
+            }
+        })
+    }
+}
+
+impl tree::Fragment for DataFile {
+    fn id(&self) -> u64 {
+        Self::id(self)
+    }
+
+    fn middle(&self, range: &Range) -> Option<Bound> {
+        match self {
+            Self::List(list) => list.middle(range),
+            Self::Tree(tree) => tree.middle(range),
+        }
+    }
+
+    fn share_below(&self, range: &Range, at: &Bound) -> f64 {
+        match self {
+            Self::List(list) => list.share_below(range, at),
+            Self::Tree(tree) => tree.share_below(range, at),
+        }
+    }
+
+    /// No key of a tree repeats within it, and of its keys no sample is kept.
+    fn repeats<'a>(files: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
+        let lists = files.filter_map(Self::list);
+        digest::repeats(&lists.map(|list| list.digest()).collect::<Vec<_>>(), low, high)
+    }
+
+    fn shape(&self) -> Shape {
+        match self {
+            Self::List(list) => list.shape(),
+            Self::Tree(_) => Shape::Variable,
+        }
+    }
+
+    fn grown_bytes(&self) -> Option<u64> {
+        match self {
+            Self::List(_) => None,
+            Self::Tree(tree) => Some(tree.total_bytes()),
+        }
+    }
+}

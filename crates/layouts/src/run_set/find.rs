@@ -1,0 +1,48 @@
+//! Lookups among lists and trees.
+
+use std::cell::Cell;
+
+use forebay_base::{Record, Result};
+use forebay_store::list::{Lookup, Search};
+
+use super::set::RunSet;
+use crate::DataFile;
+
+/// As [`Catalog::find`](crate::Catalog::find), one key after the other. Lists side by side are asked together.
+pub(super) fn one_by_one(
+    set: &RunSet<DataFile>,
+    lookups: &[Lookup<'_>],
+    each: &mut dyn FnMut(usize, &Record<'_>) -> bool,
+) -> Result<u64> {
+    let mut vain_nanoseconds = 0;
+    for (number, lookup) in lookups.iter().enumerate() {
+        let more = Cell::new(true);
+        let mut show = |_, record: &Record<'_>| {
+            more.set(each(number, record));
+            more.get()
+        };
+        let mut lists: Option<Search<'_>> = None;
+        for part in set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key)) {
+            match &part.fragment {
+                DataFile::List(list) => {
+                    lists.get_or_insert_with(|| Search::new(std::slice::from_ref(lookup))).add(0, list);
+                }
+                DataFile::Tree(tree) => {
+                    if let Some(mut newer) = lists.take() {
+                        vain_nanoseconds += newer.finish(&mut show)?;
+                    }
+                    if more.get() {
+                        tree.find(lookup.key, |record| show(0, record))?;
+                    }
+                }
+            }
+            if !more.get() {
+                break;
+            }
+        }
+        if let Some(mut oldest) = lists.filter(|_| more.get()) {
+            vain_nanoseconds += oldest.finish(&mut show)?;
+        }
+    }
+    Ok(vain_nanoseconds)
+}

@@ -1,0 +1,123 @@
+//! How much of a merge is done in one go, and where that begins and ends.
+
+use forebay_base::{Bound, Range};
+use forebay_buffer_tree::{Fragment, NodeId};
+
+use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken};
+use super::{Next, Slice};
+
+/// A slice of a merge is about so many files long.
+const SLICE_FILES: u64 = 4;
+
+impl<F: Fragment> RunSet<F> {
+    /// What a run has of a range, to be written anew where it is.
+    pub(in super::super) fn in_place(&self, run: &Run<F>, range: &Range) -> Slice {
+        Slice {
+            taken: vec![(run.id, range.clone())],
+            range: range.clone(),
+            into: Some(run.id),
+            level: run.level,
+            is_bottom: self.is_bottom(&[run.id], range),
+            breaks: self.breaks,
+            ..Slice::default()
+        }
+    }
+
+    /// A part goes down: as it is, where nothing of the next level is in its range, else merged with what is.
+    pub(super) fn push(&self, run: &Run<F>, number: usize) -> Option<Next<F>> {
+        let part = run.parts.get(number)?;
+        let level = run.level + 1;
+        let next = self.runs.iter().find(|other| other.level == level);
+        let overlapping = next.map_or(&[][..], |next| &next.parts[next.overlapping(&part.range)]);
+        let (Some(first), Some(last)) = (overlapping.first(), overlapping.last()) else {
+            let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
+            return Some(Next::Edit(Edit::Replace(Replace {
+                flushed_bytes: 0,
+                is_ingest: false,
+                below: 0,
+                range: part.range.clone(),
+                taken: vec![taken],
+                into: next.map_or(NodeId(self.next_id), |next| next.id),
+                level,
+                parts: vec![Part::clone(part)],
+                goes_on: false,
+            })));
+        };
+        let low = (&part.range.low).min(&first.range.low).clone();
+        let high = part.range.high.clone().zip(last.range.high.clone()).map(|(part, last)| part.max(last));
+        let range = Range { low, high };
+        let into = next.map(|next| next.id);
+        let taken: Vec<_> =
+            [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
+        let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
+        let is_bottom = self.is_bottom(&runs, &range);
+        let (appends, breaks) = (self.policy.grows(level), self.breaks);
+        Some(Next::Merge(Slice { taken, range, into, level, appends, is_bottom, breaks, ..Slice::default() }))
+    }
+
+    /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
+    /// the largest run ends, so that few files are cut.
+    pub(super) fn slice(&self, inputs: &[NodeId], into: Option<NodeId>, level: u32) -> Option<Slice> {
+        let runs: Vec<&Run<F>> = inputs.iter().filter_map(|&id| self.run(id)).map(|run| &**run).collect();
+        let others = || runs.iter().filter(|run| Some(run.id) != into);
+        let mut low = others().map(|run| &run.parts[0].range.low).min()?.clone();
+        let target = runs.iter().find(|run| Some(run.id) == into);
+        if let Some(part) = target.and_then(|run| run.parts.get(run.first_behind(&low))) {
+            low = low.min(part.range.low.clone());
+        }
+        let appends = target.is_some() && self.policy.grows(level);
+        let mut high = match target.filter(|_| appends) {
+            Some(target) => self.appended_end(&others().copied().collect::<Vec<_>>(), target, &low),
+            None => self.slice_end(&runs, &low, SLICE_FILES),
+        };
+        if let (Some(target), Some(end)) = (target, high.as_ref())
+            && let Some(part) =
+                target.parts.get(target.first_behind(end)).filter(|part| part.range.low < *end)
+        {
+            high = part.range.high.clone();
+        }
+        let goes_on =
+            high.as_ref().is_some_and(|high| others().any(|run| run.first_behind(high) < run.parts.len()));
+        let range = Range { low, high: high.filter(|_| goes_on) };
+        let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
+        let is_bottom = self.is_bottom(inputs, &range);
+        let breaks = self.breaks;
+        Some(Slice { taken, range, into, level, goes_on, appends, is_bottom, breaks, ..Slice::default() })
+    }
+
+    /// Where there is enough to be appended for one go between `low` and this bound. What is there already counts for
+    /// nothing: it stays.
+    fn appended_end(&self, inputs: &[&Run<F>], target: &Run<F>, low: &Bound) -> Option<Bound> {
+        let end = self.slice_end(inputs, low, SLICE_FILES);
+        let (mut low, mut bytes) = (low.clone(), 0);
+        for part in &target.parts[target.first_behind(&low)..] {
+            let high = part.range.high.as_ref()?;
+            let range = Range { low, high: Some(high.clone()) };
+            let parts = inputs.iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
+            bytes +=
+                parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes).sum::<u64>();
+            if bytes >= SLICE_FILES * self.file_bytes || end.as_ref().is_some_and(|end| end <= high) {
+                return Some(high.clone());
+            }
+            low = high.clone();
+        }
+        end
+    }
+
+    /// Where about so many files' worth lies between `low` and this bound; `None` for the end.
+    pub(super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
+        let left = |run: &Run<F>| {
+            run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()
+        };
+        let whole: u64 = runs.iter().map(|run| left(run)).sum();
+        let guide = runs.iter().max_by_key(|run| left(run))?;
+        // The others are taken to lie as the largest does.
+        let enough = (files * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
+        let mut sum = 0;
+        let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
+            sum += part.portion.bytes;
+            sum as f64 >= enough
+        });
+        last?.range.high.clone()
+    }
+}

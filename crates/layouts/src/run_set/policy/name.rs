@@ -1,0 +1,156 @@
+//! Policies by name, and as bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use forebay_base::wire::{Reader, put_varint};
+use forebay_base::{Error, Result};
+
+use super::{Policy, factor_of};
+
+impl Policy {
+    /// Jungle of this C, and T as usual.
+    pub(crate) fn jungle(factor: f64) -> Self {
+        Self::Jungle { ratio: RATIO, factor_percent: (factor * 100.0).round() as u32 }
+    }
+
+    /// Says which parameter is out of its bounds.
+    pub fn validate(&self) -> Result<()> {
+        let (name, value, least) = match *self {
+            Self::NoMerge | Self::Immediate | Self::RangeMerge => return Ok(()),
+            Self::Geometric { ratio } => ("geometric: r", ratio, 2),
+            Self::Partitions { runs_max } => ("geometric: p", runs_max, 1),
+            Self::Leveling { ratio } => ("leveling: t", ratio, 2),
+            Self::Tiering { runs_max } => ("tiering: t", runs_max, 2),
+            Self::Jungle { ratio, .. } => ("jungle: t", ratio, 2),
+        };
+        if let Self::Jungle { factor_percent, .. } = *self
+            && !(FACTOR_PERCENT_MIN..=FACTOR_PERCENT_MAX).contains(&factor_percent)
+        {
+            let [least, most, c] = [FACTOR_PERCENT_MIN, FACTOR_PERCENT_MAX, factor_percent].map(factor_of);
+            return Err(Error::invalid(format!("jungle: c is {c}; it must be between {least} and {most}")));
+        }
+        if (least..=PARAMETER_MAX).contains(&value) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{name} is {value}; it must be between {least} and {PARAMETER_MAX}")))
+    }
+
+    /// Appends the policy's bytes.
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        let (kind, parameter) = match self {
+            Self::NoMerge => (0, 0),
+            Self::Immediate => (1, 0),
+            Self::Geometric { ratio } => (2, ratio),
+            Self::Partitions { runs_max } => (3, runs_max),
+            Self::Leveling { ratio } => (4, ratio),
+            Self::Tiering { runs_max } => (5, runs_max),
+            Self::RangeMerge => (6, 0),
+            Self::Jungle { ratio, .. } => (7, ratio),
+        };
+        out.push(kind);
+        put_varint(out, parameter.into());
+        if let Self::Jungle { factor_percent, .. } = self {
+            put_varint(out, factor_percent.into());
+        }
+    }
+
+    /// Reads a policy that is valid.
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let kind = from.u8()?;
+        let parameter = u32::try_from(from.varint()?).ok()?;
+        let policy = match kind {
+            0 => Self::NoMerge,
+            1 => Self::Immediate,
+            2 => Self::Geometric { ratio: parameter },
+            3 => Self::Partitions { runs_max: parameter },
+            4 => Self::Leveling { ratio: parameter },
+            5 => Self::Tiering { runs_max: parameter },
+            6 => Self::RangeMerge,
+            7 => Self::Jungle { ratio: parameter, factor_percent: u32::try_from(from.varint()?).ok()? },
+            _ => return None,
+        };
+        policy.validate().ok()?;
+        Some(policy)
+    }
+}
+
+/// More than this is none of the organisations any more.
+const PARAMETER_MAX: u32 = 1000;
+/// T where none is given.
+const RATIO: u32 = 10;
+/// C where none is given, and what it may be: with less, trees are written anew for every batch.
+const FACTOR_PERCENT: u32 = 300;
+const FACTOR_PERCENT_MIN: u32 = 110;
+const FACTOR_PERCENT_MAX: u32 = 100_000;
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMerge => f.write_str("no-merge"),
+            Self::Immediate => f.write_str("immediate"),
+            Self::Geometric { ratio } => write!(f, "geometric:r={ratio}"),
+            Self::Partitions { runs_max } => write!(f, "geometric:p={runs_max}"),
+            Self::RangeMerge => f.write_str("range-merge"),
+            Self::Leveling { ratio } => write!(f, "leveling:t={ratio}"),
+            Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
+            Self::Jungle { ratio: RATIO, factor_percent } => {
+                write!(f, "jungle:c={}", factor_of(*factor_percent))
+            }
+            Self::Jungle { ratio, factor_percent } => {
+                write!(f, "jungle:c={},t={ratio}", factor_of(*factor_percent))
+            }
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let unknown = || Error::invalid(format!("`{text}` is none of {NAMES}"));
+        let (name, parameters) = match text.split_once(':') {
+            Some((name, list)) => {
+                let pairs: Option<Vec<_>> = list.split(',').map(|pair| pair.split_once('=')).collect();
+                (name, pairs.ok_or_else(unknown)?)
+            }
+            None => (text, Vec::new()),
+        };
+        let number = |value: &str| value.parse::<u32>().map_err(|_| unknown());
+        let percent = |value: &str| percent(value).ok_or_else(unknown);
+        let policy = match (name, &parameters[..]) {
+            ("no-merge", []) => Self::NoMerge,
+            ("immediate", []) => Self::Immediate,
+            ("geometric", [("r", ratio)]) => Self::Geometric { ratio: number(ratio)? },
+            ("geometric", [("p", runs_max)]) => Self::Partitions { runs_max: number(runs_max)? },
+            ("range-merge", []) => Self::RangeMerge,
+            ("leveling", []) => Self::Leveling { ratio: RATIO },
+            ("leveling", [("t", ratio)]) => Self::Leveling { ratio: number(ratio)? },
+            ("tiering", []) => Self::Tiering { runs_max: RATIO },
+            ("tiering", [("t", runs_max)]) => Self::Tiering { runs_max: number(runs_max)? },
+            ("jungle", []) => Self::Jungle { ratio: RATIO, factor_percent: FACTOR_PERCENT },
+            ("jungle", [("c", factor)]) => Self::Jungle { ratio: RATIO, factor_percent: percent(factor)? },
+            ("jungle", [("t", ratio)]) => {
+                Self::Jungle { ratio: number(ratio)?, factor_percent: FACTOR_PERCENT }
+            }
+            ("jungle", [("c", factor), ("t", ratio)]) => {
+                Self::Jungle { ratio: number(ratio)?, factor_percent: percent(factor)? }
+            }
+            _ => return Err(unknown()),
+        };
+        policy.validate()?;
+        Ok(policy)
+    }
+}
+
+/// What [`Policy::from_str`] understands.
+const NAMES: &str = "no-merge, immediate, geometric:r=N, geometric:p=N, range-merge, leveling[:t=N], tiering[:t=N], \
+                     jungle[:c=X,t=N]";
+
+/// A number of at most two places behind the point, in hundredths.
+fn percent(value: &str) -> Option<u32> {
+    let percent = value.parse::<f64>().ok()? * 100.0;
+    let rounded = percent.round();
+    let is_whole = (percent - rounded).abs() < 1e-6 && (0.0..=f64::from(u32::MAX)).contains(&rounded);
+    is_whole.then_some(rounded as u32)
+}

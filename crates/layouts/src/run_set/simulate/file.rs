@@ -1,0 +1,87 @@
+//! Files of runs of which only counts are known: lists, and trees with what their next batch will write.
+
+use forebay_base::record::Shape as RecordShape;
+use forebay_base::{Bound, Range};
+use forebay_buffer_tree::{Counted, Fragment};
+use forebay_cow_tree::{Shape, TreeOptions};
+
+use crate::inventory::ListModel;
+
+/// A list's or a tree's counts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct CountedFile {
+    pub(super) counts: Counted,
+    pub(super) tree: Option<CountedTree>,
+}
+
+/// A tree's counts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct CountedTree {
+    pub(super) shape: Shape,
+    /// How long its file is.
+    pub(super) bytes: u64,
+}
+
+impl Fragment for CountedFile {
+    fn id(&self) -> u64 {
+        self.counts.id()
+    }
+
+    fn middle(&self, range: &Range) -> Option<Bound> {
+        self.counts.middle(range)
+    }
+
+    fn share_below(&self, range: &Range, at: &Bound) -> f64 {
+        self.counts.share_below(range, at)
+    }
+
+    fn repeats<'a>(files: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
+        Counted::repeats(files.map(|file| &file.counts), low, high)
+    }
+
+    fn shape(&self) -> RecordShape {
+        self.counts.shape()
+    }
+
+    fn grown_bytes(&self) -> Option<u64> {
+        self.tree.map(|tree| tree.bytes)
+    }
+}
+
+/// What distinguishes an inner node's entries, beside what each takes anyway.
+const CHILD_BYTES: f64 = 17.0;
+
+impl CountedTree {
+    /// A new one of so many records.
+    pub(super) fn built(model: &ListModel, records: f64) -> Self {
+        let options = TreeOptions::new(model.options.order);
+        let value_bytes = model.record_bytes - model.key_bytes;
+        let is_apart = value_bytes > options.inline_value_bytes_max as u64;
+        // Of an entry's own bytes about as many go again as its key has in common with the leaf's other ones.
+        let held_bytes = if is_apart { 10 } else { 1 + value_bytes };
+        let empty = Shape {
+            records: 0.0,
+            leaves: 0.0,
+            full_leaves: 0.0,
+            record_bytes: (model.key_bytes + held_bytes) as f64 + 0.5,
+            child_bytes: CHILD_BYTES,
+            value_bytes: if is_apart { value_bytes as f64 } else { 0.0 },
+            node_bytes: options.node_bytes_max as f64,
+        };
+        let built = empty.append(records, records);
+        Self { shape: built.tree, bytes: built.bytes as u64 }
+    }
+
+    /// What lives of a tree of so many records, however it came to have them.
+    pub(super) fn live_bytes(model: &ListModel, records: f64) -> u64 {
+        Self::built(model, records).bytes
+    }
+
+    /// As if its records were so many: of a tree of which a part stands for less.
+    pub(super) fn of_records(self, records: f64) -> Self {
+        let share = records / self.shape.records.max(1.0);
+        let Shape { leaves, full_leaves, .. } = self.shape;
+        let (leaves, full_leaves) = (leaves * share, full_leaves * share);
+        Self { shape: Shape { records, leaves, full_leaves, ..self.shape }, ..self }
+    }
+}

@@ -172,7 +172,7 @@ mod tests {
                 disk.found(bytes);
                 disk.retire(bytes);
                 disk.let_go(bytes);
-                trash.add(Leaving::list(dir.join(name), &disk, bytes));
+                trash.add(Leaving::counted(dir.join(name), &disk, bytes));
             }
             fs.hard_link(&dir.join("linked"), &dir.join("other")).unwrap();
             for (name, pieces) in names.into_iter().zip(pieces) {

@@ -22,11 +22,13 @@ fn edits() -> Vec<Edit> {
         catalog: vec![3; 200],
         files: vec![file, tree],
     };
-    let mark = LogMark { low: (3, 4), absorbed: (5, 5000) };
+    let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000) };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
+    let keeping = LogMark { kept: (1, 0), ..mark };
     vec![
-        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log: mark, tables: vec![table.clone()] }),
+        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log: keeping, tables: vec![table.clone()] }),
         Edit::CreateTable(table),
+        Edit::Change(Change { log: Some(keeping), ..change.clone() }),
         Edit::Change(change),
         Edit::DropTable(1),
     ]
@@ -55,7 +57,7 @@ fn edits_come_back_and_a_torn_tail_is_cut() {
     let last = intact.len() - 10;
     for cut in last + 1..intact.len() {
         fs.replace_file(&path, intact[..cut].to_vec());
-        assert_eq!(open(&fs, current).unwrap(), edits()[..3]);
+        assert_eq!(open(&fs, current).unwrap(), edits()[..4]);
         assert_eq!(fs.snapshot_files()[&path].len(), last, "the torn record is gone");
     }
 }

@@ -1,6 +1,7 @@
 //! The ledger: the manifest, which files are referred to, which nodes are busy. Every edit of any table
 //! goes through [`Engine::commit`]: settle, make durable, apply, publish, retire.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use forebay_store::{WriteBuffer, names};
 
 use crate::engine::{Engine, State, TableState};
 use crate::held::Held;
+use crate::savepoint::Savepoint;
 
 pub(crate) struct Ledger {
     /// `None` when opened for reading only.
@@ -30,6 +32,10 @@ pub(crate) struct Ledger {
     /// More is absorbed than the manifest says.
     pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
+    /// By name.
+    pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
+    /// How many there were since the database was opened: each gives tables an era of its own.
+    pub(crate) rollbacks: u64,
 }
 
 /// What a commit changes.
@@ -184,8 +190,15 @@ impl Engine {
         for (id, edit) in change.edits.iter().chain(passing) {
             let Some(table) = state.tables.get(id) else { continue };
             let known = &ledger.references;
-            let find =
-                |file: u64| files.get(&file).or_else(|| known.get(&file).map(|known| &known.0)).cloned();
+            // Of a tree a savepoint may have a later version than its table.
+            let own = LazyCell::new(|| table.versions());
+            let find = |id: u64| {
+                let known = || match &known.get(&id)?.0 {
+                    DataFile::List(list) => Some(DataFile::List(Arc::clone(list))),
+                    DataFile::Tree(_) => own.get(&id).cloned(),
+                };
+                files.get(&id).cloned().or_else(known)
+            };
             let Applied { catalog, references: deltas } = table.catalog.apply(edit, &find)?;
             catalogs.insert(*id, catalog);
             references.extend(deltas);
@@ -223,6 +236,7 @@ impl Engine {
             self.retire_segment(segment, segment >= ledger.linked_below);
         }
         self.weigh();
+        self.weigh_savepoints(ledger);
         Ok(())
     }
 
@@ -250,6 +264,7 @@ impl Engine {
         let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
         self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
         self.weigh();
+        self.weigh_savepoints(ledger);
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.
@@ -311,6 +326,7 @@ impl Engine {
             next_table: ledger.next_table,
             log: ledger.log,
             tables: tables.collect(),
+            savepoints: ledger.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name)).collect(),
         }
     }
 }

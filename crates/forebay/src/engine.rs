@@ -198,6 +198,8 @@ pub(crate) struct Engine {
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
     pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    /// Savepoints that are to be taken as soon as a buffer is absorbed, and what came of them.
+    pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
     /// The damage that background work met, by table: nodes that hold it are left as they are.

@@ -113,6 +113,9 @@ impl Engine {
             .map(|()| true);
         if done.is_ok() {
             added.into_iter().for_each(|(table, lists)| self.added(table, lists));
+            if is_absorbed {
+                self.keep_wanted(&mut ledger);
+            }
         }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.

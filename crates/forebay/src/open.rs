@@ -87,6 +87,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         troubles: Mutex::default(),
         rotating: Mutex::default(),
         compacting: Mutex::default(),
+        wanted: Mutex::default(),
         rewriting: Mutex::default(),
         damage: Mutex::default(),
         merger_rests: AtomicBool::new(true),

@@ -18,6 +18,7 @@ use forebay_store::manifest::{self, Edit};
 use serde::Serialize;
 
 use crate::Snapshot;
+use crate::background::ABSORB;
 use crate::engine::{Engine, State, TableState};
 use crate::ledger::Ledger;
 use crate::read::View;
@@ -107,15 +108,34 @@ impl Engine {
     /// Takes a savepoint. Returns the number of its last record.
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
         self.ledger.lock().is_free(name)?;
-        loop {
-            self.flush()?;
+        self.flush()?;
+        {
             let mut ledger = self.ledger.lock();
             let state = self.state();
-            // Lists may have lost a range already whose deletion is still to be absorbed.
             let next = state.sealed.last();
             if next.is_none_or(|next| next.cuts(usize::MAX).is_empty()) {
                 return self.keep(&mut ledger, name, &state);
             }
+            // Lists may have lost a range already that the next buffer deletes. Once that is absorbed they have all of it.
+            let mut wanted = self.wanted.lock();
+            if wanted.contains_key(name) {
+                return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
+            }
+            wanted.insert(name.to_string(), None);
+        }
+        let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
+        let waited = self.wait_for(|| self.trouble_of(ABSORB), is_taken);
+        let taken = self.wanted.lock().remove(name).flatten();
+        waited.and_then(|()| taken.unwrap_or_else(|| Err(Error::invalid("the savepoint was not taken"))))
+    }
+
+    /// Takes the savepoints that are waited for. Call when a buffer has just been absorbed.
+    pub(crate) fn keep_wanted(&self, ledger: &mut Ledger) {
+        let wanted = self.wanted.lock().clone();
+        let names = wanted.into_iter().filter(|(_, taken)| taken.is_none()).map(|(name, _)| name);
+        for name in names {
+            let taken = self.keep(ledger, &name, &self.state());
+            self.wanted.lock().entry(name).and_modify(|outcome| *outcome = Some(taken));
         }
     }
 

@@ -57,6 +57,13 @@ impl Snapshot {
         &self.view
     }
 
+    /// The same, of a table that kept its keys in order.
+    pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
+        let table = self.table(name)?;
+        self.view.clone().in_order(table.id())?;
+        Ok(OrderedTable::new(table))
+    }
+
     /// The value that a key had.
     pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.engine.get(&self.view, table.as_ref().id(), key)

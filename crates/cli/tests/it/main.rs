@@ -13,5 +13,6 @@ mod layouts;
 mod load;
 mod records;
 mod refusals;
+mod savepoints;
 mod simulate;
 mod tool;

@@ -254,6 +254,7 @@ fn files_go_with_the_last_savepoint_that_needs_them() {
     assert!(held > 0 && held == other);
     let space = db.stats().tables[0].space;
     assert!(space.savepoint_bytes == held && space.writing_bytes == 0, "{space:?}");
+    assert_sound(&env, &db, "both are there");
     let lists = files(&env, ".list").len();
     db.drop_savepoint("again").unwrap();
     assert_eq!(names(&db), [(held, held)]);
@@ -340,6 +341,7 @@ fn damage_in_what_only_a_savepoint_needs_is_named_and_stops_nothing() {
     write(&table, &mut model, &mut rng, 2000);
     db.settle().unwrap();
     db.savepoint("old").unwrap();
+    assert_sound(&env, &db, "before");
     let lists = files(&env, ".list");
     write(&table, &mut model, &mut rng, 4000);
     table.compact().unwrap();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    aggregate, bench, changes, checkpoint, compact, delete, describe, destroy, get, layout, load, put, scan,
-    simulate, stats, verify,
+    aggregate, bench, changes, checkpoint, compact, delete, describe, destroy, get, layout, load, put,
+    rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -68,6 +68,9 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     Layout(layout::LayoutArgs),
     Checkpoint(checkpoint::CheckpointArgs),
+    Savepoint(savepoint::SavepointArgs),
+    Savepoints(savepoints::SavepointsArgs),
+    Rollback(rollback::RollbackArgs),
     Destroy(destroy::DestroyArgs),
     Aggregate(Box<aggregate::AggregateArgs>),
     Bench(Box<bench::BenchArgs>),

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use forebay_base::{Bound, Error, Result};
 use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{NodeKey, Plan, Planned, Usage};
 
 use crate::background::MERGE;
@@ -66,6 +67,15 @@ const PACE: f64 = 4.0;
 /// How long readers that are no snapshots may hold files before writers are told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+impl Reclaim {
+    /// Forgets what was measured: the table is another one by now.
+    pub(crate) fn forget(&self) {
+        *self.measured.lock() = None;
+        *self.place.lock() = None;
+        *self.stuck.lock() = None;
+    }
+}
+
 impl Room {
     /// How far it is from where reclaiming begins (0) to where writers stop (1).
     fn pressure(&self) -> f64 {
@@ -78,7 +88,9 @@ impl Engine {
     /// How a table stands; `None` where nothing bounds it.
     pub(crate) fn room(&self, table: &TableState) -> Option<Room> {
         let most = table.options.max_space_amplification?;
-        let disk = table.space.disk.bytes();
+        // What savepoints keep was asked for, and is not to go.
+        let kept_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
+        let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
         let usage = self.measure(table, disk);
         let buffer = self.options.buffer_bytes();
         let bound = (usage.live_bytes as f64 * most) as u64 + buffer;

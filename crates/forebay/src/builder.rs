@@ -299,7 +299,7 @@ impl<K> TableBuilder<K> {
         };
         let engine = &self.engine;
         let (seed, merge_bytes) = (engine.superblock.hash_seed, engine.options.merge_bytes());
-        let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes)?;
+        let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
         engine.update_state(|state| drop(state.tables.insert(table.id, Arc::clone(&table))));

@@ -8,7 +8,7 @@ use forebay_base::{Error, Result};
 use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::frame;
-use forebay_store::manifest::{Current, Edit, Manifest};
+use forebay_store::manifest::{Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use crate::background::ABSORB;
@@ -52,7 +52,8 @@ impl Engine {
         let (view, snapshot) = {
             let mut ledger = self.ledger.lock();
             let view = self.view();
-            let mut snapshot = self.snapshot_of(&ledger, &view.state);
+            // A copy begins without savepoints, whose files it would have to hold, too.
+            let mut snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
             ledger.linked_below = snapshot.log.absorbed.0;
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
@@ -88,7 +89,7 @@ impl Engine {
         }
         self.log()?.sync_to(snapshot.log.absorbed.1)?;
         let id = snapshot.next_id;
-        let snapshot = forebay_store::manifest::Snapshot { next_id: id + 1, ..snapshot };
+        let snapshot = Snapshot { next_id: id + 1, ..snapshot };
         let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default())?;
         Current { manifest: id, closed: Some(manifest.closed(last_sequence)) }.write(fs, target)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);

@@ -17,7 +17,8 @@ use crate::builder::Aggregating;
 use crate::engine::Engine;
 use crate::open::is_ours;
 use crate::{
-    Batch, Changes, Description, Options, Snapshot, Stats, TableBuilder, VerifyReport, background, open,
+    Batch, Changes, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder, VerifyReport,
+    background, open,
 };
 
 /// An open database. Dropping it closes it.
@@ -54,11 +55,7 @@ impl Database {
 
     /// The tables and their layouts, by name.
     pub fn tables(&self) -> Vec<(String, Layout)> {
-        let state = self.engine.state();
-        let mut tables: Vec<_> =
-            state.user_tables().map(|table| (table.name.clone(), table.options.layout)).collect();
-        tables.sort_by(|left, right| left.0.cmp(&right.0));
-        tables
+        self.engine.state().layouts()
     }
 
     /// Drops a table and all its records. Snapshots keep what they see of it.
@@ -72,6 +69,7 @@ impl Database {
         engine.update_state(|state| drop(state.tables.remove(&table.id)));
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
         ledger.busy.remove(&table.id);
+        engine.weigh_savepoints(&ledger);
         engine.absorb_again();
         Ok(())
     }
@@ -167,9 +165,45 @@ impl Database {
     }
 
     /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not
-    /// copied. Writes go on.
+    /// copied. Writes go on. The copy has no savepoints.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.engine.checkpoint(path.as_ref())
+    }
+
+    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever is
+    /// merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted before
+    /// the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It takes a flush,
+    /// and one edit of the manifest; from then on it holds the files that it needs.
+    ///
+    /// A table that keeps records in memory cannot be in it, and none is taken then: one that has or had layout
+    /// `range-merge`.
+    pub fn savepoint(&self, name: &str) -> Result<u64> {
+        self.engine.savepoint(name)
+    }
+
+    /// The savepoints, oldest first.
+    pub fn savepoints(&self) -> Vec<SavepointStats> {
+        self.engine.savepoints()
+    }
+
+    /// The database as it was at a savepoint, also when it is opened for reading only. [`Snapshot::table`] gives tables
+    /// that were dropped since. Entries that have expired since are seen. It may be dropped and rolled back meanwhile.
+    pub fn open_savepoint(&self, name: &str) -> Result<Snapshot> {
+        self.engine.open_savepoint(name)
+    }
+
+    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably, or, on error
+    /// or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this and the
+    /// other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and what they write then is
+    /// written to the tables of then: handles stay of use. It takes a flush, and one edit of the manifest. Refused while
+    /// a table is being given another order.
+    pub fn rollback(&self, name: &str) -> Result<()> {
+        self.engine.rollback(name)
+    }
+
+    /// Gives a savepoint up, and the files that only it needs. What was opened of it can still be read.
+    pub fn drop_savepoint(&self, name: &str) -> Result<()> {
+        self.engine.drop_savepoint(name)
     }
 
     /// Reads every byte that is kept and checks it. `progress` is told the bytes done and the bytes in all.

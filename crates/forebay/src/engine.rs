@@ -13,7 +13,7 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock};
-use forebay_layouts::{Catalog, DataFile, Rule, TableOptions, TableRule, Trees};
+use forebay_layouts::{Catalog, DataFile, Layout, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
 use forebay_store::log::{Log, Rotation};
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
     /// Tables whose writers wait, for as long as it takes to give them another order.
     pub(crate) frozen: BTreeSet<u32>,
+    /// All writers wait, for as long as a rollback takes.
+    pub(crate) is_frozen: bool,
 }
 
 /// One version of a table.
@@ -67,6 +69,18 @@ impl TableState {
     /// The same table under other options, in another order.
     pub(crate) fn turned(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>) -> Arc<Self> {
         self.version(options, order, catalog, self.era + 1)
+    }
+
+    /// The same table under another catalog, which is not a successor of the last one.
+    pub(crate) fn restored(&self, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
+        self.version(self.options, self.order, catalog, era)
+    }
+
+    /// The newest version of each file that it has.
+    pub(crate) fn versions(&self) -> BTreeMap<u64, DataFile> {
+        let mut files = self.catalog.files();
+        files.sort_by_key(|file| file.version());
+        files.into_iter().map(|file| (file.id(), file)).collect()
     }
 
     fn version(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
@@ -122,12 +136,25 @@ impl TableState {
 }
 
 impl State {
+    /// Whether writers of a table wait.
+    pub(crate) fn is_frozen(&self, table: u32) -> bool {
+        self.is_frozen || self.frozen.contains(&table)
+    }
+
     pub(crate) fn order_of(&self, table: u32) -> Option<Order> {
         self.tables.get(&table).map(|table| table.order)
     }
 
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.values().find(|table| table.name == name)
+    }
+
+    /// The tables that users know of and their layouts, by name.
+    pub(crate) fn layouts(&self) -> Vec<(String, Layout)> {
+        let tables = self.user_tables().map(|table| (table.name.clone(), table.options.layout));
+        let mut tables: Vec<_> = tables.collect();
+        tables.sort_by(|left, right| left.0.cmp(&right.0));
+        tables
     }
 
     /// The tables that users know of.
@@ -171,6 +198,8 @@ pub(crate) struct Engine {
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
     pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    /// Savepoints that are to be taken as soon as a buffer is absorbed, and what came of them.
+    pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
     /// The damage that background work met, by table: nodes that hold it are left as they are.

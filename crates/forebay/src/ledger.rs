@@ -1,6 +1,7 @@
 //! The ledger: the manifest, which files are referred to, which nodes are busy. Every edit of any table
 //! goes through [`Engine::commit`]: settle, make durable, apply, publish, retire.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use forebay_store::{WriteBuffer, names};
 
 use crate::engine::{Engine, State, TableState};
 use crate::held::Held;
+use crate::savepoint::Savepoint;
 
 pub(crate) struct Ledger {
     /// `None` when opened for reading only.
@@ -30,6 +32,10 @@ pub(crate) struct Ledger {
     /// More is absorbed than the manifest says.
     pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
+    /// By name.
+    pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
+    /// How many there were since the database was opened: each gives tables an era of its own.
+    pub(crate) rollbacks: u64,
 }
 
 /// What a commit changes.
@@ -107,6 +113,9 @@ impl Engine {
             .map(|()| true);
         if done.is_ok() {
             added.into_iter().for_each(|(table, lists)| self.added(table, lists));
+            if is_absorbed {
+                self.keep_wanted(&mut ledger);
+            }
         }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
@@ -184,8 +193,15 @@ impl Engine {
         for (id, edit) in change.edits.iter().chain(passing) {
             let Some(table) = state.tables.get(id) else { continue };
             let known = &ledger.references;
-            let find =
-                |file: u64| files.get(&file).or_else(|| known.get(&file).map(|known| &known.0)).cloned();
+            // Of a tree a savepoint may have a later version than its table.
+            let own = LazyCell::new(|| table.versions());
+            let find = |id: u64| {
+                let known = || match &known.get(&id)?.0 {
+                    DataFile::List(list) => Some(DataFile::List(Arc::clone(list))),
+                    DataFile::Tree(_) => own.get(&id).cloned(),
+                };
+                files.get(&id).cloned().or_else(known)
+            };
             let Applied { catalog, references: deltas } = table.catalog.apply(edit, &find)?;
             catalogs.insert(*id, catalog);
             references.extend(deltas);
@@ -217,6 +233,7 @@ impl Engine {
         ledger.refer(references);
         self.hold(ledger, log, absorbed.as_ref().map(|(buffer, _)| &**buffer));
         self.weigh();
+        self.weigh_savepoints(ledger);
         Ok(())
     }
 
@@ -244,6 +261,7 @@ impl Engine {
         let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
         self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
         self.weigh();
+        self.weigh_savepoints(ledger);
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.
@@ -305,6 +323,7 @@ impl Engine {
             next_table: ledger.next_table,
             log: ledger.log,
             tables: tables.collect(),
+            savepoints: ledger.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name)).collect(),
         }
     }
 }

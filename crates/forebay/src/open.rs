@@ -36,7 +36,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
     let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
-    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit));
+    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
     applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
@@ -62,7 +62,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
     let ledger = ledger_of(&replay, &listing, &old, (!options.read_only).then_some(manifest))?;
-    let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new() };
+    let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
         superblock,
@@ -83,6 +83,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         troubles: Mutex::default(),
         rotating: Mutex::default(),
         compacting: Mutex::default(),
+        wanted: Mutex::default(),
         rewriting: Mutex::default(),
         damage: Mutex::default(),
         merger_rests: AtomicBool::new(true),
@@ -95,6 +96,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         lock: Mutex::new(Some(lock)),
     });
     engine.weigh();
+    engine.weigh_savepoints(&engine.ledger.lock());
     engine.tend_filters();
     Ok(engine)
 }
@@ -138,12 +140,17 @@ fn ledger_of(
         linked_below: 0,
         log_is_ahead: false,
         next_table: replay.next_table,
+        savepoints: replay.savepoints.clone(),
+        rollbacks: 0,
     };
     for table in replay.tables.values() {
         let files = table.catalog.files();
         files.iter().for_each(|file| file.open_early());
         ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
     }
+    // Theirs are opened when somebody reads them.
+    let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
+    ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());
     Ok(ledger)
 }
@@ -252,8 +259,9 @@ fn clear_away(
     recovered: &Recovered,
     manifest: u64,
 ) -> Result<()> {
-    let live: BTreeSet<u64> =
-        replay.tables.values().flat_map(|table| table.catalog.files()).map(|file| file.id()).collect();
+    let files = replay.tables.values().flat_map(|table| table.catalog.files());
+    let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
+    let live: BTreeSet<u64> = files.chain(kept).map(|file| file.id()).collect();
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
     let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();

@@ -9,12 +9,13 @@ use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
-use forebay_store::manifest::{Change, Edit, LogMark, TableEntry};
+use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache};
 
 use crate::Options;
 use crate::engine::TableState;
 use crate::options::RESIDENT_BUFFERS_MAX;
+use crate::savepoint::Savepoint;
 use crate::space::TableSpace;
 
 /// What the manifest's edits have made so far.
@@ -24,7 +25,12 @@ pub(crate) struct Replay {
     seed: u64,
     merge_bytes: usize,
     pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    /// Some version of each table there was: what its versions share.
+    kin: BTreeMap<u32, Arc<TableState>>,
     files: BTreeMap<u64, DataFile>,
+    kept: BTreeMap<String, manifest::Savepoint>,
+    /// Savepoints by name, once all is [replayed](Self::finish).
+    pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
     pub(crate) log: LogMark,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
@@ -53,7 +59,10 @@ impl Replay {
             seed,
             merge_bytes: options.merge_bytes(),
             tables: BTreeMap::new(),
+            kin: BTreeMap::new(),
             files: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            savepoints: BTreeMap::new(),
             log: LogMark::default(),
             next_table: 1,
             next_id: 1,
@@ -66,7 +75,21 @@ impl Replay {
                 self.log = snapshot.log;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
-                snapshot.tables.into_iter().try_for_each(|entry| self.add_table(&entry))
+                snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
+                snapshot.tables.iter().try_for_each(|entry| self.add_table(entry))
+            }
+            Edit::Savepoint(kept) => {
+                self.keep(kept);
+                Ok(())
+            }
+            Edit::DropSavepoint(name) => {
+                self.kept.remove(&name);
+                Ok(())
+            }
+            Edit::Rollback(rollback) => {
+                self.move_mark(rollback.log);
+                self.tables.clear();
+                rollback.tables.iter().try_for_each(|entry| self.add_table(entry))
             }
             Edit::CreateTable(entry) | Edit::AlterTable(entry) => self.add_table(&entry),
             Edit::DropTable(id) => {
@@ -78,11 +101,48 @@ impl Replay {
     }
 
     fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
-        let table = table_state(entry, &self.lists, &self.trees, self.seed, self.merge_bytes)?;
+        let table = self.table(entry)?;
         self.files.extend(table.catalog.files().into_iter().map(|file| (file.id(), file)));
         self.next_table = self.next_table.max(entry.id + 1);
+        self.kin.insert(entry.id, Arc::clone(&table));
         self.tables.insert(entry.id, table);
         Ok(())
+    }
+
+    /// A table, which shares with all others of its files those that are the same.
+    fn table(&self, entry: &TableEntry) -> Result<Arc<TableState>> {
+        let known = |meta: FileMeta| self.files.get(&meta.id).filter(|file| file.meta() == meta).cloned();
+        let kin = self.kin.get(&entry.id).map(|kin| &**kin);
+        table_state(entry, &self.lists, &self.trees, self.seed, self.merge_bytes, kin, &known)
+    }
+
+    fn keep(&mut self, kept: manifest::Savepoint) {
+        self.kept.insert(kept.name.clone(), kept);
+    }
+
+    /// Makes savepoints of what is left of them at the end. So all their versions of trees are named before anything is
+    /// appended to one.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        for (name, kept) in std::mem::take(&mut self.kept) {
+            let mut tables = BTreeMap::new();
+            for entry in &kept.tables {
+                let table = self.table(entry)?;
+                for file in table.catalog.files() {
+                    self.files.entry(file.id()).or_insert(file);
+                }
+                self.kin.entry(entry.id).or_insert_with(|| Arc::clone(&table));
+                tables.insert(entry.id, table);
+            }
+            let savepoint = Savepoint::new(kept.sequence, kept.taken_at_milliseconds, tables);
+            self.savepoints.insert(name, Arc::new(savepoint));
+        }
+        Ok(())
+    }
+
+    fn move_mark(&mut self, log: LogMark) {
+        self.log = log;
+        // A crash may have taken the segment of this id. A lower one would count as absorbed.
+        self.next_id = self.next_id.max(log.absorbed.0);
     }
 
     fn change(&mut self, change: Change) -> Result<()> {
@@ -100,28 +160,33 @@ impl Replay {
             }
         }
         if let Some(log) = change.log {
-            self.log = log;
-            // A crash may have taken the segment of this id. A lower one would count as absorbed.
-            self.next_id = self.next_id.max(log.absorbed.0);
+            self.move_mark(log);
         }
         Ok(())
     }
 }
 
-/// A table as the manifest has it.
+/// A table as the manifest has it. It shares what versions of a table share with `kin`, another one, and files with whoever
+/// knows them.
 pub(crate) fn table_state(
     entry: &TableEntry,
     lists: &ListStore,
     trees: &Trees,
     seed: u64,
     merge_bytes: usize,
+    kin: Option<&TableState>,
+    known: &dyn Fn(FileMeta) -> Option<DataFile>,
 ) -> Result<Arc<TableState>> {
     let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
-    let file = |id: u64| metas.get(&id).copied();
-    let space: Arc<TableSpace> = Arc::default();
+    let find = |id: u64, store: &Store| {
+        let meta = *metas.get(&id)?;
+        Some(known(meta).unwrap_or_else(|| store.named(meta)))
+    };
+    let space: Arc<TableSpace> = kin.map_or_else(Arc::default, |kin| Arc::clone(&kin.space));
     let store = |options: &TableOptions| store_for(lists, trees, options, seed, &space);
+    let rule = kin.map(|kin| &kin.rule);
     let (options, rule, catalog) =
-        forebay_layouts::restore(&entry.catalog, &entry.options, &file, store, merge_bytes)?;
+        forebay_layouts::restore(&entry.catalog, &entry.options, &find, rule, store, merge_bytes)?;
     let order = options.layout.order(seed);
     Ok(Arc::new(TableState {
         id: entry.id,

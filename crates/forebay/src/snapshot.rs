@@ -5,7 +5,8 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
-use forebay_base::{Range, Result};
+use forebay_base::{Error, Range, Result};
+use forebay_layouts::Layout;
 
 use crate::cursor::Entry;
 use crate::engine::Engine;
@@ -25,11 +26,26 @@ impl Snapshot {
     pub(crate) fn new(engine: &Arc<Engine>) -> Self {
         let view = engine.view();
         // What merges have dropped of this view had expired before.
+        Self::of(engine, view, engine.env.clock.unix_milliseconds())
+    }
+
+    /// Of a view, in which nothing was dropped that was alive at this time, in milliseconds since 1970.
+    pub(crate) fn of(engine: &Arc<Engine>, view: View, moment: u64) -> Self {
         let pin = Some(Pin::new(engine, &view.state));
-        Self {
-            engine: Arc::clone(engine),
-            view: View { pin, moment: Some(engine.env.clock.unix_milliseconds()), ..view },
-        }
+        Self { engine: Arc::clone(engine), view: View { pin, moment: Some(moment), ..view } }
+    }
+
+    /// The tables that were there and their layouts, by name.
+    pub fn tables(&self) -> Vec<(String, Layout)> {
+        self.view.state.layouts()
+    }
+
+    /// A table that was there, by its name; also one that has been dropped since, which only snapshots can be asked of
+    /// then.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let found = self.view.state.table_named(name).filter(|table| !table.is_hidden());
+        let missing = || Error::NotFound(format!("there was no table `{name}` at that moment"));
+        found.map(|table| Table::new(&self.engine, table)).ok_or_else(missing)
     }
 
     /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.
@@ -39,6 +55,13 @@ impl Snapshot {
 
     pub(crate) fn view(&self) -> &View {
         &self.view
+    }
+
+    /// The same, of a table that kept its keys in order.
+    pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
+        let table = self.table(name)?;
+        self.view.clone().in_order(table.id())?;
+        Ok(OrderedTable::new(table))
     }
 
     /// The value that a key had.

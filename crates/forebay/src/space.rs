@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_layouts::Usage;
 use forebay_store::list::DiskUse;
 use serde::Serialize;
@@ -17,17 +18,21 @@ pub(crate) struct TableSpace {
     pub(crate) disk: Arc<DiskUse>,
     pub(crate) reclaim: Reclaim,
     pub(crate) rounds: Rounds,
+    /// Bytes that are there for savepoints only.
+    pub(crate) kept_bytes: AtomicU64,
 }
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TableSpaceStats {
-    /// All of them: the four that follow.
+    /// All of them: the five that follow.
     pub disk_bytes: u64,
     /// Files that lists refer to.
     pub live_file_bytes: u64,
     /// Files that nothing refers to any more, but that snapshots, scans or jobs still read.
     pub held_bytes: u64,
+    /// What of files nothing but savepoints refers to.
+    pub savepoint_bytes: u64,
     /// Files that jobs are writing or have just written.
     pub writing_bytes: u64,
     /// Files that are about to be removed.
@@ -54,6 +59,7 @@ impl fmt::Display for TableSpaceStats {
             dead_bytes,
             held_bytes,
             snapshot_bytes,
+            savepoint_bytes,
             writing_bytes,
             leaving_bytes,
             ..
@@ -63,6 +69,9 @@ impl fmt::Display for TableSpaceStats {
         }
         writeln!(f, "    {live_file_bytes} in lists' files, {dead_bytes} of them dead")?;
         writeln!(f, "    {held_bytes} in files held for readers, {snapshot_bytes} of them by snapshots")?;
+        if *savepoint_bytes > 0 {
+            writeln!(f, "    {savepoint_bytes} for savepoints only")?;
+        }
         writeln!(f, "    {writing_bytes} being written, {leaving_bytes} being removed")
     }
 }
@@ -73,12 +82,15 @@ impl Engine {
         let disk = &table.space.disk;
         let usage = Usage::of(&*table.catalog);
         let (held_bytes, leaving_bytes) = (disk.held_bytes(), disk.leaving_bytes());
-        let disk_bytes = disk.bytes().max(usage.file_bytes + held_bytes + leaving_bytes);
+        let savepoint_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
+        let known_bytes = usage.file_bytes + held_bytes + savepoint_bytes + leaving_bytes;
+        let disk_bytes = disk.bytes().max(known_bytes);
         TableSpaceStats {
             disk_bytes,
             live_file_bytes: usage.file_bytes,
             held_bytes,
-            writing_bytes: disk_bytes - usage.file_bytes - held_bytes - leaving_bytes,
+            savepoint_bytes,
+            writing_bytes: disk_bytes - known_bytes,
             leaving_bytes,
             snapshot_bytes: self.bytes_held_by_snapshots(table.id).min(held_bytes),
             dead_bytes: usage.dead_bytes,

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::engine::{Engine, TableState};
 use crate::pins::SnapshotStats;
+use crate::savepoint::SavepointStats;
 use crate::space::TableSpaceStats;
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
@@ -65,6 +66,8 @@ pub struct Stats {
     pub tables: Vec<TableStats>,
     /// Snapshots that are held, oldest first, with what they hold of all tables.
     pub snapshots: Vec<SnapshotStats>,
+    /// Savepoints, oldest first.
+    pub savepoints: Vec<SavepointStats>,
 }
 
 /// Memory by owner, in bytes.
@@ -144,7 +147,7 @@ impl Stats {
         }
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
         let kept_log_bytes: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
-        let disk_bytes = files.values().sum::<u64>() + log_on_disk + kept_log_bytes;
+        let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
         let memory = Memory::of(engine);
         Self {
             user_records: metrics.user_records.get(),
@@ -181,6 +184,7 @@ impl Stats {
             memory,
             tables,
             snapshots: engine.snapshots(None),
+            savepoints: engine.savepoints(),
         }
     }
 }
@@ -231,6 +235,9 @@ impl fmt::Display for Stats {
             let SnapshotStats { number, age_seconds, held_bytes, own_bytes } = snapshot;
             write!(f, "snapshot {number}, {age_seconds} s old: holds {held_bytes} bytes, ")?;
             writeln!(f, "{own_bytes} of them alone")?;
+        }
+        for savepoint in &self.savepoints {
+            writeln!(f, "savepoint {savepoint}")?;
         }
         Ok(())
     }

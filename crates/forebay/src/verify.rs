@@ -32,9 +32,12 @@ impl Engine {
         let mut report = VerifyReport::default();
         self.verify_roots(&mut report);
         let state = self.state();
+        let kept: Vec<_> = self.ledger.lock().savepoints.values().cloned().collect();
         let files = state.tables.values().flat_map(|table| table.catalog.files());
+        let files = files.chain(kept.iter().flat_map(|savepoint| savepoint.files()));
         let files = files.filter(|file| !file.is_resident());
-        let files: BTreeMap<u64, DataFile> = files.map(|file| (file.id(), file)).collect();
+        // A version of a tree does not reach all that older ones do.
+        let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
         let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
         for file in files.values() {
             match file.verify() {

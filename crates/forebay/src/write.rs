@@ -70,8 +70,8 @@ impl Engine {
         let of_tables =
             || notes.tables().map(|notes| notes.table).chain(notes.cuts().iter().map(|cut| cut.table));
         let mut state = self.state();
-        if !state.frozen.is_empty() && of_tables().any(|table| state.frozen.contains(&table)) {
-            let is_frozen = || of_tables().any(|table| self.state().frozen.contains(&table));
+        if of_tables().any(|table| state.is_frozen(table)) {
+            let is_frozen = || of_tables().any(|table| self.state().is_frozen(table));
             self.wait_for(|| None, || !is_frozen())?;
             state = self.state();
         }

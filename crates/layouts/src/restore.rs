@@ -6,7 +6,6 @@ use std::sync::Arc;
 use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
 use forebay_buffer_tree::{Tree, TreeOptions};
-use forebay_store::list::FileMeta;
 
 use crate::catalog::Catalog;
 use crate::files::Means;
@@ -17,7 +16,7 @@ use crate::{DataFile, Layout, Store, TableOptions, TableRule};
 /// What catalogs are restored with.
 pub(crate) struct Restored<'a> {
     pub(crate) means: Means,
-    known: &'a dyn Fn(u64) -> Option<FileMeta>,
+    find: &'a dyn Fn(u64, &Store) -> Option<DataFile>,
     store: Store,
     /// One handle a file, however many lists share it.
     handles: BTreeMap<u64, DataFile>,
@@ -29,8 +28,7 @@ impl Restored<'_> {
         if let Some(known) = self.handles.get(&id) {
             return Ok(known.clone());
         }
-        let meta = (self.known)(id).ok_or_else(malformed)?;
-        let file = self.store.named(meta);
+        let file = (self.find)(id, &self.store).ok_or_else(malformed)?;
         self.handles.insert(id, file.clone());
         Ok(file)
     }
@@ -54,21 +52,24 @@ pub fn empty(options: &TableOptions) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A table as the manifest has it: its options and its catalog's bytes.
+/// A table as the manifest has it: its options and its catalog's bytes. It shares its rule with an earlier version of the
+/// same table.
 pub fn restore(
     catalog: &[u8],
     options: &[u8],
-    file: &dyn Fn(u64) -> Option<FileMeta>,
+    find: &dyn Fn(u64, &Store) -> Option<DataFile>,
+    shared: Option<&Arc<TableRule>>,
     store: impl FnOnce(&TableOptions) -> Store,
     merge_memory_bytes: usize,
 ) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn Catalog>)> {
     // Every catalog begins with the sizes of the table's parts.
     let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
-    let rule = TableRule::new(rule);
+    let shared = shared.filter(|shared| *shared.name() == rule).cloned();
+    let rule = shared.unwrap_or_else(|| TableRule::new(rule));
     let store = store(&options);
     let means = Means::new(store.clone(), Arc::clone(&rule), merge_memory_bytes);
-    let mut restored = Restored { means, known: file, store, handles: BTreeMap::new() };
+    let mut restored = Restored { means, find, store, handles: BTreeMap::new() };
     let catalog: Arc<dyn Catalog> = match options.layout {
         Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
         Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),

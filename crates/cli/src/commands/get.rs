@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use forebay::{Database, Table};
+use forebay::{Database, Snapshot, Table};
 use serde_json::json;
 
-use super::{Access, existing_table, key_list, open};
+use super::{Access, key_list, open, table_at};
 use crate::args::{Common, TableArgs};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -26,6 +26,9 @@ pub(crate) struct GetArgs {
     /// Keys, or - to read them from standard input, one a line
     #[arg(required = true, allow_negative_numbers = true, value_name = "KEY")]
     keys: Vec<OsString>,
+    /// As it was at this savepoint, rather than now
+    #[arg(long, value_name = "NAME")]
+    savepoint: Option<String>,
     /// Keys and values are in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -43,13 +46,13 @@ struct Tally {
 pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
     let form = common.form();
     let db = open(&args.target.db, common, Access::Read)?;
-    let table = existing_table(&db, &args.target.table)?;
+    let (snapshot, table) = table_at(&db, &args.target.table, args.savepoint.as_deref())?;
     let watch = Stopwatch::start();
-    let tally = print_values(args, form, &table)?;
+    let tally = print_values(args, form, &snapshot, &table)?;
     if args.report {
         report(&db, form, &tally, watch.seconds());
     }
-    drop(table);
+    drop((snapshot, table));
     db.close()?;
     match form {
         Form::Text if tally.found < tally.keys => Err(Failure::Said),
@@ -57,12 +60,12 @@ pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
     }
 }
 
-fn print_values(args: &GetArgs, form: Form, table: &Table) -> Result<Tally, Failure> {
+fn print_values(args: &GetArgs, form: Form, snapshot: &Snapshot, table: &Table) -> Result<Tally, Failure> {
     let notation = Notation::from_flag(args.hex);
     let mut output = Output::new();
     let mut tally = Tally::default();
     key_list::in_groups(&args.keys, notation, |keys| {
-        let values = table.multi_get(keys)?;
+        let values = snapshot.multi_get(table, keys)?;
         for (key, value) in keys.iter().zip(&values) {
             output.answer(form, notation, key, value.as_deref())?;
             tally.keys += 1;

@@ -16,6 +16,9 @@ mod life;
 pub(crate) mod load;
 mod progress;
 pub(crate) mod put;
+pub(crate) mod rollback;
+pub(crate) mod savepoint;
+pub(crate) mod savepoints;
 pub(crate) mod scan;
 pub(crate) mod simulate;
 pub(crate) mod stats;
@@ -23,7 +26,7 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
-use forebay::{Database, Durability, Error, Layout, Options, Table};
+use forebay::{Database, Durability, Error, Layout, Options, Snapshot, Table};
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::Failure;
@@ -44,6 +47,9 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args, common),
         Command::Layout(args) => layout::run(args, common),
         Command::Checkpoint(args) => checkpoint::run(args, common),
+        Command::Savepoint(args) => savepoint::run(args, common),
+        Command::Savepoints(args) => savepoints::run(args, common),
+        Command::Rollback(args) => rollback::run(args, common),
         Command::Destroy(args) => destroy::run(args, common),
         Command::Aggregate(args) => aggregate::run(args, common),
         Command::Bench(args) => bench::run(args, common),
@@ -81,6 +87,17 @@ fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failur
 /// A table that must be there.
 fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
     Ok(db.table(name).existing(true).open()?)
+}
+
+/// A table that must be there, now or at a savepoint, and the moment at which it is to be read.
+fn table_at(db: &Database, name: &str, savepoint: Option<&str>) -> Result<(Snapshot, Table), Failure> {
+    let Some(savepoint) = savepoint else {
+        let table = existing_table(db, name)?;
+        return Ok((db.snapshot(), table));
+    };
+    let snapshot = db.open_savepoint(savepoint)?;
+    let table = snapshot.table(name)?;
+    Ok((snapshot, table))
 }
 
 /// Reads `--layout`.

@@ -6,7 +6,7 @@ use clap::Args;
 use forebay::{Database, Scan};
 
 use super::key_range::{KeyRange, RangeArgs, bounds};
-use super::{Access, existing_table, open};
+use super::{Access, open, table_at};
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
@@ -30,6 +30,9 @@ pub(crate) struct ScanArgs {
     /// At most so many records
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+    /// As it was at this savepoint, rather than now
+    #[arg(long, value_name = "NAME")]
+    savepoint: Option<String>,
     /// Keys and values are in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -53,23 +56,23 @@ pub(crate) fn run(args: &ScanArgs, common: &Common) -> Result<(), Failure> {
 
 fn start(db: &Database, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Failure> {
     let name = &args.target.table;
-    let table = existing_table(db, name)?;
-    if !table.layout()?.is_ordered() {
+    let (snapshot, table) = table_at(db, name, args.savepoint.as_deref())?;
+    let layout = snapshot.tables().into_iter().find(|(other, _)| other == name).map(|(_, layout)| layout);
+    if !layout.is_some_and(|layout| layout.is_ordered()) {
         if args.reverse || !matches!(wanted, KeyRange::All) {
             return Err(Failure::work(format!(
                 "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table \
                  (load it with a layout such as write-buffer:ordered or leveling)"
             )));
         }
-        return Ok(table.iter()?);
+        return Ok(snapshot.iter(&table)?);
     }
-    drop(table);
-    let table = db.table(name).existing(true).open_ordered()?;
+    let table = snapshot.ordered_table(name)?;
     let range = match wanted {
-        KeyRange::Prefix(prefix) if args.reverse => return Ok(table.prefix_reverse(prefix)?),
-        KeyRange::Prefix(prefix) => return Ok(table.prefix(prefix)?),
+        KeyRange::Prefix(prefix) if args.reverse => return Ok(snapshot.prefix_reverse(&table, prefix)?),
+        KeyRange::Prefix(prefix) => return Ok(snapshot.prefix(&table, prefix)?),
         KeyRange::All => (Bound::Unbounded, Bound::Unbounded),
         KeyRange::Between(from, to) => bounds(from, to),
     };
-    Ok(if args.reverse { table.range_reverse(range)? } else { table.range(range)? })
+    Ok(if args.reverse { snapshot.range_reverse(&table, range)? } else { snapshot.range(&table, range)? })
 }

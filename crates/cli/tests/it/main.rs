@@ -14,5 +14,6 @@ mod layouts;
 mod load;
 mod records;
 mod refusals;
+mod savepoints;
 mod simulate;
 mod tool;

@@ -54,6 +54,9 @@ fn help_has_examples() {
         "verify",
         "compact",
         "checkpoint",
+        "savepoint",
+        "savepoints",
+        "rollback",
         "destroy",
         "bench",
     ] {

@@ -19,6 +19,7 @@ mod ranges;
 mod reads;
 mod recovery;
 mod rewrite;
+mod savepoints;
 mod simulate;
 mod smoke;
 mod space;

@@ -71,6 +71,30 @@ pub struct Snapshot {
     pub log: LogMark,
     /// Its tables.
     pub tables: Vec<TableEntry>,
+    /// Its savepoints.
+    pub savepoints: Vec<Savepoint>,
+}
+
+/// All tables as they were at a moment, under a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Savepoint {
+    /// Its name.
+    pub name: String,
+    /// The last record that is in it.
+    pub sequence: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub taken_at_milliseconds: u64,
+    /// The tables.
+    pub tables: Vec<TableEntry>,
+}
+
+/// What all tables become again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rollback {
+    /// How far the log is needed: nothing that is absorbed by then comes back.
+    pub log: LogMark,
+    /// The tables; there are no others.
+    pub tables: Vec<TableEntry>,
 }
 
 /// A change to the lists of one or several tables, all or nothing.
@@ -97,6 +121,12 @@ pub enum Edit {
     Change(Change),
     /// A table goes on under other options, with the same records.
     AlterTable(TableEntry),
+    /// A savepoint is taken.
+    Savepoint(Savepoint),
+    /// The savepoint of this name goes.
+    DropSavepoint(String),
+    /// All tables become what they were.
+    Rollback(Rollback),
 }
 
 const SNAPSHOT: u8 = 1;
@@ -104,6 +134,9 @@ const CREATE: u8 = 2;
 const DROP: u8 = 3;
 const CHANGE: u8 = 4;
 const ALTER: u8 = 5;
+const SAVEPOINT: u8 = 6;
+const DROP_SAVEPOINT: u8 = 7;
+const ROLLBACK: u8 = 8;
 
 impl Edit {
     /// Appends the edit's bytes.
@@ -114,9 +147,24 @@ impl Edit {
                 put_varint(out, snapshot.next_id);
                 put_varint(out, snapshot.next_table as u64);
                 snapshot.log.encode(out);
-                put_varint(out, snapshot.tables.len() as u64);
-                snapshot.tables.iter().for_each(|table| put_table(out, table));
+                put_tables(out, &snapshot.tables);
+                put_varint(out, snapshot.savepoints.len() as u64);
+                snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
                 snapshot.log.encode_kept(out);
+            }
+            Self::Savepoint(savepoint) => {
+                out.push(SAVEPOINT);
+                put_savepoint(out, savepoint);
+            }
+            Self::DropSavepoint(name) => {
+                out.push(DROP_SAVEPOINT);
+                put_bytes(out, name.as_bytes());
+            }
+            Self::Rollback(rollback) => {
+                out.push(ROLLBACK);
+                rollback.log.encode(out);
+                put_tables(out, &rollback.tables);
+                rollback.log.encode_kept(out);
             }
             Self::CreateTable(table) => {
                 out.push(CREATE);
@@ -160,6 +208,13 @@ impl Edit {
                 next_table: u32::try_from(from.varint()?).ok()?,
                 log: LogMark::decode(&mut from)?,
                 tables: repeat(&mut from, get_table)?,
+                savepoints: repeat(&mut from, get_savepoint)?,
+            }),
+            SAVEPOINT => Self::Savepoint(get_savepoint(&mut from)?),
+            DROP_SAVEPOINT => Self::DropSavepoint(get_text(&mut from)?),
+            ROLLBACK => Self::Rollback(Rollback {
+                log: LogMark::decode(&mut from)?,
+                tables: repeat(&mut from, get_table)?,
             }),
             CREATE => Self::CreateTable(get_table(&mut from)?),
             ALTER => Self::AlterTable(get_table(&mut from)?),
@@ -179,7 +234,9 @@ impl Edit {
             _ => return None,
         };
         match &mut edit {
-            Self::Snapshot(Snapshot { log, .. }) | Self::Change(Change { log: Some(log), .. }) => {
+            Self::Snapshot(Snapshot { log, .. })
+            | Self::Change(Change { log: Some(log), .. })
+            | Self::Rollback(Rollback { log, .. }) => {
                 log.decode_kept(&mut from)?;
             }
             _ => {}
@@ -217,10 +274,35 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry) {
     table.files.iter().for_each(|file| put_file(out, file));
 }
 
+fn put_tables(out: &mut Vec<u8>, tables: &[TableEntry]) {
+    put_varint(out, tables.len() as u64);
+    tables.iter().for_each(|table| put_table(out, table));
+}
+
+fn put_savepoint(out: &mut Vec<u8>, savepoint: &Savepoint) {
+    put_bytes(out, savepoint.name.as_bytes());
+    put_varint(out, savepoint.sequence);
+    put_varint(out, savepoint.taken_at_milliseconds);
+    put_tables(out, &savepoint.tables);
+}
+
+fn get_savepoint(from: &mut Reader<'_>) -> Option<Savepoint> {
+    Some(Savepoint {
+        name: get_text(from)?,
+        sequence: from.varint()?,
+        taken_at_milliseconds: from.varint()?,
+        tables: repeat(from, get_table)?,
+    })
+}
+
+fn get_text(from: &mut Reader<'_>) -> Option<String> {
+    String::from_utf8(from.bytes()?.to_vec()).ok()
+}
+
 fn get_table(from: &mut Reader<'_>) -> Option<TableEntry> {
     Some(TableEntry {
         id: u32::try_from(from.varint()?).ok()?,
-        name: String::from_utf8(from.bytes()?.to_vec()).ok()?,
+        name: get_text(from)?,
         options: from.bytes()?.to_vec(),
         catalog: from.bytes()?.to_vec(),
         files: repeat(from, get_file)?,

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::names;
 
 pub use current::{Closed, Current};
-pub use edit::{Change, Edit, LogMark, Snapshot, TableEntry};
+pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
 pub use superblock::Superblock;
 
 /// Bytes before each edit: checksum and length.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_env::FileSystem;
 use forebay_env::fs::MemoryFs;
 
-use super::{Change, Current, Edit, LogMark, Manifest, Snapshot, TableEntry};
+use super::{Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TableEntry};
 use crate::list::{FileKind, FileMeta};
 use crate::names;
 
@@ -25,8 +25,25 @@ fn edits() -> Vec<Edit> {
     let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000) };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
     let keeping = LogMark { kept: (1, 0), ..mark };
+    let tables = vec![table.clone()];
+    let savepoint = Savepoint {
+        name: "monday".into(),
+        sequence: 77,
+        taken_at_milliseconds: 1 << 40,
+        tables: tables.clone(),
+    };
+    let savepoints = vec![savepoint.clone()];
     vec![
-        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log: keeping, tables: vec![table.clone()] }),
+        Edit::Snapshot(Snapshot {
+            next_id: 9,
+            next_table: 2,
+            log: keeping,
+            tables: tables.clone(),
+            savepoints,
+        }),
+        Edit::Savepoint(savepoint),
+        Edit::Rollback(Rollback { log: keeping, tables }),
+        Edit::DropSavepoint("monday".into()),
         Edit::CreateTable(table),
         Edit::Change(Change { log: Some(keeping), ..change.clone() }),
         Edit::Change(change),
@@ -57,7 +74,7 @@ fn edits_come_back_and_a_torn_tail_is_cut() {
     let last = intact.len() - 10;
     for cut in last + 1..intact.len() {
         fs.replace_file(&path, intact[..cut].to_vec());
-        assert_eq!(open(&fs, current).unwrap(), edits()[..4]);
+        assert_eq!(open(&fs, current).unwrap(), edits()[..edits().len() - 1]);
         assert_eq!(fs.snapshot_files()[&path].len(), last, "the torn record is gone");
     }
 }

@@ -1,0 +1,54 @@
+//! `savepoint`: all tables as they are now, kept in the database under a name, until they are dropped from it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Access, open};
+use crate::args::Common;
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// Keep all tables as they are now, in the database, under a name
+///
+/// It survives merges and restarts, and holds the files that it needs until it is dropped. `checkpoint` makes a copy
+/// instead.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  forebay savepoint users.db monday\n  \
+    forebay get users.db users 1042 --savepoint monday\n  forebay rollback users.db monday --yes\n  \
+    forebay savepoint users.db monday --drop")]
+pub(crate) struct SavepointArgs {
+    /// The database's directory
+    db: PathBuf,
+    /// The savepoint's name
+    name: String,
+    /// Give it up, and the files that only it needs
+    #[arg(long)]
+    drop: bool,
+}
+
+pub(crate) fn run(args: &SavepointArgs, common: &Common) -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    let db = open(&args.db, common, Access::Write)?;
+    let name = &args.name;
+    if args.drop {
+        db.drop_savepoint(name)?;
+        db.close()?;
+        return Output::only_json(common.form(), &json!({ "dropped": name }));
+    }
+    let sequence = db.savepoint(name)?;
+    db.close()?;
+    let mut output = Output::new();
+    let seconds = watch.seconds();
+    match common.form() {
+        Form::Text => {
+            output.line(format_args!("savepoint {name}, up to record {sequence}, {seconds:.2} s"))?;
+        }
+        Form::Json => {
+            output.json(&json!({ "savepoint": name, "sequence": sequence, "seconds": seconds }))?;
+        }
+    }
+    output.flush()
+}

@@ -1,0 +1,31 @@
+//! `savepoints`: what is kept under a name, and what it costs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Access, open};
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::output::{Form, Output};
+
+/// List the savepoints, oldest first, and what each holds
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  forebay savepoints users.db --json")]
+pub(crate) struct SavepointsArgs {
+    /// The database's directory
+    db: PathBuf,
+}
+
+pub(crate) fn run(args: &SavepointsArgs, common: &Common) -> Result<(), Failure> {
+    let db = open(&args.db, common, Access::Read)?;
+    let mut output = Output::new();
+    for savepoint in db.savepoints() {
+        match common.form() {
+            Form::Text => output.line(&savepoint)?,
+            Form::Json => output.json(&savepoint)?,
+        }
+    }
+    output.flush()?;
+    Ok(db.close()?)
+}

@@ -1,0 +1,95 @@
+//! Rollback: all tables become what they were at a savepoint.
+//!
+//! 1. All writers wait. What is buffered is flushed, so that no buffer has a record of any table.
+//! 2. One edit gives all tables their catalogs of then. With it goes the log's mark: nothing that was absorbed before comes
+//!    back from the log. Work that is under way meets tables of another era, and is thrown away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_base::{Error, Result};
+use forebay_store::manifest::{Edit, Rollback};
+
+use crate::engine::{Engine, State, TableState};
+use crate::ledger::Ledger;
+
+/// Where the eras of a rollback begin: no table gets as many layouts between two of them.
+const ERAS: u64 = 1 << 32;
+
+impl Engine {
+    pub(crate) fn rollback(&self, name: &str) -> Result<()> {
+        self.log()?;
+        self.ledger.lock().savepoint(name)?;
+        if self.freeze_all(true)? {
+            return Err(Error::invalid("another rollback is under way"));
+        }
+        let outcome = self.flush().and_then(|()| self.restore(name));
+        if outcome.is_err() {
+            self.freeze_all(false)?;
+        }
+        self.share_memory();
+        self.tend_filters();
+        self.absorb_again();
+        outcome
+    }
+
+    /// Makes all writers wait, or go on. Returns whether they waited.
+    fn freeze_all(&self, frozen: bool) -> Result<bool> {
+        let mut before = false;
+        self.log()?.switch(|| {
+            self.update_state(|state| before = std::mem::replace(&mut state.is_frozen, frozen));
+        });
+        Ok(before)
+    }
+
+    /// Gives all tables what they had. No buffer has a record, and nobody writes.
+    fn restore(&self, name: &str) -> Result<()> {
+        let log = self.log()?;
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let rewritten = self.rewriting.lock().keys().next().copied();
+        if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
+            let reason = format!("table `{}` is being given another order; wait for that", table.name);
+            return Err(Error::invalid(reason));
+        }
+        let savepoint = Arc::clone(ledger.savepoint(name)?);
+        ledger.rollbacks += 1;
+        let (era, below) = (ledger.rollbacks * ERAS, ledger.log.absorbed.0);
+        let restored = |(id, table): (&u32, &Arc<TableState>)| {
+            // What the log still has of it is no longer its own.
+            let catalog = table.catalog.convert(&table.options, below);
+            Ok((*id, table.restored(catalog.ok_or_else(|| self.has_other_files())?, era)))
+        };
+        let tables: BTreeMap<_, _> = savepoint.tables.iter().map(restored).collect::<Result<_>>()?;
+        self.sync_held(&ledger.log)?;
+        let entries = tables.values().map(|table| table.entry()).collect();
+        let edit = Edit::Rollback(Rollback { log: ledger.log, tables: entries });
+        self.append(&mut ledger, &edit)?;
+        ledger.log_is_ahead = false;
+        log.switch(|| {
+            self.update_state(|state| {
+                state.tables.clone_from(&tables);
+                state.is_frozen = false;
+            });
+        });
+        self.rolled_back(&mut ledger, &state, &tables);
+        Ok(())
+    }
+
+    /// Notes that tables are other ones.
+    fn rolled_back(&self, ledger: &mut Ledger, before: &State, now: &BTreeMap<u32, Arc<TableState>>) {
+        ledger.busy.clear();
+        self.damage.lock().clear();
+        now.values().for_each(|table| table.space.reclaim.forget());
+        // More before fewer, so that no file is taken for unneeded in between.
+        let more = now.values().flat_map(|table| table.catalog.files()).map(|file| (file, 1));
+        let fewer = before.tables.values().flat_map(|table| table.catalog.files()).map(|file| (file, -1));
+        ledger.refer(more.chain(fewer).collect());
+        // Nobody who writes has caused what is to be done anew.
+        let debt_bytes: u64 = now.values().map(|table| table.catalog.debt_bytes()).sum();
+        self.inherited_bytes.store(debt_bytes, Ordering::Relaxed);
+        self.weigh();
+        self.weigh_savepoints(ledger);
+    }
+}

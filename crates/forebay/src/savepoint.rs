@@ -1,0 +1,257 @@
+//! Savepoints: all tables as they were at a moment, kept in the manifest under a name. One holds its files as tables hold
+//! theirs, so nothing that it needs is removed, and costs nothing else.
+//!
+//! **Invariant:** a savepoint has all records up to its sequence number, and none of a later one. Buffers are absorbed in
+//! order, each into all tables at once, so what lists hold is such a beginning of history whenever no range has been cut
+//! out of them that a buffer deletes which is still to be absorbed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::Arena;
+use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::DataFile;
+use forebay_store::WriteBuffer;
+use forebay_store::manifest::{self, Edit};
+use serde::Serialize;
+
+use crate::Snapshot;
+use crate::background::ABSORB;
+use crate::engine::{Engine, State, TableState};
+use crate::ledger::Ledger;
+use crate::read::View;
+
+/// The longest name of a savepoint, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// What is kept under a name.
+pub(crate) struct Savepoint {
+    sequence: u64,
+    taken_at_milliseconds: u64,
+    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    /// How much it needs of each table's files, from their beginnings.
+    needs: BTreeMap<u32, BTreeMap<u64, u64>>,
+}
+
+/// A savepoint, and what it costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SavepointStats {
+    /// Its name.
+    pub name: String,
+    /// The number of the last record that is in it.
+    pub sequence: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub taken_at_milliseconds: u64,
+    /// How many tables it has.
+    pub tables: usize,
+    /// Bytes of files that it needs and tables do not.
+    pub held_bytes: u64,
+    /// Bytes of those that no other savepoint needs: what goes when it goes, unless a snapshot sees it.
+    pub own_bytes: u64,
+}
+
+impl fmt::Display for SavepointStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sequence, tables, held_bytes, own_bytes, .. } = self;
+        write!(f, "{name}: {tables} tables up to record {sequence}; holds {held_bytes} bytes, ")?;
+        write!(f, "{own_bytes} of them alone")
+    }
+}
+
+impl Savepoint {
+    pub(crate) fn new(
+        sequence: u64,
+        taken_at_milliseconds: u64,
+        tables: BTreeMap<u32, Arc<TableState>>,
+    ) -> Self {
+        let needs = tables.iter().map(|(id, table)| (*id, lengths(table))).collect();
+        Self { sequence, taken_at_milliseconds, tables, needs }
+    }
+
+    /// What the manifest keeps of it.
+    pub(crate) fn entry(&self, name: &str) -> manifest::Savepoint {
+        manifest::Savepoint {
+            name: name.to_string(),
+            sequence: self.sequence,
+            taken_at_milliseconds: self.taken_at_milliseconds,
+            tables: self.tables.values().map(|table| table.entry()).collect(),
+        }
+    }
+
+    /// Its files, as often as parts refer to them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
+        self.tables.values().flat_map(|table| table.catalog.files())
+    }
+}
+
+impl Ledger {
+    /// The savepoint of this name.
+    pub(crate) fn savepoint(&self, name: &str) -> Result<&Arc<Savepoint>> {
+        self.savepoints.get(name).ok_or_else(|| Error::NotFound(format!("there is no savepoint `{name}`")))
+    }
+
+    fn is_free(&self, name: &str) -> Result<()> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let reason = format!("a savepoint's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
+            return Err(Error::invalid(reason));
+        }
+        if self.savepoints.contains_key(name) {
+            return Err(Error::invalid(format!("there is a savepoint `{name}` already; drop that first")));
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Takes a savepoint. Returns the number of its last record.
+    pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
+        self.ledger.lock().is_free(name)?;
+        self.flush()?;
+        {
+            let mut ledger = self.ledger.lock();
+            let state = self.state();
+            let next = state.sealed.last();
+            if next.is_none_or(|next| next.cuts(usize::MAX).is_empty()) {
+                return self.keep(&mut ledger, name, &state);
+            }
+            // Lists may have lost a range already that the next buffer deletes. Once that is absorbed they have all of it.
+            let mut wanted = self.wanted.lock();
+            if wanted.contains_key(name) {
+                return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
+            }
+            wanted.insert(name.to_string(), None);
+        }
+        let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
+        let waited = self.wait_for(|| self.trouble_of(ABSORB), is_taken);
+        let taken = self.wanted.lock().remove(name).flatten();
+        waited.and_then(|()| taken.unwrap_or_else(|| Err(Error::invalid("the savepoint was not taken"))))
+    }
+
+    /// Takes the savepoints that are waited for. Call when a buffer has just been absorbed.
+    pub(crate) fn keep_wanted(&self, ledger: &mut Ledger) {
+        let wanted = self.wanted.lock().clone();
+        let names = wanted.into_iter().filter(|(_, taken)| taken.is_none()).map(|(name, _)| name);
+        for name in names {
+            let taken = self.keep(ledger, &name, &self.state());
+            self.wanted.lock().entry(name).and_modify(|outcome| *outcome = Some(taken));
+        }
+    }
+
+    fn keep(&self, ledger: &mut Ledger, name: &str, state: &State) -> Result<u64> {
+        ledger.is_free(name)?;
+        if let Some(table) = state.tables.values().find(|table| table.catalog.resident().is_some()) {
+            return Err(Error::invalid(format!(
+                "table `{}` keeps records in memory that no file has, so it cannot be in a savepoint; give it a layout \
+                 other than range-merge, such as leveling, settle, and take the savepoint then",
+                table.name
+            )));
+        }
+        let (sequence, now) = (ledger.log.absorbed.1, self.env.clock.unix_milliseconds());
+        let savepoint = Savepoint::new(sequence, now, state.tables.clone());
+        self.append(ledger, &Edit::Savepoint(savepoint.entry(name)))?;
+        ledger.refer(savepoint.files().map(|file| (file, 1)).collect());
+        ledger.savepoints.insert(name.to_string(), Arc::new(savepoint));
+        self.weigh_savepoints(ledger);
+        Ok(sequence)
+    }
+
+    pub(crate) fn drop_savepoint(&self, name: &str) -> Result<()> {
+        let mut ledger = self.ledger.lock();
+        let savepoint = Arc::clone(ledger.savepoint(name)?);
+        self.append(&mut ledger, &Edit::DropSavepoint(name.to_string()))?;
+        ledger.savepoints.remove(name);
+        ledger.refer(savepoint.files().map(|file| (file, -1)).collect());
+        self.weigh_savepoints(&ledger);
+        drop(ledger);
+        self.env.jobs.wake();
+        Ok(())
+    }
+
+    /// The database as it was: tables, and nothing in buffers.
+    pub(crate) fn open_savepoint(self: &Arc<Self>, name: &str) -> Result<Snapshot> {
+        let savepoint = Arc::clone(self.ledger.lock().savepoint(name)?);
+        let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
+        let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
+        let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
+        let view = View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None };
+        Ok(Snapshot::of(self, view, savepoint.taken_at_milliseconds))
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn savepoints(&self) -> Vec<SavepointStats> {
+        let (savepoints, state) = {
+            let ledger = self.ledger.lock();
+            (ledger.savepoints.clone(), self.state())
+        };
+        if savepoints.is_empty() {
+            return Vec::new();
+        }
+        let live = longest(state.tables.values().map(|table| lengths(table)));
+        let held_by = |savepoint: &Savepoint, known: &BTreeMap<u64, u64>| {
+            excess(&longest(savepoint.needs.values().cloned()), known)
+        };
+        let stats = savepoints.iter().map(|(name, savepoint)| {
+            let others = savepoints.values().filter(|other| !Arc::ptr_eq(other, savepoint));
+            let others = others.flat_map(|other| other.needs.values().cloned());
+            SavepointStats {
+                name: name.clone(),
+                sequence: savepoint.sequence,
+                taken_at_milliseconds: savepoint.taken_at_milliseconds,
+                tables: savepoint.tables.values().filter(|table| !table.is_hidden()).count(),
+                held_bytes: held_by(savepoint, &live),
+                own_bytes: held_by(savepoint, &longest(others.chain([live.clone()]))),
+            }
+        });
+        let mut stats: Vec<_> = stats.collect();
+        stats.sort_by_key(|savepoint| (savepoint.sequence, savepoint.taken_at_milliseconds));
+        stats
+    }
+
+    /// Bytes of files that are there for savepoints only.
+    pub(crate) fn bytes_kept(&self) -> u64 {
+        let (savepoints, state) = {
+            let ledger = self.ledger.lock();
+            (ledger.savepoints.clone(), self.state())
+        };
+        let needs = longest(savepoints.values().flat_map(|savepoint| savepoint.needs.values().cloned()));
+        if needs.is_empty() {
+            0
+        } else {
+            excess(&needs, &longest(state.tables.values().map(|table| lengths(table))))
+        }
+    }
+
+    /// Notes what of each table's files is there for savepoints only. Call under the ledger's lock, when either has changed.
+    pub(crate) fn weigh_savepoints(&self, ledger: &Ledger) {
+        for (id, table) in &self.state().tables {
+            let needs = ledger.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
+            let needs = longest(needs.cloned());
+            let bytes = if needs.is_empty() { 0 } else { excess(&needs, &lengths(table)) };
+            table.space.kept_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How long a table's files are, as far as it knows them.
+fn lengths(table: &TableState) -> BTreeMap<u64, u64> {
+    let files = table.catalog.files().into_iter().filter(|file| !file.is_resident());
+    let mut versions: Vec<_> = files.map(|file| file.version()).collect();
+    versions.sort_unstable();
+    versions.into_iter().collect()
+}
+
+/// How long each file is for whoever needs most of it.
+fn longest(all: impl Iterator<Item = BTreeMap<u64, u64>>) -> BTreeMap<u64, u64> {
+    all.flatten().fold(BTreeMap::new(), |mut longest, (id, bytes)| {
+        let known = longest.entry(id).or_default();
+        *known = bytes.max(*known);
+        longest
+    })
+}
+
+/// Bytes that some need and others do not.
+fn excess(needs: &BTreeMap<u64, u64>, others: &BTreeMap<u64, u64>) -> u64 {
+    needs.iter().map(|(id, bytes)| bytes.saturating_sub(others.get(id).copied().unwrap_or_default())).sum()
+}

@@ -39,6 +39,20 @@ fn as_much_is_kept_as_was_asked_for() {
     }
 }
 
+/// A segment that was flushed early takes no more than it holds, so that many of them fit.
+#[test]
+fn what_a_segment_does_not_use_is_given_back() {
+    let mut world = World::new(15, 40_000, true);
+    for _ in 0..40 {
+        world.commit_some(1);
+        world.db().flush().unwrap();
+    }
+    let files = world.log_files();
+    let on_disk: usize = files.values().sum();
+    assert!(files.len() > 30 && on_disk < 30_000, "{files:?}");
+    assert_eq!(world.check(), 0);
+}
+
 #[test]
 fn the_next_open_removes_what_is_too_much_and_no_more() {
     let mut world = World::new(9, 1 << 30, true);
@@ -187,6 +201,22 @@ fn damage_to_what_is_kept_is_named_and_harms_nothing_else() {
             }
         }
     }
+}
+
+/// Nothing follows it that could tell, but the number up to which the log is absorbed.
+#[test]
+fn damage_to_the_last_segment_is_seen_where_no_write_follows() {
+    let mut world = World::new(16, 1 << 30, true);
+    world.commit_some(100);
+    world.db().flush().unwrap();
+    let files = world.log_files();
+    // The active one is empty.
+    let (last, bytes) = files.iter().rfind(|(_, bytes)| **bytes % BUFFER_BYTES as usize != 0).unwrap();
+    let file = world.fs.open(Path::new(last), Access::Buffered).unwrap();
+    file.set_len(*bytes as u64 - 8).unwrap();
+    let error = world.feed(0).unwrap_err();
+    let Error::Corruption { file, offset, .. } = error else { panic!("{error}") };
+    assert!(file == Path::new(last) && offset < *bytes as u64, "{}: {offset}", file.display());
 }
 
 /// A write that is in the process alone is among the changes at once, as it is for every reader.

@@ -42,9 +42,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let LogMark { low: (log_low, before), absorbed, .. } = replay.log;
-    let segments: Vec<u64> = listing.logs.iter().copied().filter(|&id| id >= log_low).collect();
     let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
-    let recovered = recover(fs, dir, &segments, before, known_durable)?;
+    let recovered = recover(fs, dir, &listing.logs_from(log_low), before, known_durable)?;
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let (old, fresh): (Vec<&Segment>, _) = recovered.segments.iter().partition(|found| found.id < absorbed.0);
     old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
@@ -242,6 +241,10 @@ impl Listing {
         }
         listing.logs.sort_unstable();
         Ok(listing)
+    }
+
+    fn logs_from(&self, low: u64) -> Vec<u64> {
+        self.logs.iter().copied().filter(|&id| id >= low).collect()
     }
 
     fn highest_id(&self) -> u64 {

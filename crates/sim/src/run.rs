@@ -240,8 +240,8 @@ impl Run {
     fn check_space(&self) {
         let stats = self.harness.db().stats();
         let names = self.fs.list(&self.options.dir).expect("listing");
-        let lists = names.iter().filter(|name| name.ends_with(".list")).count() as u64;
-        assert_eq!(lists, stats.list_files, "list files that nothing refers to");
+        let files = names.iter().filter(|name| name.ends_with(".list") || name.ends_with(".tree"));
+        assert_eq!(files.count() as u64, stats.list_files, "files that nothing refers to");
         let logs = names.iter().filter(|name| name.ends_with(".log")).count();
         let config = &self.options.config;
         let is_bounded = config.keep_changes_bytes == 0;

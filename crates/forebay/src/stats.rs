@@ -55,6 +55,7 @@ pub struct Stats {
     pub disk_bytes: u64,
     /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
     pub kept_log_bytes: u64,
+    /// Lists and trees.
     pub list_files: u64,
     pub list_records: u64,
     pub list_record_bytes: u64,

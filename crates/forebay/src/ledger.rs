@@ -238,13 +238,13 @@ impl Engine {
         for segment in unneeded.into_keys() {
             self.retire_segment(segment, segment >= ledger.linked_below);
         }
-        self.weigh();
-        self.weigh_savepoints(ledger);
+        self.weigh(ledger);
         Ok(())
     }
 
-    /// Notes how much waits in lists above their limits, and in memory. Call under the ledger's lock.
-    pub(crate) fn weigh(&self) {
+    /// Notes how much waits in lists above their limits, and in memory, and what is there for savepoints only.
+    pub(crate) fn weigh(&self, ledger: &Ledger) {
+        self.weigh_savepoints(ledger);
         let state = self.state();
         let catalogs = || state.tables.values().map(|table| &table.catalog);
         let debt: u64 = catalogs().map(|catalog| catalog.debt_bytes()).sum();
@@ -266,8 +266,7 @@ impl Engine {
         // Writers owe what they owed before, and no more.
         let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
         self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
-        self.weigh();
-        self.weigh_savepoints(ledger);
+        self.weigh(ledger);
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.

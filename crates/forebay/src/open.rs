@@ -35,12 +35,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let superblock = Superblock::read(fs, dir)?;
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
-    let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
-    let malformed = |error: Error| Error::corruption(manifest.path(), 0, error.to_string());
-    for edit in edits {
-        replay.apply(edit).map_err(malformed)?;
-    }
-    replay.finish().map_err(malformed)?;
+    let replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
+    let mut replay = replay.all(edits, manifest.path())?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
@@ -99,8 +95,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
-    engine.weigh();
-    engine.weigh_savepoints(&engine.ledger.lock());
+    engine.weigh(&engine.ledger.lock());
     engine.tend_filters();
     Ok(engine)
 }

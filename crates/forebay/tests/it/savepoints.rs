@@ -1,8 +1,6 @@
 //! Savepoints: what is kept under a name stays as it was, whatever is merged, dropped, rolled back or restarted; a rollback
 //! brings all of it back, or nothing; what nobody needs any more goes.
 
-#![expect(clippy::disallowed_methods, reason = "one test brings threads and files of its own")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 15] = [
+const COMPARED: [&str; 16] = [
     "no-merge",
     "write-buffer",
     "write-buffer:ordered",

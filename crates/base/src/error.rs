@@ -47,6 +47,13 @@ pub enum Error {
     },
     /// A table may take no more of the disk, and what it has is held for readers. Let go of that, and try again.
     NoSpace(String),
+    /// The log does not go back that far any more. Copy the database anew, and follow its changes from there.
+    ChangesGone {
+        /// The number that changes were asked for after.
+        since: u64,
+        /// The number of the oldest record that the log still has.
+        oldest: u64,
+    },
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
 }
@@ -108,6 +115,11 @@ impl fmt::Display for Error {
                 f,
                 "{} has format version {version}, this build reads up to {known}; use a newer forebay",
                 file.display()
+            ),
+            Self::ChangesGone { since, oldest } => write!(
+                f,
+                "changes after {since} are not kept any more, the oldest that is has number {oldest}; copy the database \
+                 anew and follow it from there, or raise keep_changes before that"
             ),
             Self::Poisoned(cause) => {
                 write!(f, "writes stopped after a failure ({cause}); reopen the database")

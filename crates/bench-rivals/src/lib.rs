@@ -18,9 +18,10 @@ pub use read_ahead::ReadAhead;
 use rocksdb::{Adding, Style};
 
 /// Every engine, in the order of results.
-pub const KINDS: [&dyn Kind; 10] = [
+pub const KINDS: [&dyn Kind; 11] = [
     &rocksdb::RocksDb(Style::Leveled, Adding::ByBatch),
     &rocksdb::RocksDb(Style::Universal, Adding::ByBatch),
+    &rocksdb::RocksDb(Style::Blob, Adding::ByBatch),
     &leveldb::LevelDb,
     &fjall::Fjall,
     &lmdb::Lmdb,

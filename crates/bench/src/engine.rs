@@ -67,6 +67,10 @@ pub struct TableOptions {
     pub relief_ratio: Option<f64>,
     /// Filter bits a key, before what the command line gives every engine.
     pub filter_bits_per_key: Option<u32>,
+    /// The most that the table's files may take, by what lives of them.
+    pub max_space_amplification: Option<f64>,
+    /// How soon what is deleted or overwritten leaves the files.
+    pub reclaim_interval_seconds: Option<u64>,
 }
 
 /// Puts of one length each, back to back: key, value, key, value.
@@ -142,6 +146,12 @@ pub struct Observation {
     pub table_bytes_written: u64,
     /// Bytes that background work read from tables.
     pub table_bytes_read: u64,
+    /// What tables' files take on disk.
+    pub table_bytes: u64,
+    /// About how much of that each key that is there would take once.
+    pub table_live_bytes: u64,
+    /// What the files may take, where something bounds that.
+    pub table_limit_bytes: Option<u64>,
     /// See [`Engine::lists_per_path`].
     pub lists_per_path: f64,
 }

@@ -1,6 +1,7 @@
 //! Forebay itself, through its public face.
 
 use std::path::Path;
+use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
 use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
@@ -55,6 +56,12 @@ impl Kind for Forebay {
         if let Some(ratio) = setup.forebay.relief_ratio {
             options.push_str(&format!(", relief_ratio {ratio}"));
         }
+        if let Some(most) = setup.forebay.max_space_amplification {
+            options.push_str(&format!(", max_space_amplification {most}"));
+        }
+        if let Some(seconds) = setup.forebay.reclaim_interval_seconds {
+            options.push_str(&format!(", reclaim_interval {seconds}s"));
+        }
         options
     }
 
@@ -94,6 +101,12 @@ fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> Result<TableBuilder<K>, F
     }
     if let Some(repeats) = setup.forebay.repeats_max {
         table = table.repeats_max(repeats);
+    }
+    if let Some(most) = setup.forebay.max_space_amplification {
+        table = table.max_space_amplification(most);
+    }
+    if let Some(seconds) = setup.forebay.reclaim_interval_seconds {
+        table = table.reclaim_interval(Duration::from_secs(seconds));
     }
     if let Some(bits) = filter_bits(setup) {
         table = table.filter_bits_per_key(bits);
@@ -257,6 +270,9 @@ impl Engine for Open {
         Some(Observation {
             table_bytes_written: stats.list_bytes_written.values().sum(),
             table_bytes_read: stats.list_bytes_read.values().sum(),
+            table_bytes: stats.tables.iter().map(|table| table.space.disk_bytes).sum(),
+            table_live_bytes: stats.tables.iter().map(|table| table.space.live_bytes).sum(),
+            table_limit_bytes: stats.tables.iter().map(|table| table.space.limit_bytes).sum(),
             lists_per_path: lists_per_path(&stats),
         })
     }

@@ -15,6 +15,7 @@ mod host;
 mod launch;
 mod meter;
 mod oracle;
+mod pause;
 mod phases;
 mod pick;
 mod plan;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    aggregate, bench, checkpoint, compact, delete, describe, destroy, get, layout, load, put, rollback,
-    savepoint, savepoints, scan, simulate, stats, verify,
+    aggregate, bench, changes, checkpoint, compact, delete, describe, destroy, get, layout, load, put,
+    rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -42,6 +42,9 @@ pub(crate) struct Common {
     /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
     #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) memory: Option<u64>,
+    /// How much of the log a command that writes leaves for `changes`; without it, what is in lists goes
+    #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
+    pub(crate) keep_changes: Option<u64>,
 }
 
 impl Common {
@@ -58,6 +61,7 @@ pub(crate) enum Command {
     Get(get::GetArgs),
     Delete(delete::DeleteArgs),
     Scan(scan::ScanArgs),
+    Changes(changes::ChangesArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
     Verify(verify::VerifyArgs),

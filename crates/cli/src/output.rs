@@ -103,7 +103,8 @@ impl Output {
         self.write(Write::flush)
     }
 
-    fn write(
+    /// Whatever is written by this.
+    pub(crate) fn write(
         &mut self,
         write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
     ) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use forebay_store::list::{DiskUse, Leaving, Trash};
 use forebay_store::metrics::{Cause, Metrics};
 
 use crate::extent::Extent;
+use crate::filter::FileFilter;
 use crate::store::TreeStore;
 
 /// The files of a store that some version is named of, so that all versions of one share what is known of its tail.
@@ -27,6 +28,7 @@ pub(crate) struct TreeFile {
     trash: Arc<Trash>,
     disk: Arc<DiskUse>,
     tail: Mutex<TailState>,
+    filter: FileFilter,
 }
 
 /// What is known of a file's end, and how the file is counted.
@@ -80,6 +82,7 @@ impl OpenFiles {
             trash: Arc::clone(&store.trash),
             disk: Arc::clone(&store.disk),
             tail: Mutex::default(),
+            filter: FileFilter::default(),
         });
         files.retain(|_, file| file.strong_count() > 0);
         files.insert(id, Arc::downgrade(&file));
@@ -94,6 +97,10 @@ impl TreeFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn filter(&self) -> &FileFilter {
+        &self.filter
     }
 
     /// The open file; opened at the first call. What fails may pass, and the next call tries again.

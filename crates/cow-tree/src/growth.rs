@@ -19,9 +19,11 @@ use forebay_base::wire::{Reader, put_bytes, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
 
 use crate::extent::Extent;
+use crate::filter::FilterWriter;
 use crate::node::{APART, Child, Key, Node, Value};
+use crate::old_node::OldNode;
 use crate::packer::{Packer, Weight};
-use crate::root::{ROOT_BYTES, Root, Top};
+use crate::root::{Lives, ROOT_BYTES, Root, Top};
 use crate::store::TreeStore;
 use crate::tail::Tail;
 use crate::tree::Tree;
@@ -39,6 +41,9 @@ pub(crate) struct Growth {
     /// Its topmost node, until the first change opens it.
     top: Option<Top>,
     levels: Vec<Level>,
+    /// `None` where the version is to have no filter.
+    filter: Option<FilterWriter>,
+    lives: Lives,
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
@@ -50,16 +55,6 @@ struct Level {
     old: Option<OldNode>,
 }
 
-/// An old node that is being copied.
-#[derive(Clone)]
-struct OldNode {
-    node: Arc<Node>,
-    /// What is before is copied or replaced.
-    next: usize,
-    low: Key,
-    high: Option<Key>,
-}
-
 /// How entries that are left over are spread over two nodes.
 #[derive(Clone, Copy)]
 enum Split {
@@ -69,37 +64,23 @@ enum Split {
     Full,
 }
 
-impl OldNode {
-    /// The low bound of a child.
-    fn low_of(&self, index: usize) -> Key {
-        if index == 0 { self.low.clone() } else { self.node.key(index) }
-    }
-
-    fn high_of(&self, index: usize) -> Option<Key> {
-        let next = index + 1;
-        if next < self.node.len() { Some(self.node.key(next)) } else { self.high.clone() }
-    }
-}
-
 impl Growth {
-    pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<(&Tree, Reading)>) -> Result<Self> {
-        let old = old.map(|(tree, reading)| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?;
-        let top = old.as_ref().map_or(Ok(None), |(tree, _)| tree.top())?;
+    /// Over this tree, if there is one.
+    pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<&Tree>) -> Result<Self> {
+        let reading = Reading::Job { cause: tail.cause(), memory_bytes: READING_BYTES };
+        let top = old.map_or(Ok(None), Tree::top)?;
         Ok(Self {
             store: store.clone(),
+            filter: FilterWriter::new(store, old)?,
+            lives: old.map_or(Ok(Lives::default()), |tree| tree.root().map(|root| root.lives))?,
             tail,
             top,
-            old,
+            old: old.map(|tree| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?,
             levels: Vec::new(),
             fold: Fold::default(),
             node: Vec::new(),
             payload: Vec::new(),
         })
-    }
-
-    /// How an append reads the tree before.
-    pub(crate) fn reading(cause: forebay_store::Cause) -> Reading {
-        Reading::Job { cause, memory_bytes: READING_BYTES }
     }
 
     /// What the nodes and values come to that are done.
@@ -117,6 +98,10 @@ impl Growth {
     ) -> Result<()> {
         self.go_to(prefix, record.key)?;
         let older = self.copy_records_before((prefix, record.key))?;
+        let is_gone = record.kind == Kind::Delete && depth == Depth::Bottom;
+        if let Some(filter) = self.filter.as_mut().filter(|_| older.is_none() && !is_gone) {
+            filter.add(prefix, record.key);
+        }
         let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
         match (older, is_open) {
             (Some((node, index)), true) => {
@@ -138,7 +123,7 @@ impl Growth {
                 done
             }
             _ => match (record.kind, depth) {
-                (Kind::Delete, Depth::Bottom) => Ok(()),
+                _ if is_gone => Ok(()),
                 (Kind::Merge, Depth::Bottom) => self.write(&Record { kind: Kind::Put, ..*record }),
                 _ => self.write(record),
             },
@@ -242,6 +227,7 @@ impl Growth {
         if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
             return Err(Error::invalid("a record is longer than the limits allow"));
         }
+        self.store.expiry.iter().for_each(|_| self.lives.add(record));
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
         let mut weight = Weight { records: 1, live_bytes: 0 };
@@ -251,7 +237,7 @@ impl Growth {
         } else {
             flags |= APART;
             weight.live_bytes = record.value.len() as u64;
-            self.append(record.value)?.encode(&mut payload);
+            self.tail.append(record.value)?.encode(&mut payload);
         }
         if self.levels.is_empty() {
             self.add_level(0);
@@ -259,12 +245,6 @@ impl Growth {
         let pushed = self.push(0, record.key, flags, &payload, weight);
         self.payload = payload;
         pushed
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<Extent> {
-        let extent = Extent::of(self.tail.claim().file().id(), self.tail.end(), bytes);
-        self.tail.append(bytes)?;
-        Ok(extent)
     }
 
     fn add_level(&mut self, level: u8) {
@@ -281,7 +261,7 @@ impl Growth {
     fn emit(&mut self, level: usize) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.node);
         let (low, mut weight) = self.levels[level].packer.take(&mut bytes);
-        let node = self.append(&bytes)?;
+        let node = self.tail.append(&bytes)?;
         weight.live_bytes += bytes.len() as u64;
         let mut payload = Vec::with_capacity(32);
         node.encode(&mut payload);
@@ -331,16 +311,21 @@ impl Growth {
             level += 1;
         }
         let weight = top.map_or(Weight::default(), |(_, weight)| weight);
+        let filter = self.filter.as_mut().map(|filter| filter.write(&mut self.tail)).transpose()?;
         let root = Root {
             order_is_lexical: self.store.options.order.is_lexical(),
             append_at: 0,
             append_sum: 0,
             records: weight.records,
-            live_bytes: weight.live_bytes + ROOT_BYTES,
+            live_bytes: weight.live_bytes + filter.map_or(0, |chain| chain.bytes) + ROOT_BYTES,
             top: top.map(|(top, _)| top),
+            filter,
+            lives: self.lives,
         };
         let (version, root) = self.tail.finish(root)?;
-        Ok(Tree::of(&self.store, version, root))
+        let tree = Tree::of(&self.store, version, root);
+        self.filter.into_iter().for_each(|filter| filter.publish(&tree));
+        Ok(tree)
     }
 
     /// An old node: inner ones are worth a place in the cache, leaves are read once.

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | [`TreeStore`], [`TreeOptions`] | where trees are made and found, and how |
 //! | [`Version`] | one root of one file, in 20 bytes: what a manifest keeps |
-//! | [`Tree`] | a version, opened when it is needed: lookups, counters, [parts of it](Tree::portion), [checking](Tree::verify). Cheap to clone, never changes |
+//! | [`Tree`] | a version, opened when it is needed: lookups, counters, a filter, [parts of it](Tree::portion), [checking](Tree::verify). Cheap to clone, never changes |
 //! | [`TreeCursor`], [`Reading`] | walks a range both ways |
 //! | [`TreeWriter`] | applies a batch ([`append`](TreeWriter::append)) or writes a new file ([`build`](TreeWriter::build)) of records that are pushed |
 //! | [`last_root`] | the last whole root of a file, where no version tells it |
@@ -47,9 +47,10 @@ mod cost;
 mod cursor;
 mod extent;
 mod file;
+mod filter;
 mod growth;
-
 mod node;
+mod old_node;
 mod packer;
 mod portion;
 mod recover;

@@ -7,7 +7,6 @@ use forebay_base::{Bound, Range, Result};
 use crate::file::Reader;
 use crate::node::Key;
 use crate::packer::Weight;
-use crate::root::ROOT_BYTES;
 use crate::tree::Tree;
 
 /// A place between children.
@@ -20,7 +19,7 @@ struct Edge {
 
 impl Tree {
     /// How many records lie inside a range, and about how many live bytes: those of leaves whole, but for the two at the
-    /// ends by their records. Where nothing is outside, all that the root counts. Device reads: those two leaves, unless
+    /// ends by their records, and as much of the filter as they have of all records. Where nothing is outside, all that the root counts. Device reads: those two leaves, unless
     /// the cache has them or the range ends between leaves.
     pub fn portion(&self, range: &Range) -> Result<(u64, u64)> {
         let root = self.root()?;
@@ -31,7 +30,10 @@ impl Tree {
         Ok(match high.records.saturating_sub(low.records) {
             records if records == root.records => (records, root.live_bytes),
             0 => (0, 0),
-            records => (records, high.live_bytes.saturating_sub(low.live_bytes)),
+            records => {
+                let share = root.filter_bytes() as u128 * records as u128 / root.records.max(records) as u128;
+                (records, high.live_bytes.saturating_sub(low.live_bytes).saturating_add(share as u64))
+            }
         })
     }
 
@@ -64,7 +66,7 @@ impl Tree {
             Some(high) => self.before(high)?,
             None => {
                 let root = self.root()?;
-                Weight { records: root.records, live_bytes: root.live_bytes.saturating_sub(ROOT_BYTES) }
+                Weight { records: root.records, live_bytes: root.node_bytes() }
             }
         };
         Ok((self.before(&range.low)?, high))
@@ -76,7 +78,7 @@ impl Tree {
         let mut before = Weight::default();
         let root = self.root()?;
         let Some(top) = root.top.filter(|_| *at != Bound::least()) else { return Ok(before) };
-        let mut live_bytes = root.live_bytes.saturating_sub(ROOT_BYTES);
+        let mut live_bytes = root.node_bytes();
         let mut node = self.node(top.node, top.level, Reader::Lookup)?;
         while node.level() > 0 {
             let index = node.child_at(order, place);

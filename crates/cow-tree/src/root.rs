@@ -6,9 +6,11 @@ use std::path::Path;
 use forebay_base::checksum::checksum;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::{Reader, put_varint, u32_at};
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Error, Kind, Order, Record, Result};
+use forebay_store::list::Expiries;
 
 use crate::extent::Extent;
+use crate::filter::Chain;
 use crate::node::LEVEL_MAX;
 
 const MAGIC: &[u8; 8] = b"FBCOWT\r\n";
@@ -72,14 +74,40 @@ pub(crate) struct Root {
     /// The checksum of all that it wrote before this root, padding included.
     pub(crate) append_sum: u32,
     pub(crate) records: u64,
-    /// Bytes of nodes and values that the root reaches, and of the root itself.
+    /// Bytes of nodes, values and parts of filters that the root reaches, and of the root itself.
     pub(crate) live_bytes: u64,
     pub(crate) top: Option<Top>,
+    pub(crate) filter: Option<Chain>,
+    pub(crate) lives: Lives,
+}
+
+/// When what was written expires, since the file was built. What is replaced later stays counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Lives {
+    /// Puts and operands.
+    pub(crate) entries: u64,
+    pub(crate) expiries: Expiries,
+}
+
+impl Lives {
+    pub(crate) fn add(&mut self, record: &Record<'_>) {
+        self.entries += u64::from(record.kind != Kind::Delete);
+        self.expiries.add(record);
+    }
 }
 
 impl Root {
+    /// Live bytes of nodes and values.
+    pub(crate) fn node_bytes(&self) -> u64 {
+        self.live_bytes.saturating_sub(ROOT_BYTES + self.filter_bytes())
+    }
+
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filter.map_or(0, |chain| chain.bytes)
+    }
+
     pub(crate) fn encode(&self, file_id: u64, root_at: u64) -> [u8; ROOT_BYTES as usize] {
-        let mut fields = Vec::with_capacity(128);
+        let mut fields = Vec::with_capacity(160);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
         fields.extend_from_slice(&FORMAT.to_le_bytes());
@@ -92,6 +120,20 @@ impl Root {
             fields.extend_from_slice(&word.to_le_bytes());
         }
         fields.extend_from_slice(&node.at.to_le_bytes());
+        let nothing = Chain { newest: none, blocks: 0, parts: 0, bytes: 0 };
+        let Chain { newest, blocks, parts, bytes } = self.filter.unwrap_or(nothing);
+        for word in [newest.bytes, newest.sum] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        fields.extend_from_slice(&newest.at.to_le_bytes());
+        for word in [blocks, parts] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
+        fields.extend_from_slice(&bytes.to_le_bytes());
+        let Lives { entries, expiries: Expiries { records, first, last } } = self.lives;
+        for word in [entries, records, first, last] {
+            fields.extend_from_slice(&word.to_le_bytes());
+        }
         let mut block = [0; ROOT_BYTES as usize];
         block[..fields.len()].copy_from_slice(&fields);
         let sum = checksum(file_id, root_at, &block[4..]);
@@ -134,10 +176,28 @@ impl Root {
                 Some(Top { node: Extent { at, bytes, sum }, level })
             }
         };
+        let newest = Extent { bytes: from.u32()?, sum: from.u32()?, at: from.u64()? };
+        let chain = Chain { newest, blocks: from.u32()?, parts: from.u32()?, bytes: from.u64()? };
+        let filter = (chain.parts > 0).then_some(chain);
+        let (entries, expiring) = (from.u64()?, from.u64()?);
+        let expiries = Expiries { records: expiring, first: from.u64()?, last: from.u64()? };
+        let lives = Lives { entries, expiries };
         let fits = append_at <= root_at
+            && expiring <= entries
+            && expiries.first <= expiries.last
+            && filter.is_none_or(|chain| chain.fits(root_at, live_bytes))
             && live_bytes <= root_at + ROOT_BYTES
             && at.checked_add(bytes as u64)? <= root_at;
-        fits.then_some(Self { order_is_lexical, append_at, append_sum, records, live_bytes, top })
+        fits.then_some(Self {
+            order_is_lexical,
+            append_at,
+            append_sum,
+            records,
+            live_bytes,
+            top,
+            filter,
+            lives,
+        })
     }
 }
 
@@ -162,13 +222,17 @@ mod tests {
     #[test]
     fn a_root_comes_back_and_only_from_its_place() {
         let node = Extent { at: 100, bytes: 200, sum: 3 };
+        let newest = Extent { at: 300, bytes: 33, sum: 4 };
+        let chain = Chain { newest, blocks: 1, parts: 2, bytes: 50 };
         let root = Root {
             order_is_lexical: true,
             append_at: 4096,
             append_sum: 9,
             records: 5,
-            live_bytes: 300,
+            live_bytes: 5000,
             top: Some(Top { node, level: 2 }),
+            filter: Some(chain),
+            lives: Lives { entries: 5, expiries: Expiries { records: 4, first: 10, last: 20 } },
         };
         let (path, at) = (Path::new("t"), 8 * ROOT_BYTES);
         let block = root.encode(7, at);
@@ -178,7 +242,26 @@ mod tests {
         assert_eq!(Root::decode(&block, path, at, Order::Lexical).unwrap(), root);
         assert!(Root::decode(&block, path, at, Order::Hashed { seed: 1 }).is_err());
         assert!(Root::decode(&block, path, 0, Order::Lexical).is_err(), "it reaches behind itself");
-        for cut in 0..76 {
+        let wild = [
+            Chain { newest: Extent { at: u64::MAX, ..newest }, ..chain },
+            Chain { newest: Extent { at, ..newest }, ..chain },
+            Chain { blocks: 0, ..chain },
+            Chain { blocks: 2, ..chain },
+            Chain { parts: 65, ..chain },
+            Chain { bytes: 905, ..chain },
+        ];
+        for filter in wild {
+            let block = Root { filter: Some(filter), ..root }.encode(7, at);
+            assert!(Root::decode(&block, path, at, Order::Lexical).is_err(), "{filter:?}");
+        }
+        for lives in [
+            Lives { entries: 3, ..root.lives },
+            Lives { expiries: Expiries { first: 21, ..root.lives.expiries }, ..root.lives },
+        ] {
+            let block = Root { lives, ..root }.encode(7, at);
+            assert!(Root::decode(&block, path, at, Order::Lexical).is_err(), "{lives:?}");
+        }
+        for cut in 0..140 {
             assert!(Root::decode(&block[..cut], path, at, Order::Lexical).is_err());
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use forebay_base::Order;
 use forebay_base::limits::BLOCK_BYTES;
-use forebay_env::FileSystem;
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use forebay_env::{Clock, FileSystem};
 use forebay_store::list::{DiskUse, Trash};
 use forebay_store::{Metrics, names};
 
@@ -22,12 +22,15 @@ pub struct TreeOptions {
     pub node_bytes_max: usize,
     /// Longer values are kept apart from their keys.
     pub inline_value_bytes_max: usize,
+    /// Filter memory once a tree has grown by half; 0 for no filter.
+    pub filter_bits_per_key: u32,
 }
 
 impl TreeOptions {
-    /// Nodes of a block, and values in them that a reference would not shorten much.
+    /// Nodes of a block, values in them that a reference would not shorten much, and filters that err about once in a
+    /// hundred times.
     pub fn new(order: Order) -> Self {
-        Self { order, node_bytes_max: BLOCK_BYTES, inline_value_bytes_max: 64 }
+        Self { order, node_bytes_max: BLOCK_BYTES, inline_value_bytes_max: 64, filter_bits_per_key: 10 }
     }
 }
 
@@ -52,6 +55,10 @@ pub struct TreeStore {
     pub files: Arc<OpenFiles>,
     /// How trees are made.
     pub options: TreeOptions,
+    /// By which entries expire; `None` where they do not.
+    pub expiry: Option<Arc<dyn Clock>>,
+    /// How many bits of filters a key may take in memory; filters of files have more where this is few.
+    pub filter_bits_max: Arc<AtomicU32>,
 }
 
 impl TreeStore {

@@ -9,6 +9,7 @@ use forebay_base::limits::STEP_BYTES;
 use forebay_env::AlignedBuf;
 use forebay_store::metrics::{Cause, Metrics};
 
+use crate::extent::Extent;
 use crate::file::Claim;
 use crate::root::{ROOT_BYTES, Root, Version};
 
@@ -42,6 +43,11 @@ impl Tail {
         &self.claim
     }
 
+    /// What its bytes are counted as.
+    pub(crate) fn cause(&self) -> Cause {
+        self.cause
+    }
+
     /// Where the next byte will stand.
     pub(crate) fn end(&self) -> u64 {
         self.chunk_at + self.chunk_bytes as u64
@@ -52,9 +58,12 @@ impl Tail {
         self.end() - self.claim.at()
     }
 
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Puts bytes behind what is there, which the reference to them leads to.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<Extent> {
+        let extent = Extent::of(self.claim.file().id(), self.end(), bytes);
         self.sum = append(self.sum, bytes);
-        self.emit(bytes)
+        self.emit(bytes)?;
+        Ok(extent)
     }
 
     fn emit(&mut self, mut bytes: &[u8]) -> Result<()> {

@@ -5,11 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
+use forebay_store::list::Lookup;
 
 use crate::extent::Extent;
 use crate::file::{Reader, TreeFile};
+use crate::filter::Filter;
 use crate::node::{Node, Value};
-use crate::root::{ROOT_BYTES, Root, Top, Version};
+use crate::root::{Lives, ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
 
 /// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet (while
@@ -23,6 +25,8 @@ struct Inner {
     file: Arc<TreeFile>,
     version: Version,
     root: OnceLock<Result<Root>>,
+    /// Once all keys of this version are in it; `None` without one.
+    filter: OnceLock<Result<Option<Arc<Filter>>>>,
 }
 
 impl Tree {
@@ -31,7 +35,8 @@ impl Tree {
         let file = store.files.named(store, version.file_id);
         // An append to an older one must not take it for what is left over.
         file.cover(version.bytes());
-        Self(Arc::new(Inner { store: store.clone(), file, version, root: OnceLock::new() }))
+        let (root, filter) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Inner { store: store.clone(), file, version, root, filter }))
     }
 
     /// A version that is opened now. Device reads: its root.
@@ -72,6 +77,40 @@ impl Tree {
         Root::decode(&block, file.path(), version.root_at, self.order())
     }
 
+    /// The filter, if there is one; read at the first call. What fails is dealt with as the root's failures are.
+    fn filter(&self) -> Result<Option<&Filter>> {
+        let filter = match self.0.filter.get() {
+            Some(filter) => filter,
+            None => match self.join_filter() {
+                Err(error) if !error.is_corruption() => return Err(error),
+                joined => self.0.filter.get_or_init(|| joined),
+            },
+        };
+        filter.as_ref().map(Option::as_deref).map_err(Clone::clone)
+    }
+
+    fn join_filter(&self) -> Result<Option<Arc<Filter>>> {
+        let chain = self.root()?.filter.filter(|_| self.store().options.filter_bits_per_key > 0);
+        chain.map(|chain| self.file().filter().join(self, &chain)).transpose()
+    }
+
+    /// Reads root and filter now rather than at the first lookup, which answers with what fails.
+    pub fn open_early(&self) {
+        let _ = self.filter();
+    }
+
+    /// How many keys the file's filter in memory is made for.
+    pub fn filter_keys(&self) -> u64 {
+        self.file().filter().get().map_or(0, |filter| filter.keys())
+    }
+
+    /// Gives up precision of the filter until a key takes no more than so many bits, as far as that goes.
+    pub fn thin_filter(&self, bits_per_key: u32) {
+        if let Some(filter) = self.file().filter().get() {
+            filter.thin(bits_per_key);
+        }
+    }
+
     /// What it takes to open it again.
     pub fn version(&self) -> Version {
         self.0.version
@@ -95,6 +134,21 @@ impl Tree {
     /// How long the file is up to this version's end.
     pub fn total_bytes(&self) -> u64 {
         self.0.version.bytes()
+    }
+
+    /// When about this share of its entries is over, whatever was replaced counted; for all of them no sooner than they are.
+    /// In milliseconds since 1970; `None` for never, and where nothing expires.
+    pub fn over_at(&self, share: f64) -> Option<u64> {
+        let Lives { entries, expiries } = self.root().ok()?.lives;
+        let wanted = (share * entries as f64).ceil() as u64;
+        expiries.until(wanted).filter(|_| expiries.records > 0)
+    }
+
+    /// About which share of its entries has expired by now.
+    pub fn expired_share(&self) -> f64 {
+        let (Some(clock), Ok(root)) = (&self.store().expiry, self.root()) else { return 0.0 };
+        let Lives { entries, expiries } = root.lives;
+        expiries.by(clock.unix_milliseconds()) as f64 / entries.max(1) as f64
     }
 
     /// Whether its file has no later version that anybody has named.
@@ -133,10 +187,25 @@ impl Tree {
     }
 
     /// Shows `show` the record of a key, if there is one. Device reads: the leaf, unless the cache has it, and the
-    /// value, if it is kept apart.
-    pub fn find<T>(&self, key: &[u8], show: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
+    /// value, if it is kept apart. Where there is none, nothing is read unless the filter errs.
+    pub fn find<T>(&self, lookup: &Lookup<'_>, show: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
+        let metrics = &self.store().metrics;
+        let filter = self.filter()?;
+        if let Some(filter) = filter {
+            metrics.filter_probes.add(1);
+            if !filter.may_contain(lookup.hash) {
+                return Ok(None);
+            }
+        }
+        let found = self.search(lookup, show)?;
+        metrics.filter_false.add((filter.is_some() && found.is_none()) as u64);
+        Ok(found)
+    }
+
+    fn search<T>(&self, lookup: &Lookup<'_>, show: impl FnOnce(&Record<'_>) -> T) -> Result<Option<T>> {
         let Some(top) = self.top()? else { return Ok(None) };
-        let place = (self.order().prefix(key), key);
+        let key = lookup.key;
+        let place = (lookup.prefix, key);
         let mut node = self.node(top.node, top.level, Reader::Lookup)?;
         while node.level() > 0 {
             let child = node.child(node.child_at(self.order(), place));

@@ -1,8 +1,11 @@
 //! Reading all that a version reaches, and holding every promise of the format against what is there.
 
 use forebay_base::{Error, Result};
+use forebay_store::list::{GrowingFilter, filter_hash};
 
 use crate::extent::Extent;
+use crate::file::Reader;
+use crate::filter;
 use crate::node::{Key, Node, Value};
 use crate::packer::Weight;
 use crate::root::ROOT_BYTES;
@@ -14,7 +17,7 @@ use crate::windows::{Reading, Windows};
 pub struct Census {
     /// Records, tombstones and operands counted.
     pub records: u64,
-    /// Bytes of nodes, of values kept apart, and of the root.
+    /// Bytes of nodes, of values kept apart, of the filter, and of the root.
     pub live_bytes: u64,
     /// Leaves.
     pub leaves: u64,
@@ -22,6 +25,10 @@ pub struct Census {
     pub inner_nodes: u64,
     /// Values kept apart.
     pub values: u64,
+    /// Parts of the filter.
+    pub filter_parts: u64,
+    /// Their bytes.
+    pub filter_bytes: u64,
 }
 
 /// What an inner node says about where a child's keys lie.
@@ -33,18 +40,25 @@ struct Bounds {
 struct Walk<'a> {
     tree: &'a Tree,
     windows: Windows,
+    /// What this version's own parts come to.
+    filter: Option<GrowingFilter>,
     census: Census,
     value: Vec<u8>,
 }
 
 impl Tree {
-    /// Reads and checks all that this version reaches: checksums, the order of keys, their places, and every counter.
+    /// Reads and checks all that this version reaches: checksums, the order of keys, their places, that the filter denies
+    /// none, and every counter.
     /// The first fault is the error. What older versions alone reach is not looked at.
     pub fn verify(&self) -> Result<Census> {
-        let census = Census { live_bytes: ROOT_BYTES, ..Census::default() };
-        let windows = Windows::new(self, Reading::Check)?;
-        let mut walk = Walk { tree: self, windows, census, value: Vec::new() };
         let root = *self.root()?;
+        let filter = root.filter.map(|chain| filter::load(self, &chain, Reader::Check)).transpose()?;
+        let (filter_parts, filter_bytes) =
+            root.filter.map_or((0, 0), |chain| (chain.parts as u64, chain.bytes));
+        let live_bytes = ROOT_BYTES + filter_bytes;
+        let census = Census { live_bytes, filter_parts, filter_bytes, ..Census::default() };
+        let windows = Windows::new(self, Reading::Check)?;
+        let mut walk = Walk { tree: self, windows, filter, census, value: Vec::new() };
         if let Some(top) = root.top {
             walk.check_node(top.node, top.level, &Bounds { low: None, high: None })?;
         }
@@ -96,6 +110,11 @@ impl Walk<'_> {
             }
             if bounds.high.as_ref().is_some_and(|high| !is_before(&key, high)) {
                 return Err("a key is out of its node's range");
+            }
+            let is_denied =
+                |filter: &GrowingFilter| !filter.may_contain(filter_hash(order, order.prefix(&key), &key));
+            if node.level() == 0 && self.filter.as_ref().is_some_and(is_denied) {
+                return Err("the filter denies a key");
             }
             last = Some(key);
         }

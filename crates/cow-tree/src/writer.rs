@@ -100,5 +100,5 @@ fn failed() -> Error {
 fn begin(tree: &Tree, cause: Cause) -> Result<Box<Growth>> {
     let store = tree.store();
     let tail = Tail::new(Claim::tail_of(tree.file())?, &store.metrics, cause);
-    Ok(Box::new(Growth::new(store, tail, Some((tree, Growth::reading(cause))))?))
+    Ok(Box::new(Growth::new(store, tail, Some(tree))?))
 }

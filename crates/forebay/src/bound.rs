@@ -271,11 +271,14 @@ impl Engine {
         ))
     }
 
-    /// Removes what bounded tables have given up, rather than leave it to the keeper.
+    /// Removes what bounded tables have given up at one go, rather than leave it to the keeper, where it is needed: a
+    /// device may take its time for that, and writers wait for merges to get on.
     pub(crate) fn empty_trash_for_space(&self, state: &State) {
-        if state.tables.values().any(|table: &Arc<TableState>| table.is_bounded())
-            && self.lists.trash.empty(&*self.env.fs)
-        {
+        let is_tight = |table: &Arc<TableState>| {
+            table.space.disk.leaving_bytes() > 0
+                && self.room(table).is_some_and(|room| room.claimed.max(room.disk) > room.bound)
+        };
+        if state.tables.values().any(is_tight) && self.lists.trash.empty(&*self.env.fs) {
             self.env.jobs.wake();
         }
     }

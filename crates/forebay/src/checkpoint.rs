@@ -53,9 +53,11 @@ impl Engine {
             let mut ledger = self.ledger.lock();
             let view = self.view();
             // A copy begins without savepoints, whose files it would have to hold, too.
-            let snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
+            let mut snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
             ledger.linked_below = snapshot.log.absorbed.0;
-            for &segment in ledger.held.keys() {
+            // What is kept for its changes alone stays behind.
+            snapshot.log.kept = snapshot.log.low;
+            for &segment in ledger.held.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
                 fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
             }
             (view, snapshot)

@@ -17,8 +17,8 @@ use crate::builder::Aggregating;
 use crate::engine::Engine;
 use crate::open::is_ours;
 use crate::{
-    Batch, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder, VerifyReport, background,
-    open,
+    Batch, Changes, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder, VerifyReport,
+    background, open,
 };
 
 /// An open database. Dropping it closes it.
@@ -37,6 +37,7 @@ impl Database {
     /// or manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let engine = open::open(path.as_ref(), options)?;
+        engine.trim_log()?;
         let machines = if engine.options.read_only { Vec::new() } else { background::start(&engine) };
         Ok(Self { engine, machines: Mutex::new(machines) })
     }
@@ -93,6 +94,42 @@ impl Database {
     /// The database as it is now, over all tables.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.engine)
+    }
+
+    /// All changes after the one of this number, as [`commit`](Self::commit) returns it, up to now, in the order in which
+    /// they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log still has.
+    ///
+    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does not
+    /// go back far enough, the error is [`Error::ChangesGone`]; what is there when this is called stays there for as long
+    /// as the iterator is held.
+    ///
+    /// What was brought in by [`OrderedTable::ingest`](crate::OrderedTable::ingest) is not in the log, and so not among
+    /// the changes; nor is what expires, or what a compaction filter drops, or that tables are made, altered or dropped.
+    /// Changes of tables that are dropped by now are left out.
+    ///
+    /// A power loss takes what is not durable yet, and its numbers come again: who must never see what is lost then goes
+    /// on up to [`durable_sequence`](Self::durable_sequence) only.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Operation, Options};
+    /// let db = Database::open("/db", Options::default().keep_changes(64 << 20).env(env))?;
+    /// let users = db.table("users").open()?;
+    /// users.put(b"ada", b"1815")?;
+    /// let mut seen = 0;
+    /// for batch in db.changes(seen)? {
+    ///     let batch = batch?;
+    ///     for change in &batch.changes {
+    ///         assert_eq!(&*change.table, "users");
+    ///         assert!(matches!(&change.operation, Operation::Put { key, .. } if key == b"ada"));
+    ///     }
+    ///     seen = batch.last_sequence;
+    /// }
+    /// assert_eq!(db.changes(seen)?.count(), 0);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn changes(&self, since: u64) -> Result<Changes> {
+        self.engine.changes(since)
     }
 
     /// The number of the last accepted record.
@@ -228,8 +265,12 @@ impl Database {
     /// segment that was ready, and the one kept for recycling.
     fn trim_segments(&self) -> Result<()> {
         let Engine { env, dir, .. } = &*self.engine;
-        let mut segments: Vec<(u64, u64)> =
-            self.engine.ledger.lock().held.iter().map(|(segment, held)| (*segment, held.bytes)).collect();
+        let mut segments: Vec<(u64, u64)> = {
+            let ledger = self.engine.ledger.lock();
+            // What is kept for its changes alone was cut when it was absorbed.
+            let needed = ledger.held.range(ledger.log.low.0..);
+            needed.map(|(segment, held)| (*segment, held.bytes)).collect()
+        };
         let state = self.engine.state();
         segments.extend(state.sealed.iter().map(|buffer| (buffer.segment(), buffer.len() as u64)));
         for (segment, bytes) in segments {

@@ -1,30 +1,91 @@
-//! Log segments that are absorbed and needed all the same: for what tables keep in memory of them.
+//! Log segments that are absorbed and there all the same: for what tables keep in memory of them, and for their changes
+//! as far back as the user wants those.
 //!
 //! **Invariant:** what the manifest counts as absorbed is durable: in lists, or in a segment that is synced and held.
+//!
+//! **Invariant:** a segment's file stays what it is for as long as somebody reads it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::Result;
-use forebay_store::WriteBuffer;
+use forebay_env::Access;
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_store::list::{ListStore, Trash};
+use forebay_store::log::Frames;
 use forebay_store::manifest::{Change, Edit, LogMark};
+use forebay_store::{WriteBuffer, names};
 
 use crate::engine::Engine;
 use crate::ledger::Ledger;
 
-/// A log segment that is needed for what tables keep in memory of it.
-#[derive(Clone, Copy, Debug)]
+/// A log segment that is absorbed and not removed.
 pub(crate) struct Held {
     /// The last record before it.
     pub(crate) before: u64,
     /// How long it is.
     pub(crate) bytes: u64,
+    pub(crate) file: Arc<SegmentFile>,
+}
+
+/// The file of a segment, which goes once it is retired and nobody reads it any more.
+pub(crate) struct SegmentFile {
+    pub(crate) path: PathBuf,
+    trash: Arc<Trash>,
+    is_retired: AtomicBool,
+}
+
+impl Held {
+    pub(crate) fn new(lists: &ListStore, segment: u64, before: u64, bytes: u64) -> Self {
+        let (path, trash) = (names::log(&lists.dir, segment), Arc::clone(&lists.trash));
+        Self {
+            before,
+            bytes,
+            file: Arc::new(SegmentFile { path, trash, is_retired: AtomicBool::new(false) }),
+        }
+    }
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if self.is_retired.load(Ordering::Acquire) {
+            self.trash.add(std::mem::take(&mut self.path));
+        }
+    }
+}
+
+/// The segments that are kept for their changes alone, of those that there are. All that is read is where each begins.
+pub(crate) fn kept_segments(
+    lists: &ListStore,
+    segments: &[u64],
+    mark: &LogMark,
+) -> Result<BTreeMap<u64, Held>> {
+    let mut kept = BTreeMap::new();
+    // Where one has no sound frame at its front, it ends where it begins, as far as is known.
+    let mut before = mark.low.1;
+    for &segment in segments.iter().rev().filter(|&&id| is_kept(mark, id)) {
+        let (first, bytes) = Frames::first(&*lists.fs, &lists.dir, segment)?;
+        before = match first {
+            _ if segment == mark.kept.0 => mark.kept.1,
+            Some(header) => header.sequence.saturating_sub(1),
+            None => before,
+        };
+        kept.insert(segment, Held::new(lists, segment, before, bytes));
+    }
+    Ok(kept)
+}
+
+/// Whether a segment is kept for its changes alone.
+pub(crate) fn is_kept(mark: &LogMark, segment: u64) -> bool {
+    (mark.kept.0..mark.low.0).contains(&segment)
 }
 
 impl Engine {
-    /// Makes durable what log segments hold for tables in memory: the manifest is about to count it as absorbed.
+    /// Makes durable what log segments hold that stay: the manifest is about to count it as absorbed.
     pub(crate) fn sync_held(&self, mark: &LogMark) -> Result<()> {
         match &self.log {
-            Some(log) if mark.low < mark.absorbed => log.sync_to(mark.absorbed.1),
+            Some(log) if mark.kept < mark.absorbed => log.sync_to(mark.absorbed.1),
             _ => Ok(()),
         }
     }
@@ -39,28 +100,75 @@ impl Engine {
         }
         Ok(())
     }
+
+    /// Holds a segment that was just absorbed, of which the manifest knows, for as long as its mark says; and lets go of
+    /// what it says no more.
+    pub(crate) fn hold(&self, ledger: &mut Ledger, log: LogMark, absorbed: Option<&WriteBuffer>) {
+        if let Some(buffer) = absorbed {
+            let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
+            let held = Held::new(&self.lists, segment, ledger.log.absorbed.1, bytes);
+            if self.options.keep_changes_bytes > 0 && segment >= log.kept.0 {
+                // What it has reserved and not used. If that cannot be given back now, it goes with the file.
+                let file = self.env.fs.open(&held.file.path, Access::Buffered);
+                let _ = file.and_then(|file| file.set_len(bytes));
+            }
+            ledger.held.insert(segment, held);
+        }
+        ledger.log = log;
+        let staying = ledger.held.split_off(&log.kept.0);
+        for (segment, held) in std::mem::replace(&mut ledger.held, staying) {
+            match Arc::try_unwrap(held.file) {
+                Ok(_nobody_reads) => self.retire_segment(segment, segment >= ledger.linked_below),
+                Err(read) => read.is_retired.store(true, Ordering::Release),
+            }
+        }
+    }
+
+    /// Lets go of what is kept of the log beyond what is wanted by now, unless the database is open for reading only.
+    pub(crate) fn trim_log(&self) -> Result<()> {
+        if self.log.is_none() {
+            return Ok(());
+        }
+        let mut ledger = self.ledger.lock();
+        let low = ledger.log.low.0;
+        let kept = ledger.log_after(Some(low), None, self.options.keep_changes_bytes).kept;
+        if kept > ledger.log.kept {
+            let log = LogMark { kept, ..ledger.log };
+            self.append(&mut ledger, &Edit::Change(Change { log: Some(log), ..Change::default() }))?;
+            self.hold(&mut ledger, log, None);
+        }
+        Ok(())
+    }
 }
 
 impl Ledger {
     /// How far the log is needed once a buffer is absorbed, if one is, of which the last record is known, and tables in
-    /// memory need it from this segment on; and what is then held for them.
+    /// memory need it from this segment on; and what is kept, where that is no more than so many bytes beyond need.
     pub(crate) fn log_after(
         &self,
         first_needed: Option<u64>,
         absorbed: Option<&(Arc<WriteBuffer>, u64)>,
-    ) -> (LogMark, Option<(u64, Held)>) {
+        keep_bytes: u64,
+    ) -> LogMark {
         let mut log = self.log;
-        let held = absorbed.map(|(buffer, sequence)| {
-            let held = Held { before: log.absorbed.1, bytes: buffer.len() as u64 };
+        let fresh = absorbed.map(|(buffer, sequence)| {
+            let fresh = (buffer.segment(), log.absorbed.1, buffer.len() as u64);
             log.absorbed = (buffer.segment() + 1, *sequence);
-            (buffer.segment(), held)
+            fresh
         });
-        let before = |segment: u64| {
-            let all = self.held.iter().map(|(segment, held)| (*segment, held.before));
-            let mut needed = all.chain(held.map(|(segment, held)| (segment, held.before)));
-            needed.find(|(held, _)| *held >= segment)
-        };
-        log.low = first_needed.and_then(before).unwrap_or(log.absorbed);
-        (log, held)
+        let held = self.held.iter().map(|(&segment, held)| (segment, held.before, held.bytes)).chain(fresh);
+        (log.low, log.kept) = (log.absorbed, log.absorbed);
+        let mut left: u64 = held.clone().map(|(.., bytes)| bytes).sum();
+        for (segment, before, bytes) in held {
+            if first_needed.is_some_and(|first| segment >= first) {
+                log.low = log.low.min((segment, before));
+            }
+            if left > 0 && left <= keep_bytes {
+                log.kept = log.kept.min((segment, before));
+            }
+            left -= bytes;
+        }
+        log.kept = log.kept.min(log.low);
+        log
     }
 }

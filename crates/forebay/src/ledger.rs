@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
     pub(crate) busy: BTreeMap<u32, BTreeSet<NodeKey>>,
     /// How far the log is needed.
     pub(crate) log: LogMark,
-    /// Absorbed log segments that are needed all the same.
+    /// Absorbed log segments that are there all the same.
     pub(crate) held: BTreeMap<u64, Held>,
     /// Segments below this may have other names, in a checkpoint: they are not written to again.
     pub(crate) linked_below: u64,
@@ -208,8 +208,8 @@ impl Engine {
         }
         let tables = state.tables.iter().map(|(id, table)| catalogs.get(id).unwrap_or(&table.catalog));
         let first_needed = tables.filter_map(|catalog| Some(catalog.resident()?.first_segment)).min();
-        let (log, held) = ledger.log_after(first_needed, absorbed.as_ref());
-        if !change.edits.is_empty() || log.low != ledger.log.low {
+        let log = ledger.log_after(first_needed, absorbed.as_ref(), self.options.keep_changes_bytes);
+        if !change.edits.is_empty() || (log.kept, log.low) != (ledger.log.kept, ledger.log.low) {
             if !change.files.is_empty() {
                 self.env.fs.sync_dir(&self.dir)?;
             }
@@ -220,10 +220,6 @@ impl Engine {
         } else {
             ledger.log_is_ahead = true;
         }
-        ledger.log = log;
-        ledger.held.extend(held);
-        let needed = ledger.held.split_off(&log.low.0);
-        let unneeded = std::mem::replace(&mut ledger.held, needed);
         self.update_state(|state| {
             for (id, catalog) in catalogs {
                 if let Some(table) = state.tables.get_mut(&id) {
@@ -235,16 +231,14 @@ impl Engine {
             }
         });
         ledger.refer(references);
-        for segment in unneeded.into_keys() {
-            self.retire_segment(segment, segment >= ledger.linked_below);
-        }
-        self.weigh(ledger);
+        self.hold(ledger, log, absorbed.as_ref().map(|(buffer, _)| &**buffer));
+        self.weigh();
+        self.weigh_savepoints(ledger);
         Ok(())
     }
 
-    /// Notes how much waits in lists above their limits, and in memory, and what is there for savepoints only.
-    pub(crate) fn weigh(&self, ledger: &Ledger) {
-        self.weigh_savepoints(ledger);
+    /// Notes how much waits in lists above their limits, and in memory. Call under the ledger's lock.
+    pub(crate) fn weigh(&self) {
         let state = self.state();
         let catalogs = || state.tables.values().map(|table| &table.catalog);
         let debt: u64 = catalogs().map(|catalog| catalog.debt_bytes()).sum();
@@ -266,7 +260,8 @@ impl Engine {
         // Writers owe what they owed before, and no more.
         let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
         self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
-        self.weigh(ledger);
+        self.weigh();
+        self.weigh_savepoints(ledger);
     }
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.

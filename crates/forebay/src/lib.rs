@@ -40,6 +40,7 @@ mod background;
 mod batch;
 mod bound;
 mod builder;
+mod changes;
 mod checkpoint;
 mod cursor;
 mod database;
@@ -75,6 +76,7 @@ pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use approximate::Approximation;
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
+pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use cursor::{Cursor, Nearest};
 pub use database::Database;
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.

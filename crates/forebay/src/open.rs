@@ -18,7 +18,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::Options;
 use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
-use crate::held::Held;
+use crate::held::{Held, is_kept, kept_segments};
 use crate::ledger::Ledger;
 use crate::replay::Replay;
 
@@ -35,18 +35,17 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let superblock = Superblock::read(fs, dir)?;
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
-    let replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
-    let mut replay = replay.all(edits, manifest.path())?;
+    let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
+    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
+    applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
-    let LogMark { low: (log_low, before), absorbed } = replay.log;
-    let segments: Vec<u64> = listing.logs.iter().copied().filter(|&id| id >= log_low).collect();
+    let LogMark { low: (log_low, before), absorbed, .. } = replay.log;
     let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
-    let recovered = recover(fs, dir, &segments, before, known_durable)?;
+    let recovered = recover(fs, dir, &listing.logs_from(log_low), before, known_durable)?;
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let (old, fresh): (Vec<&Segment>, _) =
-        recovered.segments.iter().partition(|segment| segment.id < absorbed.0);
+    let (old, fresh): (Vec<&Segment>, _) = recovered.segments.iter().partition(|found| found.id < absorbed.0);
     old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
     let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
     let (log, active) = if options.read_only {
@@ -61,7 +60,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     // A first guess, so that filters need not be read into memory whole before they are made thinner.
     let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
     replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let ledger = ledger_of(&replay, held_of(&old, before), (!options.read_only).then_some(manifest));
+    let ledger = ledger_of(&replay, &listing, &old, (!options.read_only).then_some(manifest))?;
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -95,7 +94,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         options,
         lock: Mutex::new(Some(lock)),
     });
-    engine.weigh(&engine.ledger.lock());
+    engine.weigh();
+    engine.weigh_savepoints(&engine.ledger.lock());
     engine.tend_filters();
     Ok(engine)
 }
@@ -110,25 +110,32 @@ fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
     Arc::new(buffer)
 }
 
-/// Segments that are absorbed, the first of which begins behind this record.
-fn held_of(segments: &[&Segment], mut before: u64) -> BTreeMap<u64, Held> {
-    let mut held = BTreeMap::new();
-    for segment in segments {
-        held.insert(segment.id, Held { before, bytes: segment.bytes.len() as u64 });
+/// Segments that are absorbed and there: those that are kept for their changes, and those that were read.
+fn held_of(replay: &Replay, listing: &Listing, read: &[&Segment]) -> Result<BTreeMap<u64, Held>> {
+    let mut held = kept_segments(&replay.lists, &listing.logs, &replay.log)?;
+    let mut before = replay.log.low.1;
+    for segment in read {
+        let bytes = segment.bytes.len() as u64;
+        held.insert(segment.id, Held::new(&replay.lists, segment.id, before, bytes));
         before += frame::records_of(&segment.bytes);
     }
-    held
+    Ok(held)
 }
 
 /// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
 /// be opened answers its own lookups with the reason.
-fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manifest>) -> Ledger {
+fn ledger_of(
+    replay: &Replay,
+    listing: &Listing,
+    old: &[&Segment],
+    manifest: Option<Manifest>,
+) -> Result<Ledger> {
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
         busy: BTreeMap::new(),
         log: replay.log,
-        held,
+        held: held_of(replay, listing, old)?,
         linked_below: 0,
         log_is_ahead: false,
         next_table: replay.next_table,
@@ -144,7 +151,7 @@ fn ledger_of(replay: &Replay, held: BTreeMap<u64, Held>, manifest: Option<Manife
     let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
     ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());
-    ledger
+    Ok(ledger)
 }
 
 /// Takes the lock, and makes the database if there is none and that is wanted.
@@ -236,6 +243,10 @@ impl Listing {
         Ok(listing)
     }
 
+    fn logs_from(&self, low: u64) -> Vec<u64> {
+        self.logs.iter().copied().filter(|&id| id >= low).collect()
+    }
+
     fn highest_id(&self) -> u64 {
         let Self { lists, trees, logs, manifests, .. } = self;
         [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
@@ -257,7 +268,8 @@ fn clear_away(
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
     let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();
-    let logs = listing.logs.iter().filter(|id| !used.contains(id)).map(|&id| names::log(dir, id));
+    let stays = |id: &u64| used.contains(id) || is_kept(&replay.log, *id);
+    let logs = listing.logs.iter().filter(|id| !stays(id)).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));

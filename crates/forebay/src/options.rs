@@ -15,6 +15,7 @@ pub struct Options {
     pub(crate) durability: Durability,
     pub(crate) sync_interval: Duration,
     pub(crate) relief_ratio: f64,
+    pub(crate) keep_changes_bytes: u64,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) env: Option<Env>,
@@ -30,6 +31,7 @@ impl Default for Options {
             durability: Durability::default(),
             sync_interval: Duration::from_millis(100),
             relief_ratio: 8.0,
+            keep_changes_bytes: 0,
             create_if_missing: true,
             read_only: false,
             env: None,
@@ -86,6 +88,15 @@ impl Options {
     /// spend so many seconds on merging; 8 unless given, 0 for never.
     pub fn relief_ratio(mut self, ratio: f64) -> Self {
         self.relief_ratio = ratio;
+        self
+    }
+
+    /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables do not need it any
+    /// more. It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a
+    /// few times the size of a write buffer. 0 unless given: then only the newest changes are there, which are not in
+    /// lists yet. What is kept stays over restarts, as far as the next open asks for as much.
+    pub fn keep_changes(mut self, bytes: u64) -> Self {
+        self.keep_changes_bytes = bytes;
         self
     }
 

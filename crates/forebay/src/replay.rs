@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::codec::Codec;
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
@@ -29,7 +29,7 @@ pub(crate) struct Replay {
     kin: BTreeMap<u32, Arc<TableState>>,
     files: BTreeMap<u64, DataFile>,
     kept: BTreeMap<String, manifest::Savepoint>,
-    /// Savepoints by name, once all is [replayed](Self::all).
+    /// Savepoints by name, once all is [replayed](Self::finish).
     pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
     pub(crate) log: LogMark,
     pub(crate) next_table: u32,
@@ -69,14 +69,7 @@ impl Replay {
         }
     }
 
-    /// Applies all edits that there are in a manifest.
-    pub(crate) fn all(mut self, edits: Vec<Edit>, path: &Path) -> Result<Self> {
-        let applied = edits.into_iter().try_for_each(|edit| self.apply(edit)).and_then(|()| self.finish());
-        applied.map_err(|error| Error::corruption(path, 0, error.to_string()))?;
-        Ok(self)
-    }
-
-    fn apply(&mut self, edit: Edit) -> Result<()> {
+    pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
         match edit {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
@@ -129,7 +122,7 @@ impl Replay {
 
     /// Makes savepoints of what is left of them at the end. So all their versions of trees are named before anything is
     /// appended to one.
-    fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         for (name, kept) in std::mem::take(&mut self.kept) {
             let mut tables = BTreeMap::new();
             for entry in &kept.tables {

@@ -89,6 +89,7 @@ impl Engine {
         // Nobody who writes has caused what is to be done anew.
         let debt_bytes: u64 = now.values().map(|table| table.catalog.debt_bytes()).sum();
         self.inherited_bytes.store(debt_bytes, Ordering::Relaxed);
-        self.weigh(ledger);
+        self.weigh();
+        self.weigh_savepoints(ledger);
     }
 }

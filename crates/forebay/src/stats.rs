@@ -53,6 +53,8 @@ pub struct Stats {
     /// Lists and the log's records on disk by bytes of records that lists hold, outdated ones counted.
     pub space_amplification: f64,
     pub disk_bytes: u64,
+    /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
+    pub kept_log_bytes: u64,
     pub list_files: u64,
     pub list_records: u64,
     pub list_record_bytes: u64,
@@ -144,8 +146,8 @@ impl Stats {
             }
         }
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
-        let held: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
-        let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + held;
+        let kept_log_bytes: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
+        let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
         let memory = Memory::of(engine);
         Self {
             user_records: metrics.user_records.get(),
@@ -174,6 +176,7 @@ impl Stats {
             filter_false_positives: metrics.filter_false.get(),
             space_amplification: ratio(disk_bytes, list_record_bytes + log_on_disk),
             disk_bytes,
+            kept_log_bytes,
             list_files: files.len() as u64,
             list_records,
             list_record_bytes,
@@ -198,6 +201,7 @@ impl fmt::Display for Stats {
         }
         row("space amplification", format!("{:.2}", self.space_amplification))?;
         row("bytes on disk", self.disk_bytes.to_string())?;
+        row("  kept log bytes", self.kept_log_bytes.to_string())?;
         row("list files", self.list_files.to_string())?;
         row("records in lists", self.list_records.to_string())?;
         row("stall seconds", format!("{:.3}", self.stall_seconds))?;

@@ -28,7 +28,7 @@ pub struct VerifyReport {
 }
 
 impl Engine {
-    pub(crate) fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         self.verify_roots(&mut report);
         let state = self.state();
@@ -50,6 +50,11 @@ impl Engine {
             report.files += 1;
             report.bytes += file.meta().bytes;
             progress(report.bytes, in_all);
+        }
+        // What is kept of the log for its changes alone is read by nothing else.
+        let changes = self.changes(0).and_then(|mut changes| changes.try_for_each(|batch| batch.map(drop)));
+        if let Err(error) = changes {
+            report.problems.push(error.to_string());
         }
         Ok(report)
     }

@@ -33,7 +33,9 @@ impl Engine {
             return Err(Error::invalid("the database is closed"));
         }
         if payload.records() == 0 {
-            return Ok(log.last_sequence());
+            // Whoever asks for the device gets it, of what was written before.
+            let last = log.last_sequence();
+            return if durability == Durability::Disk { log.sync_to(last).map(|()| last) } else { Ok(last) };
         }
         let state = self.state();
         let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());

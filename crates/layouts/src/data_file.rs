@@ -64,7 +64,12 @@ impl Store {
             trash: Arc::clone(&lists.trash),
             files: Arc::clone(&trees.files),
             disk: Arc::clone(&lists.disk),
-            options: TreeOptions::new(lists.options.order),
+            options: TreeOptions {
+                filter_bits_per_key: lists.options.filter_bits_per_key,
+                ..TreeOptions::new(lists.options.order)
+            },
+            expiry: lists.expiry.clone(),
+            filter_bits_max: Arc::clone(&lists.filter_bits_max),
         };
         Self { lists, trees }
     }
@@ -171,7 +176,7 @@ impl DataFile {
     pub fn open_early(&self) {
         match self {
             Self::List(list) => list.open_early(),
-            Self::Tree(tree) => drop(tree.records()),
+            Self::Tree(tree) => tree.open_early(),
         }
     }
 
@@ -195,15 +200,35 @@ impl DataFile {
         }
     }
 
+    /// When about this share of it is over, for all of it no sooner than it is; `None` for never.
+    pub fn over_at(&self, share: f64) -> Option<u64> {
+        match self {
+            Self::List(list) => list.over_at(share),
+            Self::Tree(tree) => tree.over_at(share),
+        }
+    }
+
+    /// About which share of it has expired by now.
+    pub fn expired_share(&self) -> f64 {
+        match self {
+            Self::List(list) => list.expired_share(),
+            Self::Tree(tree) => tree.expired_share(),
+        }
+    }
+
     /// How many keys its filter in memory has.
     pub fn filter_keys(&self) -> u64 {
-        self.list().map_or(0, |list| list.filter_keys())
+        match self {
+            Self::List(list) => list.filter_keys(),
+            Self::Tree(tree) => tree.filter_keys(),
+        }
     }
 
     /// Gives up precision of the filter until a key takes no more than so many bits.
     pub fn thin_filter(&self, bits_per_key: u32) {
-        if let Self::List(list) = self {
-            list.thin_filter(bits_per_key);
+        match self {
+            Self::List(list) => list.thin_filter(bits_per_key),
+            Self::Tree(tree) => tree.thin_filter(bits_per_key),
         }
     }
 

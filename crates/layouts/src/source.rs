@@ -9,6 +9,7 @@ use forebay_store::list::{Pace, Reading};
 use crate::DataFile;
 
 /// See the module.
+#[expect(clippy::large_enum_variant, reason = "walks over lists are many, and read record by record")]
 pub enum Source {
     /// Over a list.
     List(ListCursor),

@@ -101,7 +101,8 @@ pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
 
 impl Usage {
     /// Of these files. What lives is estimated: keys that come several times by the lists' samples, and one key less for
-    /// each tombstone. A tree's keys are taken to come once.
+    /// each tombstone. The keys of
+    /// trees have no samples: they are taken to come once, and lists in front of them to have none but theirs.
     pub fn of(catalog: &dyn Catalog) -> Self {
         let files = by_file(catalog);
         let mut usage = Self::default();
@@ -110,7 +111,7 @@ impl Usage {
             let (bytes, share) = (held.file.meta().bytes as f64, held.share(held.records));
             usage.file_bytes += held.file.meta().bytes;
             let list = held.file.list();
-            let expired = list.map_or(0.0, |list| list.expired_share());
+            let expired = held.file.expired_share();
             usage.dead_bytes += held.dead_bytes() + (bytes * share * expired) as u64;
             usage.unmerged_bytes += (bytes * held.share(held.unmerged_records)) as u64;
             used_bytes += bytes * share * (1.0 - expired);
@@ -121,7 +122,7 @@ impl Usage {
         let lists = files.values().filter_map(|held| Some((held.file.list()?.digest(), &held.spans)));
         let parts =
             lists.flat_map(|(digest, spans)| spans.iter().map(move |&(low, high)| (digest, low, high)));
-        let keys = in_trees + (records - in_trees) / digest::repeats_of(parts);
+        let keys = f64::max(in_trees, (records - in_trees) / digest::repeats_of(parts));
         let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
         usage.live_bytes = (used_bytes * live) as u64;
         usage

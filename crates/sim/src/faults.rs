@@ -5,7 +5,7 @@ use forebay::env::fs::FaultyFs;
 
 const OPERATIONS: [&str; 11] =
     ["write", "write", "sync", "create", "rename", "remove", "reserve", "sync_dir", "open", "read", "any"];
-const FILES: [&str; 6] = ["*.list", "*.log", "*.manifest", "CURRENT*", "*", "*"];
+const FILES: [&str; 7] = ["*.list", "*.tree", "*.log", "*.manifest", "CURRENT*", "*", "*"];
 
 /// A rule such as `write *.list #7 no-space`.
 pub(crate) fn draw(rng: &mut Rng) -> String {

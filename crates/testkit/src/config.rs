@@ -35,6 +35,8 @@ pub struct Config {
     pub write_buffers: usize,
     /// How readily lists are merged for the sake of lookups.
     pub relief_ratio: f64,
+    /// How much of the log is kept for its changes.
+    pub keep_changes_bytes: u64,
     /// The memory limit.
     pub memory_limit_bytes: u64,
     /// What keys look like.
@@ -62,6 +64,7 @@ impl Default for Config {
             write_buffer_bytes: 8 << 10,
             write_buffers: 3,
             relief_ratio: 8.0,
+            keep_changes_bytes: 0,
             memory_limit_bytes: 1 << 20,
             keys: Keys::Mixed,
             key_count: 1000,
@@ -119,6 +122,7 @@ impl Config {
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(4)],
             merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)]],
+            keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
         }
     }
 
@@ -129,6 +133,7 @@ impl Config {
             .write_buffer(self.write_buffer_bytes)
             .write_buffers(self.write_buffers)
             .relief_ratio(self.relief_ratio)
+            .keep_changes(self.keep_changes_bytes)
             .env(env.clone())
     }
 

@@ -134,7 +134,7 @@ impl Harness {
                 let report = self.db().verify(&mut |_, _| ())?;
                 match report.problems.first() {
                     Some(problem) => Err(Error::Invalid(format!("verify found: {problem}"))),
-                    None => Ok(()),
+                    None => self.check_changes(),
                 }
             }
             Op::Step(steps) => {
@@ -177,6 +177,18 @@ impl Harness {
         let sequence = outcome?;
         assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
         self.model.acknowledge(sequence, durability);
+        Ok(())
+    }
+
+    /// The feed of changes goes to the end without a gap; from the very beginning, where all of it is kept.
+    fn check_changes(&self) -> Result<()> {
+        let last = self.model.last_sequence();
+        let since = if self.config.keep_changes_bytes == u64::MAX { last.min(1) } else { 0 };
+        let mut seen = None;
+        for batch in self.db().changes(since)? {
+            seen = Some(batch?.last_sequence);
+        }
+        assert!(seen.is_none_or(|seen| seen == last), "changes up to {seen:?} of {last}");
         Ok(())
     }
 

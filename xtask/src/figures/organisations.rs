@@ -3,13 +3,15 @@
 use super::part::RANGE_MERGE;
 
 /// All, from the cheapest writes to the cheapest reads.
-pub(super) const ALL: [&str; 11] = [
+pub(super) const ALL: [&str; 13] = [
     "no-merge",
     "write-buffer:ordered",
     "tiering:t=10",
     "tiering:t=4",
     "geometric:r=3",
     "geometric:r=2",
+    "jungle:c=3",
+    "jungle:c=2",
     "leveling:t=4",
     "leveling:t=10",
     "geometric:p=2",

@@ -1,5 +1,7 @@
 //! A part of the campaign as data: what is run, and how it is shown.
 
+use std::fmt::Display;
+
 use super::results::Results;
 use super::target::Target;
 
@@ -7,6 +9,7 @@ use super::target::Target;
 pub(super) const FOREBAY: &str = "forebay";
 pub(super) const LEVELED: &str = "rocksdb-leveled";
 pub(super) const UNIVERSAL: &str = "rocksdb-universal";
+pub(super) const BLOB: &str = "rocksdb-blob";
 pub(super) const LEVELDB: &str = "leveldb";
 pub(super) const FJALL: &str = "fjall";
 pub(super) const LMDB: &str = "lmdb";
@@ -110,6 +113,12 @@ impl Run {
         let mut run = self.shaped(&words_of(layout), &[]).engines(&[FOREBAY]);
         run.workload.push_str(&format!("\n[forebay]\nlayout = \"{layout}\"\n"));
         run
+    }
+
+    /// The same, where Forebay's table is told something more.
+    pub(super) fn told(mut self, option: &str, value: impl Display) -> Self {
+        self.workload.push_str(&format!("{option} = {value}\n"));
+        self
     }
 
     /// A workload of another name, with a shape for Forebay's table, which is left as writing made it.

@@ -1,4 +1,5 @@
-//! What the planner without data says of a load that a part measures too: how much it would move.
+//! What the planner without data says of a load that a part measures too: how much it would move, and how much
+//! would lie on disk.
 
 use std::process::Command;
 
@@ -14,13 +15,15 @@ pub(super) struct Forecast {
     pub(super) key_bytes: u64,
     pub(super) record_bytes: u64,
     pub(super) records: u64,
+    /// Draws keys from so many; else each comes once.
+    pub(super) distinct: Option<u64>,
     pub(super) memory_bytes: u64,
 }
 
 impl Forecast {
-    /// A line of results: bytes written to lists and read from them by jobs.
+    /// A line of results: bytes written to lists and read from them by jobs, and bytes on disk at the end.
     pub(super) fn measure(&self, scale: f64) -> Result<Value, String> {
-        let words = format!(
+        let mut words = format!(
             "simulate --layout {} --key {} --record {} --records {} --memory {} --json",
             self.layout,
             self.key_bytes,
@@ -28,6 +31,10 @@ impl Forecast {
             scaled(self.records, scale, RECORDS_MIN),
             scaled(self.memory_bytes, scale, MEMORY_BYTES_MIN),
         );
+        let records = scaled(self.distinct.unwrap_or(self.records), scale, RECORDS_MIN);
+        if self.distinct.is_some() {
+            words.push_str(&format!(" --distinct {records}"));
+        }
         let told = |reason: &dyn std::fmt::Display| format!("forebay {words}: {reason}");
         let output =
             Command::new(own_program()?).args(words.split(' ')).output().map_err(|error| told(&error))?;
@@ -39,6 +46,7 @@ impl Forecast {
         Ok(json!({
             "type": "simulated", "workload": self.workload, "command": format!("forebay {words}"),
             "table_bytes_written": written, "table_bytes_read": read,
+            "disk_bytes": forecast["disk_bytes"], "live_bytes": records * self.record_bytes,
         }))
     }
 }

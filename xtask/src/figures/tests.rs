@@ -198,6 +198,11 @@ fn every_part_is_drawn_with_and_without_results() {
             "layouts-switch",
             "rangemerge-time",
             "rangemerge-growth",
+            "jungle-written",
+            "jungle-space",
+            "jungle-values-rate",
+            "jungle-ranges",
+            "jungle-switch",
         ] {
             let shape = if is_full && plot.starts_with("bursts") { "<polyline" } else { "<svg" };
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();

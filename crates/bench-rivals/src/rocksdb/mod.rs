@@ -1,4 +1,4 @@
-//! RocksDB with leveled and with universal compaction.
+//! RocksDB with leveled and with universal compaction, and with values in files of their own.
 
 mod kernel;
 mod options;
@@ -18,6 +18,8 @@ use options::Options;
 pub(crate) enum Style {
     Leveled,
     Universal,
+    /// As leveled; long values lie in files of their own, where compactions collect those that are left.
+    Blob,
 }
 
 /// How it adds to counts.
@@ -41,6 +43,7 @@ impl Kind for RocksDb {
             (Style::Leveled, Adding::OneByOne) => "rocksdb-get-put",
             (Style::Leveled, Adding::Merging) => "rocksdb-merge",
             (Style::Universal, _) => "rocksdb-universal",
+            (Style::Blob, _) => "rocksdb-blob",
         }
     }
 

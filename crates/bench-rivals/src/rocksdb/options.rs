@@ -11,6 +11,10 @@ const MIB: u64 = 1 << 20;
 const WRITE_BUFFERS: u64 = 3;
 const BLOCK_BYTES: u64 = 4096;
 const FILTER_BITS_PER_KEY: u32 = 10;
+/// Values from here on have files of their own, where any have.
+const BLOB_BYTES_MIN: u64 = 512;
+/// What a key and where its value lies take, as RocksDB's own benchmarks have it.
+const REFERENCE_BYTES: u64 = 32;
 
 type Entries = Vec<(&'static str, String)>;
 
@@ -31,9 +35,14 @@ impl Options {
         let mut plain = plain(setup);
         plain.push(("write_buffer_size", write_buffer_bytes.to_string()));
         plain.push(("max_write_buffer_number", WRITE_BUFFERS.to_string()));
+        let is_apart = style == Style::Blob && setup.value_bytes as u64 >= BLOB_BYTES_MIN;
         plain.extend(shape(style, write_buffer_bytes));
+        plain.extend(match is_apart {
+            true => tables_of_references(write_buffer_bytes, setup.value_bytes as u64),
+            false => tables(write_buffer_bytes, style),
+        });
         let parts = match style {
-            Style::Leveled => Vec::new(),
+            Style::Leveled | Style::Blob => Vec::new(),
             Style::Universal => vec![("compaction_options_universal", universal())],
         };
         Self { plain, parts, table: table(setup, cache_bytes), cache: cache(cache_bytes), cache_bytes }
@@ -104,26 +113,26 @@ fn plain(setup: &Setup) -> Entries {
     plain
 }
 
-/// Levels and files, in proportion to the write buffer.
-fn shape(style: Style, write_buffer_bytes: u64) -> Entries {
-    let trigger: u64 = match style {
-        Style::Leveled => 4,
+/// When a merge begins.
+fn trigger(style: Style) -> u64 {
+    match style {
+        Style::Leveled | Style::Blob => 4,
         // As in RocksDB's own benchmarks.
         Style::Universal => 8,
-    };
+    }
+}
+
+/// Levels and files of values, in proportion to the write buffer.
+fn shape(style: Style, write_buffer_bytes: u64) -> Entries {
     let mut shape = vec![
-        ("level0_file_num_compaction_trigger", trigger.to_string()),
+        ("level0_file_num_compaction_trigger", trigger(style).to_string()),
         ("level0_slowdown_writes_trigger", "20".to_string()),
         ("level0_stop_writes_trigger", "36".to_string()),
-        // Neither tiny files nor compactions that must take a whole level at once.
-        ("target_file_size_base", write_buffer_bytes.clamp(8 * MIB, 64 * MIB).to_string()),
     ];
     match style {
-        Style::Leveled => {
+        Style::Leveled | Style::Blob => {
             shape.push(("compaction_style", "kCompactionStyleLevel".to_string()));
             shape.push(("level_compaction_dynamic_level_bytes", "true".to_string()));
-            // The first level as large as what comes down to it at once, as RocksDB's tuning guide has it.
-            shape.push(("max_bytes_for_level_base", (trigger * write_buffer_bytes).to_string()));
         }
         Style::Universal => {
             shape.push(("compaction_style", "kCompactionStyleUniversal".to_string()));
@@ -131,7 +140,44 @@ fn shape(style: Style, write_buffer_bytes: u64) -> Entries {
             shape.push(("num_levels", "40".to_string()));
         }
     }
+    if style == Style::Blob {
+        shape.extend(blobs(write_buffer_bytes));
+    }
     shape
+}
+
+/// Tables that hold values.
+fn tables(write_buffer_bytes: u64, style: Style) -> Entries {
+    // Neither tiny files nor compactions that must take a whole level at once.
+    let file_bytes = write_buffer_bytes.clamp(8 * MIB, 64 * MIB);
+    let mut tables = vec![("target_file_size_base", file_bytes.to_string())];
+    if style != Style::Universal {
+        // The first level as large as what comes down to it at once, as RocksDB's tuning guide has it.
+        tables.push(("max_bytes_for_level_base", (trigger(style) * write_buffer_bytes).to_string()));
+    }
+    tables
+}
+
+/// Tables whose values lie elsewhere: as in RocksDB's own benchmarks, so that they have levels too, and values are
+/// collected a part at a time.
+fn tables_of_references(write_buffer_bytes: u64, value_bytes: u64) -> Entries {
+    let file_bytes = (REFERENCE_BYTES * write_buffer_bytes / value_bytes).clamp(MIB / 16, 64 * MIB);
+    vec![
+        ("target_file_size_base", file_bytes.to_string()),
+        ("max_bytes_for_level_base", (8 * file_bytes).to_string()),
+    ]
+}
+
+/// As in RocksDB's own benchmarks, but for the least value.
+fn blobs(write_buffer_bytes: u64) -> Entries {
+    vec![
+        ("enable_blob_files", "true".to_string()),
+        ("min_blob_size", BLOB_BYTES_MIN.to_string()),
+        ("blob_file_size", write_buffer_bytes.to_string()),
+        ("enable_blob_garbage_collection", "true".to_string()),
+        ("blob_garbage_collection_age_cutoff", "0.25".to_string()),
+        ("blob_garbage_collection_force_threshold", "1".to_string()),
+    ]
 }
 
 /// As in RocksDB's own benchmarks.

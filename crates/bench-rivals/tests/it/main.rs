@@ -129,7 +129,7 @@ fn files(dir: &Path, extension: &str) -> usize {
 #[test]
 fn rocksdb_is_opened_with_the_options_that_are_told() {
     let setup = setup(Durability::Os);
-    for name in ["rocksdb-leveled", "rocksdb-universal"] {
+    for name in ["rocksdb-leveled", "rocksdb-universal", "rocksdb-blob"] {
         let dir = tempfile::tempdir().unwrap();
         open(kind(name), dir.path(), &setup).close().unwrap();
         let newest = read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());

@@ -28,8 +28,8 @@ use crate::meter::Meter;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::report::{Sample, ratio};
-use crate::workload::Phase;
-use crate::{Engine, Failure, Kind, Setup};
+use crate::workload::{Phase, Wait};
+use crate::{Engine, Failure, Kind, Setup, pause};
 
 /// What phases share.
 pub(crate) struct World<'a> {
@@ -61,11 +61,17 @@ impl World<'_> {
         self.kind.open(&self.plan.dir, &self.setup)
     }
 
-    /// How things stand with so many records, while the meter runs.
-    fn sample(&self, records: u64, range_us: Option<f64>, engine: &dyn Engine, meter: &mut Meter<'_>) {
+    /// How things stand with so many records, while the meter runs. Gives how long it took to look.
+    fn sample(
+        &self,
+        records: u64,
+        range_us: Option<f64>,
+        engine: &dyn Engine,
+        meter: &mut Meter<'_>,
+    ) -> Duration {
         let seconds = meter.so_far().as_secs_f64();
         let data_bytes = (records * self.records.record_bytes() as u64) as f64;
-        let sample = meter.generate(|| {
+        let (sample, took) = meter.aside(|| {
             let (seen, disk_bytes) = (engine.observe(), disk::used_bytes(&self.plan.dir));
             Sample {
                 seconds,
@@ -74,11 +80,15 @@ impl World<'_> {
                 space_amplification: ratio(disk_bytes as f64, data_bytes),
                 table_bytes_written: seen.map(|seen| seen.table_bytes_written),
                 table_bytes_read: seen.map(|seen| seen.table_bytes_read),
+                table_bytes: seen.map(|seen| seen.table_bytes),
+                table_live_bytes: seen.map(|seen| seen.table_live_bytes),
+                table_limit_bytes: seen.and_then(|seen| seen.table_limit_bytes),
                 lists_per_path: seen.map(|seen| seen.lists_per_path),
                 range_us,
             }
         });
         meter.sample(sample);
+        took
     }
 }
 
@@ -110,6 +120,7 @@ pub(crate) fn run(
         Phase::Finalize => count::finalize(open, world, meter),
         Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
         Phase::Drain => drain(open, world, meter),
+        Phase::Wait(spec) => wait(spec, world, meter),
         Phase::Cold => cold(engine, world, meter),
     }
 }
@@ -122,6 +133,14 @@ fn drain(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) 
     }
     meter.stop();
     world.written = world.written.map(|(records, elapsed)| (records, elapsed + meter.elapsed()));
+    Ok(())
+}
+
+fn wait(spec: &Wait, world: &World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    meter.start();
+    let then = meter.now() + Duration::from_secs_f64(spec.seconds);
+    meter.generate(|| pause::until(world.clock, then));
+    meter.stop();
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `open_loop`: batches arrive when they arrive. A batch that waits because the engine is still at the one
-//! before it waits in its latency, which counts from when it was meant to start.
+//! before it waits in its latency, which counts from when it was meant to start. What the bench takes to look at the
+//! engine is nobody's wait: all that is still to come is meant for so much later.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::data::Presence;
 use crate::meter::Meter;
 use crate::pick::{Distribution, Picker, unit};
 use crate::workload::{Arrivals, OpenLoop};
-use crate::{Engine, Failure};
+use crate::{Engine, Failure, pause};
 
 use super::World;
 
@@ -29,21 +30,22 @@ pub(super) fn run(
     let mut schedule = Schedule::new(spec.arrivals, workload.batch as f64 / rate, world.phase_seed);
     let live = world.oracle.live();
     let mut picker = Picker::new(Distribution::Uniform, world.phase_seed, live);
-    let mut lookups = Lookups::new(world.phase_seed);
+    let mut lookups = Lookups::new(world.phase_seed, live);
     let mut chunk = Chunk::new(&world.records, workload.batch);
     let mut fresh = world.oracle.numbers().end;
     let mut left = workload.operations(spec.operations_per_record);
     let mut due = spec.sample_seconds.map(|_| Duration::ZERO);
+    let mut next = schedule.next();
     meter.start();
-    let began = meter.now();
+    let mut began = meter.now();
     if let Some(layout) = &spec.layout {
         meter.call(0, || engine.set_layout(layout))?;
     }
-    let is_late =
-        |meter: &Meter<'_>| spec.seconds_max.is_some_and(|most| (meter.now() - began).as_secs_f64() >= most);
-    while left > 0 && !is_late(meter) {
+    let is_late = |so_far: Duration| spec.seconds_max.is_some_and(|most| so_far.as_secs_f64() >= most);
+    while left > 0 && !is_late(meter.now() - began) {
         let now = workload.batch.min(left);
-        let meant = began + schedule.next();
+        let meant = began + next;
+        next = schedule.next();
         meter.generate(|| {
             chunk.fill(now, || {
                 if spec.inserts {
@@ -53,21 +55,19 @@ pub(super) fn run(
                 let number = world.oracle.numbers().start + picker.next(live);
                 (number, world.oracle.overwrite(number))
             });
-            // Spinning, as sleeping would add what the kernel takes to wake up.
-            while world.clock.now() < meant {
-                std::hint::spin_loop();
-            }
+            pause::until(world.clock, meant);
         });
         for batch in chunk.batches() {
             meter.call_meant_for(meant, now, || engine.put(batch))?;
             meter.wrote(batch.bytes.len() as u64);
         }
         left -= now;
-        lookups.make(spec.gets_per_batch, live, engine, world, meter)?;
+        lookups.make(spec.gets_per_batch, began + next, engine, world, meter)?;
         if let (Some(at), Some(every)) = (due, spec.sample_seconds)
             && meter.so_far() >= at
         {
-            world.sample(world.oracle.live() + fresh - world.oracle.numbers().end, None, engine, meter);
+            let records = world.oracle.live() + fresh - world.oracle.numbers().end;
+            began += world.sample(records, None, engine, meter);
             due = Some(meter.so_far() + Duration::from_secs_f64(every));
         }
     }
@@ -79,26 +79,32 @@ pub(super) fn run(
 /// Single lookups of records that were there before.
 struct Lookups {
     rng: Rng,
+    live: u64,
     value: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Lookups {
-    fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed.rotate_left(7)), value: Vec::new(), scratch: Vec::new() }
+    fn new(seed: u64, live: u64) -> Self {
+        Self { rng: Rng::new(seed.rotate_left(7)), live, value: Vec::new(), scratch: Vec::new() }
     }
 
+    /// So many, of which none but the first begins after `until`: a batch waits for one at most, as it would if others
+    /// made them.
     fn make(
         &mut self,
         count: u64,
-        live: u64,
+        until: Duration,
         engine: &mut dyn Engine,
         world: &World<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let (records, oracle) = (&world.records, &world.oracle);
-        for _ in 0..count {
-            let number = oracle.numbers().start + self.rng.below(live);
+        for lookup in 0..count {
+            if lookup > 0 && meter.now() >= until {
+                break;
+            }
+            let number = oracle.numbers().start + self.rng.below(self.live);
             self.value.clear();
             let key = records.key(number, Presence::Present);
             let found = meter.lookup(engine, &key, &mut self.value)?.then_some(&self.value[..]);

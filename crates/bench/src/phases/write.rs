@@ -28,10 +28,18 @@ pub(super) fn load_to(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let mut next = world.oracle.numbers().end;
-    put_all(end - next, samples, engine, world, meter, |_| {
-        next += 1;
-        (next - 1, 0)
-    })?;
+    put_all(
+        end - next,
+        samples,
+        |done| done,
+        engine,
+        world,
+        meter,
+        |_| {
+            next += 1;
+            (next - 1, 0)
+        },
+    )?;
     world.oracle.written_to(end);
     Ok(())
 }
@@ -45,16 +53,27 @@ pub(super) fn overwrite(
 ) -> Result<(), Failure> {
     let live = world.oracle.live();
     let mut picker = Picker::new(spec.distribution, world.phase_seed, live);
-    let operations = world.plan.workload.operations(spec.operations_per_record);
-    put_all(operations, 0, engine, world, meter, |world| {
-        let number = world.oracle.numbers().start + picker.next(live);
-        (number, world.oracle.overwrite(number))
-    })
+    let (workload, records) = (&world.plan.workload, world.live());
+    let operations = workload.operations(spec.operations_per_record);
+    put_all(
+        operations,
+        workload.samples,
+        |_| records,
+        engine,
+        world,
+        meter,
+        |world| {
+            let number = world.oracle.numbers().start + picker.next(live);
+            (number, world.oracle.overwrite(number))
+        },
+    )
 }
 
+/// `there` tells how many records there are when so many are put.
 fn put_all(
     count: u64,
     samples: u64,
+    there: impl Fn(u64) -> u64,
     engine: &mut dyn Engine,
     world: &mut World<'_>,
     meter: &mut Meter<'_>,
@@ -72,7 +91,7 @@ fn put_all(
         done += now;
         if done * samples >= (sampled + 1) * count {
             sampled = done * samples / count;
-            world.sample(done, None, engine, meter);
+            world.sample(there(done), None, engine, meter);
         }
     }
     meter.stop();

@@ -111,6 +111,10 @@ pub(crate) struct Sample {
     pub(crate) space_amplification: Option<f64>,
     pub(crate) table_bytes_written: Option<u64>,
     pub(crate) table_bytes_read: Option<u64>,
+    /// What tables' files take, how much of that is of use, and what they may take, where that is bounded.
+    pub(crate) table_bytes: Option<u64>,
+    pub(crate) table_live_bytes: Option<u64>,
+    pub(crate) table_limit_bytes: Option<u64>,
     pub(crate) lists_per_path: Option<f64>,
     /// What a range took, on average, where some were read.
     pub(crate) range_us: Option<f64>,

@@ -8,8 +8,9 @@ use ::forebay::env::{Clock, ManualClock};
 
 use super::map::{Lie, Map};
 use super::run_all;
+use crate::report::Phase;
 use crate::workload::Workload;
-use crate::{Batch, Engine, Failure, Kind, Setup};
+use crate::{Batch, Engine, Failure, Kind, Observation, Setup};
 
 /// Every look at it takes a microsecond.
 #[derive(Default)]
@@ -26,11 +27,12 @@ impl Clock for Ticking {
     }
 }
 
-/// A map whose every put takes this long on the clock.
+/// A map whose every put takes this long on the clock, and every look at it that long.
 struct Slow {
     map: Map,
     clock: Arc<Ticking>,
     put: Duration,
+    look: Duration,
 }
 
 impl Kind for Slow {
@@ -48,7 +50,7 @@ impl Kind for Slow {
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         let engine = self.map.open(dir, setup)?;
-        Ok(Box::new(SlowOpen { engine, clock: Arc::clone(&self.clock), put: self.put }))
+        Ok(Box::new(SlowOpen { engine, clock: Arc::clone(&self.clock), put: self.put, look: self.look }))
     }
 }
 
@@ -56,6 +58,7 @@ struct SlowOpen {
     engine: Box<dyn Engine>,
     clock: Arc<Ticking>,
     put: Duration,
+    look: Duration,
 }
 
 impl Engine for SlowOpen {
@@ -76,6 +79,11 @@ impl Engine for SlowOpen {
         self.engine.scan(from, limit, each)
     }
 
+    fn observe(&self) -> Option<Observation> {
+        self.clock.0.advance(self.look);
+        None
+    }
+
     fn drain(&mut self) -> Result<(), Failure> {
         self.engine.drain()
     }
@@ -94,21 +102,27 @@ key_bytes = 8
 value_bytes = 8
 records = 1000
 batch = 10
-phases = ['load', { open_loop = { records_per_second = 2000.0, arrivals = 'fixed', operations_per_record = 1.0 } }]
+phases = ['load', { open_loop = { records_per_second = 2000.0, arrivals = 'fixed', sample_seconds = 0.0999, \
+                    operations_per_record = 1.0 } }]
 ";
     toml::from_str(text).unwrap()
 }
 
-/// Latencies of the open loop, in milliseconds, at the median and at most; and how long it took in seconds.
-fn latencies(put: Duration) -> (f64, f64, f64) {
+/// The open loop of an engine with such puts and looks.
+fn open_loop(put: Duration, look: Duration) -> Phase {
     let clock = Arc::new(Ticking::default());
-    let kind = Slow { map: Map::new(Lie::None), clock: Arc::clone(&clock), put };
-    let phases = run_all(&kind, arrivals(), &*clock).unwrap();
-    let [load, open_loop] = &phases[..] else { panic!("{phases:?}") };
+    let kind = Slow { map: Map::new(Lie::None), clock: Arc::clone(&clock), put, look };
+    let mut phases = run_all(&kind, arrivals(), &*clock).unwrap();
+    let (Some(open_loop), Some(load)) = (phases.pop(), phases.pop()) else { panic!("two phases") };
     // In a closed loop a call takes what it takes.
     assert!(load.latency_us.max < put.as_micros() as f64 * 1.01 + 10.0, "{load:?}");
-    let latency = open_loop.latency_us;
-    (latency.p50 / 1e3, latency.max / 1e3, open_loop.seconds)
+    open_loop
+}
+
+/// Its latencies, in milliseconds, at the median and at most; and how long it took in seconds.
+fn latencies(put: Duration) -> (f64, f64, f64) {
+    let Phase { latency_us, seconds, .. } = open_loop(put, Duration::ZERO);
+    (latency_us.p50 / 1e3, latency_us.max / 1e3, seconds)
 }
 
 #[test]
@@ -126,4 +140,14 @@ fn an_engine_that_keeps_up_is_waited_for_nobody() {
     assert!((1.0..1.01).contains(&p50) && (1.0..1.01).contains(&max), "{p50} {max}");
     // The last of 100 batches starts at 495 ms.
     assert!((0.496..0.498).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_look_at_the_engine_makes_no_batch_late() {
+    let phase = open_loop(Duration::from_millis(1), Duration::from_millis(50));
+    let looks = phase.samples.len();
+    assert!((4..=6).contains(&looks), "{:?}", phase.samples);
+    assert!(phase.latency_us.max < 1010.0 && phase.longest_gap_ms < 6.0, "{phase:?}");
+    let expected = 0.497 + looks as f64 * 0.05;
+    assert!((phase.seconds - expected).abs() < 1e-3, "{phase:?}");
 }

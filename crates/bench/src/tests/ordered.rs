@@ -38,6 +38,13 @@ fn a_load_is_looked_at_as_often_as_it_asks() {
 }
 
 #[test]
+fn records_that_are_written_again_are_looked_at_and_do_not_count_twice() {
+    let phases = run(&Forebay, "random", "'load', { overwrite = { operations_per_record = 2.0 } }").unwrap();
+    let records: Vec<u64> = phases[1].samples.iter().map(|sample| sample.records).collect();
+    assert_eq!(records, [20_000; 4]);
+}
+
+#[test]
 fn growth_is_read_at_every_size() {
     for kind in [&Forebay as &dyn Kind, &Map::new(Lie::None)] {
         let phases = run(kind, "random", "{ grow = { steps = 4, ranges = 10, length = 10 } }").unwrap();
@@ -70,6 +77,19 @@ fn scans_give_what_is_left_of_a_removal_in_the_midst() {
         assert_eq!((phases[2].operations, phases[2].user_bytes), (15_000, 15_000 * 16));
         assert_eq!(phases[2].records, 5000);
     }
+}
+
+#[test]
+fn what_is_due_by_time_can_be_waited_for() {
+    let mut waits =
+        workload("ascending", "'load', { delete = { share = 0.75 } }, { wait = { seconds = 0.05 } }, 'scan'");
+    waits.forebay.max_space_amplification = Some(1.5);
+    waits.forebay.reclaim_interval_seconds = Some(10);
+    let phases = run_all(&Forebay, waits, &RealClock::new()).unwrap();
+    let names: Vec<&str> = phases.iter().map(|phase| phase.phase.as_str()).collect();
+    assert_eq!(names, ["load", "delete", "wait", "scan"]);
+    assert!(phases[2].operations == 0 && phases[2].seconds >= 0.05, "{:?}", phases[2]);
+    assert_eq!(phases[3].operations, 5000);
 }
 
 #[test]

@@ -5,6 +5,9 @@ use crate::Durability;
 use crate::counts::COUNT_BYTES;
 use crate::data::{HEX_BYTES, KEY_BYTES_MIN, KeyOrder, RECORDS_MAX};
 
+/// In seconds.
+const HOUR: f64 = 3600.0;
+
 fn is(holds: bool, complaint: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(complaint) }
 }
@@ -17,15 +20,16 @@ impl Workload {
         for (number, phase) in self.phases.iter().enumerate() {
             let fills = matches!(phase, Phase::Load | Phase::Grow(_) | Phase::Queue(_) | Phase::Reopen(_));
             let counts = matches!(phase, Phase::Count(_) | Phase::Hot(_));
-            let goes_with_hole = matches!(phase, Phase::Scan | Phase::Drain | Phase::Cold);
-            let works = !fills && !counts && !matches!(phase, Phase::Drain | Phase::Cold);
+            let rests = matches!(phase, Phase::Drain | Phase::Wait(_) | Phase::Cold);
+            let goes_with_hole = rests || matches!(phase, Phase::Scan);
+            let works = !fills && !counts && !rests;
             let shares_rate = matches!(phase, Phase::OpenLoop(OpenLoop { rate_share: Some(_), .. }));
             self.check_phase(phase)
                 .and_then(|()| self.check_counts(phase))
                 .and_then(|()| is(!works || loaded, "there is nothing to work on before `load`"))
                 .and_then(|()| is(!fills || !loaded, "records are loaded once"))
                 .and_then(|()| {
-                    is(!has_hole || goes_with_hole, "only `scan`, `drain` and `cold` follow `delete`")
+                    is(!has_hole || goes_with_hole, "only `scan`, `drain`, `wait` and `cold` follow `delete`")
                 })
                 .and_then(|()| {
                     is(!shares_rate || rate_known, "`rate_share` is of a load or overwrite before it")
@@ -75,6 +79,9 @@ impl Workload {
                 is(self.keys == KeyOrder::Ascending, "`delete` needs `keys = \"ascending\"`")
             }
             Phase::Scan => is(self.ordered, "`scan` needs `ordered = true`"),
+            Phase::Wait(wait) => {
+                is((0.0..=HOUR).contains(&wait.seconds), "`seconds` has to be an hour at most")
+            }
             Phase::Count(count) => operations(count.operations_per_record),
             Phase::Hot(hot) => is(hot.keys >= 1, "`keys` has to be at least 1"),
             Phase::Overwrite(overwrite) => operations(overwrite.operations_per_record),
@@ -120,9 +127,18 @@ impl Workload {
         }
         let is_of_counts = matches!(
             phase,
-            Phase::Load | Phase::Count(_) | Phase::Hot(_) | Phase::Finalize | Phase::Drain | Phase::Cold
+            Phase::Load
+                | Phase::Count(_)
+                | Phase::Hot(_)
+                | Phase::Finalize
+                | Phase::Drain
+                | Phase::Wait(_)
+                | Phase::Cold
         );
-        is(is_of_counts, "only `load`, `count`, `hot`, `finalize`, `drain` and `cold` go with counts")?;
+        is(
+            is_of_counts,
+            "only `load`, `count`, `hot`, `finalize`, `drain`, `wait` and `cold` go with counts",
+        )?;
         is(self.value_bytes == COUNT_BYTES, "`value_bytes` has to be 8 where values are counts")
     }
 

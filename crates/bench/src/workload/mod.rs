@@ -44,7 +44,7 @@ pub(crate) struct Workload {
     /// The order in which keys are loaded.
     #[serde(default)]
     pub(crate) keys: KeyOrder,
-    /// How often `load` looks at the engine meanwhile; where it does, `drain` looks at its end.
+    /// How often `load` and each `overwrite` look at the engine meanwhile; where they do, `drain` looks at its end.
     #[serde(default)]
     pub(crate) samples: u64,
     /// The shape of Forebay's table; other engines take no notice.
@@ -87,6 +87,8 @@ pub(crate) enum Phase {
     OpenLoop(OpenLoop),
     /// Background work to its end.
     Drain,
+    /// Nothing, for a while: what is due by time becomes due.
+    Wait(Wait),
     /// Closes, empties the page cache, and opens.
     Cold,
 }
@@ -224,7 +226,7 @@ pub(crate) struct OpenLoop {
     /// No more is begun after so long.
     #[serde(default)]
     pub(crate) seconds_max: Option<f64>,
-    /// Lookups behind each batch.
+    /// Lookups behind each batch: so many, but one only where the next batch is late already.
     #[serde(default)]
     pub(crate) gets_per_batch: u64,
     /// What becomes the table's organisation when it begins.
@@ -233,6 +235,12 @@ pub(crate) struct OpenLoop {
     /// How often the engine is looked at meanwhile.
     #[serde(default)]
     pub(crate) sample_seconds: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wait {
+    pub(crate) seconds: f64,
 }
 
 /// When batches arrive.

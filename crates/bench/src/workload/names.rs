@@ -41,6 +41,7 @@ impl Phase {
                 format!("open-loop-{}", records_per_second.unwrap_or_default())
             }
             Self::Drain => "drain".into(),
+            Self::Wait(_) => "wait".into(),
             Self::Cold => "cold".into(),
         }
     }

@@ -15,7 +15,7 @@ use crate::output::{Form, Output};
 #[derive(Debug, Args)]
 #[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
                         no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
-                        leveling[:t=10], range-merge, immediate\n\
+                        leveling[:t=10], jungle[:c=3], range-merge, immediate\n\
                         Layouts in hash order: write-buffer. From one order to the other all records are sorted \
                         anew, for which the table takes twice the space meanwhile.\n\n\
                         Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]

@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod bench;
+pub(crate) mod changes;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod delete;
@@ -39,6 +40,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Get(args) => get::run(args, common),
         Command::Delete(args) => delete::run(args, common),
         Command::Scan(args) => scan::run(args, common),
+        Command::Changes(args) => changes::run(args, common),
         Command::Stats(args) => stats::run(args, common),
         Command::Describe(args) => describe::run(args, common),
         Command::Verify(args) => verify::run(args, common),
@@ -71,6 +73,9 @@ fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failur
         Options::default().create_if_missing(access == Access::Create).read_only(access == Access::Read);
     if let Some(bytes) = common.memory {
         options = options.memory_limit(bytes);
+    }
+    if let Some(bytes) = common.keep_changes {
+        options = options.keep_changes(bytes);
     }
     Database::open(path, options).map_err(|error| match error {
         // Options are judged before the database is looked at, so the command line alone is at fault.

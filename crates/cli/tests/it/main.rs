@@ -8,6 +8,7 @@
 mod aggregate;
 mod bench;
 mod care;
+mod changes;
 mod killed;
 mod layouts;
 mod load;

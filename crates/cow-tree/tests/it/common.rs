@@ -10,6 +10,7 @@ use forebay_base::{Combine, Kind, LastWriterWins, Order, Range, Record, Result};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter};
 use forebay_env::{FileSystem, Rng};
 use forebay_store::Cause;
+use forebay_store::list::Lookup;
 
 /// What a tree holds, by prefix and key.
 pub(crate) type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
@@ -96,6 +97,8 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
         disk: Arc::default(),
         files: Arc::default(),
         options,
+        expiry: None,
+        filter_bits_max: Arc::new(u32::MAX.into()),
     }
 }
 
@@ -180,8 +183,13 @@ pub(crate) fn content(tree: &Tree) -> Result<Model> {
     Ok(rest(cursor)?.into_iter().collect())
 }
 
+/// Looks a key up in a tree in key order.
 pub(crate) fn find(tree: &Tree, key: &[u8]) -> Result<Option<(Kind, Vec<u8>)>> {
-    tree.find(key, |record| (record.kind, record.value.to_vec()))
+    find_in(Order::Lexical, tree, key)
+}
+
+pub(crate) fn find_in(order: Order, tree: &Tree, key: &[u8]) -> Result<Option<(Kind, Vec<u8>)>> {
+    tree.find(&Lookup::new(order, key), |record| (record.kind, record.value.to_vec()))
 }
 
 /// Asserts that a tree has what the model has: counters, some lookups, and walks from random places.
@@ -189,12 +197,15 @@ pub(crate) fn assert_same(tree: &Tree, model: &Model, order: Order, rng: &mut Rn
     let census = tree.verify().unwrap();
     assert_eq!(census.records, model.len() as u64);
     assert_eq!((census.records, census.live_bytes), (tree.records(), tree.live_bytes()));
+    for (_, key) in model.keys() {
+        assert!(find_in(order, tree, key).unwrap().is_some(), "no key is ever denied: {key:?}");
+    }
     assert_eq!(tree.portion(&Range::all()).unwrap(), (tree.records(), tree.live_bytes()));
     assert_eq!(&content(tree).unwrap(), model);
     for _ in 0..20 {
         let key = key(rng);
         let wanted = model.get(&(order.prefix(&key), key.clone())).cloned();
-        assert_eq!(find(tree, &key).unwrap(), wanted, "{key:?}");
+        assert_eq!(find_in(order, tree, &key).unwrap(), wanted, "{key:?}");
     }
     for _ in 0..4 {
         let mut places: Vec<_> = (0..3).map(|_| key(rng)).map(|key| (order.prefix(&key), key)).collect();

@@ -30,7 +30,7 @@ fn puts(mut keys: Vec<Vec<u8>>, value_bytes: usize) -> (usize, Batch) {
 /// What the model tells for all batches over what was written, and of leaves at the end over what there are.
 fn told_over_real(load: &Load) -> (f64, f64) {
     let Load { records, batch, value_bytes, new_percent } = *load;
-    let options = TreeOptions::new(Order::Lexical);
+    let options = TreeOptions { filter_bits_per_key: 0, ..TreeOptions::new(Order::Lexical) };
     let store = store(MemoryFs::new(), options);
     let mut rng = Rng::new((records ^ batch) as u64);
     let keys: Vec<_> = (0..records).map(|_| key(&mut rng)).collect();

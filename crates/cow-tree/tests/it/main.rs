@@ -5,6 +5,7 @@ mod common;
 mod cost;
 mod damage;
 mod disk;
+mod filters;
 mod format;
 mod named;
 mod portions;

@@ -24,7 +24,8 @@ fn batch(round: u64) -> Batch {
 }
 
 fn options() -> TreeOptions {
-    TreeOptions { node_bytes_max: 512, ..TreeOptions::new(Order::Lexical) }
+    // Of filters long enough to have chains.
+    TreeOptions { node_bytes_max: 512, filter_bits_per_key: 200, ..TreeOptions::new(Order::Lexical) }
 }
 
 /// What somebody was told is durable, and what is perhaps.

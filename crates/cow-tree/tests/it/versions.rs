@@ -40,6 +40,7 @@ fn every_version_is_what_a_map_says() {
             order,
             node_bytes_max: [64, 200, 1000, 4096][rng.index(4)],
             inline_value_bytes_max: [0, 16, 64, 5000][rng.index(4)],
+            filter_bits_per_key: [0, 1, 10, 200][rng.index(4)],
         };
         let depth = [Depth::Bottom, Depth::Partial][rng.index(2)];
         let fs = MemoryFs::new();

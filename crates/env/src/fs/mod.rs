@@ -147,6 +147,11 @@ pub trait FileSystem: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file's name; its data go with its last name and handle.
     fn remove(&self, path: &Path) -> Result<()>;
+    /// Takes so many bytes off the end of a file that is to be removed, so that not all of it is given back at one go.
+    /// `false`, and nothing is done, where it has another name, is no longer than that, or nothing would be gained.
+    fn shorten(&self, _path: &Path, _by: u64) -> Result<bool> {
+        Ok(false)
+    }
     /// Gives a file one more name; `to` must be free.
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes `dir` and its missing ancestors.

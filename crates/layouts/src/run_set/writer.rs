@@ -25,7 +25,7 @@ enum Kind {
 
 /// A file being written.
 pub(super) enum FileWriter {
-    List(ListWriter),
+    List(Box<ListWriter>),
     Tree(Box<TreeWriter<Rule>>),
 }
 
@@ -63,7 +63,8 @@ impl Writers {
         let Files { store, trees, cause, .. } = &self.files;
         let tree = match &self.kind {
             Kind::Lists => {
-                return ListWriter::new(store, range, records, shape, *cause).map(FileWriter::List);
+                let list = ListWriter::new(store, range, records, shape, *cause)?;
+                return Ok(FileWriter::List(Box::new(list)));
             }
             Kind::Trees(rule, depth) => TreeWriter::build(trees, rule.clone(), *depth, *cause)?,
             Kind::Append(tree, rule, depth) => TreeWriter::append(tree, rule.clone(), *depth, *cause)?,

@@ -1,6 +1,7 @@
 //! What the files of one table take on disk, by what becomes of them. Kept by those who write, retire and remove
 //! files, so that it may be asked at any time.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -97,25 +98,43 @@ impl From<PathBuf> for Leaving {
     }
 }
 
+/// What is given back of a file at one go.
+const PIECE_BYTES: u64 = 4 << 20;
+
 /// Files that nothing refers to any more, waiting to be removed by background work.
 #[derive(Debug, Default)]
-pub struct Trash(Mutex<Vec<Leaving>>);
+pub struct Trash(Mutex<VecDeque<Leaving>>);
 
 impl Trash {
     /// Adds a file that nobody reads any more.
     pub fn add(&self, file: impl Into<Leaving>) {
-        self.0.lock().push(file.into());
+        self.0.lock().push_back(file.into());
     }
 
     /// Removes a file, now or, where that fails, when the trash is emptied next.
     pub fn remove(&self, fs: &dyn FileSystem, file: impl Into<Leaving>) {
-        let file = file.into();
+        self.try_to_remove(fs, file.into());
+    }
+
+    fn try_to_remove(&self, fs: &dyn FileSystem, file: Leaving) -> bool {
         if fs.remove(&file.path).is_err_and(|error| !error.is_not_found()) {
-            return self.add(file);
+            self.add(file);
+            return false;
         }
         if let Some((disk, bytes)) = file.counted {
             disk.remove(bytes);
         }
+        true
+    }
+
+    /// Removes a piece of what has waited longest. `false` where nothing waits, or where that fails.
+    pub fn remove_some(&self, fs: &dyn FileSystem) -> bool {
+        let Some(oldest) = self.0.lock().pop_front() else { return false };
+        if fs.shorten(&oldest.path, PIECE_BYTES).unwrap_or(false) {
+            self.0.lock().push_front(oldest);
+            return true;
+        }
+        self.try_to_remove(fs, oldest)
     }
 
     /// Removes all that is waiting. Tells whether anything was.
@@ -124,5 +143,50 @@ impl Trash {
         let any = !waiting.is_empty();
         waiting.into_iter().for_each(|file| self.remove(fs, file));
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_base::Result;
+    use forebay_env::Access;
+    use forebay_env::fs::{MemoryFs, RealFs};
+
+    use super::*;
+
+    fn make(fs: &dyn FileSystem, path: &std::path::Path, bytes: u64) -> Result<()> {
+        fs.create(path, Access::Buffered)?.set_len(bytes)
+    }
+
+    #[test]
+    fn files_go_one_by_one_and_large_ones_piece_by_piece() {
+        let dir = std::env::temp_dir().join(format!("forebay-trash-{}", std::process::id()));
+        let real: Arc<dyn FileSystem> = RealFs::new();
+        for (fs, pieces) in [(real, [3, 1, 1]), (MemoryFs::new(), [1, 1, 1])] {
+            let fs = &*fs;
+            fs.create_dir_all(&dir).unwrap();
+            let (trash, disk) = (Trash::default(), Arc::new(DiskUse::default()));
+            let names = ["long", "linked", "short"];
+            for (name, bytes) in names.into_iter().zip([2 * PIECE_BYTES + 1, 2 * PIECE_BYTES, PIECE_BYTES]) {
+                make(fs, &dir.join(name), bytes).unwrap();
+                disk.found(bytes);
+                disk.retire(bytes);
+                disk.let_go(bytes);
+                trash.add(Leaving::counted(dir.join(name), &disk, bytes));
+            }
+            fs.hard_link(&dir.join("linked"), &dir.join("other")).unwrap();
+            for (name, pieces) in names.into_iter().zip(pieces) {
+                for _ in 0..pieces {
+                    assert!(fs.exists(&dir.join(name)).unwrap(), "{name}");
+                    assert!(trash.remove_some(fs));
+                }
+                assert!(!fs.exists(&dir.join(name)).unwrap(), "{name}");
+            }
+            assert!(!trash.remove_some(fs) && disk.bytes() == 0 && disk.leaving_bytes() == 0);
+            let other = fs.open_read(&dir.join("other"), Access::Buffered).unwrap();
+            assert_eq!(other.len().unwrap(), 2 * PIECE_BYTES, "who has another name keeps all of it");
+            fs.remove(&dir.join("other")).unwrap();
+            fs.remove_dir(&dir).unwrap();
+        }
     }
 }

@@ -1,22 +1,23 @@
-//! When the entries of a list expire, as its footer tells it: so a list is known to be over, or about half over, without
-//! a page being read.
+//! When the entries of a file expire, as a list's footer or a tree's root tells it: so it is known to be over, or about
+//! half over, without anything else being read.
 
 use forebay_base::expiry::{self, NEVER};
 use forebay_base::{Block, Kind, Record};
 
-/// Counted while a list is written. All 0 in lists of tables without a time to live.
+/// Counted while a file is written. All 0 in those of tables without a time to live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expiries {
+pub struct Expiries {
     /// How many entries expire at all.
-    pub(crate) records: u64,
+    pub records: u64,
     /// When the first of those does, in milliseconds since 1970.
-    pub(crate) first: u64,
+    pub first: u64,
     /// When the last of those does.
-    pub(crate) last: u64,
+    pub last: u64,
 }
 
 impl Expiries {
-    pub(crate) fn add(&mut self, record: &Record<'_>) {
+    /// Counts a record that is written.
+    pub fn add(&mut self, record: &Record<'_>) {
         let (_, expiry) = expiry::split(record.value);
         if record.kind == Kind::Delete || expiry == NEVER {
             return;
@@ -31,7 +32,7 @@ impl Expiries {
     }
 
     /// When so many entries have expired, if they do so evenly between the first and the last; `None` for never.
-    pub(crate) fn until(&self, records: u64) -> Option<u64> {
+    pub fn until(&self, records: u64) -> Option<u64> {
         match records {
             0 => Some(0),
             all if all == self.records => Some(self.last),
@@ -44,7 +45,7 @@ impl Expiries {
     }
 
     /// How many entries have expired by then, if they do so evenly.
-    pub(crate) fn by(&self, now: u64) -> u64 {
+    pub fn by(&self, now: u64) -> u64 {
         if now >= self.last {
             return self.records;
         }

@@ -135,7 +135,7 @@ impl ListStore {
 
 /// The hash by which filters and digests know a key: the prefix itself where that is a hash.
 #[inline]
-pub(crate) fn filter_hash(order: Order, prefix: u64, key: &[u8]) -> u64 {
+pub fn filter_hash(order: Order, prefix: u64, key: &[u8]) -> u64 {
     match order {
         Order::Hashed { .. } => prefix,
         _ => forebay_base::hash::key_hash(key, 0),

@@ -49,8 +49,20 @@ impl Header {
 
     /// The header at `offset` of the segment, if one stands there.
     pub fn decode(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<Self> {
-        let bytes = segment_bytes.get(offset..offset + HEADER_BYTES)?;
+        Self::at(segment_bytes.get(offset..)?, segment, offset)
+    }
+
+    /// The header that bytes begin with, which stand at `offset` of the segment.
+    pub fn at(bytes: &[u8], segment: u64, offset: usize) -> Option<Self> {
+        let bytes = bytes.get(..HEADER_BYTES)?;
         (checksum(segment, offset as u64, &bytes[4..]) == u32_at(bytes, 0)).then(|| Self::fields(bytes))
+    }
+
+    /// The payload of the frame that bytes begin with, this header's, if it is whole and sound. Padding must be zeros.
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        let (payload, padding) = frame.get(HEADER_BYTES..self.end(0))?.split_at(self.payload_bytes as usize);
+        let is_sound = plain(payload) == self.payload_sum && padding.iter().all(|&byte| byte == 0);
+        is_sound.then_some(payload)
     }
 
     fn fields(bytes: &[u8]) -> Self {
@@ -69,13 +81,10 @@ impl Header {
     }
 }
 
-/// A whole, checked frame: its header and payload. Padding must be zeros.
+/// A whole, checked frame: its header and payload.
 pub fn read(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<(Header, &[u8])> {
     let header = Header::decode(segment_bytes, segment, offset)?;
-    let body = segment_bytes.get(offset + HEADER_BYTES..header.end(offset))?;
-    let (payload, padding) = body.split_at(header.payload_bytes as usize);
-    (plain(payload) == header.payload_sum && padding.iter().all(|&byte| byte == 0))
-        .then_some((header, payload))
+    Some((header, header.payload(&segment_bytes[offset..])?))
 }
 
 /// Walks the frames of memory that is known to be sound: yields where each payload starts, and the payload.

@@ -7,10 +7,12 @@
 pub mod batch;
 mod durability;
 pub mod frame;
+mod frames;
 pub mod recover;
 mod rotation;
 mod writer;
 
 pub use durability::Durability;
+pub use frames::Frames;
 pub use rotation::Rotation;
 pub use writer::{Log, Position, batches_of};

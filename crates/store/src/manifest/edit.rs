@@ -22,6 +22,9 @@ pub struct TableEntry {
 /// How far the log is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogMark {
+    /// The first segment that is kept, and the last record before it. Those before `low` are kept for their changes
+    /// alone, and not read when the database is opened.
+    pub kept: (u64, u64),
     /// The first segment that is still needed, and the last record before it.
     pub low: (u64, u64),
     /// The first segment that is not absorbed, and the last record before it. What tables keep in memory of segments
@@ -37,7 +40,23 @@ impl LogMark {
     }
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { low: (from.varint()?, from.varint()?), absorbed: (from.varint()?, from.varint()?) })
+        let low = (from.varint()?, from.varint()?);
+        Some(Self { kept: low, low, absorbed: (from.varint()?, from.varint()?) })
+    }
+
+    /// What ends an edit: where no more is kept than is needed, nothing.
+    fn encode_kept(&self, out: &mut Vec<u8>) {
+        if self.kept != self.low {
+            put_varint(out, self.kept.0);
+            put_varint(out, self.kept.1);
+        }
+    }
+
+    fn decode_kept(&mut self, from: &mut Reader<'_>) -> Option<()> {
+        if from.remaining() > 0 {
+            self.kept = (from.varint()?, from.varint()?);
+        }
+        Some(())
     }
 }
 
@@ -129,10 +148,9 @@ impl Edit {
                 put_varint(out, snapshot.next_table as u64);
                 snapshot.log.encode(out);
                 put_tables(out, &snapshot.tables);
-                if !snapshot.savepoints.is_empty() {
-                    put_varint(out, snapshot.savepoints.len() as u64);
-                    snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
-                }
+                put_varint(out, snapshot.savepoints.len() as u64);
+                snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
+                snapshot.log.encode_kept(out);
             }
             Self::Savepoint(savepoint) => {
                 out.push(SAVEPOINT);
@@ -146,6 +164,7 @@ impl Edit {
                 out.push(ROLLBACK);
                 rollback.log.encode(out);
                 put_tables(out, &rollback.tables);
+                rollback.log.encode_kept(out);
             }
             Self::CreateTable(table) => {
                 out.push(CREATE);
@@ -174,6 +193,7 @@ impl Edit {
                 out.push(change.log.is_some() as u8);
                 if let Some(log) = change.log {
                     log.encode(out);
+                    log.encode_kept(out);
                 }
             }
         }
@@ -182,16 +202,13 @@ impl Edit {
     /// Reads an edit; `None` where the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
-        let edit = match from.u8()? {
+        let mut edit = match from.u8()? {
             SNAPSHOT => Self::Snapshot(Snapshot {
                 next_id: from.varint()?,
                 next_table: u32::try_from(from.varint()?).ok()?,
                 log: LogMark::decode(&mut from)?,
                 tables: repeat(&mut from, get_table)?,
-                savepoints: match from.remaining() {
-                    0 => Vec::new(),
-                    _ => repeat(&mut from, get_savepoint)?,
-                },
+                savepoints: repeat(&mut from, get_savepoint)?,
             }),
             SAVEPOINT => Self::Savepoint(get_savepoint(&mut from)?),
             DROP_SAVEPOINT => Self::DropSavepoint(get_text(&mut from)?),
@@ -216,6 +233,14 @@ impl Edit {
             }),
             _ => return None,
         };
+        match &mut edit {
+            Self::Snapshot(Snapshot { log, .. })
+            | Self::Change(Change { log: Some(log), .. })
+            | Self::Rollback(Rollback { log, .. }) => {
+                log.decode_kept(&mut from)?;
+            }
+            _ => {}
+        }
         (from.remaining() == 0).then_some(edit)
     }
 }

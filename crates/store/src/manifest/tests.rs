@@ -22,8 +22,9 @@ fn edits() -> Vec<Edit> {
         catalog: vec![3; 200],
         files: vec![file, tree],
     };
-    let mark = LogMark { low: (3, 4), absorbed: (5, 5000) };
+    let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000) };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
+    let keeping = LogMark { kept: (1, 0), ..mark };
     let tables = vec![table.clone()];
     let savepoint = Savepoint {
         name: "monday".into(),
@@ -33,11 +34,18 @@ fn edits() -> Vec<Edit> {
     };
     let savepoints = vec![savepoint.clone()];
     vec![
-        Edit::Snapshot(Snapshot { next_id: 9, next_table: 2, log: mark, tables: tables.clone(), savepoints }),
+        Edit::Snapshot(Snapshot {
+            next_id: 9,
+            next_table: 2,
+            log: keeping,
+            tables: tables.clone(),
+            savepoints,
+        }),
         Edit::Savepoint(savepoint),
-        Edit::Rollback(Rollback { log: mark, tables }),
+        Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),
         Edit::CreateTable(table),
+        Edit::Change(Change { log: Some(keeping), ..change.clone() }),
         Edit::Change(change),
         Edit::DropTable(1),
     ]

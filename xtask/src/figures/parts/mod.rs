@@ -9,6 +9,8 @@ mod groups_factors;
 mod growth;
 mod heat;
 mod incremental;
+mod jungle;
+mod jungle_beyond;
 mod layouts;
 mod layouts_bars;
 mod log_append;
@@ -37,6 +39,7 @@ pub(super) const ALL: &[&Part] = &[
     &layouts::PART,
     &rangemerge::PART,
     &layouts_bars::PART,
+    &jungle::PART,
     &groups::PART,
     &groups_factors::PART,
     &incremental::PART,
@@ -46,5 +49,9 @@ pub(super) const ALL: &[&Part] = &[
 
 /// What of a part is held against the planner without data.
 pub(super) fn forecasts(part: &str) -> Vec<Forecast> {
-    if part == rangemerge::PART.name { rangemerge::forecasts() } else { Vec::new() }
+    match part {
+        part if part == rangemerge::PART.name => rangemerge::forecasts(),
+        part if part == jungle::PART.name => jungle::forecasts(),
+        _ => Vec::new(),
+    }
 }

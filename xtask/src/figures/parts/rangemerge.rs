@@ -90,6 +90,7 @@ pub(super) fn forecasts() -> Vec<Forecast> {
         key_bytes: shape.key_bytes,
         record_bytes: shape.record_bytes,
         records: shape.records,
+        distinct: None,
         memory_bytes: shape.memory_bytes,
     };
     let both = |layout| [of(&LARGE, layout), of(&SMALL, layout)];

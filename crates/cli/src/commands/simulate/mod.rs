@@ -128,7 +128,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 16] = [
+const COMPARED: [&str; 15] = [
     "no-merge",
     "write-buffer",
     "write-buffer:ordered",
@@ -143,7 +143,6 @@ const COMPARED: [&str; 16] = [
     "geometric:p=3",
     "geometric:p=2",
     "range-merge",
-    "jungle:c=2",
     "immediate",
 ];
 

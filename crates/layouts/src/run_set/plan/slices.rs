@@ -8,6 +8,8 @@ use super::{Next, Slice};
 
 /// A slice of a merge is about so many files long.
 const SLICE_FILES: u64 = 4;
+/// Where it would be longer than that, because so many runs have long parts, it ends within one.
+const SLICE_FILES_MAX: u64 = 16;
 
 impl<F: Fragment> RunSet<F> {
     /// What a run has of a range, to be written anew where it is.
@@ -117,7 +119,21 @@ impl<F: Fragment> RunSet<F> {
         let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
             sum += part.portion.bytes;
             sum as f64 >= enough
-        });
-        last?.range.high.clone()
+        })?;
+        let most = enough * (SLICE_FILES_MAX / files) as f64;
+        if sum as f64 <= most {
+            return last.range.high.clone();
+        }
+        let before = sum - last.portion.bytes;
+        let mut range = last.range.intersect(&Range { low: low.clone(), high: None });
+        let is_long = |range: &Range| {
+            last.portion_in(range).is_some_and(|portion| (before + portion.bytes) as f64 > enough)
+        };
+        while is_long(&range)
+            && let Some(middle) = last.fragment.middle(&range)
+        {
+            range.high = Some(middle);
+        }
+        range.high
     }
 }

@@ -1,40 +1,128 @@
 //! Geometric partitioning (Lester, Moffat and Zobel; Rangemerge paper, section III.B). The k-th run has at most
-//! (r-1) r^(k-1) write buffers. A write buffer that does not fit the first is merged with as many runs as it takes
-//! until the result fits its place.
+//! (r-1) r^(k-1) write buffers.
+//!
+//! 1. A write buffer is a run by itself. If the first place is free and it fits, that is its place; else it waits, and is
+//!    told by level 0.
+//! 2. A run that does not come before the next one by its place is merged with as many as it takes until the result
+//!    fits its place. The papers do this while the buffer is written; but then its writer waits for up to all runs.
+//! 3. What comes in front of a merge that is under way is merged in the same way, to places before that one's.
 
-use super::super::set::RunSet;
-use super::Flush;
+use forebay_buffer_tree::NodeId;
 
-pub(super) fn flush<F>(set: &RunSet<F>, bytes: u64, ratio: u32, places: u32) -> Flush {
-    let unit_bytes = set.unit_bytes.max(bytes).max(1);
-    // What has outgrown the last place stays there until r is larger.
-    let place_of = |bytes| place_of(bytes, unit_bytes, ratio).min(places);
-    let mut sum = bytes;
-    for (runs, run) in set.runs.iter().enumerate() {
-        let level = place_of(sum);
-        if level < run.level {
-            return Flush { runs, level };
-        }
-        sum = sum.saturating_add(run.bytes());
-    }
-    Flush { runs: set.runs.len(), level: place_of(sum) }
+use super::super::set::{Run, RunSet};
+use super::{Flush, Step, merge};
+
+/// What fits which place.
+struct Places {
+    unit_bytes: u64,
+    ratio: u32,
+    /// What has outgrown the last one stays there until r is larger.
+    most: u32,
 }
 
-/// The first place that so much fits: k, from 1.
-fn place_of(bytes: u64, unit_bytes: u64, ratio: u32) -> u32 {
-    let ratio = u64::from(ratio);
-    let mut capacity = (ratio - 1).saturating_mul(unit_bytes);
-    let mut place = 1;
-    while capacity < bytes {
-        capacity = capacity.saturating_mul(ratio);
-        place += 1;
+impl Places {
+    fn of<F>(set: &RunSet<F>, bytes: u64, shape: Shape) -> Self {
+        let unit_bytes = set.unit_bytes.max(bytes).max(1);
+        match shape {
+            Shape::Ratio(ratio) => Self { unit_bytes, ratio, most: u32::MAX },
+            Shape::Runs(most) => Self { unit_bytes, ratio: ratio_of(set, bytes, unit_bytes, most), most },
+        }
     }
-    place
+
+    /// The first place that so much fits: k, from 1.
+    fn first_for(&self, bytes: u64) -> u32 {
+        let ratio = u64::from(self.ratio);
+        let mut capacity = (ratio - 1).saturating_mul(self.unit_bytes);
+        let mut place = 1;
+        while capacity < bytes && place < self.most {
+            capacity = capacity.saturating_mul(ratio);
+            place += 1;
+        }
+        place
+    }
+
+    /// The place of a run, which what waits has by its size.
+    fn of_run<F>(&self, run: &Run<F>) -> u32 {
+        if run.level == 0 { self.first_for(run.bytes()) } else { run.level.min(self.most) }
+    }
+}
+
+/// What is given: r, or p.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    Ratio(u32),
+    Runs(u32),
+}
+
+pub(super) fn flush<F>(set: &RunSet<F>, bytes: u64, residents: usize, shape: Shape) -> Flush {
+    let place = Places::of(set, bytes, shape).first_for(bytes);
+    let is_free = set.runs.get(residents).is_none_or(|next| place < next.level);
+    Flush { runs: residents, level: if is_free { place } else { 0 } }
+}
+
+pub(super) fn next<F>(set: &RunSet<F>, shape: Shape, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    let places = Places::of(set, 0, shape);
+    let first = crowded(set, &places).next()?;
+    // Behind those in front, which are where they should be.
+    let least = first.checked_sub(1).map_or(1, |before| place_of(set, &places, before) + 1);
+    let (mut sum, mut place) = (0, least);
+    for (at, run) in set.runs.iter().enumerate().skip(first) {
+        if at > first && place < place_of(set, &places, at) {
+            return fit(set, first, at, place.min(run.level), is_free);
+        }
+        sum += run.bytes();
+        place = places.first_for(sum).max(least);
+    }
+    fit(set, first, set.runs.len(), place, is_free)
+}
+
+/// Some runs get a place, which is no deeper than the level of the next run.
+fn fit<F>(
+    set: &RunSet<F>,
+    first: usize,
+    end: usize,
+    place: u32,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Step> {
+    let runs = &set.runs[first..end];
+    match runs {
+        // Another organisation has left it too deep.
+        [run] => is_free(run.id).then_some(Step::Relabel { run: run.id, level: place }),
+        // Levels never fall, while inputs are there as well.
+        _ => merge(runs, None, runs.last().map_or(place, |run| place.max(run.level)), is_free),
+    }
+}
+
+/// Bytes of runs that wait for a place.
+pub(super) fn debt_bytes<F>(set: &RunSet<F>, shape: Shape) -> u64 {
+    crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes()).sum()
+}
+
+/// The runs that do not come before the next one by their places, newest first. Those that are being merged come
+/// nowhere any more.
+fn crowded<'a, F>(set: &'a RunSet<F>, places: &'a Places) -> impl Iterator<Item = usize> + 'a {
+    let is_crowded = move |&at: &usize| {
+        at + 1 < set.runs.len()
+            && underway_at(set, at).is_none()
+            && places.of_run(&set.runs[at]) >= place_of(set, places, at + 1)
+    };
+    (0..set.runs.len()).filter(is_crowded)
+}
+
+/// The place of the run of this number: that of the merge which it is part of, if there is one.
+fn place_of<F>(set: &RunSet<F>, places: &Places, at: usize) -> u32 {
+    underway_at(set, at).unwrap_or_else(|| places.of_run(&set.runs[at]))
+}
+
+/// The level of the merge that is under way with the run of this number.
+fn underway_at<F>(set: &RunSet<F>, at: usize) -> Option<u32> {
+    let id = set.runs[at].id;
+    let mut merges = set.underway.iter();
+    merges.find(|merge| merge.into == id || merge.inputs.contains(&id)).map(|merge| merge.level)
 }
 
 /// The least r by which all that there is, and what comes, fits the first `runs_max` places: r^p - 1 write buffers.
-pub(super) fn ratio_of<F>(set: &RunSet<F>, bytes: u64, runs_max: u32) -> u32 {
-    let unit_bytes = set.unit_bytes.max(bytes).max(1);
+fn ratio_of<F>(set: &RunSet<F>, bytes: u64, unit_bytes: u64, runs_max: u32) -> u32 {
     let whole: u64 = set.runs.iter().map(|run| run.bytes()).sum();
     let units = whole.saturating_add(bytes).div_ceil(unit_bytes);
     let fits = |ratio: u32| u64::from(ratio).checked_pow(runs_max).is_none_or(|places| places > units);

@@ -14,6 +14,7 @@ use forebay_base::Range;
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::set::{Part, Run, RunSet};
+use geometric::Shape;
 
 /// Which organisation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,10 +101,8 @@ impl Policy {
             | Self::Tiering { .. }
             | Self::Jungle { .. } => Flush { runs: residents, level: 0 },
             Self::Immediate => Flush { runs: set.runs.len(), level: 0 },
-            Self::Geometric { ratio } => geometric::flush(set, bytes, ratio, u32::MAX),
-            Self::Partitions { runs_max } => {
-                geometric::flush(set, bytes, geometric::ratio_of(set, bytes, runs_max), runs_max)
-            }
+            Self::Geometric { ratio } => geometric::flush(set, bytes, residents, Shape::Ratio(ratio)),
+            Self::Partitions { runs_max } => geometric::flush(set, bytes, residents, Shape::Runs(runs_max)),
         }
     }
 
@@ -121,9 +120,9 @@ impl Policy {
     ) -> Option<Step> {
         match self {
             Self::NoMerge => None,
-            Self::Immediate => merge_beyond(set, 1, is_free),
-            Self::Geometric { .. } => None,
-            Self::Partitions { runs_max } => merge_beyond(set, runs_max as usize, is_free),
+            Self::Immediate => merge_into_one(set, is_free),
+            Self::Geometric { ratio } => geometric::next(set, Shape::Ratio(ratio), is_free),
+            Self::Partitions { runs_max } => geometric::next(set, Shape::Runs(runs_max), is_free),
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
             Self::Leveling { ratio } => leveling::next(set, ratio, is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
@@ -137,6 +136,8 @@ impl Policy {
     pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: Room) -> u64 {
         match self {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
+            Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
+            Self::Partitions { runs_max } => geometric::debt_bytes(set, Shape::Runs(runs_max)),
             Self::Leveling { ratio } | Self::Jungle { ratio, .. } => leveling::debt_bytes(set, ratio),
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             _ => 0,
@@ -176,10 +177,10 @@ fn factor_of(percent: u32) -> f64 {
     f64::from(percent) / 100.0
 }
 
-/// Merges the newest runs until there are so many: what another organisation left behind.
-fn merge_beyond<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
-    let surplus = set.runs.len().checked_sub(runs_max).filter(|&surplus| surplus > 0)?;
-    merge(&set.runs[..=surplus], None, set.runs[surplus].level, is_free)
+/// Merges what another organisation left behind.
+fn merge_into_one<F>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    let oldest = set.runs.last().filter(|_| set.runs.len() > 1)?;
+    merge(&set.runs, None, oldest.level, is_free)
 }
 
 /// The merge of some runs, if all of them are free.

@@ -54,14 +54,22 @@ impl Blocks {
     /// An empty filter for up to about `keys` hashes between `low` and `high`, both included.
     pub(crate) fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
         let span = Span::new(low, high, wanted(keys, bits_per_key));
-        let count = span.part(high).0 as usize + 1;
+        Self::of(span, span.part(high).0 as usize + 1)
+    }
+
+    /// An empty filter of so many blocks, for any hash.
+    pub(super) fn even(count: u32) -> Self {
+        Self::of(Span::new(0, u64::MAX, count as u64), count as usize)
+    }
+
+    fn of(span: Span, count: usize) -> Self {
         Self { span, count, folded: 0, state: AtomicU32::new(0), words: Words::zeroed(BLOCK_WORDS * count) }
     }
 
     /// Adds a hash inside the span.
     #[inline]
     pub(crate) fn add(&mut self, hash: u64) {
-        if let Some(block) = self.block(hash, 0) {
+        if let Some(block) = self.block(self.part(hash), 0) {
             block.iter().zip(bits_of(hash)).for_each(|(at, bits)| at.store(at.load(Relaxed) | bits, Relaxed));
         }
     }
@@ -83,15 +91,32 @@ impl Blocks {
         Self { count, folded: folds, state: AtomicU32::new(0), words, ..self }
     }
 
-    /// The block of a hash, once neighbours were folded so often.
+    /// Adds a hash of this part, the lower half of which is given, while lookups go on. Nobody folds meanwhile.
+    pub(super) fn mark(&self, part: u64, half: u32) {
+        if let Some(block) = self.block(part, self.state.load(Relaxed)) {
+            block.iter().zip(bits_of(half as u64)).for_each(|(at, bits)| _ = at.fetch_or(bits, Relaxed));
+        }
+    }
+
+    /// Adds all that another filter has of as many blocks as this one had at first, given by its words' bytes. As
+    /// [`mark`](Self::mark).
+    pub(super) fn unite(&self, bytes: &[u8]) {
+        for (part, other) in bytes.chunks_exact(8 * BLOCK_WORDS).enumerate() {
+            let block = self.block(part as u64, self.state.load(Relaxed)).into_iter().flatten();
+            block.zip(other.chunks_exact(8)).for_each(|(at, word)| _ = at.fetch_or(u64_at(word, 0), Relaxed));
+        }
+    }
+
+    /// The part of the span that a hash is in: its block, as long as none are folded.
     #[inline]
-    fn block(&self, hash: u64, folds: u32) -> Option<&[AtomicU64]> {
-        let block = self
-            .span
-            .part(hash)
-            .0
-            .checked_shr(self.folded + folds)
-            .filter(|&block| block < self.count as u64)?;
+    fn part(&self, hash: u64) -> u64 {
+        self.span.part(hash).0
+    }
+
+    /// The block of a part, once neighbours were folded so often.
+    #[inline]
+    fn block(&self, part: u64, folds: u32) -> Option<&[AtomicU64]> {
+        let block = part.checked_shr(self.folded + folds).filter(|&block| block < self.count as u64)?;
         self.words.as_slice().get(BLOCK_WORDS * block as usize..)?.get(..BLOCK_WORDS)
     }
 
@@ -103,7 +128,7 @@ impl Blocks {
     /// Asks for the block of a hash.
     #[inline]
     pub(crate) fn locate(&self, hash: u64) -> Place {
-        if let Some([word, ..]) = self.block(hash, self.state.load(Relaxed) & !REWRITING) {
+        if let Some([word, ..]) = self.block(self.part(hash), self.state.load(Relaxed) & !REWRITING) {
             prefetch(word);
         }
         Place::default()
@@ -113,7 +138,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        let found = self.block(hash, state & !REWRITING).is_some_and(|block| {
+        let found = self.block(self.part(hash), state & !REWRITING).is_some_and(|block| {
             block
                 .iter()
                 .zip(bits_of(hash))
@@ -178,13 +203,18 @@ impl Blocks {
 
     /// Appends the filter's bytes.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let (blocks, folds) = (self.blocks(), self.state.load(Relaxed) & !REWRITING);
+        let folds = self.state.load(Relaxed) & !REWRITING;
         out.extend_from_slice(&self.span.low.to_le_bytes());
         out.extend_from_slice(&self.span.scale.to_le_bytes());
         out.extend_from_slice(&self.span.shift.to_le_bytes());
         out.extend_from_slice(&(self.folded + folds).to_le_bytes());
-        out.extend_from_slice(&(blocks as u64).to_le_bytes());
-        let words = &self.words.as_slice()[..BLOCK_WORDS * blocks];
+        out.extend_from_slice(&(self.blocks() as u64).to_le_bytes());
+        self.encode_words(out);
+    }
+
+    /// Appends the blocks' bytes alone.
+    pub(super) fn encode_words(&self, out: &mut Vec<u8>) {
+        let words = &self.words.as_slice()[..BLOCK_WORDS * self.blocks()];
         words.iter().for_each(|word| out.extend_from_slice(&word.load(Relaxed).to_le_bytes()));
     }
 
@@ -205,7 +235,7 @@ impl Blocks {
 }
 
 /// How many blocks so many keys should have.
-fn wanted(keys: u64, bits_per_key: u32) -> u64 {
+pub(super) fn wanted(keys: u64, bits_per_key: u32) -> u64 {
     (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS)
 }
 

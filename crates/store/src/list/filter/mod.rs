@@ -4,6 +4,7 @@ mod blocks;
 mod fingerprints;
 mod forms;
 mod gather;
+mod growing;
 mod kernel;
 mod line;
 mod select;
@@ -19,6 +20,7 @@ pub(crate) use fingerprints::{Fingerprints, Place};
 use fingerprints::{STEPS, Shape};
 use forms::LINE_WORDS;
 use gather::Gathering;
+pub use growing::{GrowingFilter, Mark};
 
 /// A filter on its way.
 #[derive(Debug)]

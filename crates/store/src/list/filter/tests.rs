@@ -127,6 +127,38 @@ fn blocks_stay_in_bounds_for_any_span_and_fold() {
     }
 }
 
+#[test]
+fn a_growing_filter_keeps_its_promise_in_any_range_and_however_thin() {
+    for (low, high) in SPANS {
+        let hashes = hashes(30_000, low, high, 4);
+        let filter = GrowingFilter::new(GrowingFilter::blocks_for(30_000, 10));
+        let false_share = |filter: &GrowingFilter| {
+            let asked = self::hashes(100_000, low, high, 78);
+            let absent: Vec<_> = asked.iter().filter(|hash| hashes.binary_search(hash).is_err()).collect();
+            let found = absent.iter().filter(|hash| filter.may_contain(***hash)).count();
+            found as f64 / absent.len() as f64
+        };
+        let marks =
+            |range: std::ops::Range<usize>| hashes[range].iter().map(|&hash| Mark::of(hash, filter.count()));
+        filter.add(marks(0..10_000));
+        let mut bytes = Vec::new();
+        filter.encode(&mut bytes);
+        filter.add(marks(10_000..20_000));
+        // One that was made thinner takes over what another has, and more keys.
+        let thin = GrowingFilter::new(filter.count());
+        assert!(thin.thin(6, 30_000) > 0 && thin.memory_bytes() * 8 <= 6 * 30_000);
+        assert!(thin.unite(&bytes) && !thin.unite(&bytes[32..]));
+        thin.add(marks(10_000..30_000));
+        assert!(hashes.iter().all(|&hash| thin.may_contain(hash)));
+        assert!((0.05..0.2).contains(&false_share(&thin)), "{}", false_share(&thin));
+        let two_thirds = false_share(&filter);
+        filter.add(marks(20_000..hashes.len()));
+        assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
+        let whole = false_share(&filter);
+        assert!(two_thirds < 0.004 && (0.007..0.015).contains(&whole), "{two_thirds}, {whole}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -63,7 +63,7 @@ fn assert_sound(env: &Env, db: &Database, what: &str) {
     let report = db.verify(&mut |_, _| ()).unwrap();
     assert!(report.problems.is_empty(), "{what}: {:?}", report.problems);
     env.jobs.advance(Duration::from_secs(1));
-    env.jobs.step_some(200);
+    env.jobs.step_some(2_000);
 }
 
 fn files(env: &Env, kind: &str) -> Vec<String> {

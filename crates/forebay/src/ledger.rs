@@ -254,9 +254,7 @@ impl Engine {
         // It has other nodes.
         ledger.busy.remove(&now.id);
         let (before, now) = (&before.catalog, &now.catalog);
-        // More before fewer, so that no file is taken for unneeded in between.
-        let more = now.files().into_iter().map(|file| (file, 1));
-        ledger.refer(more.chain(before.files().into_iter().map(|file| (file, -1))).collect());
+        ledger.refer_instead(before.files(), now.files());
         // Writers owe what they owed before, and no more.
         let grown_bytes = now.debt_bytes().saturating_sub(before.debt_bytes());
         self.inherited_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
@@ -336,6 +334,13 @@ impl Finished {
 }
 
 impl Ledger {
+    /// Counts what is referred to now in place of what was. More before fewer, so that no file is taken for unneeded in
+    /// between.
+    pub(crate) fn refer_instead(&mut self, before: Vec<DataFile>, now: Vec<DataFile>) {
+        let more = now.into_iter().map(|file| (file, 1));
+        self.refer(more.chain(before.into_iter().map(|file| (file, -1))).collect());
+    }
+
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
     pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
         for (file, by) in references {

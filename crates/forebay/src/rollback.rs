@@ -82,10 +82,10 @@ impl Engine {
         ledger.busy.clear();
         self.damage.lock().clear();
         now.values().for_each(|table| table.space.reclaim.forget());
-        // More before fewer, so that no file is taken for unneeded in between.
-        let more = now.values().flat_map(|table| table.catalog.files()).map(|file| (file, 1));
-        let fewer = before.tables.values().flat_map(|table| table.catalog.files()).map(|file| (file, -1));
-        ledger.refer(more.chain(fewer).collect());
+        let files = |tables: &BTreeMap<u32, Arc<TableState>>| {
+            tables.values().flat_map(|table| table.catalog.files()).collect()
+        };
+        ledger.refer_instead(files(&before.tables), files(now));
         // Nobody who writes has caused what is to be done anew.
         let debt_bytes: u64 = now.values().map(|table| table.catalog.debt_bytes()).sum();
         self.inherited_bytes.store(debt_bytes, Ordering::Relaxed);

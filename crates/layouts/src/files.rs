@@ -9,9 +9,8 @@ use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Expected, Portion};
-use forebay_cow_tree::TreeStore;
 use forebay_store::list::{FileKind, FileMeta, Reading};
-use forebay_store::{Cause, ListCursor, ListFile, ListStore, ListWriter};
+use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
 
 use crate::run_set::Room;
 use crate::{DataFile, Rule, RuleName, Store, TableRule};
@@ -23,23 +22,22 @@ pub struct Fragment(pub Arc<ListFile>);
 /// What a table's catalog works with, whatever its layout.
 #[derive(Clone)]
 pub(crate) struct Means {
-    pub(crate) store: ListStore,
-    pub(crate) trees: TreeStore,
+    pub(crate) store: Store,
     /// Where lists are kept in memory.
-    memory: ListStore,
+    memory: Store,
     pub(crate) rule: Arc<TableRule>,
     merge_memory_bytes: usize,
 }
 
 impl Means {
     pub(crate) fn new(store: Store, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
-        let Store { lists, trees } = store;
-        Self { memory: lists.in_memory(), store: lists, trees, rule, merge_memory_bytes }
+        let memory = Store { lists: store.lists.in_memory(), ..store.clone() };
+        Self { memory, store, rule, merge_memory_bytes }
     }
 
     /// What time it is where entries expire, in milliseconds since 1970.
     pub(crate) fn now(&self) -> Option<u64> {
-        self.store.expiry.as_ref().map(|clock| clock.unix_milliseconds())
+        self.store.lists.expiry.as_ref().map(|clock| clock.unix_milliseconds())
     }
 
     /// The table's rule, for a job that begins now.
@@ -49,7 +47,7 @@ impl Means {
 
     /// What the table may keep in memory.
     pub(crate) fn room(&self) -> Room {
-        let limit = &self.store.resident;
+        let limit = &self.store.lists.resident;
         let resides = *self.rule.name() == RuleName::None;
         Room { resides, bytes: limit.bytes.load(Ordering::Relaxed), runs_max: limit.buffers }
     }
@@ -61,8 +59,7 @@ impl Means {
 
     /// The store of a job's fragments.
     pub(crate) fn files(&self, cause: Cause) -> Files {
-        let (store, trees) = (self.store.clone(), self.trees.clone());
-        Files { store, trees, cause, merge_memory_bytes: self.merge_memory_bytes }
+        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
     }
 
     /// Finds the files that an edit names, all of which there must be, as what its layout makes of them.
@@ -73,7 +70,8 @@ impl Means {
         of: impl Fn(DataFile) -> Option<F>,
     ) -> Result<impl Fn(&u64) -> F> {
         let nothing = FileMeta { id: 0, bytes: 0, digest: 0, kind: FileKind::List };
-        let missing = of(DataFile::List(ListFile::named(&self.store, nothing))).ok_or_else(malformed_edit)?;
+        let missing =
+            of(DataFile::List(ListFile::named(&self.store.lists, nothing))).ok_or_else(malformed_edit)?;
         let found = move |id| file(id).and_then(&of);
         if named.any(|&id| found(id).is_none()) {
             return Err(malformed_edit());
@@ -89,8 +87,7 @@ pub(crate) fn malformed_edit() -> Error {
 
 /// The store of one job's fragments.
 pub(crate) struct Files {
-    pub(crate) store: ListStore,
-    pub(crate) trees: TreeStore,
+    pub(crate) store: Store,
     pub(crate) cause: Cause,
     merge_memory_bytes: usize,
 }
@@ -177,7 +174,7 @@ impl tree::FragmentStore for Files {
 
     fn writer(&self, expected: &Expected) -> Result<Writer> {
         let Expected { range, records, shape, .. } = expected;
-        ListWriter::new(&self.store, range, *records, *shape, self.cause).map(Writer)
+        ListWriter::new(&self.store.lists, range, *records, *shape, self.cause).map(Writer)
     }
 }
 

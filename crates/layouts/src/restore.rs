@@ -17,7 +17,6 @@ use crate::{DataFile, Layout, Store, TableOptions, TableRule};
 pub(crate) struct Restored<'a> {
     pub(crate) means: Means,
     find: &'a dyn Fn(u64, &Store) -> Option<DataFile>,
-    store: Store,
     /// One handle a file, however many lists share it.
     handles: BTreeMap<u64, DataFile>,
 }
@@ -28,7 +27,7 @@ impl Restored<'_> {
         if let Some(known) = self.handles.get(&id) {
             return Ok(known.clone());
         }
-        let file = (self.find)(id, &self.store).ok_or_else(malformed)?;
+        let file = (self.find)(id, &self.means.store).ok_or_else(malformed)?;
         self.handles.insert(id, file.clone());
         Ok(file)
     }
@@ -67,9 +66,8 @@ pub fn restore(
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
     let rule = shared.unwrap_or_else(|| TableRule::new(rule));
-    let store = store(&options);
-    let means = Means::new(store.clone(), Arc::clone(&rule), merge_memory_bytes);
-    let mut restored = Restored { means, find, store, handles: BTreeMap::new() };
+    let means = Means::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
+    let mut restored = Restored { means, find, handles: BTreeMap::new() };
     let catalog: Arc<dyn Catalog> = match options.layout {
         Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
         Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),

@@ -54,7 +54,7 @@ impl Successor {
 
     /// What is added from here on is newer.
     pub fn close(&mut self, check: Check<'_>) -> Result<()> {
-        let piece = std::mem::replace(&mut self.piece, Piece::new(self.means.store.options.order));
+        let piece = std::mem::replace(&mut self.piece, Piece::new(self.means.store.lists.options.order));
         if piece.places.is_empty() {
             return Ok(());
         }

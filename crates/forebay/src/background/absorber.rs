@@ -199,7 +199,7 @@ fn unmerged(options: &TableOptions) -> TableOptions {
 
 /// What becomes of a buffer's records of a table.
 enum Absorption {
-    Planned(Arc<TableState>, Box<Plan>),
+    Planned(Arc<TableState>, Plan),
     Waits,
     Dropped,
 }
@@ -221,7 +221,7 @@ impl Engine {
             return Absorption::Waits;
         };
         busy.extend(&plan.nodes);
-        Absorption::Planned(entry, Box::new(plan))
+        Absorption::Planned(entry, plan)
     }
 
     /// Why merges make no room in a table's memory, if they do not.

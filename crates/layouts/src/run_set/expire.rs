@@ -29,7 +29,7 @@ impl RunSetTable {
                 if !is_over(&part.fragment, 1.0) {
                     return Some(Planned::Job(self.planned(slice)));
                 }
-                let edit = self.set.settle(Made { slice, parts: Vec::new() }).ok()?;
+                let edit = self.set.settle(Made::new(slice, Vec::new())).ok()?;
                 return Some(Planned::Edit(encode(&edit)));
             }
         }

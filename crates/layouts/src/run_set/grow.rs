@@ -10,7 +10,6 @@ use forebay_base::record::Shape;
 use forebay_base::{Range, Result};
 use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::Cause;
-use forebay_store::list::FileMeta;
 
 use super::job::{MergeJob, RunCursor};
 use super::plan::{Made, Slice};
@@ -22,7 +21,6 @@ use crate::{DataFile, Job, Outcome, Plan, Rule};
 
 /// See the module.
 pub(super) struct GrowJob {
-    slice: Slice,
     policy: Policy,
     file_bytes: u64,
     means: Means,
@@ -30,9 +28,11 @@ pub(super) struct GrowJob {
     /// Newest first, with what is taken from each.
     uppers: Vec<(Arc<Run<DataFile>>, Range)>,
     waiting: VecDeque<Leg>,
-    /// The leg under way, and what its target was before.
-    here: Option<(MergeJob<Merge<RunCursor>>, Option<FileMeta>)>,
-    parts: Vec<Part<DataFile>>,
+    /// The leg under way.
+    here: Option<MergeJob<Merge<RunCursor>>>,
+    /// What its target was before.
+    before: Option<(u64, u64)>,
+    made: Made<DataFile>,
 }
 
 /// A part, and what is taken of it.
@@ -57,8 +57,8 @@ impl GrowJob {
             uppers: uppers.collect::<Option<_>>().ok_or_else(Plan::foreign)?,
             waiting: legs(into, &slice.range),
             here: None,
-            parts: Vec::new(),
-            slice,
+            before: None,
+            made: Made::new(slice, Vec::new()),
         })
     }
 
@@ -73,13 +73,18 @@ impl GrowJob {
         let mut sources: Vec<_> = self.uppers.iter().map(inside).collect();
         if sources.iter().all(Vec::is_empty) {
             if let Some(part) = target {
-                self.slice.kept.insert(part.fragment.version());
-                self.parts.push(Part { portion: portion_in(&part, &range), range, ..Part::clone(&part) });
+                self.made.kept.insert(part.fragment.version());
+                self.made.parts.push(Part {
+                    portion: portion_in(&part, &range),
+                    range,
+                    ..Part::clone(&part)
+                });
             }
             return Ok(());
         }
         let batch = portion_of(&sources);
-        let (files, rule, depth) = (self.means.files(Cause::Merge), self.rule.clone(), self.slice.depth());
+        let (files, rule, depth) =
+            (self.means.files(Cause::Merge), self.rule.clone(), self.made.slice.depth());
         let grows =
             |part: &&Arc<Part<DataFile>>| part.range == range && !self.policy.rebuilds(part, batch.bytes);
         let grown = target.as_ref().filter(grows);
@@ -96,7 +101,7 @@ impl GrowJob {
         let Portion { bytes, records } = portion_of(&sources);
         let file_bytes = match writers.appends() {
             true => u64::MAX,
-            false => self.policy.file_bytes(self.slice.level, bytes, self.file_bytes),
+            false => self.policy.file_bytes(self.made.slice.level, bytes, self.file_bytes),
         };
         let shape = Shape::Variable;
         let reading = self.means.files(Cause::Merge).reading(sources.len());
@@ -106,22 +111,19 @@ impl GrowJob {
         };
         let sources = sources.into_iter().map(cursor).collect::<Result<Vec<_>>>()?;
         let input = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
-        let is_bottom = self.slice.is_bottom && is_bottom;
-        let slice = Slice { range: range.clone(), is_bottom, ..self.slice.clone() };
+        let is_bottom = self.made.slice.is_bottom && is_bottom;
+        let slice = Slice { range: range.clone(), is_bottom, ..self.made.slice.clone() };
         let expected = Expected { range, bytes, records, shape };
-        let job = MergeJob::new(slice, input, expected, self.rule.clone(), writers, file_bytes);
-        self.here = Some((job, target.map(|part| part.fragment.meta())));
+        self.here = Some(MergeJob::new(slice, input, expected, self.rule.clone(), writers, file_bytes));
+        self.before = target.map(|part| part.fragment.version());
         Ok(())
     }
 
     /// Takes what a leg has made. A tree to which nothing came is the one before.
-    fn end(&mut self, made: Vec<Part<DataFile>>, before: Option<FileMeta>) {
-        for part in made {
-            if Some(part.fragment.meta()) == before {
-                self.slice.kept.insert(part.fragment.version());
-            }
-            self.parts.push(part);
-        }
+    fn end(&mut self, parts: Vec<Part<DataFile>>) {
+        let stayed = parts.iter().map(|part| part.fragment.version()).filter(|now| Some(*now) == self.before);
+        self.made.kept.extend(stayed);
+        self.made.parts.extend(parts);
     }
 }
 
@@ -153,19 +155,18 @@ fn portion_of(sources: &[Vec<Piece>]) -> Portion {
 
 impl Job for GrowJob {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
-        if let Some((job, before)) = &mut self.here {
+        if let Some(job) = &mut self.here {
             if let Some(Outcome::Runs(made)) = job.step(bytes_max)? {
-                let before = *before;
                 self.here = None;
-                self.end(made.parts, before);
+                self.end(made.parts);
             }
             return Ok(None);
         }
         match self.waiting.pop_front() {
             Some(leg) => self.begin(leg).map(|()| None),
             None => {
-                let (slice, parts) = (std::mem::take(&mut self.slice), std::mem::take(&mut self.parts));
-                Ok(Some(Outcome::Runs(Made { slice, parts })))
+                let nothing = Made::new(Slice::default(), Vec::new());
+                Ok(Some(Outcome::Runs(std::mem::replace(&mut self.made, nothing))))
             }
         }
     }
@@ -178,7 +179,6 @@ impl Job for GrowJob {
 impl Drop for GrowJob {
     /// What was not handed on is for nobody.
     fn drop(&mut self) {
-        let made = self.parts.iter().filter(|part| !self.slice.kept.contains(&part.fragment.version()));
-        made.for_each(|part| part.fragment.discard());
+        self.made.files().for_each(DataFile::discard);
     }
 }

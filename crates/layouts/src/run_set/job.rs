@@ -63,7 +63,7 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.collapse.is_finished() {
             let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
-            return Ok(Some(Outcome::Runs(Made { slice, parts })));
+            return Ok(Some(Outcome::Runs(Made::new(slice, parts))));
         }
         let (output, bytes_max) = (&mut self.output, bytes_max.max(1));
         match &mut self.block {

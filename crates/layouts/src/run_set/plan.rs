@@ -29,8 +29,6 @@ pub(crate) struct Slice {
     /// `None` for a new run.
     pub(super) into: Option<NodeId>,
     pub(super) level: u32,
-    /// Fragments of `into` that stay as they are, in these versions.
-    pub(super) kept: BTreeSet<(u64, u64)>,
     /// More slices are to come.
     pub(super) goes_on: bool,
     /// Of a key range on its way to its place, by what it is known.
@@ -55,13 +53,22 @@ pub(super) enum Next<F> {
 pub struct Made<F> {
     pub(super) slice: Slice,
     pub(super) parts: Vec<Part<F>>,
+    /// Fragments among them that were there before, in these versions.
+    pub(super) kept: BTreeSet<(u64, u64)>,
+}
+
+impl<F> Made<F> {
+    /// Of parts that are all new.
+    pub(super) fn new(slice: Slice, parts: Vec<Part<F>>) -> Self {
+        Self { slice, parts, kept: BTreeSet::new() }
+    }
 }
 
 impl Made<DataFile> {
     /// The files that were written, or grew.
     pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
         let files = self.parts.iter().map(|part| &part.fragment);
-        files.filter(|file| !self.slice.kept.contains(&file.version()))
+        files.filter(|file| !self.kept.contains(&file.version()))
     }
 
     pub(crate) fn records(&self) -> u64 {
@@ -258,7 +265,7 @@ impl<F: tree::Fragment> RunSet<F> {
 
     /// Fits what a job made to the runs as they are.
     pub(super) fn settle(&self, made: Made<F>) -> Result<Edit<F>> {
-        let Made { slice, parts } = made;
+        let Made { slice, parts, .. } = made;
         let is_ingest = slice.is_ingest();
         let Slice { taken, flushed_bytes, resides, below, range, into, level, goes_on, .. } = slice;
         if resides.is_some() {

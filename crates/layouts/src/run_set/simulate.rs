@@ -79,7 +79,7 @@ impl SimulatedRuns {
         let input = self.read(&runs, cause) + flushed;
         self.inventory.job(cause, input);
         let parts = self.write(&slice, &slice.range, &stretches, input, cause);
-        let edit = self.set.settle(Made { slice, parts })?;
+        let edit = self.set.settle(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 
@@ -116,7 +116,7 @@ impl SimulatedRuns {
         };
         let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
         let parts = parts.filter(|part| part.portion.records > 0).collect();
-        let edit = self.set.settle(Made { slice, parts })?;
+        let edit = self.set.settle(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 

@@ -268,7 +268,7 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
             ..Slice::default()
         };
         let parts = vec![(**set.parts().next().unwrap()).clone()];
-        let replaced = set.settle(Made { slice: merged, parts }).unwrap();
+        let replaced = set.settle(Made::new(merged, parts)).unwrap();
         let part = (**set.parts().next().unwrap()).clone();
         let resident = Edit::Reside(Reside { below: 77, parts: vec![part] });
         let relabelled = Edit::Relabel { run: set.runs()[0].id, level: 7 };

@@ -8,7 +8,7 @@ use forebay_cow_tree::{Tree, TreeWriter};
 use forebay_store::{Cause, ListWriter};
 
 use crate::files::Files;
-use crate::{DataFile, Rule};
+use crate::{DataFile, Rule, Store};
 
 /// Begins the files of one merge.
 pub(super) struct Writers {
@@ -55,15 +55,15 @@ impl Writers {
     }
 
     pub(super) fn order(&self) -> Order {
-        self.files.store.options.order
+        self.files.store.lists.options.order
     }
 
     /// The next file: for records inside the range, up to so many.
     pub(super) fn begin(&self, range: &Range, records: u64, shape: Shape) -> Result<FileWriter> {
-        let Files { store, trees, cause, .. } = &self.files;
+        let Files { store: Store { lists, trees }, cause, .. } = &self.files;
         let tree = match &self.kind {
             Kind::Lists => {
-                let list = ListWriter::new(store, range, records, shape, *cause)?;
+                let list = ListWriter::new(lists, range, records, shape, *cause)?;
                 return Ok(FileWriter::List(Box::new(list)));
             }
             Kind::Trees(rule, depth) => TreeWriter::build(trees, rule.clone(), *depth, *cause)?,

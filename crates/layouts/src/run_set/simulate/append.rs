@@ -54,7 +54,7 @@ impl SimulatedRuns {
             }
         }
         self.inventory.job(cause, input);
-        let edit = self.set.settle(Made { slice, parts })?;
+        let edit = self.set.settle(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 

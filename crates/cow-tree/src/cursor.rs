@@ -39,12 +39,14 @@ impl TreeCursor {
     /// A walk over the records of the range. A job's stands on the first of them; a scan's has read nothing and stands
     /// nowhere until it is [sought](Self::seek).
     pub fn new(tree: &Tree, range: &Range, direction: Direction, reading: Reading) -> Result<Self> {
+        let windows = Windows::new(tree, reading)?;
+        let reads_on = matches!(reading, Reading::Job { .. });
         let mut cursor = Self {
             tree: tree.clone(),
             range: Arc::new(range.clone()),
             direction,
             reading,
-            windows: Windows::new(tree, reading)?,
+            windows: if reads_on { windows.reading_on() } else { windows },
             path: SmallVec::new(),
             leaf: None,
             at: 0,
@@ -52,7 +54,7 @@ impl TreeCursor {
             apart: Vec::new(),
             prefix: None,
         };
-        if matches!(reading, Reading::Job { .. }) {
+        if reads_on {
             cursor.seek(None, direction)?;
         }
         Ok(cursor)
@@ -106,7 +108,7 @@ impl TreeCursor {
 
     fn read_leaf(&mut self, extent: Extent) -> Result<Arc<Node>> {
         let is_scan = matches!(self.windows.reader(), Reader::Lookup);
-        if is_scan && let Some(leaf) = self.tree.cached(extent, Reader::Lookup) {
+        if let Some(leaf) = self.tree.cached(extent, self.windows.reader()) {
             return self.tree.of_level(leaf, 0);
         }
         let mut bytes = Vec::new();

@@ -32,6 +32,9 @@ use crate::windows::{Reading, Windows};
 /// What an append may take to read old leaves in long pieces.
 const READING_BYTES: usize = STEP_BYTES;
 
+/// A leaf that stands for so many times its own bytes, in values apart, is worth a place in the cache as inner nodes are.
+const INDEX_RATIO: u64 = 8;
+
 /// The next version of a tree.
 pub(crate) struct Growth {
     store: TreeStore,
@@ -267,8 +270,8 @@ impl Growth {
         node.encode(&mut payload);
         put_varint(&mut payload, weight.records);
         put_varint(&mut payload, weight.live_bytes);
-        if level > 0 {
-            // Every lookup will want it.
+        if level > 0 || weight.live_bytes >= INDEX_RATIO * bytes.len() as u64 {
+            // Every lookup will want it, and the next append.
             let file_id = self.tail.claim().file().id();
             if let Ok(node) = Node::decode(bytes.clone(), node, level as u8) {
                 self.store.cache.insert(file_id, &Arc::new(node));
@@ -333,6 +336,9 @@ impl Growth {
         let Some((tree, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
         if level > 0 {
             return tree.node(extent, level, windows.reader());
+        }
+        if let Some(leaf) = tree.cached(extent, windows.reader()) {
+            return tree.of_level(leaf, level);
         }
         let mut bytes = Vec::new();
         windows.read(extent, &mut bytes)?;

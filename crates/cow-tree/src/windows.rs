@@ -2,12 +2,14 @@
 //! that several appends have written, and values beside them. A piece is read by itself at first. Where a second one is
 //! wanted nearby, or reading goes on from what is in memory, a whole window of the file is read.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::{Error, Result};
 use forebay_env::{Access, AlignedBuf, File};
 use forebay_store::metrics::Cause;
+use forebay_store::read_ahead;
 use smallvec::SmallVec;
 
 use crate::extent::Extent;
@@ -17,7 +19,7 @@ use crate::tree::Tree;
 /// Who reads, and how.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading {
-    /// Background work: around all caches.
+    /// Background work.
     Job {
         /// What the bytes are counted as.
         cause: Cause,
@@ -39,12 +41,17 @@ const SHORT_WINDOW_BYTES: usize = 64 << 10;
 /// Of a job that is given no memory.
 const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
 
+/// The system fetches so many of them in one request.
+const FETCHED_WINDOWS: u64 = 8;
+
 /// Windows over a file.
 pub(crate) struct Windows {
     tree: Tree,
     file: Arc<dyn File>,
     reader: Reader,
     window_bytes: usize,
+    /// Whether all is read by windows, and fetched before.
+    reads_on: bool,
     windows: SmallVec<[Window; WINDOWS]>,
     /// Where single pieces were read last, by the windows' numbers.
     noted: [u64; WINDOWS],
@@ -55,6 +62,8 @@ pub(crate) struct Windows {
 struct Window {
     number: u64,
     used: u64,
+    /// Up to where the system has been asked to fetch what follows.
+    fetched_end: u64,
     bytes: AlignedBuf,
 }
 
@@ -67,17 +76,26 @@ pub(crate) enum Source {
 
 impl Windows {
     pub(crate) fn new(tree: &Tree, reading: Reading) -> Result<Self> {
-        let direct = || tree.store().fs.open_read(tree.path(), Access::Direct);
+        let file = || tree.handle().cloned();
         let (reader, file, window_bytes) = match reading {
             Reading::Job { cause, memory_bytes } => {
                 let bytes = (memory_bytes / WINDOWS).clamp(WINDOW_BYTES_MIN, STEP_BYTES);
-                (Reader::Job(cause), direct()?, bytes / BLOCK_BYTES * BLOCK_BYTES)
+                (Reader::Job(cause), file()?, bytes / BLOCK_BYTES * BLOCK_BYTES)
             }
-            Reading::Check => (Reader::Check, direct()?, SHORT_WINDOW_BYTES),
-            Reading::Scan | Reading::Keys => (Reader::Lookup, Arc::clone(tree.handle()?), SHORT_WINDOW_BYTES),
+            Reading::Check => {
+                let direct = tree.store().fs.open_read(tree.path(), Access::Direct)?;
+                (Reader::Check, direct, SHORT_WINDOW_BYTES)
+            }
+            Reading::Scan | Reading::Keys => (Reader::Lookup, file()?, SHORT_WINDOW_BYTES),
         };
         let (windows, noted) = (SmallVec::new(), [u64::MAX; WINDOWS]);
-        Ok(Self { tree: tree.clone(), file, reader, window_bytes, windows, noted, turn: 0 })
+        let tree = tree.clone();
+        Ok(Self { tree, file, reader, window_bytes, reads_on: false, windows, noted, turn: 0 })
+    }
+
+    /// For a walk that reads on to the end: all is read by windows, and the system fetches what follows them.
+    pub(crate) fn reading_on(self) -> Self {
+        Self { reads_on: true, ..self }
     }
 
     pub(crate) fn reader(&self) -> Reader {
@@ -112,7 +130,9 @@ impl Windows {
 
     /// Whether a window is here or should be read.
     fn is_wanted(&self, number: u64) -> bool {
-        self.noted.contains(&number) || self.windows.iter().any(|window| window.number.abs_diff(number) <= 1)
+        self.reads_on
+            || self.noted.contains(&number)
+            || self.windows.iter().any(|window| window.number.abs_diff(number) <= 1)
     }
 
     fn window(&mut self, number: u64) -> Result<&[u8]> {
@@ -130,8 +150,11 @@ impl Windows {
     fn load(&mut self, number: u64) -> Result<usize> {
         if self.windows.len() < WINDOWS {
             let bytes = AlignedBuf::zeroed(self.window_bytes);
-            self.windows.push(Window { number: u64::MAX, used: 0, bytes });
+            self.windows.push(Window { number: u64::MAX, used: 0, fetched_end: 0, bytes });
         }
+        let at = number * self.window_bytes as u64;
+        let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;
+        let fetched_end = self.fetch(number, at..at + length as u64);
         let oldest = self.windows.iter().enumerate().min_by_key(|(_, window)| window.used);
         let Some(index) = oldest.map(|(index, _)| index) else {
             return Err(Error::invalid("no windows to read into"));
@@ -139,11 +162,21 @@ impl Windows {
         let window = &mut self.windows[index];
         // Whatever happens below, what it held is gone.
         (window.number, window.used) = (u64::MAX - 1, self.turn);
-        let at = number * self.window_bytes as u64;
-        let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;
+        window.fetched_end = fetched_end;
         self.reader.count(&self.tree.store().metrics, length);
         self.tree.file().read_at(&*self.file, at, &mut window.bytes[..length])?;
         window.number = number;
         Ok(index)
+    }
+
+    /// Has the system fetch what follows a window, for a walk that reads on. Returns up to where it has been asked to.
+    fn fetch(&self, number: u64, window: Range<u64>) -> u64 {
+        if !self.reads_on {
+            return 0;
+        }
+        let before = self.windows.iter().find(|window| Some(window.number) == number.checked_sub(1));
+        let fetched_end = before.map_or(0, |window| window.fetched_end);
+        let stretch_bytes = FETCHED_WINDOWS * self.window_bytes as u64;
+        read_ahead(&*self.file, window, stretch_bytes, fetched_end, self.tree.total_bytes())
     }
 }

@@ -10,8 +10,10 @@ pub mod log;
 pub mod manifest;
 pub mod metrics;
 pub mod names;
+mod read_ahead;
 
 pub use buffer::{BufferCursor, WriteBuffer};
 pub use cache::{BlockCache, Cached, PageCache};
 pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use metrics::{Cause, Metrics};
+pub use read_ahead::read_ahead;

@@ -12,12 +12,13 @@ use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
 use crate::metrics::Cause;
+use crate::read_ahead;
 
 /// Who reads, and how much at a time.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading {
     /// Background work: direct I/O in long reads. Where memory is too short for those, through the kernel's
-    /// cache, which fetches the next chunk meanwhile.
+    /// cache, which fetches the next chunks meanwhile.
     Job {
         /// What the bytes are counted as.
         cause: Cause,
@@ -49,6 +50,9 @@ const SCAN_CACHE_PART: u64 = 64;
 /// From this size on the device takes longer to transfer a chunk than to find it.
 const LONG_CHUNK_BYTES: usize = 256 << 10;
 
+/// Where they are shorter the kernel fetches so many of them in one request.
+const FETCHED_CHUNKS: u64 = 4;
+
 /// A window of whole pages over a list file.
 pub(super) struct Chunks {
     reading: Reading,
@@ -62,6 +66,8 @@ pub(super) struct Chunks {
     /// The pages in the chunk, and the chunk's place in the file.
     loaded: Pages<usize>,
     chunk_offset: u64,
+    /// Up to where the kernel has been asked to fetch the file for a job.
+    fetched_end: u64,
 }
 
 /// A page as it stands in the file.
@@ -93,6 +99,7 @@ impl Chunks {
             grown_bytes: part.clamp(SCAN_CHUNK_BYTES_MIN, SCAN_CHUNK_BYTES_MAX),
             loaded: 0..0,
             chunk_offset: 0,
+            fetched_end: 0,
         })
     }
 
@@ -161,6 +168,7 @@ impl Chunks {
         (self.chunk_offset, bytes) = extent_of(body, &loaded);
         self.chunk.take_if(|chunk| chunk.len() < bytes);
         let room = bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize));
+        self.fetch(body, bytes, wanted);
         let chunk = self.chunk.get_or_insert_with(|| AlignedBuf::zeroed(room));
         let got = self.file.read_at(self.chunk_offset, &mut chunk[..bytes])?;
         if got < bytes {
@@ -185,26 +193,29 @@ impl Chunks {
         Ok(())
     }
 
-    /// Tells the kernel what becomes of the chunk that was just read, and of the next one.
+    /// Has the kernel fetch a job's next chunks, where those are short, and give up those behind it: what is merged will
+    /// go, and under a tight limit the cache is better spent on the pages of the log.
+    fn fetch(&mut self, body: &Body, bytes: usize, wanted: &Pages<usize>) {
+        if !matches!(self.reading, Reading::Job { .. }) || self.chunk_bytes_max >= LONG_CHUNK_BYTES {
+            return;
+        }
+        let (start, end) = (self.chunk_offset, extent_end(body, wanted));
+        let (piece, stretch_bytes) =
+            (start..start + bytes as u64, FETCHED_CHUNKS * self.chunk_bytes_max as u64);
+        let fetched_end = read_ahead(&*self.file, piece, stretch_bytes, self.fetched_end, end);
+        let asked = fetched_end.saturating_sub(std::mem::replace(&mut self.fetched_end, fetched_end));
+        self.file.wont_need(start.saturating_sub(asked), asked.min(start) as usize);
+    }
+
+    /// Tells the kernel of a scan's next chunk. It may stop anywhere; one that has come so far is likely not to.
     fn announce(&self, body: &Body, loaded: &Pages<usize>, wanted: &Pages<usize>, direction: Direction) {
-        // A job reads on to the end. A scan may stop anywhere; one that has come so far is likely not to.
-        let reads_on = match self.reading {
-            Reading::Job { .. } => self.chunk_bytes_max < LONG_CHUNK_BYTES,
-            Reading::Scan => self.chunk_bytes_max == self.grown_bytes,
-            Reading::Check => false,
-        };
         let next = match direction {
             Direction::Forward => loaded.end,
             Direction::Backward => loaded.start.wrapping_sub(1),
         };
-        if reads_on && wanted.contains(&next) {
+        if self.is_scan() && self.chunk_bytes_max == self.grown_bytes && wanted.contains(&next) {
             let (offset, bytes) = extent_of(body, &self.choose(body, next, wanted, direction));
             self.file.will_need(offset, bytes);
-        }
-        if reads_on && !self.is_scan() {
-            // What is merged will go; under a tight limit the cache is better spent on the pages of the log.
-            let (offset, bytes) = extent_of(body, loaded);
-            self.file.wont_need(offset, bytes);
         }
     }
 
@@ -239,11 +250,16 @@ impl Chunks {
     }
 }
 
+/// Where the last of these pages ends in the file.
+fn extent_end(body: &Body, pages: &Pages<usize>) -> u64 {
+    let (last, bytes) = body.index.extent(pages.end - 1);
+    last + bytes as u64
+}
+
 /// Where these pages lie in the file, in whole blocks: direct I/O wants those, and compressed pages do not end on
 /// them.
 fn extent_of(body: &Body, pages: &Pages<usize>) -> (u64, usize) {
     let block = BLOCK_BYTES as u64;
     let start = body.index.extent(pages.start).0 / block * block;
-    let (last, last_bytes) = body.index.extent(pages.end - 1);
-    (start, ((last + last_bytes as u64).next_multiple_of(block) - start) as usize)
+    (start, (extent_end(body, pages).next_multiple_of(block) - start) as usize)
 }

@@ -196,7 +196,8 @@ impl Database {
     /// or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this and the
     /// other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and what they write then is
     /// written to the tables of then: handles stay of use. It takes a flush, and one edit of the manifest. Refused while
-    /// a table is being given another order.
+    /// a table is being given another order. The [feed of changes](Self::changes) does not tell of it: whoever follows that
+    /// needs a new copy.
     pub fn rollback(&self, name: &str) -> Result<()> {
         self.engine.rollback(name)
     }

@@ -1,5 +1,7 @@
 //! `load`, `overwrite` and `delete`: batches, one behind the other.
 
+use std::time::Duration;
+
 use crate::chunk::{Chunk, records_at_a_time};
 use crate::data::Presence;
 use crate::meter::Meter;
@@ -29,8 +31,7 @@ pub(super) fn load_to(
 ) -> Result<(), Failure> {
     let mut next = world.oracle.numbers().end;
     put_all(
-        end - next,
-        samples,
+        Puts { count: end - next, samples, seconds_max: None },
         |done| done,
         engine,
         world,
@@ -54,10 +55,9 @@ pub(super) fn overwrite(
     let live = world.oracle.live();
     let mut picker = Picker::new(spec.distribution, world.phase_seed, live);
     let (workload, records) = (&world.plan.workload, world.live());
-    let operations = workload.operations(spec.operations_per_record);
+    let count = workload.operations(spec.operations_per_record);
     put_all(
-        operations,
-        workload.samples,
+        Puts { count, samples: workload.samples, seconds_max: spec.seconds_max },
         |_| records,
         engine,
         world,
@@ -69,10 +69,16 @@ pub(super) fn overwrite(
     )
 }
 
-/// `there` tells how many records there are when so many are put.
-fn put_all(
+/// So many records, unless it takes longer; the engine is looked at so many times.
+struct Puts {
     count: u64,
     samples: u64,
+    seconds_max: Option<f64>,
+}
+
+/// `there` tells how many records there are when so many are put.
+fn put_all(
+    Puts { count, samples, seconds_max }: Puts,
     there: impl Fn(u64) -> u64,
     engine: &mut dyn Engine,
     world: &mut World<'_>,
@@ -84,7 +90,8 @@ fn put_all(
     let mut chunk = Chunk::new(&world.records, batch);
     let (mut done, mut sampled) = (0, 0);
     meter.start();
-    while done < count {
+    let stop = seconds_max.map(|seconds| meter.now() + Duration::from_secs_f64(seconds));
+    while done < count && stop.is_none_or(|stop| meter.now() < stop) {
         let now = at_a_time.min(count - done);
         meter.generate(|| chunk.fill(now, || next(world)));
         chunk.put(engine, meter)?;
@@ -95,7 +102,7 @@ fn put_all(
         }
     }
     meter.stop();
-    world.written = Some((count, meter.elapsed()));
+    world.written = Some((done, meter.elapsed()));
     Ok(())
 }
 

@@ -116,6 +116,9 @@ pub(crate) struct Overwrite {
     #[serde(default)]
     pub(crate) distribution: Distribution,
     pub(crate) operations_per_record: f64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
 }
 
 /// Shares of operations; together they are 1.

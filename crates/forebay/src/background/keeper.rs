@@ -20,7 +20,10 @@ pub(super) struct Keeper {
 
 /// For how long nothing is removed after a removal, by what that took. Where large files go the device may be busy with
 /// nothing else, and lookups wait for it.
-const REST_BY_REMOVAL: u32 = 3;
+const REST_BY_REMOVAL: f64 = 3.0;
+/// Rests are shorter the more waits, and there are none once that is this share of what is not to be removed: merges may
+/// leave files behind faster than removals with rests between them keep up with.
+const WAITING_SHARE: f64 = 0.1;
 
 impl Keeper {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
@@ -49,12 +52,26 @@ impl Keeper {
         }
         self.next_removal = engine.lists.trash.remove_some(&*engine.env.fs).then(|| {
             let ended = clock.now();
-            ended + REST_BY_REMOVAL * (ended - now)
+            ended + (ended - now).mul_f64(REST_BY_REMOVAL * self.rest_share())
         });
         if self.next_removal.is_some() {
             engine.env.jobs.wake();
         }
     }
+
+    /// See [`rest_share`].
+    fn rest_share(&self) -> f64 {
+        let state = self.engine.state();
+        let disks = || state.tables.values().map(|table| &table.space.disk);
+        let leaving = disks().map(|disk| disk.leaving_bytes()).sum();
+        rest_share(leaving, disks().map(|disk| disk.bytes()).sum())
+    }
+}
+
+/// How much of a rest there is time for, from 0 to 1, where so much of all files waits to be removed.
+fn rest_share(leaving_bytes: u64, bytes: u64) -> f64 {
+    let most = WAITING_SHARE * bytes.saturating_sub(leaving_bytes) as f64;
+    (1.0 - leaving_bytes as f64 / most.max(1.0)).max(0.0)
 }
 
 impl Machine for Keeper {
@@ -77,5 +94,17 @@ impl Machine for Keeper {
         }
         self.remove(self.engine.env.clock.now());
         Step::Until(self.next_removal.map_or(self.next, |removal| removal.min(self.next)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rest_share;
+
+    #[test]
+    fn the_more_waits_to_be_removed_the_shorter_are_the_rests() {
+        let shares = [(0, 1000), (50, 1050), (100, 1100), (500, 1500), (1000, 1000)];
+        assert_eq!(shares.map(|(leaving, all)| rest_share(leaving, all)), [1.0, 0.5, 0.0, 0.0, 0.0]);
+        assert_eq!(rest_share(0, 0), 1.0);
     }
 }

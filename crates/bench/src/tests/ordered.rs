@@ -115,6 +115,13 @@ fn a_layout_changes_beside_writes_and_reads() {
 }
 
 #[test]
+fn an_overwrite_ends_in_time() {
+    let text = "'load', { overwrite = { operations_per_record = 1e6, seconds_max = 0.05 } }, 'scan'";
+    let phases = run(&Map::new(Lie::None), "random", text).unwrap();
+    assert!((1..1_000_000_000).contains(&phases[1].operations), "{:?}", phases[1]);
+}
+
+#[test]
 fn an_open_loop_ends_in_time() {
     let text = "'load', { open_loop = { records_per_second = 1e4, arrivals = 'fixed', seconds_max = 0.05, \
                 operations_per_record = 9.0 } }";

@@ -65,6 +65,10 @@ impl Workload {
 
     fn check_phase(&self, phase: &Phase) -> Result<(), &'static str> {
         let operations = |count: f64| is(count > 0.0, "`operations_per_record` has to be above 0");
+        let seconds = |most: Option<f64>| {
+            let is_time = most.is_none_or(|most| (0.0..=HOUR).contains(&most));
+            is(is_time, "`seconds_max` has to be an hour at most")
+        };
         match phase {
             Phase::Load | Phase::Drain | Phase::Cold | Phase::Finalize => Ok(()),
             Phase::Grow(grow) => {
@@ -82,9 +86,18 @@ impl Workload {
             Phase::Wait(wait) => {
                 is((0.0..=HOUR).contains(&wait.seconds), "`seconds` has to be an hour at most")
             }
-            Phase::Count(count) => operations(count.operations_per_record),
-            Phase::Hot(hot) => is(hot.keys >= 1, "`keys` has to be at least 1"),
-            Phase::Overwrite(overwrite) => operations(overwrite.operations_per_record),
+            Phase::Count(count) => {
+                operations(count.operations_per_record)?;
+                seconds(count.seconds_max)
+            }
+            Phase::Hot(hot) => {
+                is(hot.keys >= 1, "`keys` has to be at least 1")?;
+                seconds(hot.seconds_max)
+            }
+            Phase::Overwrite(overwrite) => {
+                operations(overwrite.operations_per_record)?;
+                seconds(overwrite.seconds_max)
+            }
             Phase::Mixed(mixed) => {
                 operations(mixed.operations_per_record)?;
                 self.check_mix(mixed)
@@ -112,6 +125,7 @@ impl Workload {
             }
             Phase::OpenLoop(open_loop) => {
                 operations(open_loop.operations_per_record)?;
+                seconds(open_loop.seconds_max)?;
                 let rates = [open_loop.records_per_second, open_loop.rate_share];
                 is(rates.iter().flatten().count() == 1, "give one of `records_per_second` and `rate_share`")?;
                 is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Range, Result, digest};
+use forebay_base::{Bound, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
 use forebay_store::list::{FileKind, FileMeta};
@@ -53,6 +53,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Sorts records, in lists and in trees.
+    pub(crate) fn order(&self) -> Order {
+        self.lists.options.order
+    }
+
     /// Of these lists, and of trees beside them.
     pub fn new(lists: ListStore, trees: &Trees) -> Self {
         let trees = TreeStore {

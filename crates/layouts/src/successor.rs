@@ -36,7 +36,7 @@ impl Successor {
         rule: &Arc<TableRule>,
         merge_memory_bytes: usize,
     ) -> Self {
-        let piece = Piece::new(store.lists.options.order);
+        let piece = Piece::new(store.order());
         let means = Means::new(store, Arc::clone(rule), merge_memory_bytes);
         let set = RunSet::new(Policy::Tiering { runs_max: RUNS_MAX }, options.tree.node_bytes);
         let catalog = Arc::new(RunSetTable::new(set, options.tree, means.clone()));
@@ -54,7 +54,7 @@ impl Successor {
 
     /// What is added from here on is newer.
     pub fn close(&mut self, check: Check<'_>) -> Result<()> {
-        let piece = std::mem::replace(&mut self.piece, Piece::new(self.means.store.lists.options.order));
+        let piece = std::mem::replace(&mut self.piece, Piece::new(self.means.store.order()));
         if piece.places.is_empty() {
             return Ok(());
         }

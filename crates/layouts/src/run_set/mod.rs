@@ -192,7 +192,7 @@ impl Catalog for RunSetTable {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
-        let input = BufferCursor::whole(buffer, run, self.means.store.lists.options.order);
+        let input = BufferCursor::whole(buffer, run, self.means.store.order());
         if let Some(ranges) = &slice.resides {
             let bounds = range_merge::bounds(&self.set);
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));

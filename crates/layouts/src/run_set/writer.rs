@@ -55,7 +55,7 @@ impl Writers {
     }
 
     pub(super) fn order(&self) -> Order {
-        self.files.store.lists.options.order
+        self.files.store.order()
     }
 
     /// The next file: for records inside the range, up to so many.

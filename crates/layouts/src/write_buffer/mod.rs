@@ -136,7 +136,7 @@ impl Catalog for WriteBufferTree {
             records: contents.records,
             shape: contents.shape,
         };
-        let input = BufferCursor::whole(buffer, run, self.means.store.lists.options.order);
+        let input = BufferCursor::whole(buffer, run, self.means.store.order());
         let files = self.means.files(Cause::RootSpill);
         let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
@@ -182,13 +182,8 @@ impl Catalog for WriteBufferTree {
         let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
         let cause = cause_of(plan.kind);
         let files = self.means.files(cause);
-        let job: tree::Job<Merge<ListCursor>, _, _> = tree::Job::start(
-            &self.tree,
-            plan,
-            self.means.store.lists.options.order,
-            self.means.code()?,
-            &files,
-        )?;
+        let job: tree::Job<Merge<ListCursor>, _, _> =
+            tree::Job::start(&self.tree, plan, self.means.store.order(), self.means.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause }))
     }
 

@@ -203,8 +203,12 @@ impl Chunks {
         let (piece, stretch_bytes) =
             (start..start + bytes as u64, FETCHED_CHUNKS * self.chunk_bytes_max as u64);
         let fetched_end = read_ahead(&*self.file, piece, stretch_bytes, self.fetched_end, end);
-        let asked = fetched_end.saturating_sub(std::mem::replace(&mut self.fetched_end, fetched_end));
-        self.file.wont_need(start.saturating_sub(asked), asked.min(start) as usize);
+        let before = std::mem::replace(&mut self.fetched_end, fetched_end);
+        // Of what is before its first chunk it has read nothing.
+        if before > 0 {
+            let asked = (fetched_end - before).min(start);
+            self.file.wont_need(start - asked, asked as usize);
+        }
     }
 
     /// Tells the kernel of a scan's next chunk. It may stop anywhere; one that has come so far is likely not to.

@@ -13,7 +13,7 @@ use forebay_base::{Error, Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock};
-use forebay_layouts::{Catalog, DataFile, Layout, Rule, TableOptions, TableRule, Trees};
+use forebay_layouts::{Catalog, DataFile, Help, Layout, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
 use forebay_store::log::{Log, Rotation};
@@ -204,6 +204,8 @@ pub(crate) struct Engine {
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
     /// The damage that background work met, by table: nodes that hold it are left as they are.
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
+    /// What the merger has that can be helped with.
+    pub(crate) help: Mutex<Option<Box<dyn Help>>>,
     /// The merger has found nothing that it could do: waiting for it would be in vain.
     pub(crate) merger_rests: AtomicBool,
     /// Nobody has written for a while.

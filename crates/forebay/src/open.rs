@@ -85,6 +85,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         wanted: Mutex::default(),
         rewriting: Mutex::default(),
         damage: Mutex::default(),
+        help: Mutex::default(),
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),
         closing: AtomicBool::new(false),

@@ -121,6 +121,16 @@ pub trait Job: Send {
     /// What it does.
     fn cause(&self) -> Cause;
 
+    /// One who does parts of it beside it, where there are such.
+    fn help(&self) -> Option<Box<dyn Help>> {
+        None
+    }
+
+    /// Whether it can go on only once who helps it has done what it began, or has given that up.
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Works through all of it.
     fn finish(&mut self, check: Check<'_>) -> Result<Outcome> {
         loop {
@@ -130,6 +140,12 @@ pub trait Job: Send {
             }
         }
     }
+}
+
+/// Does parts of a job beside it. What it has made is the job's; what it fails at is left to the job.
+pub trait Help: Send {
+    /// Works through about so many bytes; `false` when there is nothing more to help with.
+    fn step(&mut self, bytes_max: usize) -> bool;
 }
 
 /// A catalog after an edit.

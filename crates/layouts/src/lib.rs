@@ -19,7 +19,7 @@ mod successor;
 pub mod write_buffer;
 
 pub use catalog::{
-    Applied, Catalog, Check, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
+    Applied, Catalog, Check, Help, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
 };
 pub use data_file::{DataFile, FileReport, Store, Trees};
 pub use forebay_buffer_tree::{Portion, Terms};

@@ -30,19 +30,21 @@ impl Merger {
         Self { engine, running: None }
     }
 
-    /// Does a bit of the running job, or finds the next. `false` when there is nothing.
-    fn advance(&mut self) -> Result<bool> {
+    /// Does a bit of the running job, or finds the next.
+    fn advance(&mut self) -> Result<Step> {
         // Memory first, and between steps of a job: merges take long, and lists come meanwhile.
         if self.engine.filters_exceed() && self.engine.thin_filters() && self.running.is_none() {
-            return Ok(true);
+            return Ok(Step::Worked);
         }
         if self.running.is_none() {
-            return self.find_work();
+            return Ok(if self.find_work()? { Step::Worked } else { Step::Idle });
         }
         self.work().inspect_err(|error| self.give_up(error))?;
-        Ok(true)
+        let waits = self.running.as_ref().is_some_and(|running| running.job.waits());
+        Ok(if waits { Step::Idle } else { Step::Worked })
     }
 
+    /// `false` when there is nothing.
     fn find_work(&mut self) -> Result<bool> {
         let state = self.engine.state();
         let compacting: BTreeSet<u32> = self.engine.compacting.lock().clone();
@@ -64,6 +66,8 @@ impl Merger {
                     let started = entry.catalog.start(&plan);
                     let job =
                         started.inspect_err(|error| self.set_aside(table, entry.era, &plan.nodes, error))?;
+                    *self.engine.help.lock() = job.help();
+                    self.engine.env.jobs.wake();
                     self.running = Some(Running { table, era: entry.era, nodes: plan.nodes, job });
                     return Ok(true);
                 }
@@ -87,7 +91,7 @@ impl Merger {
                 self.engine.metrics.jobs_done[cause as usize].add(1);
             }
             self.engine.release(table, era, &running.nodes);
-            self.running = None;
+            self.leave();
             self.engine.recovered(super::MERGE);
             self.engine.env.jobs.wake();
         }
@@ -95,11 +99,17 @@ impl Merger {
     }
 
     fn give_up(&mut self, error: &Error) {
-        if let Some(Running { table, era, nodes, job }) = self.running.take() {
+        if let Some(Running { table, era, nodes, job }) = self.leave() {
             // Removes the unfinished files.
             drop(job);
             self.set_aside(table, era, &nodes, error);
         }
+    }
+
+    /// Is done with the job; what nobody has taken of it is not to be helped with any more.
+    fn leave(&mut self) -> Option<Running> {
+        *self.engine.help.lock() = None;
+        self.running.take()
     }
 
     /// Nodes with damaged lists stay busy until the next open: trying again would fail again.
@@ -118,11 +128,11 @@ impl Machine for Merger {
             return Step::Finished;
         }
         match self.advance() {
-            Ok(true) => {
+            Ok(step) if step == Step::Worked || self.running.is_some() => {
                 self.engine.merger_rests.store(false, Ordering::Relaxed);
-                Step::Worked
+                step
             }
-            Ok(false) => {
+            Ok(_) => {
                 // Woken by its own wake, it would never rest.
                 if !self.engine.merger_rests.swap(true, Ordering::Relaxed) {
                     self.engine.env.jobs.wake();

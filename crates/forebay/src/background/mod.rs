@@ -1,8 +1,9 @@
-//! Background work: four machines, each a loop of short steps.
+//! Background work: five machines, each a loop of short steps.
 //!
 //! - the [sorter](sorter) puts sealed buffers in order, oldest first;
 //! - the [absorber](absorber) writes sorted buffers to lists, oldest first;
-//! - the [merger](merger) spills full inner nodes and splits full leaves;
+//! - the [merger](merger) does what tables' catalogs plan: spills, splits, merges;
+//! - the [helper](helper) does parts of the merger's job beside it, where a job has such;
 //! - the [keeper](keeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
 //!   manifest.
 //!
@@ -11,6 +12,7 @@
 
 mod absorber;
 mod cutting;
+mod helper;
 mod keeper;
 mod merger;
 mod sorter;
@@ -27,6 +29,7 @@ use crate::engine::Engine;
 pub(crate) const ABSORB: &str = "forebay-absorb";
 const SORT: &str = "forebay-sort";
 pub(crate) const MERGE: &str = "forebay-merge";
+const HELP: &str = "forebay-help";
 const KEEP: &str = "forebay-keep";
 
 /// How long a machine waits after a failure.
@@ -39,6 +42,7 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<Handle> {
         jobs.spawn(SORT, Box::new(sorter::Sorter::new(Arc::clone(engine)))),
         jobs.spawn(ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
         jobs.spawn(MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
+        jobs.spawn(HELP, Box::new(helper::Helper::new(Arc::clone(engine)))),
         jobs.spawn(KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),
     ]
 }

@@ -37,7 +37,7 @@ const WITH_TOMBSTONES: [&str; 3] = ["leveling:t=10", "tiering:t=10", "write-buff
 /// Within which tombstones leave the files: as long as the workload waits.
 const RECLAIM_SECONDS: u64 = 10;
 /// The bound on the space of a table that changes.
-const SPACE: f64 = 1.5;
+const SPACE: f64 = 2.5;
 const WAIT_MS: f64 = 50.0;
 
 fn runs() -> Vec<Run> {

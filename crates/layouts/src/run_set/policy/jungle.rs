@@ -10,7 +10,8 @@ use forebay_base::limits::BLOCK_BYTES;
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
 use super::super::set::{Part, Run, RunSet};
-use super::{Step, leveling};
+use super::Step;
+use super::leveling::{self, Levels};
 
 /// A tree is split when so much of it lives, in files' lengths: into parts of two thirds of one at least.
 const SPLIT: f64 = 1.5;
@@ -19,6 +20,9 @@ const SPLIT: f64 = 1.5;
 const SHORT: f64 = 0.2;
 const SHORT_MEAN: f64 = 0.25;
 const JOINED: f64 = 0.9;
+/// So many write buffers of level 0 come down at once, which is about as much as memory holds of them: each batch copies
+/// the nodes that it falls on, the fewer for a record the more records it has.
+const GATHERED: usize = 8;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
@@ -28,11 +32,12 @@ pub(super) fn next<F: Fragment>(
     factor: f64,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
-    if let Some(step) = leveling::form(set, ratio) {
+    let levels = levels(ratio);
+    if let Some(step) = leveling::form(set, levels) {
         return leveling::free(step, is_free);
     }
     // Writers wait for this, and for nothing that follows.
-    if let Some(step) = leveling::gather(set).and_then(|step| leveling::free(step, &is_free)) {
+    if let Some(step) = leveling::gather(set, levels).and_then(|step| leveling::free(step, &is_free)) {
         return Some(step);
     }
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
@@ -44,7 +49,11 @@ pub(super) fn next<F: Fragment>(
         .or_else(|| worst(runs.iter().filter(has_room), factor))
         .or_else(|| split(&runs, file_bytes))
         .map(|(run, range)| Step::Rewrite { run, range });
-    rewritten.or_else(|| leveling::push(set, ratio, is_free, |run| victim(set, run)))
+    rewritten.or_else(|| leveling::push(set, levels, is_free, |run| victim(set, run)))
+}
+
+pub(super) fn levels(ratio: u32) -> Levels {
+    Levels { ratio, gathered: GATHERED }
 }
 
 /// How many times as long a part's file is as what lives of it.

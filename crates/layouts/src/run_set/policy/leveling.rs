@@ -7,43 +7,54 @@ use forebay_buffer_tree::NodeId;
 use super::super::set::{Run, RunSet};
 use super::{Step, merge};
 
-/// So many write buffers are gathered before they are merged.
-const GATHERED: usize = 4;
+/// How levels grow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Levels {
+    pub(super) ratio: u32,
+    /// So many write buffers are gathered before they are merged.
+    pub(super) gathered: usize,
+}
 
-pub(super) fn next<F>(set: &RunSet<F>, ratio: u32, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
-    if let Some(step) = form(set, ratio) {
+impl Levels {
+    pub(super) fn new(ratio: u32) -> Self {
+        Self { ratio, gathered: 4 }
+    }
+}
+
+pub(super) fn next<F>(set: &RunSet<F>, levels: Levels, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    if let Some(step) = form(set, levels) {
         return free(step, is_free);
     }
-    let gathered = gather(set).and_then(|step| free(step, &is_free));
-    gathered.or_else(|| push(set, ratio, &is_free, |run| cheapest_part(set, run)))
+    let gathered = gather(set, levels).and_then(|step| free(step, &is_free));
+    gathered.or_else(|| push(set, levels, &is_free, |run| cheapest_part(set, run)))
 }
 
 /// What comes before anything else: each level is to be one run, and there are to be enough of them.
-pub(super) fn form<F>(set: &RunSet<F>, ratio: u32) -> Option<Step> {
+pub(super) fn form<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     // Another organisation may have left several runs in a level.
     match set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1) {
         Some(runs) => merge(runs, runs.last().map(|run| run.id), runs[0].level, |_| true),
-        None => grow(set, ratio),
+        None => grow(set, levels),
     }
 }
 
 /// What was gathered goes to level 1, once it is enough.
-pub(super) fn gather<F>(set: &RunSet<F>) -> Option<Step> {
+pub(super) fn gather<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     let gathered = gathered(set);
     let first = set.runs.get(gathered).filter(|run| run.level == 1);
     let end = gathered + usize::from(first.is_some());
     let inputs = set.runs[..end].iter().map(|run| run.id).collect();
-    (gathered >= GATHERED).then(|| Step::Merge { inputs, into: first.map(|run| run.id), level: 1 })
+    (gathered >= levels.gathered).then(|| Step::Merge { inputs, into: first.map(|run| run.id), level: 1 })
 }
 
 /// The level that is furthest above its share gives this part of its run to the next.
 pub(super) fn push<F>(
     set: &RunSet<F>,
-    ratio: u32,
+    levels: Levels,
     is_free: impl Fn(NodeId) -> bool,
     victim: impl Fn(&Run<F>) -> Option<usize>,
 ) -> Option<Step> {
-    let excess = |run: &Run<F>| run.bytes() as f64 / target_bytes(set, ratio, run.level);
+    let excess = |run: &Run<F>| run.bytes() as f64 / target_bytes(set, levels.ratio, run.level);
     let inner = set.runs[gathered(set)..].split_last().map_or(&[][..], |(_, inner)| inner);
     let mut full: Vec<_> =
         inner.iter().map(|run| (excess(run), run)).filter(|(excess, _)| *excess > 1.0).collect();
@@ -72,9 +83,10 @@ fn gathered<F>(set: &RunSet<F>) -> usize {
 }
 
 /// The last level goes one deeper where the first would otherwise become too large.
-fn grow<F>(set: &RunSet<F>, ratio: u32) -> Option<Step> {
+fn grow<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
+    let Levels { ratio, gathered } = levels;
     let last = set.runs.last().filter(|run| run.level > 0)?;
-    let first_bytes_max = (GATHERED as u64 * set.unit_bytes.max(1)) as f64 * f64::from(ratio);
+    let first_bytes_max = (gathered as u64 * set.unit_bytes.max(1)) as f64 * f64::from(ratio);
     let is_full = target_bytes(set, ratio, 1) > first_bytes_max;
     is_full.then(|| Step::Relabel { run: last.id, level: last.level + 1 })
 }
@@ -101,12 +113,13 @@ pub(super) fn cost_below<F>(set: &RunSet<F>, run: &Run<F>, number: usize) -> f64
     below as f64 / part.portion.bytes.max(1) as f64
 }
 
-pub(super) fn debt_bytes<F>(set: &RunSet<F>, ratio: u32) -> u64 {
+pub(super) fn debt_bytes<F>(set: &RunSet<F>, levels: Levels) -> u64 {
     let gathered = gathered(set);
-    let waiting = &set.runs[..gathered.saturating_sub(GATHERED)];
+    let waiting = &set.runs[..gathered.saturating_sub(levels.gathered)];
     let waiting: u64 = waiting.iter().map(|run| run.bytes()).sum();
     let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
-    let excess =
-        inner.iter().map(|run| (run.bytes() as f64 - target_bytes(set, ratio, run.level)).max(0.0) as u64);
+    let excess = inner
+        .iter()
+        .map(|run| (run.bytes() as f64 - target_bytes(set, levels.ratio, run.level)).max(0.0) as u64);
     waiting + excess.sum::<u64>()
 }

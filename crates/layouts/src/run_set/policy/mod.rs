@@ -15,6 +15,7 @@ use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::set::{Part, Run, RunSet};
 use geometric::Shape;
+use leveling::Levels;
 
 /// Which organisation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,7 +125,7 @@ impl Policy {
             Self::Geometric { ratio } => geometric::next(set, Shape::Ratio(ratio), is_free),
             Self::Partitions { runs_max } => geometric::next(set, Shape::Runs(runs_max), is_free),
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
-            Self::Leveling { ratio } => leveling::next(set, ratio, is_free),
+            Self::Leveling { ratio } => leveling::next(set, Levels::new(ratio), is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
             Self::Jungle { ratio, factor_percent } => {
                 jungle::next(set, ratio, factor_of(factor_percent), is_free)
@@ -138,7 +139,8 @@ impl Policy {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
             Self::Partitions { runs_max } => geometric::debt_bytes(set, Shape::Runs(runs_max)),
-            Self::Leveling { ratio } | Self::Jungle { ratio, .. } => leveling::debt_bytes(set, ratio),
+            Self::Leveling { ratio } => leveling::debt_bytes(set, Levels::new(ratio)),
+            Self::Jungle { ratio, .. } => leveling::debt_bytes(set, jungle::levels(ratio)),
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             _ => 0,
         }

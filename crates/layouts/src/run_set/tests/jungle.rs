@@ -4,7 +4,7 @@ use super::*;
 
 /// A write buffer, and a file.
 const BYTES: u64 = 16 << 20;
-/// What the paper loads has 88 times as much as its level 0, which is four write buffers here.
+/// 44 times as much as level 0; the paper loads 88 times as much as its own.
 const UNITS: u64 = 352;
 
 /// A table of `units` of distinct records, each twice overwritten.

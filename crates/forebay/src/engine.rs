@@ -180,6 +180,8 @@ pub(crate) struct Engine {
     pub(crate) metrics: Arc<Metrics>,
     /// Bytes that background work has gone through: writers in debt wait for it to grow.
     pub(crate) progress_bytes: AtomicU64,
+    /// How far it is to have grown for all that writers have owed.
+    pub(crate) due_bytes: AtomicU64,
     /// How much of the oldest sealed buffer is absorbed, from 0 to 1, as the bits of an `f64`.
     pub(crate) absorbed_share: AtomicU64,
     /// Bytes that nodes hold above their limits.

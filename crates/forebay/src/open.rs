@@ -73,6 +73,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         trees: replay.trees,
         metrics,
         progress_bytes: AtomicU64::new(0),
+        due_bytes: AtomicU64::new(0),
         absorbed_share: AtomicU64::new(0),
         debt_bytes: AtomicU64::new(0),
         inherited_bytes: AtomicU64::new(u64::MAX),

@@ -95,7 +95,7 @@ fn fit<F>(
 
 /// Bytes of runs that wait for a place.
 pub(super) fn debt_bytes<F>(set: &RunSet<F>, shape: Shape) -> u64 {
-    crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes()).sum()
+    crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes().min(set.unit_bytes)).sum()
 }
 
 /// The runs that do not come before the next one by their places, newest first. Those that are being merged come

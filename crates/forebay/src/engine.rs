@@ -22,6 +22,7 @@ use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
 use crate::ledger::Ledger;
+use crate::pace::Pace;
 use crate::pins::Pins;
 use crate::rewrite::Following;
 use crate::space::TableSpace;
@@ -178,12 +179,7 @@ pub(crate) struct Engine {
     /// What their trees have in common.
     pub(crate) trees: Trees,
     pub(crate) metrics: Arc<Metrics>,
-    /// Bytes that background work has gone through: writers in debt wait for it to grow.
-    pub(crate) progress_bytes: AtomicU64,
-    /// How far it is to have grown for all that writers have owed.
-    pub(crate) due_bytes: AtomicU64,
-    /// How much of the oldest sealed buffer is absorbed, from 0 to 1, as the bits of an `f64`.
-    pub(crate) absorbed_share: AtomicU64,
+    pub(crate) pace: Pace,
     /// Bytes that nodes hold above their limits.
     pub(crate) debt_bytes: AtomicU64,
     /// Bytes beyond those that nobody who writes has caused: they were there before, or another layout made them so many.

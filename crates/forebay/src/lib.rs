@@ -54,6 +54,7 @@ mod life;
 mod merge_rule;
 mod open;
 mod options;
+mod pace;
 mod pins;
 mod read;
 mod recall;

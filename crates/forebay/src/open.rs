@@ -20,6 +20,7 @@ use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
 use crate::held::{Held, is_kept, kept_segments};
 use crate::ledger::Ledger;
+use crate::pace::Pace;
 use crate::replay::Replay;
 
 /// The id of a new database's manifest.
@@ -72,9 +73,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         lists: replay.lists,
         trees: replay.trees,
         metrics,
-        progress_bytes: AtomicU64::new(0),
-        due_bytes: AtomicU64::new(0),
-        absorbed_share: AtomicU64::new(0),
+        pace: Pace::default(),
         debt_bytes: AtomicU64::new(0),
         inherited_bytes: AtomicU64::new(u64::MAX),
         resident_bytes: AtomicU64::new(0),

@@ -10,18 +10,13 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Durability, Rotation, frame};
 
 use crate::background::ABSORB;
 use crate::engine::Engine;
-
-/// How far, in shares of a buffer, a writer may be ahead of absorption before it waits.
-const PACE_SLACK: f64 = 1.0 / 64.0;
 
 impl Engine {
     /// Writes a batch. Returns the number of its last record.
@@ -159,53 +154,6 @@ impl Engine {
         let waited = self.wait_for(|| self.trouble_of(ABSORB), || self.has_room());
         self.stalled_since(started);
         waited
-    }
-
-    /// Slows a writer of so many bytes to the pace of background work, where that is behind, or where bounds on space
-    /// ask for more of it.
-    fn pay(&self, bytes: u64, owed_for_space: u64) {
-        let soft = 6 * self.options.buffer_bytes();
-        let debt = self.debt();
-        if debt <= soft && owed_for_space == 0 && !self.outruns_absorption() {
-            return;
-        }
-        // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
-        let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
-        let due = self.owe(owed.max(owed_for_space));
-        let started = self.env.clock.now();
-        // Work is done a step at a time: who owes less than one waits for it only once all together owe one. Where
-        // space is short nothing is lent.
-        let lent = if owed_for_space > 0 { 0 } else { self.options.buffer_bytes().min(STEP_BYTES as u64) };
-        let is_worked_off = || self.progress_bytes.load(Ordering::Relaxed) + lent >= due;
-        self.env.jobs.wait(&mut || {
-            let is_small = owed_for_space == 0 && self.debt() <= soft;
-            let paid = is_worked_off() || is_small || self.merger_rests.load(Ordering::Relaxed);
-            let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
-            give_up || (paid && !self.outruns_absorption())
-        });
-        if !is_worked_off() {
-            // Nobody owes any more what is left of it.
-            self.due_bytes.fetch_min(self.progress_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-        self.stalled_since(started);
-    }
-
-    /// Adds to what all writers owe, as far as that is not worked off. Returns how much work is to be done by then.
-    fn owe(&self, bytes: u64) -> u64 {
-        let progress = self.progress_bytes.load(Ordering::Relaxed);
-        let later = |due: u64| due.max(progress).saturating_add(bytes);
-        let before =
-            self.due_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(later(due)));
-        before.map_or(progress, later)
-    }
-
-    /// Whether the last free buffer fills faster than the oldest sealed one is absorbed: going on would end
-    /// in one long wait, so writers share it out.
-    fn outruns_absorption(&self) -> bool {
-        let state = self.state();
-        let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
-        let absorbed = f64::from_bits(self.absorbed_share.load(Ordering::Relaxed));
-        state.sealed.len() + 1 >= self.options.write_buffers && filled > absorbed + PACE_SLACK
     }
 
     /// Notes that a writer has waited since then.

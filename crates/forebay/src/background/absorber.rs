@@ -109,7 +109,7 @@ impl Absorber {
         self.engine.metrics.jobs_done[Cause::RootSpill as usize].add(1);
         let next_is_sorted = self.engine.state().sealed.last().is_some_and(|next| next.sorted().is_some());
         let share: f64 = if next_is_sorted { SORTED_SHARE } else { 0.0 };
-        self.engine.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
+        self.engine.pace.set_absorbed_share(share);
         self.engine.recovered(super::ABSORB);
         self.engine.env.jobs.wake();
         Ok(())
@@ -234,7 +234,7 @@ impl Engine {
     /// Notes how much of a buffer is absorbed, from 0 to 1, if it is the one that writers wait for.
     pub(super) fn absorbed(&self, buffer: &WriteBuffer, share: f64) {
         if self.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {
-            self.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
+            self.pace.set_absorbed_share(share);
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Keeper {
 const REST_BY_REMOVAL: f64 = 3.0;
 /// Rests are shorter the more waits, and there are none once that is this share of what is not to be removed: merges may
 /// leave files behind faster than removals with rests between them keep up with.
-const WAITING_SHARE: f64 = 0.1;
+const WAITING_SHARE: f64 = 0.05;
 
 impl Keeper {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_more_waits_to_be_removed_the_shorter_are_the_rests() {
-        let shares = [(0, 1000), (50, 1050), (100, 1100), (500, 1500), (1000, 1000)];
+        let shares = [(0, 1000), (25, 1025), (50, 1050), (500, 1500), (1000, 1000)];
         assert_eq!(shares.map(|(leaving, all)| rest_share(leaving, all)), [1.0, 0.5, 0.0, 0.0, 0.0]);
         assert_eq!(rest_share(0, 0), 1.0);
     }

@@ -18,7 +18,6 @@ mod merger;
 mod sorter;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forebay_base::Error;
@@ -50,7 +49,7 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<Handle> {
 impl Engine {
     /// Notes that so many bytes were worked through, for writers who wait.
     fn progressed(&self, bytes: u64) {
-        self.progress_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.pace.add(bytes);
         self.env.jobs.wake();
     }
 

@@ -1,3 +1,5 @@
+//! Legs over files that are names alone: who gets which, and what becomes of those that are let go of.
+
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Order};
 use forebay_buffer_tree::{NodeId, Portion};

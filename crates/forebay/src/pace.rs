@@ -1,0 +1,124 @@
+//! Writers go no faster than background work for long: each waits for a share of what it adds to a debt to be worked off.
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+
+use crate::engine::Engine;
+
+/// How far, in shares of a buffer, a writer may be ahead of absorption before it waits.
+const PACE_SLACK: f64 = 1.0 / 64.0;
+/// So many buffers of debt cost nothing.
+const FREE_BUFFERS: u64 = 6;
+
+/// What background work has done, and what writers wait for of it.
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// Bytes that background work has gone through.
+    done_bytes: AtomicU64,
+    /// How many that are to be for all that writers have owed.
+    due_bytes: AtomicU64,
+    /// How much of the oldest sealed buffer is absorbed, from 0 to 1, as the bits of an `f64`.
+    absorbed_share: AtomicU64,
+}
+
+impl Pace {
+    /// So much more is done.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn absorbed_share(&self) -> f64 {
+        f64::from_bits(self.absorbed_share.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_absorbed_share(&self, share: f64) {
+        self.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Adds to what all writers owe, as far as that is not worked off. Returns how much is to be done by then.
+    fn owe(&self, bytes: u64) -> u64 {
+        let done = self.done_bytes.load(Ordering::Relaxed);
+        let later = |due: u64| due.max(done).saturating_add(bytes);
+        let before =
+            self.due_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(later(due)));
+        before.map_or(done, later)
+    }
+
+    /// Whether so much is done, but for what is lent.
+    fn has_done(&self, due: u64, lent: u64) -> bool {
+        self.done_bytes.load(Ordering::Relaxed).saturating_add(lent) >= due
+    }
+
+    /// Nobody owes any more what is not worked off.
+    fn forgive(&self) {
+        self.due_bytes.fetch_min(self.done_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Slows a writer of so many bytes to the pace of background work, where that is behind, or where bounds on space
+    /// ask for more of it.
+    pub(crate) fn pay(&self, bytes: u64, owed_for_space: u64) {
+        let soft = FREE_BUFFERS * self.options.buffer_bytes();
+        let debt = self.debt();
+        if debt <= soft && owed_for_space == 0 && !self.outruns_absorption() {
+            return;
+        }
+        // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
+        let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
+        let due = self.pace.owe(owed.max(owed_for_space));
+        // Work is done a step at a time: who owes less than one waits for it only once all together owe one. Where
+        // space is short nothing is lent.
+        let lent = if owed_for_space > 0 { 0 } else { self.options.buffer_bytes().min(STEP_BYTES as u64) };
+        let started = self.env.clock.now();
+        self.env.jobs.wait(&mut || {
+            let is_small = owed_for_space == 0 && self.debt() <= soft;
+            let is_paid =
+                self.pace.has_done(due, lent) || is_small || self.merger_rests.load(Ordering::Relaxed);
+            let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
+            give_up || (is_paid && !self.outruns_absorption())
+        });
+        if !self.pace.has_done(due, lent) {
+            self.pace.forgive();
+        }
+        self.stalled_since(started);
+    }
+
+    /// Whether the last free buffer fills faster than the oldest sealed one is absorbed: going on would end
+    /// in one long wait, so writers share it out.
+    fn outruns_absorption(&self) -> bool {
+        let state = self.state();
+        let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
+        state.sealed.len() + 1 >= self.options.write_buffers
+            && filled > self.pace.absorbed_share() + PACE_SLACK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    /// Ten writers who owe a tenth of a step each wait for one step, and not for ten.
+    #[test]
+    fn who_owes_little_waits_for_little() {
+        let (pace, step) = (Pace::default(), 1000);
+        let dues: Vec<u64> = (0..10).map(|_| pace.owe(step / 10)).collect();
+        assert!(dues.iter().all(|&due| pace.has_done(due, step)));
+        let next = pace.owe(step / 10);
+        assert!(!pace.has_done(next, step));
+        pace.add(step);
+        assert!(pace.has_done(next, step) && !pace.has_done(next, 0));
+        // What was done before counts for nobody who owes later.
+        pace.add(100 * step);
+        assert_eq!(pace.owe(1), 101_001);
+    }
+
+    #[test]
+    fn what_is_forgiven_is_owed_by_nobody() {
+        let pace = Pace::default();
+        pace.add(10);
+        assert_eq!(pace.owe(5000), 5010);
+        pace.forgive();
+        assert_eq!(pace.owe(1), 11);
+    }
+}

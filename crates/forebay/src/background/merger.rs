@@ -39,9 +39,12 @@ impl Merger {
         if self.running.is_none() {
             return Ok(if self.find_work()? { Step::Worked } else { Step::Idle });
         }
+        // Asked before, not after: work that wakes whoever waits for it would wake this machine, too.
+        if self.running.as_ref().is_some_and(|running| running.job.waits()) {
+            return Ok(Step::Idle);
+        }
         self.work().inspect_err(|error| self.give_up(error))?;
-        let waits = self.running.as_ref().is_some_and(|running| running.job.waits());
-        Ok(if waits { Step::Idle } else { Step::Worked })
+        Ok(Step::Worked)
     }
 
     /// `false` when there is nothing.

@@ -4,7 +4,7 @@
 //! 2. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
 //!    [`Engine::make_room`], when all buffers are full.
 //! 3. The log makes it as durable as asked.
-//! 4. A writer that adds to a debt waits for a share of it to be worked off: none up to a soft limit, then
+//! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Engine::pay`]): none up to a soft limit, then
 //!    in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied. So
 //!    there is no cliff.
 

@@ -69,8 +69,10 @@ impl Merger {
                     let started = entry.catalog.start(&plan);
                     let job =
                         started.inspect_err(|error| self.set_aside(table, entry.era, &plan.nodes, error))?;
-                    *self.engine.help.lock() = job.help();
-                    self.engine.env.jobs.wake();
+                    if let Some(help) = job.help() {
+                        *self.engine.help.lock() = Some(help);
+                        self.engine.env.jobs.wake();
+                    }
                     self.running = Some(Running { table, era: entry.era, nodes: plan.nodes, job });
                     return Ok(true);
                 }

@@ -14,6 +14,7 @@ pub mod hash;
 pub mod limits;
 pub mod merge;
 pub mod order;
+pub mod planted;
 pub mod record;
 pub mod sort;
 pub mod wire;

@@ -1,0 +1,101 @@
+//! Bugs that the simulation plants to see that it would find them.
+//!
+//! Where a fault was mended, its old behaviour stays behind a switch, on one line where possible:
+//! `if planted::is("sync-forgotten") { return Ok(()); }`, and [`BUGS`] gets a line. `make planted` builds the simulation
+//! with `--cfg planted`, plants one bug after the other and tells after how many seeds each is found.
+//!
+//! **Invariant:** in every other build [`is`] is the constant `false`, and what it guards is not compiled into the
+//! program.
+
+/// One bug that can be planted.
+#[derive(Clone, Copy, Debug)]
+pub struct Bug {
+    /// What [`is`] is asked for.
+    pub name: &'static str,
+    /// The promise that it breaks.
+    pub promise: &'static str,
+    /// What goes wrong.
+    pub story: &'static str,
+    /// Which campaign must find it.
+    pub found_by: Campaign,
+}
+
+/// The ways of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Campaign {
+    /// Seeds of the stepper: `sim --seeds`.
+    Seeds,
+    /// Real threads: `sim --threads`.
+    Threads,
+}
+
+use Campaign::Seeds;
+
+/// Every bug, in the order of names.
+pub const BUGS: &[Bug] = &[bug(
+    "sync-forgotten",
+    Seeds,
+    "Disk survives a power loss",
+    "the log says that records are durable and syncs nothing",
+)];
+
+const fn bug(name: &'static str, found_by: Campaign, promise: &'static str, story: &'static str) -> Bug {
+    Bug { name, promise, story, found_by }
+}
+
+#[cfg(not(planted))]
+mod switch {
+    /// Whether this bug is planted: never, in a build without `--cfg planted`.
+    #[inline(always)]
+    pub const fn is(_name: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(planted)]
+mod switch {
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    use super::BUGS;
+
+    /// The number of the planted bug in the list, and one; 0 is none.
+    static PLANTED: AtomicUsize = AtomicUsize::new(0);
+    static REACHED: AtomicU64 = AtomicU64::new(0);
+
+    /// Plants a bug of the list, or none; whatever was planted before is mended.
+    pub fn plant(name: Option<&str>) {
+        PLANTED.store(name.map_or(0, number_of), Ordering::SeqCst);
+        REACHED.store(0, Ordering::SeqCst);
+    }
+
+    /// How often the planted bug was asked for since it was planted.
+    pub fn reached() -> u64 {
+        REACHED.load(Ordering::SeqCst)
+    }
+
+    /// Whether this bug is planted.
+    pub fn is(name: &str) -> bool {
+        let asked = number_of(name);
+        let is_planted = PLANTED.load(Ordering::Relaxed) == asked;
+        REACHED.fetch_add(u64::from(is_planted), Ordering::Relaxed);
+        is_planted
+    }
+
+    fn number_of(name: &str) -> usize {
+        let at = BUGS.iter().position(|bug| bug.name == name);
+        1 + at.unwrap_or_else(|| panic!("`{name}` is not in the list of planted bugs"))
+    }
+}
+
+pub use switch::*;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bugs_stand_in_the_order_of_their_names() {
+        assert!(BUGS.is_sorted_by(|one, next| one.name < next.name));
+        assert!(!is("sync-forgotten"));
+    }
+}

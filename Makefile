@@ -4,12 +4,16 @@ CARGO ?= cargo
 INPUT ?=
 SCALE ?= 1
 ONLY ?=
+ROUNDS ?= 20
+SEED ?= 1
+LAYOUT ?=
+TORTURE_DIR ?= /dev/shm
 DRAW ?=
 RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-dev libtbb-dev python3-venv pkg-config cmake g++ make kmc jellyfish
 RIVALS_VENV := crates/bench-rivals/target/venv
 RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
-.PHONY: help demo test figures data rivals format lint
+.PHONY: help demo test torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -18,7 +22,15 @@ help:
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
 	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
+	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
+
+# Everything has a count; `power` and `full` mount a small disk of their own and need root.
+torture:
+	$(CARGO) build --profile sim --package torture
+	for campaign in kill power full faults; do \
+	    target/sim/torture $$campaign --rounds $(ROUNDS) --seed $(SEED) --dir $(TORTURE_DIR) $(if $(LAYOUT),--layout $(LAYOUT)) || exit; \
+	done
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask

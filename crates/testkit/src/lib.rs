@@ -13,6 +13,7 @@ mod harness;
 mod model;
 mod ops;
 mod rules;
+mod sweep;
 mod tables;
 mod walk;
 
@@ -23,5 +24,6 @@ pub use harness::Harness;
 pub use model::{Change, Contents, Model, TABLES, Write};
 pub use ops::{Generator, Kind, Op, Query};
 pub use rules::{Merging, Multiset, Suffix};
+pub use sweep::{Swept, sweep};
 pub use tables::Tables;
 pub use walk::Step;

@@ -111,7 +111,7 @@ impl Tables {
     }
 
     /// Adds a change to a batch, unless it is metadata.
-    pub(crate) fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
+    pub fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
             (Some(table), _, Write::Delete) => batch.delete(table, key),
@@ -128,7 +128,8 @@ impl Tables {
         }
     }
 
-    pub(crate) fn aggregator(&self, table: usize) -> &Aggregator<Multiset> {
+    /// A table of states.
+    pub fn aggregator(&self, table: usize) -> &Aggregator<Multiset> {
         self.states(table).expect("only tables of states have metadata")
     }
 }

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-rivals", &["forebay", "bench"]),
     ("bench-rivals/groups", &["base", "aggregate"]),
     ("testkit", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay"]),
+    ("torture", &["forebay", "testkit"]),
     (
         "sim",
         &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay", "testkit"],

@@ -1,0 +1,90 @@
+//! `cargo run --release -p torture -- kill|power|full|faults`: campaigns against the real system, each with a count and
+//! a seed.
+//!
+//! What the simulation does to a disk in memory, these do to the system's own: processes are killed, a file system
+//! loses its power, a disk is full. The same model says what must be there.
+
+#![expect(clippy::disallowed_methods, reason = "it is the system itself that is tried here")]
+
+mod disk;
+mod faults;
+mod full;
+mod history;
+mod kernel;
+mod kill;
+mod oracle;
+mod worker;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use forebay::Layout;
+
+#[derive(Parser)]
+#[command(about = "Campaigns against the real system: what is acknowledged must be there.")]
+struct Cli {
+    #[command(subcommand)]
+    campaign: Campaign,
+}
+
+#[derive(Subcommand)]
+enum Campaign {
+    /// `kill -9` of a process that writes, at any moment; what it acknowledged is there.
+    Kill(Asked),
+    /// The power of a file system goes, at any moment; what was acknowledged as durable is there. Needs root.
+    Power(Asked),
+    /// A small disk is full and is freed again, time after time; writes go on without opening anew. Needs root.
+    Full(Asked),
+    /// A fault at every file operation of a short history, once and from there on.
+    Faults(Asked),
+    /// The process that writes and is killed.
+    #[command(hide = true)]
+    Worker(worker::Task),
+}
+
+/// What all campaigns take.
+#[derive(Args, Clone)]
+struct Asked {
+    /// How often, for each layout.
+    #[arg(long, default_value_t = 20)]
+    rounds: u64,
+    /// What everything is drawn from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One layout; else each in turn.
+    #[arg(long)]
+    layout: Option<Layout>,
+    /// Where databases are made.
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+}
+
+impl Asked {
+    /// The layouts to try. `write-buffer` is one of a table in hash order: any other may stand beside it.
+    fn layouts(&self) -> Vec<Layout> {
+        match self.layout {
+            Some(layout) => vec![layout],
+            None => {
+                std::iter::once(Layout::write_buffer()).chain(forebay_testkit::ordered_layouts()).collect()
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().campaign {
+        Campaign::Kill(asked) => kill::kill(&asked),
+        Campaign::Power(asked) => kill::power(&asked),
+        Campaign::Full(asked) => full::run(&asked),
+        Campaign::Faults(asked) => faults::run(&asked),
+        Campaign::Worker(task) => worker::run(&task),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("torture: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -30,12 +30,17 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// From this size on memory comes from the kernel in huge pages, aligned to them.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// From this size on memory comes from the kernel, and goes back to it at once: an allocator may keep what is freed, and
+/// what is left between what is not.
+const MAPPED_BYTES_MIN: usize = 64 << 10;
 
 /// An aligned, zero-initialised block of memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
     len_bytes: usize,
+    /// Whether it is a mapping of its own, and none of the allocator's.
+    is_mapped: bool,
 }
 
 // SAFETY: Pages owns its memory as a Box does; nothing in it is tied to a thread.
@@ -47,13 +52,16 @@ impl Pages {
     /// Zeroed memory. Aborts when there is none left, as every Rust allocation does.
     pub(crate) fn zeroed(len_bytes: usize) -> Self {
         let layout = layout_of(len_bytes);
-        let start = if len_bytes >= HUGE_PAGE_BYTES {
-            map_huge(layout.size())
-        } else {
-            // SAFETY: the layout's size is at least one page, so not zero.
-            NonNull::new(unsafe { alloc_zeroed(layout) })
+        let mapped = match len_bytes {
+            HUGE_PAGE_BYTES.. => map_huge(layout.size()),
+            MAPPED_BYTES_MIN.. => map(layout.size()),
+            _ => None,
         };
-        Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len_bytes }
+        // The kernel may refuse one more mapping where there are very many.
+        // SAFETY: the layout's size is at least one page, so not zero.
+        let start = mapped.or_else(|| NonNull::new(unsafe { alloc_zeroed(layout) }));
+        let start = start.unwrap_or_else(|| handle_alloc_error(layout));
+        Self { start, len_bytes, is_mapped: mapped.is_some() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,7 +82,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         let layout = layout_of(self.len_bytes);
-        if self.len_bytes >= HUGE_PAGE_BYTES {
+        if self.is_mapped {
             // SAFETY: the mapping of exactly this start and size was made in `zeroed` and nothing borrows it.
             // An error would mean it is no mapping: nothing to free then.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), layout.size()) };
@@ -94,14 +102,19 @@ fn layout_of(len_bytes: usize) -> Layout {
     layout.unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
 }
 
+/// Maps `size` bytes (whole pages), untouched.
+fn map(size: usize) -> Option<NonNull<u8>> {
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+    let base =
+        unsafe { mmap_anonymous(null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
+    NonNull::new(base.ok()?.cast())
+}
+
 /// Maps `size` bytes (whole pages) at a huge page boundary, untouched: pages come at first use, huge ones
 /// but for the rest at the end.
 fn map_huge(size: usize) -> Option<NonNull<u8>> {
     let whole = size.checked_add(HUGE_PAGE_BYTES)?;
-    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
-    let base =
-        unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
-    let base = base.ok()?.cast::<u8>();
+    let base = map(whole)?.as_ptr();
     let head = base.align_offset(HUGE_PAGE_BYTES);
     let start = base.wrapping_add(head);
     // SAFETY: both cut pieces lie inside the mapping just made, outside start..start + size, and are
@@ -139,11 +152,16 @@ impl PagedWords {
         let start = (len * size_of::<u64>()).next_multiple_of(PAGE_BYTES);
         let end = self.0.len_bytes / PAGE_BYTES * PAGE_BYTES;
         if start < end {
+            let released = self.0.start.as_ptr().wrapping_add(start).cast();
             // SAFETY: the range is whole pages inside memory that self owns; it stays mapped and, to atomic
-            // loads, turns to zeros. Where the kernel refuses, nothing happens.
-            let _ = unsafe {
-                madvise(self.0.start.as_ptr().wrapping_add(start).cast(), end - start, Advice::LinuxDontNeed)
-            };
+            // loads, turns to zeros. Where the kernel refuses, nothing happens. That no huge pages are wanted any more
+            // keeps the kernel from making one of what is left.
+            unsafe {
+                if self.0.is_mapped && self.0.len_bytes >= HUGE_PAGE_BYTES {
+                    let _ = madvise(self.0.start.as_ptr().cast(), end, Advice::LinuxNoHugepage);
+                }
+                let _ = madvise(released, end - start, Advice::LinuxDontNeed);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 mod check;
 mod config;
 mod data;
+pub mod golden;
 mod harness;
 mod model;
 mod ops;

@@ -15,7 +15,7 @@ mod kill;
 mod oracle;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -38,6 +38,11 @@ enum Campaign {
     Full(Asked),
     /// A fault at every file operation of a short history, once and from there on.
     Faults(Asked),
+    /// Writes the databases of this build's format that every later build must open.
+    Golden {
+        /// The folder for them, such as `crates/forebay/tests/golden/v1`.
+        to: PathBuf,
+    },
     /// The process that writes and is killed.
     #[command(hide = true)]
     Worker(worker::Task),
@@ -78,6 +83,7 @@ fn main() -> ExitCode {
         Campaign::Power(asked) => kill::power(&asked),
         Campaign::Full(asked) => full::run(&asked),
         Campaign::Faults(asked) => faults::run(&asked),
+        Campaign::Golden { to } => golden(&to),
         Campaign::Worker(task) => worker::run(&task),
     };
     match outcome {
@@ -87,4 +93,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn golden(to: &Path) -> forebay::Result<()> {
+    for (path, bytes) in forebay_testkit::golden::write()? {
+        let path = to.join(path);
+        let made =
+            std::fs::create_dir_all(path.parent().unwrap_or(to)).and_then(|()| std::fs::write(&path, bytes));
+        made.map_err(|error| forebay::Error::Invalid(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
 }

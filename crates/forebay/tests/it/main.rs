@@ -9,6 +9,7 @@ mod errors;
 mod expiry;
 mod faults;
 mod filter;
+mod golden;
 mod ingest;
 mod jungle;
 mod layouts;

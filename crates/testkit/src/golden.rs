@@ -1,0 +1,136 @@
+//! Databases as a build of some format wrote them, which every later build must open.
+//!
+//! [`write`] makes two of them, always with the same bytes for the same build: one that was closed, and one as a crash
+//! of the process leaves it. They are kept under `crates/forebay/tests/golden`, a folder for each format. [`check`] is
+//! what any build must find in either.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay::aggregate::functions::Count;
+use forebay::env::Env;
+use forebay::env::fs::MemoryFs;
+use forebay::{Batch, Codec, Database, Durability, Layout, Options, Result};
+
+use crate::{Suffix, ordered_layouts};
+
+const DIR: &str = "/golden";
+const KEYS: u32 = 240;
+/// What a later build adds.
+const LATER: &[u8] = b"key-later";
+
+fn options(env: &Env) -> Options {
+    Options::default().memory_limit(1 << 20).write_buffer(16 << 10).keep_changes(8 << 10).env(env.clone())
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key-{number:03}").into_bytes()
+}
+
+fn value(number: u32, round: u32) -> Vec<u8> {
+    format!("value {number} of round {round}").into_bytes()
+}
+
+/// Writes the records: two rounds, the first of which is in files; between them a savepoint.
+fn fill(db: &Database) -> Result<()> {
+    let plain =
+        db.table("hashed").layout(Layout::write_buffer()).codec(Codec::Lz4).node_bytes(4 << 10).open()?;
+    let suffixes = db.table("suffixes").merge_rule(Suffix).open()?;
+    let hits = db.aggregator("hits", Count).open()?;
+    let ordered: Vec<_> = ordered_layouts()
+        .into_iter()
+        .map(|layout| db.table(&layout.to_string()).layout(layout).node_bytes(4 << 10).open_ordered())
+        .collect::<Result<_>>()?;
+    for round in 0..2 {
+        for number in (0..KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
+            let (key, value) = (key(number), value(number, round));
+            let mut batch = Batch::new();
+            batch.put(&plain, &key, &value);
+            batch.merge(&suffixes, &key, &value);
+            batch.add(&hits, &key, ());
+            ordered.iter().for_each(|table| batch.put(table, &key, &value));
+            hits.commit(batch, Durability::Os, &number.to_le_bytes())?;
+        }
+        if round == 0 {
+            db.flush()?;
+            // What this layout keeps in memory, savepoints cannot hold.
+            for table in &ordered {
+                table.compact()?;
+            }
+            db.savepoint("monday")?;
+        }
+    }
+    for table in &ordered {
+        table.delete_range(&key(10)[..]..&key(20)[..])?;
+        table.delete(&key(30))?;
+    }
+    plain.delete(&key(30))?;
+    db.sync()
+}
+
+/// What the tables must hold: all of them, or those that lost a range.
+fn expected(loses_range: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let is_there = |number: &u32| *number != 30 && !(loses_range && (10..20).contains(number));
+    let round = |number: u32| u32::from(number.is_multiple_of(3));
+    (0..KEYS).filter(is_there).map(|number| (key(number), value(number, round(number)))).collect()
+}
+
+/// The files of both databases, by path: `closed/…` and `crashed/…`.
+pub fn write() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 1);
+    let db = Database::open(DIR, options(&env))?;
+    fill(&db)?;
+    let mut files = under("crashed", &fs);
+    db.close()?;
+    files.append(&mut under("closed", &fs));
+    Ok(files)
+}
+
+fn under(name: &str, fs: &MemoryFs) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs.snapshot_files().into_iter();
+    files
+        .filter_map(|(path, bytes)| Some((Path::new(name).join(path.strip_prefix(DIR).ok()?), bytes)))
+        .collect()
+}
+
+/// Opens such a database from its files, reads all of it, writes to it, and opens it again.
+pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 2);
+    env.fs.create_dir_all(Path::new(DIR))?;
+    for (path, bytes) in files {
+        fs.replace_file(&Path::new(DIR).join(path), bytes.clone());
+    }
+    for round in 0..2 {
+        let db = Database::open(DIR, options(&env).create_if_missing(false))?;
+        let plain = db.table("hashed").open()?;
+        check_table(plain.iter()?, &expected(false));
+        let suffixes = db.table("suffixes").merge_rule(Suffix).open()?;
+        let both = [value(0, 0), value(0, 1)].concat();
+        assert_eq!(suffixes.get(&key(0))?, Some(both));
+        let hits = db.aggregator("hits", Count).open()?;
+        assert_eq!((hits.get(&key(3))?, hits.get(&key(4))?), (Some(2), Some(1)));
+        assert_eq!(hits.metadata()?, Some((KEYS - 3).to_le_bytes().to_vec()));
+        let monday = db.open_savepoint("monday")?;
+        for layout in ordered_layouts() {
+            let table = db.table(&layout.to_string()).open_ordered()?;
+            check_table(table.iter()?, &expected(true));
+            assert_eq!(monday.get(&table, &key(12))?, Some(value(12, 0)), "{layout} as it was");
+        }
+        let report = db.verify(&mut |_, _| ())?;
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        assert_eq!(plain.get(LATER)?.is_some(), round > 0);
+        plain.put(LATER, b"by a later build")?;
+        drop(monday);
+        db.close()?;
+    }
+    Ok(())
+}
+
+fn check_table(scan: forebay::Scan, expected: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let found: Result<BTreeMap<Vec<u8>, Vec<u8>>> = scan.collect();
+    let mut found = found.expect("every record can be read");
+    found.remove(LATER);
+    assert!(found == *expected, "{} records where {} were written", found.len(), expected.len());
+}

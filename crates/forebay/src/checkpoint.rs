@@ -7,8 +7,8 @@ use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
-use forebay_store::log::frame;
-use forebay_store::manifest::{Current, Edit, Manifest, Snapshot};
+use forebay_store::log::{Log, frame};
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use crate::background::ABSORB;
@@ -43,18 +43,26 @@ impl Engine {
     /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the
     /// moment. The superblock comes last, so that an unfinished copy is not a database.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
-        let fs = &*self.env.fs;
-        if fs.exists(target)? && !fs.list(target)?.is_empty() {
+        let (fs, log) = (&*self.env.fs, self.log()?);
+        let was_there = fs.exists(target)?;
+        if was_there && !fs.list(target)?.is_empty() {
             return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
         }
-        create_dir_durably(fs, target)?;
+        let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, log));
+        if copied.is_err() {
+            clear(fs, target, was_there);
+        }
+        copied
+    }
+
+    fn copy_to(&self, target: &Path, log: &Log) -> Result<()> {
+        let fs = &*self.env.fs;
         // The manifest's low-water mark and the view must be of one moment.
         let (view, snapshot) = {
-            let mut ledger = self.ledger.lock();
+            let ledger = self.ledger.lock();
             let view = self.view();
             // A copy begins without savepoints, whose files it would have to hold, too.
             let mut snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
-            ledger.linked_below = snapshot.log.absorbed.0;
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
             for &segment in ledger.held.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
@@ -87,13 +95,25 @@ impl Engine {
             file.sync()?;
             last_sequence += frame::records_of(image);
         }
-        self.log()?.sync_to(snapshot.log.absorbed.1)?;
+        log.sync_to(snapshot.log.absorbed.1)?;
         let id = snapshot.next_id;
         let snapshot = Snapshot { next_id: id + 1, ..snapshot };
-        let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default())?;
-        Current { manifest: id, closed: Some(manifest.closed(last_sequence)) }.write(fs, target)?;
+        let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default());
+        let manifest = manifest.map_err(AppendError::into_cause)?;
+        let current = Current { manifest: id, closed: Some(manifest.closed(last_sequence)) };
+        current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         self.superblock.write(fs, target)
+    }
+}
+
+/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again.
+fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) {
+    for name in fs.list(target).unwrap_or_default() {
+        let _ = fs.remove(&target.join(name));
+    }
+    if !was_there {
+        let _ = fs.remove_dir(target);
     }
 }
 

@@ -10,7 +10,7 @@ use forebay_env::sync::Mutex;
 use forebay_env::{Access, Env, Handle, LockMode};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
-use forebay_store::manifest::{Current, Edit};
+use forebay_store::manifest::{AppendError, Current, Edit};
 use forebay_store::names;
 
 use crate::builder::Aggregating;
@@ -259,7 +259,8 @@ impl Database {
         let ledger = self.engine.ledger.lock();
         let Some(manifest) = &ledger.manifest else { return Ok(()) };
         let closed = Some(manifest.closed(last_sequence));
-        Current { manifest: manifest.id(), closed }.write(&*self.engine.env.fs, &self.engine.dir)
+        let current = Current { manifest: manifest.id(), closed };
+        current.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
     }
 
     /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the

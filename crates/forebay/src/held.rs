@@ -115,10 +115,13 @@ impl Engine {
             ledger.held.insert(segment, held);
         }
         ledger.log = log;
+        if let Some(log_of) = &self.log {
+            log_of.forget(log.kept.0);
+        }
         let staying = ledger.held.split_off(&log.kept.0);
         for (segment, held) in std::mem::replace(&mut ledger.held, staying) {
             match Arc::try_unwrap(held.file) {
-                Ok(_nobody_reads) => self.retire_segment(segment, segment >= ledger.linked_below),
+                Ok(_nobody_reads) => self.retire_segment(segment),
                 Err(read) => read.is_retired.store(true, Ordering::Release),
             }
         }

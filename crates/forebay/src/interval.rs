@@ -49,7 +49,7 @@ impl Engine {
         let (now, state) = (self.env.clock.now(), self.state());
         let is_due = |table: &TableState| {
             let Some(interval) = table.options.reclaim_interval else { return false };
-            now >= *table.space.rounds.0.lock().next.get_or_insert(now + interval / 2)
+            now >= *table.space.rounds.0.lock().next.get_or_insert(now.saturating_add(interval / 2))
         };
         let due: Vec<_> = state.tables.values().filter(|table| is_due(table)).collect();
         let segment = self.log()?.active_segment();
@@ -61,8 +61,11 @@ impl Engine {
         }
         for table in due {
             let mut round = table.space.rounds.0.lock();
-            *round =
-                Round { next: table.options.reclaim_interval.map(|all| now + all / 2), segment, ends: 2 };
+            *round = Round {
+                next: table.options.reclaim_interval.map(|all| now.saturating_add(all / 2)),
+                segment,
+                ends: 2,
+            };
         }
         self.env.jobs.wake();
         Ok(())

@@ -27,8 +27,6 @@ pub(crate) struct Ledger {
     pub(crate) log: LogMark,
     /// Absorbed log segments that are there all the same.
     pub(crate) held: BTreeMap<u64, Held>,
-    /// Segments below this may have other names, in a checkpoint: they are not written to again.
-    pub(crate) linked_below: u64,
     /// More is absorbed than the manifest says.
     pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
@@ -211,7 +209,7 @@ impl Engine {
         let log = ledger.log_after(first_needed, absorbed.as_ref(), self.options.keep_changes_bytes);
         if !change.edits.is_empty() || (log.kept, log.low) != (ledger.log.kept, ledger.log.low) {
             if !change.files.is_empty() {
-                self.env.fs.sync_dir(&self.dir)?;
+                self.sync_dir()?;
             }
             self.sync_held(&log)?;
             change.log = (log != ledger.log || ledger.log_is_ahead).then_some(log);
@@ -267,14 +265,22 @@ impl Engine {
         let Some(manifest) = &mut ledger.manifest else {
             return Err(Error::invalid("the database is open for reading only"));
         };
-        match manifest.append(edit) {
-            Ok(()) => Ok(()),
-            Err(AppendError::Refused(error)) => Err(error),
-            Err(AppendError::Unknown(error)) => {
-                self.poison(&error);
-                Err(error)
-            }
+        manifest.append(edit).map_err(|error| self.judge(error))
+    }
+
+    /// Stops all further writes where it is unknown what is on the disk.
+    fn judge(&self, error: AppendError) -> Error {
+        if let AppendError::Unknown(error) = &error {
+            self.poison(error);
         }
+        error.into_cause()
+    }
+
+    /// Makes the names of files durable. A failure stops all further writes: a later sync would say that all is well, and
+    /// names that were made before the failure may be lost all the same.
+    pub(crate) fn sync_dir(&self) -> Result<()> {
+        let synced = self.env.fs.sync_dir(&self.dir);
+        synced.inspect_err(|error| self.poison(error))
     }
 
     /// Takes nodes off the busy ones. A node that failed stays there when its data are damaged, so that it
@@ -299,15 +305,15 @@ impl Engine {
         self.sync_held(&ledger.log)?;
         let snapshot = Edit::Snapshot(self.snapshot_of(&ledger, &self.state()));
         let fs = &*self.env.fs;
-        let fresh =
-            Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics)).inspect_err(|_| {
-                // A full disk must not be filled further by every new try.
+        let fresh = Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics))
+            .map_err(|error| self.judge(error))?;
+        // Where it is unknown which manifest is the current one, neither may be added to.
+        Current { manifest: id, closed: None }.write(fs, &self.dir).map_err(|error| {
+            if let AppendError::Refused(_) = error {
                 let _ = fs.remove(&names::manifest(&self.dir, id));
-            })?;
-        // On error either manifest may be the current one, so neither may be added to.
-        Current { manifest: id, closed: None }
-            .write(fs, &self.dir)
-            .inspect_err(|error| self.poison(error))?;
+            }
+            self.judge(error)
+        })?;
         let old = ledger.manifest.replace(fresh);
         drop(ledger);
         old.map_or(Ok(()), |old| fs.remove(old.path()))

@@ -11,8 +11,8 @@ use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Recovered, Segment, recover};
-use forebay_store::log::{Log, Rotation, frame};
-use forebay_store::manifest::{Current, Edit, LogMark, Manifest, Snapshot, Superblock};
+use forebay_store::log::{Log, PrepareError, Rotation, frame};
+use forebay_store::manifest::{AppendError, Current, Edit, LogMark, Manifest, Snapshot, Superblock};
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
@@ -31,6 +31,8 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     options.validate()?;
     let env = options.env.clone().unwrap_or_else(Env::real);
+    // Whatever becomes the working directory later.
+    let dir = &*env.fs.absolute(dir)?;
     let lock = enter(&env, dir, &options)?;
     let (fs, metrics) = (&*env.fs, Arc::<Metrics>::default());
     let superblock = Superblock::read(fs, dir)?;
@@ -53,8 +55,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
     } else {
         clear_away(fs, dir, &listing, &replay, &recovered, manifest.id())?;
-        Current { manifest: manifest.id(), closed: None }.write(fs, dir)?;
-        let first = Rotation::prepare(fs, dir, replay.lists.new_id(), &pool, 0, None)?;
+        mark_open(fs, dir, manifest.id())?;
+        let first = first_segment(fs, dir, &replay, &pool)?;
         let active = Arc::clone(first.buffer());
         (Some(Log::new(first, recovered.last_sequence, Arc::clone(&metrics))), active)
     };
@@ -101,6 +103,22 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     Ok(engine)
 }
 
+/// Notes which manifest counts, and that from here on the database is open.
+fn mark_open(fs: &dyn FileSystem, dir: &Path, manifest: u64) -> Result<()> {
+    Current { manifest, closed: None }.write(fs, dir).map_err(AppendError::into_cause)
+}
+
+/// The segment that is filled first.
+fn first_segment(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    replay: &Replay,
+    pool: &Arc<ArenaPool>,
+) -> Result<Rotation> {
+    let first = Rotation::prepare(fs, dir, replay.lists.new_id(), pool, 0, None);
+    first.map_err(PrepareError::into_cause)
+}
+
 /// The write buffer that a log's segment mirrors.
 fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
     let (arena, mut appender) = pool.take(segment.bytes.len());
@@ -137,7 +155,6 @@ fn ledger_of(
         busy: BTreeMap::new(),
         log: replay.log,
         held: held_of(replay, listing, old)?,
-        linked_below: 0,
         log_is_ahead: false,
         next_table: replay.next_table,
         savepoints: replay.savepoints.clone(),
@@ -184,8 +201,8 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
     let lock = fs.lock(&dir.join(names::LOCK), mode)?;
     if !fs.exists(&dir.join(names::SUPERBLOCK))? {
         let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
-        Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default())?;
-        Current { manifest: FIRST_MANIFEST, closed: None }.write(fs, dir)?;
+        Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default()).map_err(AppendError::into_cause)?;
+        mark_open(fs, dir, FIRST_MANIFEST)?;
         // Last of all: from here on the directory is a database.
         Superblock { database_id: (env.entropy)(), hash_seed: (env.entropy)() }.write(fs, dir)?;
     }

@@ -77,7 +77,8 @@ impl Options {
     }
 
     /// How often the log is synced in the background: what a power loss can take from writes at
-    /// [`Durability::Os`].
+    /// [`Durability::Os`]. With [`Duration::MAX`] it never is: for whoever calls
+    /// [`Database::sync`](crate::Database::sync).
     pub fn sync_interval(mut self, interval: Duration) -> Self {
         self.sync_interval = interval;
         self
@@ -140,10 +141,10 @@ impl Options {
                 "write_buffer is {buffer} bytes; it must be between {WRITE_BUFFER_BYTES_MIN} and {WRITE_BUFFER_BYTES_MAX}"
             )));
         }
-        if buffer * self.write_buffers as u64 > self.memory_limit_bytes / 4 * 3 {
+        if buffer.saturating_mul(self.write_buffers as u64) > self.memory_limit_bytes / 4 * 3 {
             return Err(Error::invalid(format!(
-                "{} write buffers of {buffer} bytes leave too little of a memory_limit of {} bytes; raise the limit \
-                 or lower write_buffer",
+                "write_buffers is {} of {buffer} bytes each, which leave too little of a memory_limit of {} bytes; raise \
+                 the limit or lower write_buffer",
                 self.write_buffers, self.memory_limit_bytes
             )));
         }
@@ -169,7 +170,8 @@ impl Options {
     /// The size of one write buffer that these options come to, in whole blocks.
     pub fn buffer_bytes(&self) -> u64 {
         let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
-        self.write_buffer_bytes.unwrap_or(eighth).next_multiple_of(4096)
+        let bytes = self.write_buffer_bytes.unwrap_or(eighth);
+        bytes.checked_next_multiple_of(4096).unwrap_or(u64::MAX)
     }
 
     /// Memory for filters and cached pages: a third. Filters come first.

@@ -203,7 +203,7 @@ impl Engine {
         let catalog =
             successor.catalog(options, ledger.log.absorbed.0).ok_or_else(|| self.has_other_files())?;
         let turned = table.turned(*options, order, catalog);
-        self.env.fs.sync_dir(&self.dir)?;
+        self.sync_dir()?;
         // The log may still have ranges that were deleted, and must not be read from there again.
         self.tell_mark(&mut ledger)?;
         if let Err(error) = self.append(&mut ledger, &Edit::AlterTable(turned.entry())) {

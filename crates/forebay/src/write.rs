@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Durability, Rotation, frame};
+use forebay_store::log::{Durability, PrepareError, Rotation, frame};
 
 use crate::background::ABSORB;
 use crate::engine::Engine;
@@ -107,7 +107,7 @@ impl Engine {
         let next = match self.next_segment.lock().take() {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
             Some(short) => {
-                self.retire_segment(short.buffer().segment(), true);
+                self.retire_segment(short.buffer().segment());
                 self.new_segment(bytes_min)?
             }
             None => self.new_segment(bytes_min)?,
@@ -119,14 +119,26 @@ impl Engine {
                 state.sealed.insert(0, sealed);
             });
         })
-        .inspect_err(|_| self.retire_segment(id, true))?;
+        .inspect_err(|_| self.retire_segment(id))?;
         self.env.jobs.wake();
         Ok(())
     }
 
     fn new_segment(&self, bytes_min: usize) -> Result<Rotation> {
         let (id, spare) = (self.lists.new_id(), self.spare_segment.lock().take());
-        Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare)
+        let prepared = Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare);
+        prepared.map_err(|error| match error {
+            PrepareError::Refused(error, spare) => {
+                if let Some(spare) = spare {
+                    self.retire_segment(spare);
+                }
+                error
+            }
+            PrepareError::Unknown(error) => {
+                self.poison(&error);
+                error
+            }
+        })
     }
 
     pub(crate) fn has_room(&self) -> bool {

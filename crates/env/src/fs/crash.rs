@@ -213,6 +213,11 @@ impl FileSystem for CrashFs {
         })
     }
 
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        self.machine.check_power("look for", path)?;
+        self.machine.live.link_count(path)
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         self.machine.mutate("link", to, |disk, number| {
             self.machine.live.hard_link(from, to)?;

@@ -4,7 +4,7 @@
 //! fault does nothing, but for the half of a short write.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_base::{Error, Result};
 use rustix::io::Errno;
@@ -169,6 +169,14 @@ impl FileSystem for FaultyFs {
     fn remove(&self, path: &Path) -> Result<()> {
         self.faults.check("remove", path)?;
         self.inner.remove(path)
+    }
+
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        self.inner.link_count(path)
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {

@@ -245,6 +245,11 @@ impl FileSystem for MemoryFs {
         removed.map(drop).ok_or_else(|| failure("remove", path, ErrorKind::NotFound))
     }
 
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        let inode = self.find("look for", path)?;
+        Ok(self.names.lock().files.values().filter(|other| other.id == inode.id).count() as u64)
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         let inode = self.find("link", from)?;
         let mut names = self.names.lock();

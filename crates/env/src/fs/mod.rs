@@ -24,7 +24,7 @@ mod tests;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_base::Result;
 
@@ -151,6 +151,12 @@ pub trait FileSystem: Send + Sync {
     /// `false`, and nothing is done, where it has another name, is no longer than that, or nothing would be gained.
     fn shorten(&self, _path: &Path, _by: u64) -> Result<bool> {
         Ok(false)
+    }
+    /// How many names a file has: with more than one it is somebody else's too.
+    fn link_count(&self, path: &Path) -> Result<u64>;
+    /// The same path, whatever becomes the working directory.
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_path_buf())
     }
     /// Gives a file one more name; `to` must be free.
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;

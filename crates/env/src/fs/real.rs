@@ -236,6 +236,15 @@ impl FileSystem for RealFs {
         shorten().map_err(|e| Error::io("shorten", path, &e))
     }
 
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        let found = fs::metadata(path).map_err(|e| Error::io("look for", path, &e))?;
+        Ok(found.nlink())
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        std::path::absolute(path).map_err(|e| Error::io("find the directory of", path, &e))
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         fs::hard_link(from, to).map_err(|e| Error::io("link", to, &e))
     }

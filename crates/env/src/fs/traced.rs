@@ -255,6 +255,14 @@ impl FileSystem for TracedFs {
         self.inner.shorten(path, by)
     }
 
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        self.inner.link_count(path)
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.hard_link(from, to)?;
         self.trace.count(to, |counts| counts.links += 1);

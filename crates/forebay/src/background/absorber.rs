@@ -244,9 +244,9 @@ impl Engine {
         self.env.jobs.wake();
     }
 
-    /// Keeps one retired log segment for recycling and removes the others, and those that may not be.
-    pub(crate) fn retire_segment(&self, segment: u64, may_be_recycled: bool) {
-        let surplus = match may_be_recycled && !self.forgets() {
+    /// Keeps one retired log segment for recycling and removes the others.
+    pub(crate) fn retire_segment(&self, segment: u64) {
+        let surplus = match !self.forgets() {
             true => self.spare_segment.lock().replace(segment),
             false => Some(segment),
         };

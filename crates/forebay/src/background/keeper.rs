@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
 
 use crate::engine::Engine;
@@ -13,11 +13,16 @@ use crate::rest::Quiet;
 pub(super) struct Keeper {
     engine: Arc<Engine>,
     next: Duration,
+    next_sync: Duration,
+    /// Whether all went well the last time.
+    is_kept: bool,
     quiet: Quiet,
     /// When the next piece of a retired file is removed, while there are some.
     next_removal: Option<Duration>,
 }
 
+/// How long at most until it looks again for what is due besides the sync of the log, however seldom that is wanted.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// For how long nothing is removed after a removal, by what that took. Where large files go the device may be busy with
 /// nothing else, and lookups wait for it.
 const REST_BY_REMOVAL: f64 = 3.0;
@@ -27,12 +32,27 @@ const WAITING_SHARE: f64 = 0.05;
 
 impl Keeper {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, next: Duration::ZERO, quiet: Quiet::default(), next_removal: None }
+        Self {
+            engine,
+            next: Duration::ZERO,
+            next_sync: Duration::ZERO,
+            is_kept: true,
+            quiet: Quiet::default(),
+            next_removal: None,
+        }
     }
 
-    fn keep(&self) -> Result<()> {
+    /// What is due now and then. Each of it is done whatever becomes of the others: what fails for want of space must keep
+    /// neither the log from being synced nor files from being removed, or there would never be space.
+    fn keep(&mut self) -> Result<()> {
         let engine = &self.engine;
-        engine.log()?.sync_to(u64::MAX)?;
+        let now = engine.env.clock.now();
+        let synced = if now >= self.next_sync {
+            self.next_sync = now.saturating_add(engine.options.sync_interval);
+            engine.log()?.sync_to(u64::MAX)
+        } else {
+            Ok(())
+        };
         if engine.wants_relief() {
             engine.env.jobs.wake();
         }
@@ -40,8 +60,8 @@ impl Keeper {
         if engine.state().tables.values().any(|table| table.wants_expiry()) {
             engine.env.jobs.wake();
         }
-        engine.begin_rounds()?;
-        engine.rewrite_manifest()
+        let begun = engine.begin_rounds();
+        synced.and(begun).and(engine.rewrite_manifest())
     }
 
     /// Removes a piece of the next retired file, if it is time for that. All at one go, the log and readers would wait.
@@ -79,20 +99,31 @@ impl Machine for Keeper {
         if self.engine.is_closing() || self.engine.fatal().is_some() {
             return Step::Finished;
         }
-        if let Err(error) = self.engine.prepare_segment() {
-            return self.engine.failed(super::KEEP, error);
-        }
-        let now = self.engine.env.clock.now();
+        let engine = Arc::clone(&self.engine);
+        let prepared = engine.prepare_segment();
+        let now = engine.env.clock.now();
+        let mut kept = Ok(());
         if now >= self.next {
-            self.next = now + self.engine.options.sync_interval;
-            self.quiet.look(&self.engine, now);
-            if let Err(error) = self.keep() {
-                return self.engine.failed(super::KEEP, error);
-            }
-            self.engine.recovered(super::KEEP);
+            self.next = now + engine.options.sync_interval.min(LOOK_INTERVAL_MAX);
+            self.quiet.look(&engine, now);
+            kept = self.keep();
+            self.is_kept = kept.is_ok();
             self.next_removal.get_or_insert(now);
         }
-        self.remove(self.engine.env.clock.now());
+        let outcome = prepared.and(kept);
+        if outcome.as_ref().is_err_and(Error::is_no_space) {
+            // There is room again only once files go: all of them, now.
+            engine.lists.trash.empty(&*engine.env.fs);
+            self.next_removal = None;
+        } else {
+            self.remove(engine.env.clock.now());
+        }
+        if let Err(error) = outcome {
+            return engine.failed(super::KEEP, error);
+        }
+        if self.is_kept {
+            engine.recovered(super::KEEP);
+        }
         Step::Until(self.next_removal.map_or(self.next, |removal| removal.min(self.next)))
     }
 }

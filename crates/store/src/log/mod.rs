@@ -14,5 +14,5 @@ mod writer;
 
 pub use durability::Durability;
 pub use frames::Frames;
-pub use rotation::Rotation;
+pub use rotation::{PrepareError, Rotation};
 pub use writer::{Log, Position, batches_of};

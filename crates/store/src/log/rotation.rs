@@ -3,11 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, Appender, File, FileSystem};
 
 use crate::buffer::{ArenaPool, WriteBuffer};
 use crate::names;
+
+/// Why a segment could not be got ready.
+#[derive(Debug)]
+pub enum PrepareError {
+    /// Nothing of it is left. The retired segment, if it was not renamed, can be used another time.
+    Refused(Error, Option<u64>),
+    /// The directory could not be synced: names that were made in it since it last was may be lost, and a later sync would
+    /// not tell. Nothing more may be written.
+    Unknown(Error),
+}
+
+impl PrepareError {
+    /// What failed.
+    pub fn into_cause(self) -> Error {
+        match self {
+            Self::Refused(error, _) | Self::Unknown(error) => error,
+        }
+    }
+}
 
 /// An empty segment and the buffer that mirrors it.
 pub struct Rotation {
@@ -17,8 +36,9 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name durable. A retired
-    /// segment, if given, is renamed rather than a new file allocated.
+    /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name durable. A
+    /// retired segment, if given, is renamed rather than a new file allocated; but not where its file has another name too,
+    /// in a checkpoint or in what this is one of: what is written here would change it there.
     pub fn prepare(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -26,25 +46,28 @@ impl Rotation {
         pool: &Arc<ArenaPool>,
         bytes_min: usize,
         retired: Option<u64>,
-    ) -> Result<Self> {
-        let (arena, appender) = pool.take(bytes_min);
+    ) -> Result<Self, PrepareError> {
         let path = names::log(dir, id);
+        let is_renamed = match retired {
+            Some(old) => take_over(fs, &names::log(dir, old), &path)
+                .map_err(|error| PrepareError::Refused(error, retired))?,
+            None => false,
+        };
+        let (arena, appender) = pool.take(bytes_min);
         let open = || {
-            let file = match retired {
-                Some(old) => {
-                    fs.rename(&names::log(dir, old), &path)?;
-                    fs.open(&path, Access::Buffered)?
-                }
-                None => fs.create(&path, Access::Buffered)?,
+            let file = match is_renamed {
+                true => fs.open(&path, Access::Buffered)?,
+                false => fs.create(&path, Access::Buffered)?,
             };
             file.reserve(arena.capacity() as u64)?;
-            fs.sync_dir(dir)?;
             Ok(file)
         };
-        let file = open().inspect_err(|_| {
+        let file = open().map_err(|error| {
             // A full disk must not be filled further by every new try.
             let _ = fs.remove(&path);
+            PrepareError::Refused(error, None)
         })?;
+        fs.sync_dir(dir).map_err(PrepareError::Unknown)?;
         Ok(Self { buffer: Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool)))), appender, file })
     }
 
@@ -52,4 +75,17 @@ impl Rotation {
     pub fn buffer(&self) -> &Arc<WriteBuffer> {
         &self.buffer
     }
+}
+
+/// Gives a retired segment's file another name. `false`, and the file goes, where it has one more.
+fn take_over(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<bool> {
+    match fs.link_count(from) {
+        Ok(1) => {}
+        Ok(_) if planted::is("recycled-links") => {}
+        Ok(_) => return fs.remove(from).map(|()| false),
+        Err(error) if error.is_not_found() => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    fs.rename(from, to)?;
+    Ok(true)
 }

@@ -54,8 +54,8 @@ struct Inner {
     cuts: usize,
     last_sequence: u64,
     durable_sequence: u64,
-    /// Earlier segments that are written and not synced.
-    unsynced: Vec<Arc<dyn File>>,
+    /// Earlier segments that are written and not synced, and still needed.
+    unsynced: Vec<(u64, Arc<dyn File>)>,
     /// Somebody writes without holding the lock.
     writing: bool,
     /// Somebody syncs without holding the lock. Others write meanwhile.
@@ -248,9 +248,9 @@ impl Log {
 
     /// Syncs all that is written. Writers go on: a background sync must not stop them.
     fn sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let mut files = inner.unsynced.clone();
+        let mut files: Vec<_> = inner.unsynced.iter().map(|(_, file)| Arc::clone(file)).collect();
         files.push(Arc::clone(&inner.file));
-        let (sequence, older) = (inner.written_sequence, inner.unsynced.len());
+        let (sequence, active) = (inner.written_sequence, inner.buffer.segment());
         inner.syncing = true;
         drop(inner);
         if planted::is("sync-forgotten") {
@@ -261,7 +261,7 @@ impl Log {
         self.metrics.log_syncs.add(files.len() as u64);
         match outcome {
             Ok(()) => {
-                inner.unsynced.drain(..older);
+                inner.unsynced.retain(|(segment, _)| *segment >= active);
                 inner.durable_sequence = inner.durable_sequence.max(sequence);
                 Ok(inner)
             }
@@ -294,12 +294,18 @@ impl Log {
         inner.written_sequence = inner.last_sequence;
         publish(&next.buffer);
         let sealed = std::mem::replace(&mut inner.file, next.file);
-        inner.unsynced.push(sealed);
+        inner.unsynced.push((segment, sealed));
         inner.buffer = next.buffer;
         inner.appender = next.appender;
         inner.written = 0;
         (inner.records, inner.cuts) = (0, 0);
         Ok(())
+    }
+
+    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space of
+    /// those that are removed, would stay until the next sync.
+    pub fn forget(&self, below: u64) {
+        self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
     }
 
     /// The active buffer's segment id.

@@ -7,6 +7,7 @@ use forebay_base::wire::{Reader, u32_at};
 use forebay_base::{Error, Result, checksum};
 use forebay_env::{Access, FileSystem};
 
+use super::AppendError;
 use crate::names;
 
 const MAGIC: &[u8; 8] = b"FBCURR\r\n";
@@ -63,8 +64,8 @@ impl Current {
         }
     }
 
-    /// Replaces it, durably.
-    pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    /// Replaces it, durably. Refused, the old one stands as it did.
+    pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -91,11 +92,17 @@ pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Replaces a file by rename, so that a crash leaves the old one or the new one.
-pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), AppendError> {
     let temporary = dir.join(format!("{name}.tmp"));
-    let file = fs.create(&temporary, Access::Buffered)?;
-    file.write_at(0, bytes)?;
-    file.sync()?;
-    fs.rename(&temporary, &dir.join(name))?;
-    fs.sync_dir(dir)
+    let write = || {
+        let file = fs.create(&temporary, Access::Buffered)?;
+        file.write_at(0, bytes)?;
+        file.sync()
+    };
+    write().map_err(|error| {
+        let _ = fs.remove(&temporary);
+        AppendError::Refused(error)
+    })?;
+    let replaced = fs.rename(&temporary, &dir.join(name)).and_then(|()| fs.sync_dir(dir));
+    replaced.map_err(AppendError::Unknown)
 }

@@ -48,6 +48,15 @@ pub enum AppendError {
     Unknown(Error),
 }
 
+impl AppendError {
+    /// What failed.
+    pub fn into_cause(self) -> Error {
+        match self {
+            Self::Refused(error) | Self::Unknown(error) => error,
+        }
+    }
+}
+
 impl Manifest {
     /// Starts manifest `id` with a snapshot. It becomes the database's manifest when `CURRENT` names it.
     pub fn create(
@@ -56,14 +65,18 @@ impl Manifest {
         id: u64,
         snapshot: &Edit,
         metrics: Arc<Metrics>,
-    ) -> Result<Self> {
+    ) -> Result<Self, AppendError> {
         let path = names::manifest(dir, id);
-        let file = fs.create(&path, Access::Buffered)?;
+        let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
         let mut manifest = Self { id, path, file, end: 0, snapshot_bytes: 0, sum: 0, metrics };
         let record = manifest.frame(snapshot);
-        manifest.file.write_at(0, &record)?;
-        manifest.file.sync()?;
-        fs.sync_dir(dir)?;
+        let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
+        written.map_err(|error| {
+            // A full disk must not be filled further by every new try.
+            let _ = fs.remove(&manifest.path);
+            AppendError::Refused(error)
+        })?;
+        fs.sync_dir(dir).map_err(AppendError::Unknown)?;
         manifest.advance(&record);
         manifest.snapshot_bytes = manifest.end;
         Ok(manifest)

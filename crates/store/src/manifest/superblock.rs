@@ -6,6 +6,7 @@ use forebay_base::wire::{Reader, u32_at};
 use forebay_base::{Error, Result, checksum, hash};
 use forebay_env::FileSystem;
 
+use super::AppendError;
 use super::current::{read_small, replace};
 use crate::names;
 
@@ -58,6 +59,6 @@ impl Superblock {
         bytes.extend_from_slice(&self.hash_seed.to_le_bytes());
         let sum = checksum::plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
-        replace(fs, dir, names::SUPERBLOCK, &bytes)
+        replace(fs, dir, names::SUPERBLOCK, &bytes).map_err(AppendError::into_cause)
     }
 }

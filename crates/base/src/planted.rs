@@ -34,6 +34,12 @@ use Campaign::Seeds;
 /// Every bug, in the order of names.
 pub const BUGS: &[Bug] = &[
     bug(
+        "manifest-not-synced",
+        Seeds,
+        "Disk survives a power loss",
+        "opening removes files because of an edit of the manifest that it never made durable",
+    ),
+    bug(
         "recycled-links",
         Seeds,
         "a checkpoint is a copy of its own",

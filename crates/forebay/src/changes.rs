@@ -243,12 +243,18 @@ impl Changes {
                     // The next one who opens it may give the file another use.
                     return Err(Error::invalid("the database is closed"));
                 }
-                let frames = Frames::in_file(&*self.engine.env.fs, &file.path, segment)?;
+                let frames = Frames::in_file(
+                    &*self.engine.env.fs,
+                    &file.path,
+                    self.engine.superblock.log_secret,
+                    segment,
+                )?;
                 Some(Here { frames, _file: Some(file) })
             }
-            Some(Source::Buffer(buffer, bytes)) => {
-                Some(Here { frames: Frames::in_buffer(buffer, bytes), _file: None })
-            }
+            Some(Source::Buffer(buffer, bytes)) => Some(Here {
+                frames: Frames::in_buffer(buffer, self.engine.superblock.log_secret, bytes),
+                _file: None,
+            }),
             None => return Ok(false),
         };
         Ok(true)

@@ -17,8 +17,8 @@ use crate::builder::Aggregating;
 use crate::engine::Engine;
 use crate::open::is_ours;
 use crate::{
-    Batch, Changes, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder, VerifyReport,
-    background, open,
+    Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
+    VerifyReport, background, open,
 };
 
 /// An open database. Dropping it closes it.
@@ -36,9 +36,10 @@ impl Database {
     /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log
     /// or manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let engine = open::open(path.as_ref(), options)?;
+        let (engine, pending) = open::open(path.as_ref(), options)?;
         engine.trim_log()?;
-        let machines = if engine.options.read_only { Vec::new() } else { background::start(&engine) };
+        let machines =
+            if engine.options.read_only { Vec::new() } else { background::start(&engine, pending)? };
         Ok(Self { engine, machines: Mutex::new(machines) })
     }
 
@@ -211,6 +212,13 @@ impl Database {
     /// The report lists every fault with its file and offset.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.engine.verify(progress)
+    }
+
+    /// What of the log could not be read and was passed over, of a database that was opened by
+    /// [`Options::salvage`](crate::Options::salvage); else empty, for then opening fails. Nothing is known of the tables
+    /// and keys that were there.
+    pub fn damage(&self) -> Vec<Damage> {
+        self.engine.gaps.iter().map(Damage::of).collect()
     }
 
     /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] without the rest, for whoever

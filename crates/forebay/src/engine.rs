@@ -16,6 +16,7 @@ use forebay_env::{Env, FileLock};
 use forebay_layouts::{Catalog, DataFile, Help, Layout, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
+use forebay_store::log::recover::{Gap, LogFiles};
 use forebay_store::log::{Log, Rotation};
 use forebay_store::manifest::{Superblock, TableEntry};
 use forebay_store::{Metrics, WriteBuffer};
@@ -202,6 +203,8 @@ pub(crate) struct Engine {
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
     /// The damage that background work met, by table: nodes that hold it are left as they are.
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
+    /// Places of the log that were passed over when it was read, where that was wanted.
+    pub(crate) gaps: Vec<Gap>,
     /// What the merger has that can be helped with.
     pub(crate) help: Mutex<Option<Box<dyn Help>>>,
     /// The merger has found nothing that it could do: waiting for it would be in vain.
@@ -234,6 +237,11 @@ impl Engine {
     /// The log, or the reason why there is none.
     pub(crate) fn log(&self) -> Result<&Log> {
         self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    /// Where the log is.
+    pub(crate) fn log_files(&self) -> LogFiles<'_> {
+        LogFiles { fs: &*self.env.fs, dir: &self.dir, secret: self.superblock.log_secret }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

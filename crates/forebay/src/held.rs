@@ -14,6 +14,8 @@ use forebay_env::Access;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_store::list::{ListStore, Trash};
 use forebay_store::log::Frames;
+use forebay_store::log::frame::Secret;
+use forebay_store::log::recover::Extent;
 use forebay_store::manifest::{Change, Edit, LogMark};
 use forebay_store::{WriteBuffer, names};
 
@@ -55,17 +57,37 @@ impl Drop for SegmentFile {
     }
 }
 
-/// The segments that are kept for their changes alone, of those that there are. All that is read is where each begins.
-pub(crate) fn kept_segments(
+/// Segments that are absorbed and there: those that are kept for their changes, and those that were read.
+pub(crate) fn held_segments(
     lists: &ListStore,
     segments: &[u64],
     mark: &LogMark,
+    read: &[Extent],
+    secret: Secret,
+) -> Result<BTreeMap<u64, Held>> {
+    let mut held = kept_segments(lists, segments, mark, secret)?;
+    for extent in read {
+        held.insert(extent.id, Held::new(lists, extent.id, extent.before, extent.bytes));
+    }
+    Ok(held)
+}
+
+/// The segments that are kept for their changes alone, of those that there are. All that is read is where each begins.
+fn kept_segments(
+    lists: &ListStore,
+    segments: &[u64],
+    mark: &LogMark,
+    secret: Secret,
 ) -> Result<BTreeMap<u64, Held>> {
     let mut kept = BTreeMap::new();
     // Where one has no sound frame at its front, it ends where it begins, as far as is known.
     let mut before = mark.low.1;
     for &segment in segments.iter().rev().filter(|&&id| is_kept(mark, id)) {
-        let (first, bytes) = Frames::first(&*lists.fs, &lists.dir, segment)?;
+        let (first, bytes) = Frames::first(&*lists.fs, &lists.dir, secret, segment)?;
+        if first.is_some_and(|header| header.sequence > mark.absorbed.1) {
+            // Folded into later ones, and not removed before a crash.
+            continue;
+        }
         before = match first {
             _ if segment == mark.kept.0 => mark.kept.1,
             Some(header) => header.sequence.saturating_sub(1),
@@ -77,7 +99,7 @@ pub(crate) fn kept_segments(
 }
 
 /// Whether a segment is kept for its changes alone.
-pub(crate) fn is_kept(mark: &LogMark, segment: u64) -> bool {
+fn is_kept(mark: &LogMark, segment: u64) -> bool {
     (mark.kept.0..mark.low.0).contains(&segment)
 }
 

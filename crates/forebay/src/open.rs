@@ -1,26 +1,28 @@
 //! Opening: make a database if there is none, else read the superblock, replay the manifest, read the log
 //! back, clear away what a crash left. Opening after any crash needs no flags.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Access, Arena, Env, FileLock, FileSystem, LockMode};
+use forebay_env::{Arena, Env, FileLock, FileSystem, LockMode};
 use forebay_store::buffer::ArenaPool;
-use forebay_store::log::recover::{Recovered, Segment, recover};
-use forebay_store::log::{Log, PrepareError, Rotation, frame};
-use forebay_store::manifest::{AppendError, Current, Edit, LogMark, Manifest, Snapshot, Superblock};
+use forebay_store::log::frame::Secret;
+use forebay_store::log::recover::{Extent, LogFiles};
+use forebay_store::log::{Log, PrepareError, Rotation};
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
 use crate::engine::{Engine, State};
 use crate::filters::bits_per_key;
-use crate::held::{Held, is_kept, kept_segments};
+use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
 use crate::pace::Pace;
+use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
 
 /// The id of a new database's manifest.
@@ -28,7 +30,7 @@ const FIRST_MANIFEST: u64 = 1;
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Opens or makes the database at `dir`.
-pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
+pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
     options.validate()?;
     let env = options.env.clone().unwrap_or_else(Env::real);
     // Whatever becomes the working directory later.
@@ -36,34 +38,31 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     let lock = enter(&env, dir, &options)?;
     let (fs, metrics) = (&*env.fs, Arc::<Metrics>::default());
     let superblock = Superblock::read(fs, dir)?;
-    let current = Current::read(fs, dir)?;
-    let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(&metrics))?;
-    let mut replay = Replay::new(&env, dir, &options, superblock.hash_seed, &metrics);
-    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
-    applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
+    let (current, manifest, mut replay) = replayed(&env, dir, &options, superblock.hash_seed, &metrics)?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
-    let LogMark { low: (log_low, before), absorbed, .. } = replay.log;
-    let known_durable = current.closed.map_or(absorbed.1, |closed| closed.last_sequence);
-    let recovered = recover(fs, dir, &listing.logs_from(log_low), before, known_durable)?;
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let (old, fresh): (Vec<&Segment>, _) = recovered.segments.iter().partition(|found| found.id < absorbed.0);
-    old.iter().try_for_each(|segment| replay.recall(&buffer_of(segment, &pool)))?;
-    let sealed = fresh.into_iter().rev().map(|segment| buffer_of(segment, &pool)).collect();
-    let (log, active) = if options.read_only {
-        (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)))
+    let files = LogFiles { fs, dir, secret: superblock.log_secret };
+    let closed = current.closed.map(|closed| closed.last_sequence);
+    let reader = Reader { files, pool: &pool, options: &options, closed };
+    let ids = listing.logs_from(replay.log.low.0);
+    let ReadBack { recovered, held, buffers, pending, is_folded } = reader.read(&mut replay, &ids)?;
+    let held = held_segments(&replay.lists, &listing.logs, &replay.log, &held, superblock.log_secret)?;
+    let (log, active, manifest) = if options.read_only {
+        (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
-        clear_away(fs, dir, &listing, &replay, &recovered, manifest.id())?;
-        mark_open(fs, dir, manifest.id())?;
-        let first = first_segment(fs, dir, &replay, &pool)?;
-        let active = Arc::clone(first.buffer());
-        (Some(Log::new(first, recovered.last_sequence, Arc::clone(&metrics))), active)
+        let used: BTreeSet<u64> = buffers.iter().map(|buffer| buffer.segment()).collect();
+        let used: BTreeSet<u64> = pending.iter().map(|extent| extent.id).chain(used).collect();
+        let folded = used.first().copied().filter(|_| is_folded);
+        let manifest = settle(&env, dir, &mut replay, manifest, closed.is_none(), folded)?;
+        let segments = used.into_iter().chain(held.keys().copied()).collect();
+        clear_away(fs, dir, &listing, &replay, &segments, manifest.id())?;
+        let (log, active) = begin(&env, &replay, &pool, &superblock, recovered.last_sequence)?;
+        (Some(log), active, Some(manifest))
     };
-    // A first guess, so that filters need not be read into memory whole before they are made thinner.
-    let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
-    replay.lists.filter_bits_max.store(bits_per_key(options.filter_bytes(), keys), Ordering::Relaxed);
-    let ledger = ledger_of(&replay, &listing, &old, (!options.read_only).then_some(manifest))?;
+    let sealed = buffers.into_iter().rev().collect();
+    let ledger = ledger_of(&replay, held, manifest, options.filter_bytes());
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
@@ -87,6 +86,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
         wanted: Mutex::default(),
         rewriting: Mutex::default(),
         damage: Mutex::default(),
+        gaps: recovered.gaps,
         help: Mutex::default(),
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),
@@ -100,7 +100,24 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Engine>> {
     engine.weigh();
     engine.weigh_savepoints(&engine.ledger.lock());
     engine.tend_filters();
-    Ok(engine)
+    Ok((engine, pending))
+}
+
+/// What the manifest says.
+fn replayed(
+    env: &Env,
+    dir: &Path,
+    options: &Options,
+    seed: u64,
+    metrics: &Arc<Metrics>,
+) -> Result<(Current, Manifest, Replay)> {
+    let fs = &*env.fs;
+    let current = Current::read(fs, dir)?;
+    let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics))?;
+    let mut replay = Replay::new(env, dir, options, seed, metrics);
+    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
+    applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
+    Ok((current, manifest, replay))
 }
 
 /// Notes which manifest counts, and that from here on the database is open.
@@ -108,53 +125,65 @@ fn mark_open(fs: &dyn FileSystem, dir: &Path, manifest: u64) -> Result<()> {
     Current { manifest, closed: None }.write(fs, dir).map_err(AppendError::into_cause)
 }
 
-/// The segment that is filled first.
-fn first_segment(
-    fs: &dyn FileSystem,
-    dir: &Path,
+/// The log, in the segment that is filled first, and the buffer of that.
+fn begin(
+    env: &Env,
     replay: &Replay,
     pool: &Arc<ArenaPool>,
-) -> Result<Rotation> {
-    let first = Rotation::prepare(fs, dir, replay.lists.new_id(), pool, 0, None);
-    first.map_err(PrepareError::into_cause)
+    superblock: &Superblock,
+    last_sequence: u64,
+) -> Result<(Log, Arc<WriteBuffer>)> {
+    let lists = &replay.lists;
+    let first = Rotation::prepare(&*env.fs, &lists.dir, lists.new_id(), pool, 0, None);
+    let first = first.map_err(PrepareError::into_cause)?;
+    let active = Arc::clone(first.buffer());
+    Ok((Log::new(first, last_sequence, superblock.log_secret, Arc::clone(&lists.metrics)), active))
 }
 
-/// The write buffer that a log's segment mirrors.
-fn buffer_of(segment: &Segment, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
-    let (arena, mut appender) = pool.take(segment.bytes.len());
-    appender.append(&segment.bytes);
-    appender.publish();
-    let buffer = WriteBuffer::new(segment.id, arena, Some(Arc::clone(pool)));
-    buffer.set_cuts(segment.cuts.clone());
-    Arc::new(buffer)
-}
-
-/// Segments that are absorbed and there: those that are kept for their changes, and those that were read.
-fn held_of(replay: &Replay, listing: &Listing, read: &[&Segment]) -> Result<BTreeMap<u64, Held>> {
-    let mut held = kept_segments(&replay.lists, &listing.logs, &replay.log)?;
-    let mut before = replay.log.low.1;
-    for segment in read {
-        let bytes = segment.bytes.len() as u64;
-        held.insert(segment.id, Held::new(&replay.lists, segment.id, before, bytes));
-        before += frame::records_of(&segment.bytes);
+/// Makes durable what the manifest says, before anything is done because of it. After a crash, or where the log was folded,
+/// a new one is written: of the old one nobody knows whether the disk has what the system's memory has.
+fn settle(
+    env: &Env,
+    dir: &Path,
+    replay: &mut Replay,
+    manifest: Manifest,
+    is_unclean: bool,
+    folded: Option<u64>,
+) -> Result<Manifest> {
+    let fs = &*env.fs;
+    if let Some(first) = folded {
+        replay.log.begin_at(first);
     }
-    Ok(held)
+    let manifest = if folded.is_none() && planted::is("manifest-not-synced") {
+        manifest
+    } else if folded.is_some() || is_unclean {
+        let (id, snapshot) = (replay.lists.new_id(), Edit::Snapshot(replay.snapshot()));
+        let fresh = Manifest::create(fs, dir, id, &snapshot, Arc::clone(&replay.lists.metrics));
+        fresh.map_err(AppendError::into_cause)?
+    } else {
+        manifest.sync()?;
+        manifest
+    };
+    mark_open(fs, dir, manifest.id()).map(|()| manifest)
 }
 
 /// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
 /// be opened answers its own lookups with the reason.
 fn ledger_of(
     replay: &Replay,
-    listing: &Listing,
-    old: &[&Segment],
+    held: BTreeMap<u64, Held>,
     manifest: Option<Manifest>,
-) -> Result<Ledger> {
+    filter_bytes: u64,
+) -> Ledger {
+    // A first guess, so that filters need not be read into memory whole before they are made thinner.
+    let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
+    replay.lists.filter_bits_max.store(bits_per_key(filter_bytes, keys), Ordering::Relaxed);
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
         busy: BTreeMap::new(),
         log: replay.log,
-        held: held_of(replay, listing, old)?,
+        held,
         log_is_ahead: false,
         next_table: replay.next_table,
         savepoints: replay.savepoints.clone(),
@@ -169,7 +198,7 @@ fn ledger_of(
     let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
     ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());
-    Ok(ledger)
+    ledger
 }
 
 /// Takes the lock, and makes the database if there is none and that is wanted.
@@ -201,10 +230,15 @@ fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
     let lock = fs.lock(&dir.join(names::LOCK), mode)?;
     if !fs.exists(&dir.join(names::SUPERBLOCK))? {
         let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
-        Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default()).map_err(AppendError::into_cause)?;
-        mark_open(fs, dir, FIRST_MANIFEST)?;
+        let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
+        let manifest = manifest.map_err(AppendError::into_cause)?;
+        let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
+        current.write(fs, dir).map_err(AppendError::into_cause)?;
         // Last of all: from here on the directory is a database.
-        Superblock { database_id: (env.entropy)(), hash_seed: (env.entropy)() }.write(fs, dir)?;
+        let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
+        // 0 is for none.
+        let log_secret = Secret((env.entropy)().max(1));
+        Superblock { database_id, hash_seed, log_secret }.write(fs, dir)?;
     }
     Ok(lock)
 }
@@ -271,13 +305,13 @@ impl Listing {
     }
 }
 
-/// Removes what a crash left over, cuts the log's torn tail, and makes what was read back durable.
+/// Removes what a crash left over, and segments that were folded into others.
 fn clear_away(
     fs: &dyn FileSystem,
     dir: &Path,
     listing: &Listing,
     replay: &Replay,
-    recovered: &Recovered,
+    segments: &BTreeSet<u64>,
     manifest: u64,
 ) -> Result<()> {
     let files = replay.tables.values().flat_map(|table| table.catalog.files());
@@ -285,22 +319,17 @@ fn clear_away(
     let live: BTreeSet<u64> = files.chain(kept).map(|file| file.id()).collect();
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
-    let used: BTreeSet<u64> = recovered.segments.iter().map(|segment| segment.id).collect();
-    let stays = |id: &u64| used.contains(id) || is_kept(&replay.log, *id);
-    let logs = listing.logs.iter().filter(|id| !stays(id)).map(|&id| names::log(dir, id));
+    let logs = listing.logs.iter().filter(|id| !segments.contains(id)).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
     let leftover: Vec<PathBuf> = lists.chain(trees).chain(logs).chain(manifests).chain(temporary).collect();
-    leftover.iter().try_for_each(|path| fs.remove(path))?;
-    // Segments behind the log's end must be gone before anything numbers on from that end.
-    fs.sync_dir(dir)?;
-    for segment in &recovered.segments {
-        let file = fs.open(&names::log(dir, segment.id), Access::Buffered)?;
-        if let Some((_, end)) = recovered.cut.filter(|(id, _)| *id == segment.id) {
-            file.set_len(end)?;
+    for path in leftover {
+        match fs.remove(&path) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
         }
-        file.sync()?;
     }
-    Ok(())
+    // Segments behind the log's end must be gone before anything numbers on from that end.
+    fs.sync_dir(dir)
 }

@@ -18,6 +18,7 @@ pub struct Options {
     pub(crate) keep_changes_bytes: u64,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
+    pub(crate) salvage: bool,
     pub(crate) env: Option<Env>,
 }
 
@@ -34,6 +35,7 @@ impl Default for Options {
             keep_changes_bytes: 0,
             create_if_missing: true,
             read_only: false,
+            salvage: false,
             env: None,
         }
     }
@@ -116,6 +118,14 @@ impl Options {
         self
     }
 
+    /// Opens for reading only what can be read where the log is damaged: frames that are not sound are passed over, and what
+    /// stands behind them is read. [`Database::damage`](crate::Database::damage) lists what was passed over. Batches that
+    /// were newer may then be there without older ones: copy what is intact to a new database, and go on with that.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        if salvage { self.read_only(true) } else { self }
+    }
+
     /// Runs in another environment than the machine's own: in memory, under simulation.
     pub fn env(mut self, env: Env) -> Self {
         self.env = Some(env);
@@ -160,6 +170,9 @@ impl Options {
                 "relief_ratio is {}; it must be 0 or more",
                 self.relief_ratio
             )));
+        }
+        if self.salvage && !self.read_only {
+            return Err(Error::invalid("salvage is for reading only; set read_only too"));
         }
         if self.read_only && self.create_if_missing {
             return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));

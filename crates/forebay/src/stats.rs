@@ -118,7 +118,7 @@ impl Memory {
         let buffers = state.sealed.iter().chain([&state.active]);
         Self {
             limit: engine.options.memory_limit_bytes,
-            write_buffers: (buffers.clone().count() as u64).max(1) * engine.pool.arena_bytes() as u64,
+            write_buffers: buffers.clone().map(|buffer| buffer.capacity() as u64).sum(),
             buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
             resident_records: engine.resident_bytes.load(Ordering::Relaxed),
             filters: metrics.filter_memory_bytes.get(),

@@ -1,13 +1,14 @@
 //! Reading everything that is kept and holding it against its checksums and its promises.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_layouts::DataFile;
-use forebay_store::log::recover::recover;
+use forebay_store::log::recover::{Extent, Gap, check};
 use forebay_store::manifest::{Current, Manifest, Superblock};
-use forebay_store::names;
 use serde::Serialize;
 
 use crate::engine::Engine;
@@ -51,6 +52,10 @@ impl Engine {
             report.bytes += file.meta().bytes;
             progress(report.bytes, in_all);
         }
+        if self.options.salvage {
+            // Records that are missing were told of.
+            return Ok(report);
+        }
         // What is kept of the log for its changes alone is read by nothing else.
         let changes = self.changes(0).and_then(|mut changes| changes.try_for_each(|batch| batch.map(drop)));
         if let Err(error) = changes {
@@ -68,23 +73,75 @@ impl Engine {
             }
         };
         note(Superblock::read(fs, &self.dir).map(drop));
-        // No segment ends and no other begins meanwhile, or what one reading saw would not fit the next.
-        let _no_rotation = self.rotating.lock();
-        // Nothing is appended to the manifest.
+        {
+            // Nothing is appended to the manifest.
+            let _ledger = self.ledger.lock();
+            let manifest = Current::read(fs, &self.dir)
+                .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()));
+            note(manifest.map(drop));
+        }
+        // What was salvaged numbers on nowhere.
+        let segments = if self.options.salvage { Vec::new() } else { self.segments() };
+        for extent in segments {
+            let found = check(&self.log_files(), &extent).map(drop);
+            // It may have been retired, and given another use, while it was read: then nothing of it is needed.
+            if found.is_ok() || self.segments().iter().any(|needed| needed.id == extent.id) {
+                note(found);
+            }
+        }
+        self.gaps.iter().for_each(|gap| report.problems.push(Damage::of(gap).to_string()));
+    }
+
+    /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are left
+    /// out.
+    fn segments(&self) -> Vec<Extent> {
         let ledger = self.ledger.lock();
-        note(
-            Current::read(fs, &self.dir)
-                .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()).map(drop)),
-        );
-        let (low, before) = ledger.log.low;
-        // Before the listing, or a segment that is begun in between could be missed.
-        let durable = self.log.as_ref().map_or(0, |log| log.durable_sequence());
-        let segments = fs.list(&self.dir).map(|listed| {
-            let logs = listed.iter().filter_map(|name| names::parse(name)).filter(|(_, kind)| *kind == "log");
-            let mut ids: Vec<u64> = logs.map(|(id, _)| id).filter(|&id| id >= low).collect();
-            ids.sort_unstable();
-            ids
-        });
-        note(segments.and_then(|ids| recover(fs, &self.dir, &ids, before, durable).map(drop)));
+        let state = self.state();
+        let held = ledger.held.range(ledger.log.low.0..);
+        let mut extents: Vec<Extent> =
+            held.map(|(&id, held)| Extent { id, before: held.before, bytes: held.bytes }).collect();
+        let written = self.log.as_ref().map(|log| log.written());
+        for buffer in state.sealed.iter().rev().chain([&state.active]) {
+            let id = buffer.segment();
+            let bytes = match written {
+                Some((active, bytes)) if active == id => bytes,
+                // It was active a moment ago, or will be.
+                Some((active, _)) if active < id => 0,
+                _ => buffer.len() as u64,
+            };
+            extents.push(Extent { id, before: buffer.first_sequence().saturating_sub(1), bytes });
+        }
+        extents.retain(|extent| extent.bytes > 0);
+        extents
+    }
+}
+
+/// A place that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// The table, where that is known.
+    pub table: Option<String>,
+    /// The first key that may be concerned, where that is known.
+    pub low: Option<Vec<u8>>,
+    /// The key before which those end that may be concerned, where that is known.
+    pub high: Option<Vec<u8>>,
+    /// What was found.
+    pub reason: String,
+}
+
+impl Damage {
+    pub(crate) fn of(gap: &Gap) -> Self {
+        let Gap { file, offset, reason } = gap.clone();
+        Self { file, offset, table: None, low: None, high: None, reason }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is damaged at offset {}: {}", self.file.display(), self.offset, self.reason)
     }
 }

@@ -41,7 +41,7 @@ impl Engine {
         drop(state);
         bounded.iter().try_for_each(|id| self.wait_for_space(*id))?;
         let started = self.env.clock.now();
-        let sum = payload.sum();
+        let sum = payload.sum(self.superblock.log_secret);
         let position = loop {
             let turn = log.turns();
             let noted = self.admit(payload)?;

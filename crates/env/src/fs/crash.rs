@@ -40,6 +40,8 @@ struct State {
     operations: u64,
     crash_at: u64,
     off: bool,
+    /// How the name of the file ends whose next sync fails.
+    failing: Option<String>,
 }
 
 impl CrashFs {
@@ -50,7 +52,8 @@ impl CrashFs {
 
     fn of(disk: Disk, rng: Rng) -> Arc<Self> {
         let live = MemoryFs::of(names_of(&disk));
-        let state = Mutex::new(State { disk, rng, operations: 0, crash_at: u64::MAX, off: false });
+        let state =
+            Mutex::new(State { disk, rng, operations: 0, crash_at: u64::MAX, off: false, failing: None });
         Arc::new(Self { machine: Arc::new(Machine { live, state }) })
     }
 
@@ -58,6 +61,12 @@ impl CrashFs {
     /// was made; its effect may be anything between none and all. `operations() + 1` is the next one.
     pub fn crash_at(&self, operation: u64) {
         self.machine.state.lock().crash_at = operation;
+    }
+
+    /// The next sync of a file whose name ends so fails as the kernel's does: what was written since the sync before never
+    /// reaches the disk, though every process sees it and later syncs succeed, unless it is written again.
+    pub fn fail_next_sync(&self, kind: &str) {
+        self.machine.state.lock().failing = Some(kind.to_owned());
     }
 
     /// How many mutating operations were begun.
@@ -120,6 +129,13 @@ impl Machine {
             drop(apply(&mut state.disk, state.operations));
         }
         Err(power_is_off(operation, path))
+    }
+
+    /// Whether a sync of this file is to fail now.
+    pub(super) fn fails_sync(&self, path: &Path) -> bool {
+        let failing = &mut self.state.lock().failing;
+        let fails = failing.as_ref().is_some_and(|kind| path.to_string_lossy().ends_with(kind.as_str()));
+        fails && failing.take().is_some()
     }
 
     pub(super) fn check_power(&self, operation: &'static str, path: &Path) -> Result<()> {

@@ -2,9 +2,11 @@
 //!
 //! **Invariant:** live bytes and the disk's pending changes move together, under the machine's lock.
 
+use std::io;
 use std::path::Path;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
+use rustix::io::Errno;
 
 use super::File;
 use super::crash::Machine;
@@ -71,7 +73,12 @@ impl File for CrashFile {
     }
 
     fn sync(&self) -> Result<()> {
+        let fails = self.machine.fails_sync(self.live.path());
         self.machine.mutate("sync", self.live.path(), |disk, _| {
+            if fails {
+                disk.lose_writes(self.inode.id);
+                return Err(Error::io("sync", self.live.path(), &io::Error::from(Errno::IO)));
+            }
             disk.sync_file(self.inode.id);
             Ok(())
         })

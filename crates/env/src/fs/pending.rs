@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** durable state plus every pending change, applied in order, is what the live file
 //! system shows. A change leaves the pending ones only by becoming durable, through the sync that
-//! covers it: data and length of a file by its own sync, a name by its directory's.
+//! covers it: data and length of a file by its own sync, a name by its directory's. Or, where a sync is to fail, it is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -83,6 +83,23 @@ impl Disk {
         if let Some(content) = self.files.get_mut(&inode) {
             content.settle();
         }
+    }
+
+    /// A sync fails: the file's lengths are kept, and what was written never arrives. So what the live file system shows is
+    /// not what the disk will hold, until it is written again.
+    pub(super) fn lose_writes(&mut self, inode: u64) {
+        let Some(content) = self.files.get_mut(&inode) else { return };
+        for (_, change) in &mut content.pending {
+            if let DataChange::Write { sectors, grown_to, .. } = change {
+                sectors.clear();
+                if let Some(len) = *grown_to {
+                    *change = DataChange::Len(len);
+                }
+            }
+        }
+        content
+            .pending
+            .retain(|(_, change)| !matches!(change, DataChange::Write { sectors, .. } if sectors.is_empty()));
     }
 
     /// The names in `dir` become durable. `live` are the inodes that have a name now.

@@ -17,13 +17,16 @@ mod keeper;
 mod merger;
 mod sorter;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::Error;
-use forebay_env::{Handle, Step};
+use forebay_base::{Error, Result};
+use forebay_env::{Handle, Machine, Step};
+use forebay_store::log::recover::Extent;
 
 use crate::engine::Engine;
+use crate::read_back;
 
 pub(crate) const ABSORB: &str = "forebay-absorb";
 const SORT: &str = "forebay-sort";
@@ -34,16 +37,26 @@ const KEEP: &str = "forebay-keep";
 /// How long a machine waits after a failure.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// Starts all machines.
-pub(crate) fn start(engine: &Arc<Engine>) -> Vec<Handle> {
-    let jobs = &engine.env.jobs;
-    vec![
-        jobs.spawn(SORT, Box::new(sorter::Sorter::new(Arc::clone(engine)))),
-        jobs.spawn(ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
-        jobs.spawn(MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
-        jobs.spawn(HELP, Box::new(helper::Helper::new(Arc::clone(engine)))),
-        jobs.spawn(KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),
-    ]
+/// Starts all machines, once `pending` segments of the log are loaded too.
+pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<Vec<Handle>> {
+    let mut machines: [(&'static str, Box<dyn Machine>); 5] = [
+        (SORT, Box::new(sorter::Sorter::new(Arc::clone(engine)))),
+        (ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
+        (MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
+        (HELP, Box::new(helper::Helper::new(Arc::clone(engine)))),
+        (KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),
+    ];
+    let [sorter, absorber, merger, ..] = &mut machines;
+    let mut work = [&mut sorter.1, &mut absorber.1, &mut merger.1];
+    for extent in pending {
+        // Buffers go to lists, here, until there is room; or, where a merge rule is not known yet, more are held.
+        while engine.state().sealed.len() >= engine.options.write_buffers
+            && work.iter_mut().any(|machine| matches!(machine.step(), Step::Worked))
+        {}
+        let buffer = read_back::load(&engine.log_files(), &extent, &engine.pool)?;
+        engine.update_state(|state| state.sealed.insert(0, buffer));
+    }
+    Ok(machines.into_iter().map(|(name, machine)| engine.env.jobs.spawn(name, machine)).collect())
 }
 
 impl Engine {

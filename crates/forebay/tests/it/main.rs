@@ -19,6 +19,7 @@ mod merging;
 mod options;
 mod order;
 mod ranges;
+mod read_back;
 mod reads;
 mod recovery;
 mod rewrite;

@@ -117,6 +117,11 @@ impl WriteBuffer {
         self.bytes().len()
     }
 
+    /// The number of its first record; 0 where it has none.
+    pub fn first_sequence(&self) -> u64 {
+        frame::first_sequence(self.bytes())
+    }
+
     /// Whether nothing was appended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{ArenaPool, BufferCursor, Sorting, TableRows, WriteBuffer};
 use crate::log::batch::Payload;
-use crate::log::frame::{HEADER_BYTES, Header, frame_bytes};
+use crate::log::frame::{HEADER_BYTES, Header, Secret, frame_bytes};
 
 fn append(
     appender: &mut Appender,
@@ -27,14 +27,16 @@ fn append(
     }
     let base = appender.len() + HEADER_BYTES;
     let header = Header {
-        payload_sum: payload.sum(),
+        payload_sum: payload.sum(Secret::default()),
         payload_bytes: payload.bytes().len() as u32,
         records: payload.records(),
         sequence: 1,
         watermark: 0,
     };
     let padded = frame_bytes(payload.bytes().len()) - HEADER_BYTES - payload.bytes().len();
-    for piece in [&header.encode(1, appender.len())[..], payload.bytes(), &[0; 8][..padded]] {
+    for piece in
+        [&header.encode(Secret::default(), 1, appender.len())[..], payload.bytes(), &[0; 8][..padded]]
+    {
         appender.append(piece).unwrap();
     }
     match noting {

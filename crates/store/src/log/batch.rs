@@ -2,8 +2,9 @@
 //! stands for "the records that follow are of table *n*"; for table 0, which there is not, for a cut of the same table.
 
 use forebay_base::wire::{get_varint, put_varint};
-use forebay_base::{Order, Range, Record, checksum};
+use forebay_base::{Order, Range, Record};
 
+use super::frame::Secret;
 use crate::buffer::{Cut, Notes};
 
 const SWITCH: u64 = 3;
@@ -120,8 +121,8 @@ impl Payload {
     }
 
     /// Their checksum, so that it can be computed before any lock is taken.
-    pub fn sum(&self) -> u32 {
-        checksum::plain(&self.bytes)
+    pub fn sum(&self, secret: Secret) -> u32 {
+        secret.payload_sum(&self.bytes)
     }
 }
 

@@ -4,14 +4,33 @@
 //!
 //! `sequence` numbers the frame's first record; `watermark` is the highest sequence that was known durable
 //! when the frame was made. The header's checksum is seeded with the segment's id and the frame's offset, so
-//! that what a recycled file still holds of its last life is not taken for a frame.
+//! that what a recycled file still holds of its last life is not taken for a frame; and both checksums with the
+//! database's [secret](Secret), so that no value can be made that is.
 
-use forebay_base::checksum::{checksum, plain};
+use forebay_base::checksum::{append, checksum};
+use forebay_base::hash::mix;
 use forebay_base::wire::{u32_at, u64_at};
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 32;
-const ALIGN_BYTES: usize = 8;
+/// Where a frame may begin.
+pub(super) const ALIGN_BYTES: usize = 8;
+
+/// What a database's frames are seeded with besides their places. Who chooses keys and values does not know it, and so
+/// cannot make bytes that look like a frame. It is 0 in databases of format version 1, which have none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Secret(pub u64);
+
+impl Secret {
+    /// The checksum of a payload.
+    pub fn payload_sum(self, payload: &[u8]) -> u32 {
+        append(mix(self.0) as u32, payload)
+    }
+
+    fn header_sum(self, segment: u64, offset: usize, fields: &[u8]) -> u32 {
+        checksum(segment ^ self.0, offset as u64, fields)
+    }
+}
 
 /// A frame's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,33 +54,32 @@ pub fn frame_bytes(payload_bytes: usize) -> usize {
 
 impl Header {
     /// The header's bytes for this place.
-    pub fn encode(&self, segment: u64, offset: usize) -> [u8; HEADER_BYTES] {
+    pub fn encode(&self, secret: Secret, segment: u64, offset: usize) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[4..8].copy_from_slice(&self.payload_sum.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.records.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.watermark.to_le_bytes());
-        let sum = checksum(segment, offset as u64, &bytes[4..]);
+        let sum = secret.header_sum(segment, offset, &bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    /// The header at `offset` of the segment, if one stands there.
-    pub fn decode(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<Self> {
-        Self::at(segment_bytes.get(offset..)?, segment, offset)
-    }
-
-    /// The header that bytes begin with, which stand at `offset` of the segment.
-    pub fn at(bytes: &[u8], segment: u64, offset: usize) -> Option<Self> {
+    /// The header that bytes begin with, which stand at `offset` of the segment. None that no writer makes is taken for one:
+    /// a frame has records, and none of them was durable when it was made.
+    pub fn at(bytes: &[u8], secret: Secret, segment: u64, offset: usize) -> Option<Self> {
         let bytes = bytes.get(..HEADER_BYTES)?;
-        (checksum(segment, offset as u64, &bytes[4..]) == u32_at(bytes, 0)).then(|| Self::fields(bytes))
+        let header = Self::fields(bytes);
+        let is_possible = header.records > 0 && header.watermark < header.sequence;
+        (is_possible && secret.header_sum(segment, offset, &bytes[4..]) == u32_at(bytes, 0)).then_some(header)
     }
 
     /// The payload of the frame that bytes begin with, this header's, if it is whole and sound. Padding must be zeros.
-    pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn payload<'a>(&self, secret: Secret, frame: &'a [u8]) -> Option<&'a [u8]> {
         let (payload, padding) = frame.get(HEADER_BYTES..self.end(0))?.split_at(self.payload_bytes as usize);
-        let is_sound = plain(payload) == self.payload_sum && padding.iter().all(|&byte| byte == 0);
+        let is_sound =
+            secret.payload_sum(payload) == self.payload_sum && padding.iter().all(|&byte| byte == 0);
         is_sound.then_some(payload)
     }
 
@@ -81,12 +99,6 @@ impl Header {
     }
 }
 
-/// A whole, checked frame: its header and payload.
-pub fn read(segment_bytes: &[u8], segment: u64, offset: usize) -> Option<(Header, &[u8])> {
-    let header = Header::decode(segment_bytes, segment, offset)?;
-    Some((header, header.payload(&segment_bytes[offset..])?))
-}
-
 /// Walks the frames of memory that is known to be sound: yields where each payload starts, and the payload.
 pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = from;
@@ -102,6 +114,11 @@ pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
 /// Where the frame ends whose payload, as [`walk`] yields it, starts at `start`.
 pub fn end_of(start: usize, payload: &[u8]) -> usize {
     start - HEADER_BYTES + frame_bytes(payload.len())
+}
+
+/// The number of the first record of sound memory; 0 where there is none.
+pub fn first_sequence(arena: &[u8]) -> u64 {
+    arena.get(..HEADER_BYTES).map_or(0, |bytes| Header::fields(bytes).sequence)
 }
 
 /// How many records the frames of sound memory hold.

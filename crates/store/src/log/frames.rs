@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_env::{Access, File, FileSystem};
 
-use super::frame::{HEADER_BYTES, Header};
+use super::frame::{ALIGN_BYTES, HEADER_BYTES, Header, Secret};
 use crate::buffer::WriteBuffer;
 use crate::names;
 
@@ -16,6 +16,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// A walk over the frames of a segment.
 pub struct Frames {
+    secret: Secret,
     segment: u64,
     bytes: Bytes,
     len: usize,
@@ -34,23 +35,28 @@ enum Bytes {
 
 impl Frames {
     /// Those of a segment's file.
-    pub fn in_file(fs: &dyn FileSystem, path: &Path, segment: u64) -> Result<Self> {
+    pub fn in_file(fs: &dyn FileSystem, path: &Path, secret: Secret, segment: u64) -> Result<Self> {
         let file = fs.open_read(path, Access::Buffered)?;
         let len = file.len()? as usize;
-        Ok(Self { segment, bytes: Bytes::File { file, piece: Vec::new(), start: 0 }, len, at: 0 })
+        Ok(Self { secret, segment, bytes: Bytes::File { file, piece: Vec::new(), start: 0 }, len, at: 0 })
     }
 
     /// Those of a buffer, up to a length that it had.
-    pub fn in_buffer(buffer: Arc<WriteBuffer>, len: usize) -> Self {
-        Self { segment: buffer.segment(), bytes: Bytes::Buffer(buffer), len, at: 0 }
+    pub fn in_buffer(buffer: Arc<WriteBuffer>, secret: Secret, len: usize) -> Self {
+        Self { secret, segment: buffer.segment(), bytes: Bytes::Buffer(buffer), len, at: 0 }
     }
 
     /// The first header of a segment's file, if one stands there, and how long the file is.
-    pub fn first(fs: &dyn FileSystem, dir: &Path, segment: u64) -> Result<(Option<Header>, u64)> {
+    pub fn first(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        secret: Secret,
+        segment: u64,
+    ) -> Result<(Option<Header>, u64)> {
         let file = fs.open_read(&names::log(dir, segment), Access::Buffered)?;
         let mut bytes = [0; HEADER_BYTES];
         file.read_at(0, &mut bytes)?;
-        Ok((Header::at(&bytes, segment, 0), file.len()?))
+        Ok((Header::at(&bytes, secret, segment, 0), file.len()?))
     }
 
     /// The segment's id.
@@ -70,19 +76,73 @@ impl Frames {
 
     /// The header here; `None` where none stands.
     pub fn header(&mut self) -> Result<Option<Header>> {
-        let (segment, at) = (self.segment, self.at);
-        let header = Header::at(self.read(HEADER_BYTES)?, segment, at);
+        let (secret, segment, at) = (self.secret, self.segment, self.at);
+        let header = Header::at(self.read(HEADER_BYTES)?, secret, segment, at);
         Ok(header.filter(|header| header.end(at) <= self.len))
     }
 
     /// The payload behind the header here; `None` where it is not what was written.
     pub fn payload(&mut self, header: &Header) -> Result<Option<&[u8]>> {
-        Ok(header.payload(self.read(header.end(0))?))
+        let secret = self.secret;
+        Ok(header.payload(secret, self.read(header.end(0))?))
+    }
+
+    /// The header here, which was found, and its payload, where that is what was written.
+    pub fn whole(&mut self, header: Option<Header>) -> Result<Option<(Header, &[u8])>> {
+        let Some(header) = header else { return Ok(None) };
+        Ok(self.payload(&header)?.map(|payload| (header, payload)))
     }
 
     /// Goes on behind the frame of the header here.
     pub fn pass(&mut self, header: &Header) {
         self.at = header.end(self.at);
+    }
+
+    /// Goes on to the next place from here on where a whole sound frame stands that begins with this record or a later one,
+    /// whatever stands before it; to the end where there is none. Frames begin at multiples of eight.
+    pub fn seek(&mut self, sequence: u64) -> Result<Option<Header>> {
+        let (secret, segment, len) = (self.secret, self.segment, self.len);
+        while self.at + HEADER_BYTES <= len {
+            let at = self.at;
+            let bytes = self.read(HEADER_BYTES)?;
+            let Some(last) = bytes.len().checked_sub(HEADER_BYTES) else { break };
+            let candidate = (0..=last).step_by(ALIGN_BYTES).find_map(|ahead| {
+                let header = Header::at(&bytes[ahead..], secret, segment, at + ahead)?;
+                (header.sequence >= sequence && header.end(at + ahead) <= len).then_some((ahead, header))
+            });
+            let Some((ahead, header)) = candidate else {
+                self.at += last / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES;
+                continue;
+            };
+            self.at += ahead;
+            if self.payload(&header)?.is_some() {
+                return Ok(Some(header));
+            }
+            self.at += ALIGN_BYTES;
+        }
+        self.at = len;
+        Ok(None)
+    }
+
+    /// Whether there are zeros only from here on.
+    pub fn is_blank(&mut self) -> Result<bool> {
+        while self.at < self.len {
+            let bytes = self.read(1)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let (count, is_blank) = (bytes.len(), bytes.iter().all(|&byte| byte == 0));
+            if !is_blank {
+                return Ok(false);
+            }
+            self.at += count;
+        }
+        Ok(true)
+    }
+
+    /// Goes on at this place.
+    pub fn go_to(&mut self, place: usize) {
+        self.at = place;
     }
 
     /// At least so many bytes from here on, unless there are fewer.
@@ -112,6 +172,8 @@ mod tests {
     use crate::log::batch::Payload;
     use crate::log::frame::frame_bytes;
 
+    const SECRET: Secret = Secret(99);
+
     /// Frames of all lengths come back, those longer than a piece too; a flipped byte ends the walk at its frame.
     #[test]
     fn frames_come_back_whatever_their_length() {
@@ -123,14 +185,14 @@ mod tests {
             let mut payload = Payload::default();
             payload.push(1, Order::Lexical, &Record::put(b"key", &vec![number as u8; *length]));
             let header = Header {
-                payload_sum: payload.sum(),
+                payload_sum: payload.sum(SECRET),
                 payload_bytes: payload.bytes().len() as u32,
                 records: 1,
                 sequence: number as u64 + 1,
                 watermark: 0,
             };
             let start = image.len();
-            image.extend(header.encode(7, start));
+            image.extend(header.encode(SECRET, 7, start));
             image.extend(payload.bytes());
             image.resize(start + frame_bytes(payload.bytes().len()), 0);
         }
@@ -138,7 +200,7 @@ mod tests {
         let file = fs.create(&path, Access::Buffered).unwrap();
         file.write_at(0, &image).unwrap();
         let walk = || {
-            let mut frames = Frames::in_file(&*fs, &path, 7).unwrap();
+            let mut frames = Frames::in_file(&*fs, &path, SECRET, 7).unwrap();
             let mut sequences = Vec::new();
             while let Some(header) = frames.header().unwrap() {
                 if frames.payload(&header).unwrap().is_none() {
@@ -150,7 +212,7 @@ mod tests {
             (sequences, frames.is_at_end())
         };
         assert_eq!(walk(), ((1..=8).collect(), true));
-        assert_eq!(Frames::first(&*fs, dir, 7).unwrap().1, image.len() as u64);
+        assert_eq!(Frames::first(&*fs, dir, SECRET, 7).unwrap().1, image.len() as u64);
         let third = 2 * frame_bytes(7) + 8;
         for (at, left) in [(0, 0), (third + 600_000, 2), (image.len() - 1, 7)] {
             let mut byte = [0];

@@ -9,10 +9,12 @@ mod durability;
 pub mod frame;
 mod frames;
 pub mod recover;
+mod refill;
 mod rotation;
 mod writer;
 
 pub use durability::Durability;
 pub use frames::Frames;
+pub use refill::Refill;
 pub use rotation::{PrepareError, Rotation};
 pub use writer::{Log, Position, batches_of};

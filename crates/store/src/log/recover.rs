@@ -1,148 +1,281 @@
-//! Reading the log back after a crash.
+//! Reading the log back after a crash, one piece of one segment at a time.
 //!
 //! 1. Read segments by ascending id, and in each the frames from the front, as long as every frame is sound
 //!    and numbers on from the one before.
 //! 2. Where that ends, go on in the next segment if its first frame numbers on.
 //! 3. Otherwise the log's end is here. Everything behind it is a legal torn tail only if none of it was
-//!    known durable: look at every frame that still stands behind the end, and if one carries a watermark
+//!    known durable: look for whole sound frames of later numbers behind the end, and if one carries a watermark
 //!    at or above the first missing sequence, this is damage and the error names the place.
+//!
+//! To [salvage](Reading::Salvage), nothing is an error: what stands behind damage is read too, and each gap is noted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_base::{Error, Result};
-use forebay_env::{Access, FileSystem};
+use forebay_env::FileSystem;
 
 use super::batch::Records;
-use super::frame::{self, Header};
+use super::frame::{self, Header, Secret};
+use super::frames::Frames;
 use crate::buffer::Cut;
 use crate::names;
 
+/// Where the log is.
+#[derive(Clone, Copy)]
+pub struct LogFiles<'a> {
+    /// The files.
+    pub fs: &'a dyn FileSystem,
+    /// The database's directory.
+    pub dir: &'a Path,
+    /// What its frames are seeded with.
+    pub secret: Secret,
+}
+
+/// What is known of the log before it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The last record before the first segment that is read.
+    pub before: u64,
+    /// The first segment that is not absorbed, and the last record before it.
+    pub absorbed: (u64, u64),
+    /// Records up to this one must be there.
+    pub known_durable: u64,
+    /// What becomes of damage.
+    pub reading: Reading,
+}
+
+/// What becomes of damage to what was durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It is an error.
+    Strict,
+    /// It is noted, and reading goes on behind it.
+    Salvage,
+}
+
+/// A sound frame that numbers on.
+pub struct Frame<'a> {
+    /// The segment that it is in.
+    pub segment: u64,
+    /// Its header.
+    pub header: Header,
+    /// Its payload.
+    pub payload: &'a [u8],
+    /// The ranges that it deletes; their places are in the payload.
+    pub cuts: Vec<Cut>,
+}
+
 /// A segment's sound part.
-#[derive(Debug)]
-pub struct Segment {
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
     /// Its id.
     pub id: u64,
-    /// Its bytes, up to the end of the last sound frame.
-    pub bytes: Vec<u8>,
-    /// The ranges that it deletes.
-    pub cuts: Vec<Cut>,
+    /// The last record before it.
+    pub before: u64,
+    /// Where its last sound frame ends.
+    pub bytes: u64,
+}
+
+/// A place of the log that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong.
+    pub reason: String,
 }
 
 /// What recovery found.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Segments with sound frames, oldest first.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<Extent>,
     /// The number of the last sound record.
     pub last_sequence: u64,
-    /// The segment that ends in a torn tail, and where to cut it.
-    pub cut: Option<(u64, u64)>,
-    /// Segments that hold nothing of the log.
-    pub unused: Vec<u64>,
+    /// What was passed over, where that is wanted.
+    pub gaps: Vec<Gap>,
 }
 
-struct Scan {
-    id: u64,
-    bytes: Vec<u8>,
-    /// End of the sound, consecutive frames.
-    end: usize,
-}
-
-/// Reads segments `ids` (ascending), the first of which begins behind sequence `absorbed`. Sequences up to
-/// `known_durable` must be there.
+/// Reads segments `ids` (ascending), and shows `each` their frames.
 pub fn recover(
-    fs: &dyn FileSystem,
-    dir: &Path,
+    files: &LogFiles<'_>,
     ids: &[u64],
-    absorbed: u64,
-    known_durable: u64,
+    bounds: &Bounds,
+    each: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
 ) -> Result<Recovered> {
-    let mut found = Recovered { last_sequence: absorbed, ..Recovered::default() };
-    let mut ids = ids.iter().copied().peekable();
-    let mut last: Option<Scan> = None;
-    while let Some(&id) = ids.peek() {
-        let bytes = read_whole(fs, &names::log(dir, id))?;
-        let mut cuts = Vec::new();
-        let (end, sequence) = sound_frames(&bytes, id, found.last_sequence, &names::log(dir, id), &mut cuts)?;
-        if end == 0 && highest_watermark(&bytes, id, 0).is_some() {
-            // Frames stand here, but they do not number on: the log ended before this segment.
-            break;
-        }
-        ids.next();
-        if end == 0 {
-            found.unused.push(id);
-            continue;
-        }
-        found.last_sequence = sequence;
-        found.segments.push(Segment { id, bytes: bytes[..end].to_vec(), cuts });
-        last = Some(Scan { id, bytes, end });
-    }
-    let missing = found.last_sequence + 1;
-    let mut known = known_durable;
-    if let Some(tail) = &last {
-        known = known.max(highest_watermark(&tail.bytes, tail.id, tail.end).unwrap_or(0));
-        if tail.end < tail.bytes.len() {
-            found.cut = Some((tail.id, tail.end as u64));
+    let found = Recovered { last_sequence: bounds.before, ..Recovered::default() };
+    let mut scan = Scan {
+        files,
+        reading: bounds.reading,
+        found,
+        known: bounds.known_durable,
+        behind: None,
+        ended: false,
+    };
+    for &id in ids {
+        // What was folded into later segments, and could not be removed before a crash.
+        let is_folded = id < bounds.absorbed.0 && scan.found.last_sequence >= bounds.absorbed.1;
+        if !is_folded {
+            scan.segment(id, each)?;
         }
     }
-    for id in ids {
-        let bytes = read_whole(fs, &names::log(dir, id))?;
-        known = known.max(highest_watermark(&bytes, id, 0).unwrap_or(0));
-        found.unused.push(id);
-    }
-    if known >= missing {
-        let next = found.unused.iter().copied().find(|&id| last.as_ref().is_none_or(|tail| id > tail.id));
-        let (id, offset) = match (&last, next) {
-            // A segment that is sound to its end: the next one should have begun with what is missing.
-            (Some(tail), Some(next)) if tail.bytes[tail.end..].iter().all(|&byte| byte == 0) => (next, 0),
-            (Some(tail), _) => (tail.id, tail.end as u64),
-            (None, next) => (next.unwrap_or(0), 0),
-        };
-        return Err(Error::corruption(
-            &names::log(dir, id),
-            offset,
-            format!("records {missing} to {known} were durable and cannot be read"),
-        ));
-    }
-    Ok(found)
+    scan.finish()
 }
 
-/// Follows frames from the front. Returns where they end and the last sequence, and gathers cuts.
-fn sound_frames(
-    bytes: &[u8],
-    id: u64,
-    mut sequence: u64,
-    path: &Path,
-    cuts: &mut Vec<Cut>,
-) -> Result<(usize, u64)> {
-    let mut at = 0;
-    while let Some((header, payload)) = frame::read(bytes, id, at) {
-        if header.sequence != sequence + 1 {
-            break;
+struct Scan<'a> {
+    files: &'a LogFiles<'a>,
+    reading: Reading,
+    found: Recovered,
+    /// The highest number that is known to have been durable.
+    known: u64,
+    /// The first segment behind the last that has sound frames.
+    behind: Option<u64>,
+    /// The log ended before the segments that are still to come.
+    ended: bool,
+}
+
+impl Scan<'_> {
+    fn frames(&self, id: u64) -> Result<Frames> {
+        Frames::in_file(self.files.fs, &names::log(self.files.dir, id), self.files.secret, id)
+    }
+
+    fn segment(&mut self, id: u64, each: &mut dyn FnMut(&Frame<'_>) -> Result<()>) -> Result<()> {
+        let (mut frames, before) = (self.frames(id)?, self.found.last_sequence);
+        let mut end = 0;
+        while !self.ended {
+            if !self.follow(id, &mut frames, each)? {
+                break;
+            }
+            end = frames.place();
         }
+        if end > 0 {
+            self.found.segments.push(Extent { id, before, bytes: end as u64 });
+            self.behind = None;
+            return Ok(());
+        }
+        self.behind.get_or_insert(id);
+        frames.go_to(0);
+        // Frames that do not number on: the log ended before this segment.
+        self.ended |= self.watermarks(&mut frames)?;
+        Ok(())
+    }
+
+    /// Shows the frame here and passes it. `false` where none stands that numbers on.
+    fn follow(
+        &mut self,
+        id: u64,
+        frames: &mut Frames,
+        each: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let (at, next) = (frames.place(), self.found.last_sequence + 1);
+        let here = frames.header()?.filter(|header| header.sequence == next);
+        let Some((header, payload)) = frames.whole(here)? else {
+            return if self.reading == Reading::Salvage { self.pass_damage(id, frames) } else { Ok(false) };
+        };
         let mut records = Records::new(payload);
         let count = records.by_ref().count();
-        let (is_whole, met) = (records.is_at_end(), records.into_cuts());
-        if !is_whole || count + met.len() != header.records as usize {
-            return Err(Error::corruption(path, at as u64, "a frame's records are malformed"));
+        let (is_whole, cuts) = (records.is_at_end(), records.into_cuts());
+        let last_sequence = next + u64::from(header.records) - 1;
+        if is_whole && count + cuts.len() == header.records as usize {
+            each(&Frame { segment: id, header, payload, cuts })?;
+        } else {
+            self.damaged(id, at, "a frame's records are malformed".into())?;
         }
-        cuts.extend(met.into_iter().map(|cut| Cut { place: at + frame::HEADER_BYTES + cut.place, ..cut }));
-        sequence += header.records as u64;
-        at = header.end(at);
+        self.found.last_sequence = last_sequence;
+        frames.pass(&header);
+        Ok(true)
     }
-    Ok((at, sequence))
+
+    /// Goes on to the next sound frame of the segment, and notes what is missing before it.
+    fn pass_damage(&mut self, id: u64, frames: &mut Frames) -> Result<bool> {
+        let (at, next) = (frames.place(), self.found.last_sequence + 1);
+        let Some(header) = frames.seek(next)? else { return Ok(false) };
+        let last = header.sequence - 1;
+        if last >= next {
+            let place = frames.place();
+            let reason =
+                format!("records {next} to {last} cannot be read; the next sound frame is at {place}");
+            self.damaged(id, at, reason)?;
+        }
+        self.found.last_sequence = last;
+        // Of the header here it is known that it is sound and numbers on.
+        Ok(true)
+    }
+
+    fn damaged(&mut self, id: u64, offset: usize, reason: String) -> Result<()> {
+        let (file, offset) = (names::log(self.files.dir, id), offset as u64);
+        match self.reading {
+            Reading::Strict => Err(Error::corruption(&file, offset, reason)),
+            Reading::Salvage => {
+                self.found.gaps.push(Gap { file, offset, reason });
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether sound frames of later numbers stand from here on. What they know to be durable is known from now on.
+    fn watermarks(&mut self, frames: &mut Frames) -> Result<bool> {
+        let (next, mut any) = (self.found.last_sequence + 1, false);
+        while let Some(header) = frames.seek(next)? {
+            self.known = self.known.max(header.watermark);
+            any = true;
+            frames.pass(&header);
+        }
+        Ok(any)
+    }
+
+    fn finish(mut self) -> Result<Recovered> {
+        let tail = self.found.segments.last().copied();
+        let mut is_blank = true;
+        if let Some(tail) = tail {
+            let mut frames = self.frames(tail.id)?;
+            frames.go_to(tail.bytes as usize);
+            self.watermarks(&mut frames)?;
+            frames.go_to(tail.bytes as usize);
+            is_blank = frames.is_blank()?;
+        }
+        let missing = self.found.last_sequence + 1;
+        if self.known >= missing {
+            let (id, offset) = match (tail, self.behind) {
+                // A segment that is sound to its end: the next one should have begun with what is missing.
+                (Some(_), Some(next)) if is_blank => (next, 0),
+                (Some(tail), _) => (tail.id, tail.bytes as usize),
+                (None, next) => (next.unwrap_or(0), 0),
+            };
+            let reason = format!("records {missing} to {} were durable and cannot be read", self.known);
+            self.damaged(id, offset, reason)?;
+        }
+        Ok(self.found)
+    }
 }
 
-/// The highest watermark of any header that stands behind `from`, wherever it is.
-fn highest_watermark(bytes: &[u8], id: u64, from: usize) -> Option<u64> {
-    let headers = (from..bytes.len()).step_by(8).filter_map(|at| Header::decode(bytes, id, at));
-    headers.map(|header| header.watermark).max()
+/// Holds frames of a segment against what it held at a moment: they must be whole and sound up to a length, and number on
+/// from a record. Returns the last.
+pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
+    let path = names::log(files.dir, extent.id);
+    let mut frames = Frames::in_file(files.fs, &path, files.secret, extent.id)?;
+    let mut last = extent.before;
+    while (frames.place() as u64) < extent.bytes {
+        let at = frames.place() as u64;
+        let here = frames.header()?.filter(|header| header.sequence == last + 1);
+        let Some((header, payload)) = frames.whole(here)? else {
+            return Err(Error::corruption(&path, at, "no sound frame stands here"));
+        };
+        let mut records = Records::new(payload);
+        let count = records.by_ref().count();
+        let is_whole = records.is_at_end();
+        if !is_whole || count + records.into_cuts().len() != header.records as usize {
+            return Err(Error::corruption(&path, at, "a frame's records are malformed"));
+        }
+        last += u64::from(header.records);
+        frames.pass(&header);
+    }
+    Ok(last)
 }
 
-fn read_whole(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
-    let file = fs.open_read(path, Access::Buffered)?;
-    let mut bytes = vec![0; file.len()? as usize];
-    let got = file.read_at(0, &mut bytes)?;
-    bytes.truncate(got);
-    Ok(bytes)
+/// Where a cut stands in a buffer, that stands in the payload of a frame at this offset.
+pub(super) fn placed(cut: &Cut, offset: usize) -> Cut {
+    Cut { place: offset + frame::HEADER_BYTES + cut.place, ..cut.clone() }
 }

@@ -14,16 +14,16 @@ use forebay_env::{Appender, File};
 
 use super::batch::Payload;
 use super::durability::Durability;
-use super::frame::{HEADER_BYTES, Header, frame_bytes};
+use super::frame::{HEADER_BYTES, Header, Secret, frame_bytes};
 use super::rotation::Rotation;
 use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
 /// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
-const RECORD_BYTES_MIN: usize = 18;
+pub(super) const RECORD_BYTES_MIN: usize = 18;
 /// A buffer takes so many cuts at most, but for those of one batch: lookups go through all of them.
-const CUTS_MAX: usize = 128;
+pub(super) const CUTS_MAX: usize = 128;
 
 /// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
 pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
@@ -73,12 +73,13 @@ pub struct Log {
     idle: Condvar,
     /// How often something has changed that writers look at before they append.
     turns: AtomicU64,
+    secret: Secret,
     metrics: Arc<Metrics>,
 }
 
 impl Log {
     /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
-    pub fn new(first: Rotation, last_sequence: u64, metrics: Arc<Metrics>) -> Self {
+    pub fn new(first: Rotation, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
         let inner = Inner {
             buffer: first.buffer,
             appender: first.appender,
@@ -96,7 +97,7 @@ impl Log {
             closed: false,
             poison: None,
         };
-        Self { inner: Mutex::new(inner), idle: Condvar::new(), turns: AtomicU64::new(0), metrics }
+        Self { inner: Mutex::new(inner), idle: Condvar::new(), turns: AtomicU64::new(0), secret, metrics }
     }
 
     /// The number of the last accepted record.
@@ -151,7 +152,7 @@ impl Log {
         }
         let padding = [0; 8];
         let padded = end - offset - HEADER_BYTES - payload.bytes().len();
-        let head = header.encode(inner.buffer.segment(), offset);
+        let head = header.encode(self.secret, inner.buffer.segment(), offset);
         for piece in [&head[..], payload.bytes(), &padding[..padded]] {
             if inner.appender.append(piece).is_none() {
                 return Err(Error::invalid("the write buffer is smaller than it says"));
@@ -306,6 +307,12 @@ impl Log {
     /// those that are removed, would stay until the next sync.
     pub fn forget(&self, below: u64) {
         self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
+    }
+
+    /// The active segment, and how much of it is in its file.
+    pub fn written(&self) -> (u64, u64) {
+        let inner = self.inner.lock();
+        (inner.buffer.segment(), inner.written as u64)
     }
 
     /// The active buffer's segment id.

@@ -33,6 +33,14 @@ pub struct LogMark {
 }
 
 impl LogMark {
+    /// What is not absorbed begins at this segment: there it was folded to. What is kept before stays.
+    pub fn begin_at(&mut self, segment: u64) {
+        let (before, fresh) = (self.absorbed, (segment, self.absorbed.1));
+        for place in [&mut self.kept, &mut self.low, &mut self.absorbed] {
+            *place = if *place == before { fresh } else { *place };
+        }
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.low.0, self.low.1, self.absorbed.0, self.absorbed.1] {
             put_varint(out, number);

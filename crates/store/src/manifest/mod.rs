@@ -134,6 +134,12 @@ impl Manifest {
         Ok((Self { id, path, file, end, snapshot_bytes, sum, metrics }, edits))
     }
 
+    /// Makes all that was read durable. Its last record may be in the system's memory alone: who acts on it, and lets go of
+    /// what it says is not needed, must not be ahead of it.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync()
+    }
+
     /// Its id.
     pub fn id(&self) -> u64 {
         self.id

@@ -8,11 +8,14 @@ use forebay_env::FileSystem;
 
 use super::AppendError;
 use super::current::{read_small, replace};
+use crate::log::frame::Secret;
 use crate::names;
 
 const MAGIC: &[u8; 8] = b"FOREBAY\n";
-/// The newest format version of a database.
-const VERSION: u32 = 1;
+/// The newest format version of a database: its log has a secret.
+const VERSION: u32 = 2;
+/// The version of those that have none.
+const VERSION_WITHOUT_SECRET: u32 = 1;
 
 /// The contents of `FOREBAY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct Superblock {
     pub database_id: u64,
     /// Seeds the order of hash-ordered tables.
     pub hash_seed: u64,
+    /// Seeds the checksums of the log's frames. 0 in databases of format version 1.
+    pub log_secret: Secret,
 }
 
 impl Superblock {
@@ -35,7 +40,12 @@ impl Superblock {
         let mut parse = || {
             let version = from.u32()?;
             let hash_version = from.u32()?;
-            Some((version, hash_version, Self { database_id: from.u64()?, hash_seed: from.u64()? }))
+            let (database_id, hash_seed) = (from.u64()?, from.u64()?);
+            let log_secret = match version {
+                VERSION_WITHOUT_SECRET => Secret::default(),
+                _ => Secret(from.u64()?),
+            };
+            Some((version, hash_version, Self { database_id, hash_seed, log_secret }))
         };
         match parse() {
             Some((version, _, _)) if version > VERSION => {
@@ -53,10 +63,15 @@ impl Superblock {
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        let has_secret = self.log_secret != Secret::default();
+        let version = if has_secret { VERSION } else { VERSION_WITHOUT_SECRET };
+        bytes.extend_from_slice(&version.to_le_bytes());
         bytes.extend_from_slice(&(hash::VERSION as u32).to_le_bytes());
         bytes.extend_from_slice(&self.database_id.to_le_bytes());
         bytes.extend_from_slice(&self.hash_seed.to_le_bytes());
+        if has_secret {
+            bytes.extend_from_slice(&self.log_secret.0.to_le_bytes());
+        }
         let sum = checksum::plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         replace(fs, dir, names::SUPERBLOCK, &bytes).map_err(AppendError::into_cause)

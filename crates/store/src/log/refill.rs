@@ -1,0 +1,67 @@
+//! Frames that were read back, as the write buffer of a segment: of their own, or of a new one that takes several.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::{Appender, Arena};
+
+use super::frame::{HEADER_BYTES, Secret, frame_bytes};
+use super::recover::{Frame, placed};
+use super::writer::{CUTS_MAX, RECORD_BYTES_MIN};
+use crate::buffer::{ArenaPool, Cut, WriteBuffer};
+
+/// A buffer that is being filled.
+pub struct Refill {
+    segment: u64,
+    secret: Secret,
+    arena: Arc<Arena>,
+    appender: Appender,
+    records: usize,
+    cuts: Vec<Cut>,
+}
+
+impl Refill {
+    /// For so many bytes, as the image of this segment. A short one takes no more memory than that.
+    pub fn new(segment: u64, bytes: usize, secret: Secret, pool: &ArenaPool) -> Self {
+        let is_short = bytes < pool.arena_bytes();
+        let (arena, appender) = if is_short { Arena::new(bytes) } else { pool.take(bytes) };
+        Self { segment, secret, arena, appender, records: 0, cuts: Vec::new() }
+    }
+
+    /// The segment's id.
+    pub fn segment(&self) -> u64 {
+        self.segment
+    }
+
+    /// Whether a writer would have put the frame here too.
+    pub fn takes(&self, frame: &Frame<'_>) -> bool {
+        let records = self.records + frame.header.records as usize;
+        self.appender.len() + frame_bytes(frame.payload.len()) <= self.arena.capacity()
+            && records <= self.arena.capacity() / RECORD_BYTES_MIN
+            && self.cuts.len() + frame.cuts.len() <= CUTS_MAX
+    }
+
+    /// Appends a frame, whose header becomes that of its place here.
+    pub fn push(&mut self, frame: &Frame<'_>) -> Result<()> {
+        let offset = self.appender.len();
+        let end = offset + frame_bytes(frame.payload.len());
+        let head = frame.header.encode(self.secret, self.segment, offset);
+        let padding = end - offset - HEADER_BYTES - frame.payload.len();
+        for piece in [&head[..], frame.payload, &[0; 8][..padding]] {
+            if self.appender.append(piece).is_none() {
+                return Err(Error::invalid("a log segment is longer than it was when it was opened"));
+            }
+        }
+        self.records += frame.header.records as usize;
+        self.cuts.extend(frame.cuts.iter().map(|cut| placed(cut, offset)));
+        Ok(())
+    }
+
+    /// The buffer.
+    pub fn finish(mut self, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
+        self.appender.publish();
+        let buffer = WriteBuffer::new(self.segment, self.arena, Some(Arc::clone(pool)));
+        buffer.set_cuts(self.cuts);
+        Arc::new(buffer)
+    }
+}

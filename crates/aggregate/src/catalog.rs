@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** every name that [`FUNCTIONS`] lists can be parsed, and no other.
 
+use std::borrow::Cow;
+
 use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
@@ -9,14 +11,13 @@ use crate::composite::Composite;
 use crate::fixed::FixedAggregate;
 use crate::function::{Column, Function, over};
 use crate::functions::*;
+use crate::names::{similar, split_words, unquoted};
+use crate::number::{Number, NumberBytes};
 use crate::optional::Lifted;
-use crate::ordered::Number;
-use crate::value::Value;
+use crate::value::{CUT, Value};
 
 /// How many values collections keep unless told.
 const VALUES_MAX: &str = "1000";
-/// What stands behind values of which others were left out.
-const CUT: &[u8] = "…".as_bytes();
 
 /// Every function's form, and what it answers. Capitals stand for columns and numbers, brackets for what may
 /// be left out.
@@ -24,7 +25,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("count", "how many rows"),
     ("count:C", "how many rows with a value in column C"),
     ("count_if:C", "how many rows in which C is true"),
-    ("sum:C", "the exact sum of integers"),
+    ("sum:C", "the exact sum of integers and decimals"),
     ("fsum:C", "the compensated sum of numbers"),
     ("avg:C", "the mean"),
     ("min:C", "the least number"),
@@ -63,19 +64,22 @@ impl Composite {
     pub fn parse(list: &str, columns: &[impl AsRef<str>]) -> Result<Self> {
         let columns: Vec<&str> = columns.iter().map(AsRef::as_ref).collect();
         let parse = |text: &str| Ok((text.to_string(), parse_function(text, &columns)?));
-        Self::new(list.split(',').map(str::trim).map(parse).collect::<Result<_>>()?)
+        Self::new(split_words(list, ',').into_iter().map(str::trim).map(parse).collect::<Result<_>>()?)
     }
 }
 
 /// One function over rows with these columns.
 pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>> {
-    let mut words = text.split(':');
-    let name = words.next().unwrap_or_default();
-    let call = Call { text, words: words.collect(), columns };
+    let mut words: Vec<Cow<'_, str>> = split_words(text, ':').into_iter().map(unquoted).collect();
+    let name = &*words.remove(0);
+    let call = Call { text, words, columns };
     let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map(|(form, _)| *form);
     let form = form.ok_or_else(|| {
-        let forms: Vec<&str> = FUNCTIONS.iter().map(|(form, _)| *form).collect();
-        Error::invalid(format!("there is no function `{name}`; there are: {}", forms.join(", ")))
+        let names = || FUNCTIONS.iter().map(|(form, _)| name_of(form));
+        Error::invalid(match similar(name, names()) {
+            Some(name_of_one) => format!("there is no function `{name}`; did you mean `{name_of_one}`?"),
+            None => format!("there is no function `{name}`; there are: {}", all(names())),
+        })
     })?;
     let (least, most) = (form.split('[').next().map_or(0, colons), colons(form));
     let least = if name == "count" { 0 } else { least };
@@ -90,6 +94,13 @@ fn name_of(form: &str) -> &str {
     form.split([':', '[']).next().unwrap_or_default()
 }
 
+/// The names, each once.
+fn all<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = names.collect();
+    names.dedup();
+    names.join(", ")
+}
+
 fn colons(form: &str) -> usize {
     form.matches(':').count()
 }
@@ -97,13 +108,20 @@ fn colons(form: &str) -> usize {
 /// A function's arguments, and what they may name.
 struct Call<'a> {
     text: &'a str,
-    words: Vec<&'a str>,
+    words: Vec<Cow<'a, str>>,
     columns: &'a [&'a str],
 }
 
 impl Call<'_> {
+    fn word<'w>(&'w self, at: usize, default: &'w str) -> &'w str {
+        self.words.get(at).map_or(default, |word| word)
+    }
+
     fn column(&self, at: usize) -> Result<Column> {
-        let name = self.words.get(at).copied().unwrap_or_default();
+        let name = self.word(at, "");
+        if name.is_empty() {
+            return Err(Error::invalid(format!("`{}` names no column", self.text)));
+        }
         let index = self.columns.iter().position(|column| *column == name);
         let index = index.ok_or_else(|| {
             let columns = self.columns.join(", ");
@@ -113,7 +131,7 @@ impl Call<'_> {
     }
 
     fn number<T: std::str::FromStr>(&self, at: usize, default: &str) -> Result<T> {
-        let word = self.words.get(at).copied().unwrap_or(default);
+        let word = self.word(at, default);
         word.parse()
             .map_err(|_| Error::invalid(format!("`{}`: `{word}` is not a number that it takes", self.text)))
     }
@@ -130,7 +148,7 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
     Ok(Some(match name {
         "count" => over_present(column),
         "count_if" => of_truths(CountIf, column),
-        "sum" => of_ints(SumInt, column),
+        "sum" => of_exact(column),
         "fsum" => of_floats(SumFloat, column, Value::from),
         "avg" => of_floats(Average, column, Value::from),
         "min" => of_numbers(Min::default(), column),
@@ -158,7 +176,7 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
         "list" => of_texts(Collect::list(call.number(1, VALUES_MAX)?)?, column, collected),
         "set" => of_texts(Collect::set(call.number(1, VALUES_MAX)?)?, column, collected),
         "string_agg" => {
-            let separator = call.words.get(1).copied().unwrap_or(" ");
+            let separator = call.word(1, " ");
             of_texts(StringAgg::new(separator, call.number(2, VALUES_MAX)?)?, column, |joined| {
                 Value::from(if joined.is_cut { [&joined.text, CUT].concat() } else { joined.text })
             })
@@ -172,7 +190,7 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
 fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn Function>>> {
     Ok(Some(match name {
         "histogram" => {
-            let word = call.words.get(1).copied().unwrap_or_default();
+            let word = call.word(1, "");
             let bounds: Result<Vec<f64>, _> = word.split(';').map(str::parse).collect();
             of_floats(Histogram::new(bounds.unwrap_or_default())?, column, |bins| {
                 let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
@@ -206,6 +224,10 @@ impl Function for RowCount {
     fn lift(&self, _row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()> {
         Count.lift((), state)
     }
+    fn lift_missing(&self, state: &mut Vec<u8>) {
+        // A count takes whatever it is given.
+        let _ = Count.lift((), state);
+    }
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
         Count.merge(states, out);
     }
@@ -224,7 +246,7 @@ fn over_present(column: Column) -> Box<dyn Function> {
 fn collected(collected: Collected) -> Value<'static> {
     let mut values: Vec<Value<'static>> = collected.values.into_iter().map(Value::from).collect();
     if collected.is_cut {
-        values.push(Value::bytes(CUT));
+        values.push(Value::Cut);
     }
     Value::List(values)
 }
@@ -237,9 +259,13 @@ fn lift<'a, A: Aggregate>(function: &A, value: Option<A::Input<'a>>, state: &mut
 
 fn of_ints<A>(function: A, column: Column) -> Box<dyn Function>
 where
-    A: for<'a> Aggregate<Input<'a> = i64, Output: Into<Value<'static>>>,
+    A: for<'a> Aggregate<Input<'a> = i128, Output = i128>,
 {
-    over(function, move |function, row, state| lift(function, column.int(row)?, state), A::Output::into)
+    over(
+        function,
+        move |function, row, state| lift(function, column.int(row)?, state),
+        |bits| i64::try_from(bits).map_or(Value::I128(bits), Value::I64),
+    )
 }
 
 fn of_truths<A>(function: A, column: Column) -> Box<dyn Function>
@@ -251,9 +277,19 @@ where
 
 fn of_numbers<A>(function: A, column: Column) -> Box<dyn Function>
 where
-    A: for<'a> Aggregate<Input<'a> = Number, Output = Number>,
+    A: for<'a> Aggregate<Input<'a> = NumberBytes, Output = NumberBytes>,
 {
-    over(function, move |function, row, state| lift(function, column.number(row)?, state), Value::from)
+    let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
+        lift(function, column.number(row)?.map(Number::to_bytes), state)
+    };
+    over(function, find, |bytes| Value::from(Number::from(bytes)))
+}
+
+fn of_exact(column: Column) -> Box<dyn Function> {
+    let find = move |function: &SumDecimal, row: &[Value<'_>], state: &mut Vec<u8>| {
+        lift(function, column.exact_number(row)?, state)
+    };
+    over(SumDecimal, find, |sum| sum)
 }
 
 fn of_floats<A: for<'a> Aggregate<Input<'a> = f64>>(
@@ -297,12 +333,10 @@ fn sample(column: Column, k: usize, weight: Option<Column>) -> Result<Box<dyn Fu
 
 fn frequent(function: FrequentItems, column: Column) -> Box<dyn Function> {
     let find = move |function: &FrequentItems, row: &[Value<'_>], state: &mut Vec<u8>| {
-        let text = column.text(row)?;
-        let text = text.as_deref().map(String::from_utf8_lossy);
-        lift(function, text.as_deref(), state)
+        lift(function, column.text(row)?.as_deref(), state)
     };
     over(function, find, |items| {
-        let pair = |item: FrequentItem| (Value::from(item.item.into_bytes()), Value::from(item.count_max));
+        let pair = |item: FrequentItem| (Value::from(item.item), Value::from(item.count_max));
         Value::Pairs(items.into_iter().map(pair).collect())
     })
 }

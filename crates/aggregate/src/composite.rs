@@ -53,6 +53,21 @@ impl Composite {
         self.functions.iter().map(|named| &named.name[..])
     }
 
+    /// As [`lift`](Aggregate::lift), but that a function which refuses its value takes none, as SQL's `TRY_CAST` has it.
+    /// Returns how many did.
+    pub fn lift_what_is_taken(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> u64 {
+        let mut refused = 0;
+        for named in &self.functions {
+            Self::put(named, state, |part| {
+                if named.function.lift(row, part).is_err() {
+                    named.function.lift_missing(part);
+                    refused += 1;
+                }
+            });
+        }
+        refused
+    }
+
     /// The functions' states in a state.
     fn split<'a>(&self, state: &'a [u8]) -> Option<Vec<&'a [u8]>> {
         let mut reader = Reader::new(state);

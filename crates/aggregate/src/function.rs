@@ -19,6 +19,8 @@ pub trait Function: Send + Sync {
     fn state_bytes(&self) -> Option<usize>;
     /// See [`Aggregate::lift`].
     fn lift(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()>;
+    /// Appends the state of a row without a value that the function takes; of one that counts every row, of a row.
+    fn lift_missing(&self, state: &mut Vec<u8>);
     /// See [`Aggregate::merge`].
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>);
     /// See [`Aggregate::merge_in_place`].
@@ -58,6 +60,10 @@ where
 
     fn lift(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()> {
         self.function.lift_by(state, |function, state| (self.lift)(function, row, state))
+    }
+
+    fn lift_missing(&self, state: &mut Vec<u8>) {
+        self.function.put_missing(state);
     }
 
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
@@ -118,19 +124,24 @@ impl Column {
         self.read(row, "a number", |value| value.as_number())
     }
 
+    /// A number that needs no rounding.
+    pub fn exact_number(&self, row: &[Value<'_>]) -> Result<Option<Number>> {
+        self.read(row, "a number of at most 38 digits", |value| value.as_exact_number())
+    }
+
     /// A floating-point number.
     pub fn float(&self, row: &[Value<'_>]) -> Result<Option<f64>> {
-        Ok(self.number(row)?.map(Number::as_f64))
+        self.read(row, "a number", |value| value.as_f64())
     }
 
     /// An integer.
-    pub fn int(&self, row: &[Value<'_>]) -> Result<Option<i64>> {
-        self.read(row, "an integer of 64 bits", |value| value.as_number()?.as_i64())
+    pub fn int(&self, row: &[Value<'_>]) -> Result<Option<i128>> {
+        self.read(row, "an integer of at most 128 bits", |value| value.as_exact_number()?.as_i128())
     }
 
     /// A truth.
     pub fn truth(&self, row: &[Value<'_>]) -> Result<Option<bool>> {
-        self.read(row, "true or false", |value| value.as_bool())
+        self.read(row, "true, t, yes, y, 1 or false, f, no, n, 0", |value| value.as_bool())
     }
 
     /// The value's text.
@@ -141,7 +152,7 @@ impl Column {
     /// The value's place in the order of all values, as bytes: numbers first, by size, then texts.
     pub fn place(&self, row: &[Value<'_>]) -> Result<Option<Vec<u8>>> {
         let place = |value: &Value<'_>| match value.as_number() {
-            Some(number) => [&[1], &number.as_bytes()[..]].concat(),
+            Some(number) => [&[1], &number.to_bytes().as_bytes()[..]].concat(),
             None => [&[2], &*value.to_text()].concat(),
         };
         Ok(self.value(row)?.map(place))

@@ -15,6 +15,8 @@ mod fixed;
 mod function;
 pub mod functions;
 mod hash;
+pub mod names;
+mod number;
 mod optional;
 pub mod ordered;
 mod sort;

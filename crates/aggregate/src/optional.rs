@@ -41,7 +41,7 @@ impl<A: Aggregate> Optional<A> {
         Ok(())
     }
 
-    fn put_missing(&self, state: &mut Vec<u8>) {
+    pub(crate) fn put_missing(&self, state: &mut Vec<u8>) {
         state.push(MISSING);
         state.resize(state.len() + self.0.state_bytes().unwrap_or(0), 0);
     }

@@ -1,9 +1,9 @@
-//! Logic over truths and over bits.
+//! Logic over truths and over bits, those of integers of any size and sign.
 
 use crate::{FixedAggregate, StateType};
 
 macro_rules! logic {
-    ($($(#[$doc:meta])* $name:ident($value:ty) = $text:literal, $operator:tt;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($value:ty) = $text:literal / $version:literal, $operator:tt;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -14,7 +14,7 @@ macro_rules! logic {
             type State = $value;
 
             fn state_type(&self) -> StateType {
-                StateType::new($text, 1)
+                StateType::new($text, $version)
             }
             #[inline]
             fn of(&self, value: $value) -> $value {
@@ -33,13 +33,13 @@ macro_rules! logic {
 
 logic! {
     /// Whether all are true.
-    BoolAnd(bool) = "bool_and", &;
+    BoolAnd(bool) = "bool_and" / 1, &;
     /// Whether any is true.
-    BoolOr(bool) = "bool_or", |;
+    BoolOr(bool) = "bool_or" / 1, |;
     /// The bits that all have.
-    BitAnd(i64) = "bit_and", &;
+    BitAnd(i128) = "bit_and" / 2, &;
     /// The bits that any has.
-    BitOr(i64) = "bit_or", |;
+    BitOr(i128) = "bit_or" / 2, |;
     /// The bits that an odd number of values have.
-    BitXor(i64) = "bit_xor", ^;
+    BitXor(i128) = "bit_xor" / 2, ^;
 }

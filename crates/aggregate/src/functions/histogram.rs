@@ -30,7 +30,7 @@ impl Histogram {
         let rises = bounds.windows(2).all(|pair| pair[0] < pair[1]);
         if bounds.is_empty() || bounds.len() > BOUNDS_MAX || !rises || !bounds.iter().all(|b| b.is_finite()) {
             return Err(Error::invalid(format!(
-                "a histogram takes 1 to {BOUNDS_MAX} bounds that rise, as in 1,10,100"
+                "a histogram takes 1 to {BOUNDS_MAX} bounds that rise, as in 0;10;100"
             )));
         }
         // One zero, so that equal bounds print equally.

@@ -4,6 +4,7 @@
 mod average;
 mod collect;
 mod count;
+mod decimal;
 mod extremes;
 mod flags;
 mod histogram;
@@ -17,6 +18,7 @@ mod sum;
 pub use average::{Average, AverageInt};
 pub use collect::{Collect, Collected, Distinct, Joined, StringAgg};
 pub use count::{Count, CountIf};
+pub use decimal::SumDecimal;
 pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};
 pub use flags::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr};
 pub use histogram::{Bin, Histogram};

@@ -5,7 +5,9 @@
 //! **Invariant:** bytes that would make the library overflow, allocate without bound or give up are refused
 //! before it sees them.
 
-use datasketches::frequencies::{ErrorType, FrequentItemsSketch};
+use datasketches::codec::{SketchBytes, SketchSlice};
+use datasketches::error::ErrorKind;
+use datasketches::frequencies::{ErrorType, FrequentItemValue, FrequentItemsSketch};
 use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use datasketches::tdigest::TDigestMut;
@@ -239,11 +241,32 @@ pub struct FrequentItems {
     map_size: usize,
 }
 
+/// Any bytes, as the library writes a string's.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Text(Vec<u8>);
+
+impl FrequentItemValue for Text {
+    fn serialize_size(item: &Self) -> usize {
+        size_of::<u32>() + item.0.len()
+    }
+    fn serialize_value(&self, bytes: &mut SketchBytes) {
+        bytes.write_u32_le(self.0.len() as u32);
+        bytes.write(&self.0);
+    }
+    fn deserialize_value(cursor: &mut SketchSlice<'_>) -> Result<Self, datasketches::error::Error> {
+        let short = || datasketches::error::Error::new(ErrorKind::InvalidData, "a text is cut off");
+        let length = cursor.read_u32_le().map_err(|_| short())? as usize;
+        let text = cursor.remaining().get(..length).ok_or_else(short)?.to_vec();
+        cursor.advance(length as u64);
+        Ok(Self(text))
+    }
+}
+
 /// One frequent text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrequentItem {
-    /// The text.
-    pub item: String,
+    /// The text, or any bytes.
+    pub item: Vec<u8>,
     /// How often it came at least.
     pub count_min: u64,
     /// How often it came at most.
@@ -253,11 +276,11 @@ pub struct FrequentItem {
 impl FrequentItems {
     /// With room for `map_size` texts, a power of two from 8.
     pub fn new(map_size: usize) -> Result<Self> {
-        FrequentItemsSketch::<String>::new(map_size).map_err(|error| refused(&error))?;
+        FrequentItemsSketch::<Text>::new(map_size).map_err(|error| refused(&error))?;
         Ok(Self { map_size })
     }
 
-    fn read(&self, state: &[u8]) -> Option<FrequentItemsSketch<String>> {
+    fn read(&self, state: &[u8]) -> Option<FrequentItemsSketch<Text>> {
         // The library makes a map of the size that the bytes name: that must be ours.
         let is_own_size = state.get(3).is_some_and(|&lg| u32::from(lg) == self.map_size.trailing_zeros());
         let sketch = is_own_size.then(|| FrequentItemsSketch::deserialize(state).ok())??;
@@ -266,17 +289,17 @@ impl FrequentItems {
 }
 
 impl Aggregate for FrequentItems {
-    type Input<'a> = &'a str;
+    type Input<'a> = &'a [u8];
     /// All that may have come more often than the error, most frequent first.
     type Output = Vec<FrequentItem>;
 
     fn state_type(&self) -> StateType {
-        StateType::new("frequent", 1).with("size", self.map_size)
+        StateType::new("frequent", 2).with("size", self.map_size)
     }
 
-    fn lift(&self, value: &str, state: &mut Vec<u8>) -> Result<()> {
+    fn lift(&self, value: &[u8], state: &mut Vec<u8>) -> Result<()> {
         let mut sketch = FrequentItemsSketch::new(self.map_size).map_err(|error| refused(&error))?;
-        sketch.update(value.to_string());
+        sketch.update(Text(value.to_vec()));
         state.extend_from_slice(&sketch.serialize());
         Ok(())
     }
@@ -298,7 +321,7 @@ impl Aggregate for FrequentItems {
         let mut items: Vec<FrequentItem> = rows
             .iter()
             .map(|row| FrequentItem {
-                item: row.item().clone(),
+                item: row.item().0.clone(),
                 count_min: row.lower_bound(),
                 count_max: row.upper_bound(),
             })

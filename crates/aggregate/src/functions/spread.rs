@@ -42,6 +42,10 @@ impl FixedAggregate for Variance {
         let count = light.0.wrapping_add(heavy.0);
         let (share, distance) = (light.0 as f64 / count as f64, light.1 - heavy.1);
         let mean = heavy.1 + distance * share;
+        if !mean.is_finite() {
+            // What is infinitely far away makes no spread a number; one form of that, so that bytes are equal.
+            return (count, f64::NAN, f64::NAN);
+        }
         (count, mean, (light.2 + heavy.2) + distance * distance * share * heavy.0 as f64)
     }
 

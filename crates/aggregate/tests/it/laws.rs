@@ -2,7 +2,7 @@
 //! malformed bytes do no harm.
 
 use forebay_aggregate::functions::*;
-use forebay_aggregate::ordered::{self, Number};
+use forebay_aggregate::ordered::{self, Number, NumberBytes};
 use forebay_aggregate::{Aggregate, Composite, Merging, Optional, Value};
 use forebay_base::Combine;
 use proptest::prelude::*;
@@ -148,18 +148,20 @@ proptest! {
         check(&AverageInt, &lifted(&AverageInt, ints.iter().copied()), &random);
         check(&BoolAnd, &lifted(&BoolAnd, truths()), &random);
         check(&BoolOr, &lifted(&BoolOr, truths()), &random);
-        check(&BitAnd, &lifted(&BitAnd, ints.iter().copied()), &random);
-        check(&BitOr, &lifted(&BitOr, ints.iter().copied()), &random);
-        check(&BitXor, &lifted(&BitXor, ints.iter().copied()), &random);
+        check(&BitAnd, &lifted(&BitAnd, ints.iter().copied().map(i128::from)), &random);
+        check(&BitOr, &lifted(&BitOr, ints.iter().copied().map(i128::from)), &random);
+        check(&BitXor, &lifted(&BitXor, ints.iter().copied().map(i128::from)), &random);
         let (min, max) = (Min::<i64>::default(), Max::<i64>::default());
         check(&min, &lifted(&min, ints.iter().copied()), &random);
         check(&max, &lifted(&max, ints.iter().copied()), &random);
         let (min, max) = (Min::<f64>::default(), Max::<f64>::default());
         check(&min, &lifted(&min, floats.iter().copied()), &random);
         check(&max, &lifted(&max, floats.iter().copied()), &random);
-        let max = Max::<Number>::default();
-        let numbers = ints.iter().map(|&int| Number::from(int));
-        check(&max, &lifted(&max, numbers.chain(floats.iter().map(|&float| Number::from(float)))), &random);
+        let numbers: Vec<Number> =
+            ints.iter().map(|&int| int.into()).chain(floats.iter().map(|&float| float.into())).collect();
+        let max = Max::<NumberBytes>::default();
+        check(&max, &lifted(&max, numbers.iter().map(|number| number.to_bytes())), &random);
+        check(&SumDecimal, &lifted(&SumDecimal, numbers.iter().copied()), &random);
         let some = Optional(SumInt);
         check(&some, &lifted(&some, ints.iter().map(|&int| (int % 3 != 0).then_some(int))), &random);
         let histogram = Histogram::new([-5.0, 0.0, 5.0]).expect("bounds rise");
@@ -243,7 +245,7 @@ proptest! {
         let texts = texts(&random.words);
         // Room for all of them: counts are exact.
         let frequent = FrequentItems::new(1024).expect("a size");
-        let states = lifted(&frequent, texts.iter().map(String::as_str));
+        let states = lifted(&frequent, texts.iter().map(String::as_bytes));
         check_within(&frequent, &states, &random, |one, other| {
             frequent.finish(one).expect("a state") == frequent.finish(other).expect("a state")
         });

@@ -5,6 +5,8 @@
 
 use std::io::Read;
 
+use forebay::aggregate::Value;
+use forebay::aggregate::names::similar;
 use serde::{Deserialize, Serialize};
 
 use super::format::Column;
@@ -41,12 +43,14 @@ pub(crate) enum Header {
 }
 
 /// Where the columns of an input are: what reading it on needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// Columns of every row; known once the first row is read.
     columns: Option<usize>,
     /// Those that are read.
     places: Vec<usize>,
+    /// What lines end with.
+    line_end: u8,
 }
 
 impl Head {
@@ -98,6 +102,9 @@ impl<R: Read> Delimited<R> {
         columns: &[(&Column, &'static str)],
     ) -> Result<Self, Trouble> {
         window.skip_byte_order_mark()?;
+        let quote = (dialect == Dialect::Csv).then_some(b'"');
+        let line_end = window.find_line_end(quote)?;
+        window.set_line_end(line_end);
         let mut source = Self {
             window,
             dialect,
@@ -120,11 +127,12 @@ impl<R: Read> Delimited<R> {
 
     /// Rows behind others, of which `head` was the head.
     pub(crate) fn behind(
-        window: Window<R>,
+        mut window: Window<R>,
         dialect: Dialect,
         head: &Head,
         options: impl IntoIterator<Item = &'static str>,
     ) -> Self {
+        window.set_line_end(head.line_end);
         let chosen = |(place, option)| Chosen { place, option, text: Vec::new() };
         Self {
             window,
@@ -139,13 +147,20 @@ impl<R: Read> Delimited<R> {
 
     /// What reading on needs.
     pub(crate) fn head(&self) -> Head {
-        Head { columns: self.columns, places: self.chosen.iter().map(|chosen| chosen.place).collect() }
+        Head {
+            columns: self.columns,
+            places: self.chosen.iter().map(|chosen| chosen.place).collect(),
+            line_end: self.window.line_end_byte(),
+        }
     }
 
     /// The names in the first row; `None` where the input is empty.
     fn header(&mut self) -> Result<Option<Vec<String>>, Trouble> {
         let Some(line) = self.first_line()? else { return Ok(None) };
-        self.split(line)?;
+        match self.split(line) {
+            Err(_) if self.window.leave() => return Ok(None),
+            split => split?,
+        }
         let names = self.fields.iter().map(|field| {
             let mut text = Vec::new();
             rfc4180_text(&self.window, *field, &mut text);
@@ -176,8 +191,12 @@ impl<R: Read> Delimited<R> {
         let separator = self.dialect.separator();
         if self.dialect == Dialect::Csv && memchr::memchr(b'"', row).is_some() {
             self.row_end = rfc4180::split_quoted(&mut self.window, line, separator, &mut self.fields)?.next;
+            if self.window.is_unclosed() {
+                return Err(TroubleKind::bad("the row has no end"));
+            }
         } else {
-            rfc4180::split_plain(row, separator, &mut self.fields);
+            let stray = rfc4180::stray(self.window.line_end_byte());
+            rfc4180::split_plain(row, separator, stray, self.window.offset(), &mut self.fields)?;
             self.row_end = line.next;
         }
         Ok(())
@@ -228,6 +247,9 @@ impl<R: Read> Rows for Delimited<R> {
         self.window.begin_record();
         // What is malformed ends with its first line, so that one stray quote costs one line.
         if let Err(trouble) = self.split(line) {
+            if self.window.leave() {
+                return Ok(false);
+            }
             self.window.consume(line.next);
             return Err(trouble);
         }
@@ -254,8 +276,13 @@ impl<R: Read> Rows for Delimited<R> {
 
     /// An empty field holds no value.
     #[inline]
-    fn value(&self, at: usize) -> Option<&[u8]> {
-        Some(self.text(at)).filter(|text| !text.is_empty())
+    fn value(&self, at: usize) -> Value<'_> {
+        let text = self.text(at);
+        if text.is_empty() { Value::Null } else { Value::bytes(text) }
+    }
+
+    fn left(&self) -> u64 {
+        self.window.left() as u64
     }
 
     fn position(&self) -> Position {
@@ -298,8 +325,22 @@ fn place_of(column: &Column, names: Option<&[String]>) -> Result<usize, Trouble>
     match (column, names) {
         (Column::Place(place), _) => Ok(*place),
         (Column::Name(_), None) => Ok(0),
-        (Column::Name(name), Some(names)) => names.iter().position(|found| found == name).ok_or_else(|| {
-            TroubleKind::bad(format!("no column is called {name:?}; the first row has {}", names.join(", ")))
-        }),
+        (Column::Name(name), Some(names)) => place_of_name(name, names),
+    }
+}
+
+fn place_of_name(name: &str, names: &[String]) -> Result<usize, Trouble> {
+    let mut places = names.iter().enumerate().filter(|(_, found)| *found == name).map(|(place, _)| place);
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(place),
+        (Some(place), Some(other)) => Err(TroubleKind::bad(format!(
+            "columns {} and {} are both called {name:?}; name the one you mean by its number",
+            place + 1,
+            other + 1
+        ))),
+        (None, _) => Err(TroubleKind::bad(match similar(name, names.iter().map(String::as_str)) {
+            Some(other) => format!("no column is called {name:?}; did you mean {other:?}?"),
+            None => format!("no column is called {name:?}; the first row has {}", names.join(", ")),
+        })),
     }
 }

@@ -2,10 +2,12 @@
 //! without `--value` the whole line is the value. A string stands for its text, anything else for its JSON.
 //! Blank lines are passed over.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 
+use forebay::aggregate::names::similar;
 use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -21,6 +23,8 @@ pub(crate) struct Jsonl<R> {
     value: Option<usize>,
     /// The line, as a place for [`Window::taken`].
     line: Range<usize>,
+    /// Fields that are not read, while some that are were in no record yet.
+    others: BTreeSet<String>,
 }
 
 /// A field that is read.
@@ -29,7 +33,12 @@ struct Field {
     found: Found,
     /// Its text, where that does not stand in the line.
     text: Vec<u8>,
+    /// Whether any record had it.
+    was_found: bool,
 }
+
+/// So many names of other fields are kept, to tell what a field that is in no record may have been meant to be.
+const OTHERS_MAX: usize = 256;
 
 /// What an object has under a field's name. Places are counted from the line's start.
 enum Found {
@@ -57,8 +66,14 @@ impl<R: Read> Jsonl<R> {
         names: impl IntoIterator<Item = String>,
     ) -> Result<Self, Trouble> {
         window.skip_byte_order_mark()?;
-        let field = |name| Field { name, found: Found::Nothing, text: Vec::new() };
-        Ok(Self { window, fields: names.into_iter().map(field).collect(), value: None, line: 0..0 })
+        let field = |name| Field { name, found: Found::Nothing, text: Vec::new(), was_found: false };
+        Ok(Self {
+            window,
+            fields: names.into_iter().map(field).collect(),
+            value: None,
+            line: 0..0,
+            others: BTreeSet::new(),
+        })
     }
 
     /// What a field stands for.
@@ -97,7 +112,7 @@ impl<R: Read> Rows for Jsonl<R> {
             self.window.begin_record();
             self.line = self.window.start()..self.window.start() + line.content;
             self.window.consume(line.next);
-            find(self.window.taken(self.line.clone()), &mut self.fields)?;
+            find(self.window.taken(self.line.clone()), &mut self.fields, &mut self.others)?;
             return Ok(true);
         }
     }
@@ -114,6 +129,16 @@ impl<R: Read> Rows for Jsonl<R> {
 
     fn end(&self) -> u64 {
         self.window.offset()
+    }
+
+    fn absent(&self) -> Vec<(usize, Option<String>)> {
+        let absent = self.fields.iter().enumerate().filter(|(_, field)| !field.was_found);
+        let like = |name: &str| similar(name, self.others.iter().map(String::as_str)).map(str::to_string);
+        absent.map(|(place, field)| (place, like(&field.name))).collect()
+    }
+
+    fn left(&self) -> u64 {
+        self.window.left() as u64
     }
 }
 
@@ -140,10 +165,12 @@ impl<R: Read> Source for Jsonl<R> {
 }
 
 /// Finds the fields of the object that `line` is.
-fn find(line: &[u8], fields: &mut [Field]) -> Result<(), Trouble> {
+fn find(line: &[u8], fields: &mut [Field], others: &mut BTreeSet<String>) -> Result<(), Trouble> {
     fields.iter_mut().for_each(|field| field.found = Found::Nothing);
+    let keeps_others = others.len() < OTHERS_MAX && fields.iter().any(|field| !field.was_found);
     let mut json = serde_json::Deserializer::from_slice(line);
-    json.deserialize_map(Object { line, fields }).map_err(not_json)?;
+    json.deserialize_map(Object { line, fields, others: keeps_others.then_some(others) })
+        .map_err(not_json)?;
     json.end().map_err(not_json)
 }
 
@@ -151,6 +178,8 @@ fn find(line: &[u8], fields: &mut [Field]) -> Result<(), Trouble> {
 struct Object<'a> {
     line: &'a [u8],
     fields: &'a mut [Field],
+    /// Where the names of others go.
+    others: Option<&'a mut BTreeSet<String>>,
 }
 
 impl<'de> Visitor<'de> for Object<'_> {
@@ -160,8 +189,8 @@ impl<'de> Visitor<'de> for Object<'_> {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(wanted) = map.next_key_seed(Name(self.fields))? {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(wanted) = map.next_key_seed(Name(self.fields, self.others.as_deref_mut()))? {
             match wanted {
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -181,6 +210,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 impl Field {
     /// Notes the value whose JSON stands at `start`.
     fn take(&mut self, json: &str, start: usize) -> serde_json::Result<()> {
+        self.was_found = true;
         let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         self.found = match inner {
             None => Found::Json(start..start + json.len()),
@@ -197,7 +227,7 @@ impl Field {
 }
 
 /// Finds out which field a name is.
-struct Name<'a>(&'a [Field]);
+struct Name<'a>(&'a [Field], Option<&'a mut BTreeSet<String>>);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<usize>;
@@ -215,7 +245,11 @@ impl Visitor<'_> for Name<'_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|field| field.name == name))
+        let place = self.0.iter().position(|field| field.name == name);
+        if let (None, Some(others)) = (place, self.1) {
+            others.insert(name.to_string());
+        }
+        Ok(place)
     }
 
     fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Self::Value, E> {

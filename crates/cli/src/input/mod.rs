@@ -13,10 +13,12 @@ pub(crate) mod parquet;
 mod rfc4180;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unpack;
 pub(crate) mod window;
 
 use std::io;
 
+use forebay::aggregate::Value;
 use serde::{Deserialize, Serialize};
 
 /// A borrowed key and value.
@@ -43,8 +45,18 @@ pub(crate) trait Rows {
     fn column(&self, at: usize) -> Option<&[u8]>;
 
     /// The same as an argument of a function.
-    fn value(&self, at: usize) -> Option<&[u8]> {
-        self.column(at)
+    fn value(&self, at: usize) -> Value<'_> {
+        self.column(at).map_or(Value::Null, Value::bytes)
+    }
+
+    /// Of the chosen columns those that no row had so far, each with what it may have been meant to be called.
+    fn absent(&self) -> Vec<(usize, Option<String>)> {
+        Vec::new()
+    }
+
+    /// How many bytes at the input's end are left, for they are of a record that may go on.
+    fn left(&self) -> u64 {
+        0
     }
 
     /// Where the last row, good or bad, stands.

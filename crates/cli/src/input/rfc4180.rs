@@ -9,7 +9,7 @@
 
 use std::io::Read;
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr2, memchr2_iter};
 
 use super::window::{LineEnd, Window};
 use super::{Trouble, TroubleKind};
@@ -23,15 +23,38 @@ pub(super) struct Field {
     pub(super) escaped: bool,
 }
 
-/// Splits a row in which quotes mean nothing.
+/// The byte that ends lines where `\r` or `\n` does, and may not stand in a row of lines that end with the other.
+pub(super) fn stray(line_end: u8) -> u8 {
+    if line_end == b'\r' { b'\n' } else { b'\r' }
+}
+
+#[cold]
+fn strayed(stray: u8, offset: u64) -> Trouble {
+    let (name, other) = if stray == b'\r' { ("return", "newline") } else { ("newline", "return") };
+    TroubleKind::bad(format!(
+        "a {name} stands outside of quotes, where lines end with a {other}, at byte offset {offset}"
+    ))
+}
+
+/// Splits a row in which quotes mean nothing, and which begins at an offset.
 #[inline]
-pub(super) fn split_plain(row: &[u8], separator: u8, fields: &mut Vec<Field>) {
+pub(super) fn split_plain(
+    row: &[u8],
+    separator: u8,
+    stray: u8,
+    offset: u64,
+    fields: &mut Vec<Field>,
+) -> Result<(), Trouble> {
     let mut start = 0;
-    for end in memchr_iter(separator, row) {
+    for end in memchr2_iter(separator, stray, row) {
+        if row[end] == stray {
+            return Err(strayed(stray, offset + end as u64));
+        }
         fields.push(Field { start, end, escaped: false });
         start = end + 1;
     }
     fields.push(Field { start, end: row.len(), escaped: false });
+    Ok(())
 }
 
 /// Splits the row that begins at the window's start and whose first line ends at `line`; gives the end of
@@ -60,7 +83,11 @@ pub(super) fn split_quoted<R: Read>(
             }
             at += 1;
         } else {
-            match memchr(separator, window.at(at..line.content)) {
+            let stray = stray(window.line_end_byte());
+            match memchr2(separator, stray, window.at(at..line.content)) {
+                Some(length) if window.at(at + length..at + length + 1)[0] == stray => {
+                    return Err(strayed(stray, window.offset() + (at + length) as u64));
+                }
                 Some(length) => {
                     fields.push(Field { start: at, end: at + length, escaped: false });
                     at += length + 1;
@@ -96,9 +123,15 @@ fn quoted_field<R: Read>(
             None => {
                 at = line.next;
                 let offset = window.offset() + open as u64;
-                line = window.line_end(at)?.ok_or_else(|| {
-                    TroubleKind::bad(format!("the quote opened at byte offset {offset} is never closed"))
-                })?;
+                line = match window.line_end(at)? {
+                    Some(line) => line,
+                    None => {
+                        window.set_unclosed();
+                        return Err(TroubleKind::bad(format!(
+                            "the quote opened at byte offset {offset} is never closed"
+                        )));
+                    }
+                };
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{Cursor, Read};
 
+use forebay::aggregate::Value;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -10,7 +11,7 @@ use super::fixed::Fixed;
 use super::format::Column;
 use super::jsonl::Jsonl;
 use super::lines::Lines;
-use super::window::Window;
+use super::window::{Tail, Window};
 use super::{Rows, Source, Trouble, TroubleKind};
 
 /// A pipe that gives few bytes at a time.
@@ -179,15 +180,71 @@ fn objects_have_fields() {
 fn rows(mut rows: impl Rows, columns: usize) -> Vec<String> {
     let mut seen = Vec::new();
     while rows.advance().unwrap() {
-        let text =
-            |text: Option<&[u8]>| text.map_or("-".into(), |text| String::from_utf8_lossy(text).into_owned());
+        let text = |value: Value<'_>| match value {
+            Value::Null => "-".into(),
+            value => String::from_utf8_lossy(&value.to_text()).into_owned(),
+        };
         let cell = |at| {
-            let (column, value) = (text(rows.column(at)), text(rows.value(at)));
+            let column = rows.column(at).map_or(Value::Null, Value::bytes);
+            let (column, value) = (text(column), text(rows.value(at)));
             if column == value { column } else { format!("{column}({value})") }
         };
         seen.push((0..columns).map(cell).collect::<Vec<_>>().join("|"));
     }
     seen
+}
+
+#[test]
+fn lines_may_end_with_returns_alone() {
+    let [a, b] = ["a", "b"].map(|column| column.parse::<Column>().unwrap());
+    let columns = [(&a, "--by"), (&b, "--fn")];
+    for text in ["a,b\r1,2\r\"x\r\n\ry\",3\r", "\u{feff}\"a\",\"b\"\r1,2\r\"x\r\n\ry\",3"] {
+        let seen = same_through_all_windows(text.as_bytes(), |window| {
+            rows(Delimited::with_columns(window, Dialect::Csv, Header::Present, &columns).unwrap(), 2)
+        });
+        assert_eq!(seen, ["1|2", "x\r\n\ry|3"]);
+    }
+    // One kind of end it is.
+    let refusal = |text: &'static str| {
+        let window = Window::new(text.as_bytes());
+        let mut rows = Delimited::with_columns(window, Dialect::Csv, Header::Present, &columns).unwrap();
+        let trouble = std::iter::repeat_with(|| rows.advance()).find_map(Result::err).unwrap();
+        format!("{trouble:?} {:?}", Rows::position(&rows))
+    };
+    assert!(refusal("a,b\n1,2\n3\r4,5\n").contains("a return stands outside of quotes"));
+    assert!(refusal("a,b\n1,2\n\"\",4\r5,5\n").contains("at byte offset 12"));
+    assert!(refusal("a,b\r1,2\r3,4\n5,6\r").contains("a newline stands outside of quotes"));
+}
+
+/// A last row without an end is left where it is, wherever it is cut off, and so is a header.
+#[test]
+fn a_row_that_may_go_on_is_left() {
+    let [a, b] = ["a", "b"].map(|column| column.parse::<Column>().unwrap());
+    let columns = [(&a, "--by"), (&b, "--fn")];
+    let text = "a,b\n1,2\n\"x\ny\",3\r\n";
+    let ends = [0, 4, 8, text.len()];
+    for cut in 0..=text.len() {
+        let window = Window::new(&text.as_bytes()[..cut]).with_tail(Tail::Left);
+        let mut rows = Delimited::with_columns(window, Dialect::Csv, Header::Present, &columns);
+        let rows = match &mut rows {
+            Ok(rows) => rows,
+            Err(error) => panic!("{error:?} at {cut}"),
+        };
+        let mut seen = 0;
+        while rows.advance().unwrap() {
+            seen += 1;
+        }
+        let whole = *ends.iter().rfind(|end| **end <= cut).unwrap();
+        let expected = ends.iter().filter(|end| **end <= cut).count().saturating_sub(2);
+        assert_eq!((seen, rows.end(), rows.left()), (expected, whole as u64, (cut - whole) as u64), "{cut}");
+    }
+    let mut rows = Jsonl::with_fields(
+        Window::new(&b"{\"a\":1}\n{\"a\":1}"[..]).with_tail(Tail::Left),
+        ["a".to_string()],
+    )
+    .unwrap();
+    assert!(rows.advance().unwrap() && !rows.advance().unwrap());
+    assert_eq!((rows.end(), rows.left()), (8, 7));
 }
 
 #[test]

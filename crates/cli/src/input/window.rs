@@ -27,6 +27,21 @@ pub(crate) struct Window<R> {
     ended: bool,
     record_bytes_max: usize,
     record: Position,
+    line_end: u8,
+    tail: Tail,
+    /// Bytes of a record at the input's end that are left there.
+    left: usize,
+    /// Whether the record that begins here was found to have no end.
+    is_unclosed: bool,
+}
+
+/// What becomes of a last line that has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// It is a line.
+    Taken,
+    /// It is left where it is, for it may go on.
+    Left,
 }
 
 /// The end of a line.
@@ -59,7 +74,53 @@ impl<R: Read> Window<R> {
             ended: false,
             record_bytes_max,
             record: Position::default(),
+            line_end: b'\n',
+            tail: Tail::Taken,
+            left: 0,
+            is_unclosed: false,
         }
+    }
+
+    /// What becomes of a last line that has no end.
+    pub(crate) fn with_tail(self, tail: Tail) -> Self {
+        Self { tail, ..self }
+    }
+
+    /// Takes lines to end so: `\n`, before which stands perhaps `\r`; or `\r` alone.
+    pub(crate) fn set_line_end(&mut self, line_end: u8) {
+        self.line_end = line_end;
+    }
+
+    /// What lines end with.
+    pub(crate) fn line_end_byte(&self) -> u8 {
+        self.line_end
+    }
+
+    /// How many bytes at the input's end were left there.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Whether the record that begins here was found to have no end before the input's.
+    pub(crate) fn is_unclosed(&self) -> bool {
+        self.is_unclosed
+    }
+
+    /// Notes that the record which begins here has no end before the input's.
+    pub(crate) fn set_unclosed(&mut self) {
+        self.is_unclosed = true;
+    }
+
+    /// Leaves the record that begins here, if it was found to have no end and may go on: not if it is so long that
+    /// something else must be wrong.
+    pub(crate) fn leave(&mut self) -> bool {
+        let rest = self.end - self.start;
+        let is_unclosed = std::mem::take(&mut self.is_unclosed);
+        let is_left = is_unclosed && self.tail == Tail::Left && self.ended && rest <= WINDOW_BYTES;
+        if is_left {
+            self.left = rest;
+        }
+        is_left
     }
 
     /// The bytes at `range`, counted from the start of the window.
@@ -130,12 +191,19 @@ impl<R: Read> Window<R> {
         let mut searched = from;
         loop {
             let rest = &self.bytes[self.start + searched..self.end];
-            if let Some(length) = memchr(b'\n', rest) {
+            if let Some(length) = memchr(self.line_end, rest) {
                 let content = searched + length;
                 return Ok(Some(self.stripped(from, content, content + 1)));
             }
             searched = self.end - self.start;
             if self.ended {
+                if searched > from && self.tail == Tail::Left {
+                    if from == 0 {
+                        self.left = searched;
+                        return Ok(None);
+                    }
+                    self.is_unclosed = true;
+                }
                 return Ok((searched > from).then(|| self.stripped(from, searched, searched)));
             }
             if searched >= self.record_bytes_max {
@@ -156,7 +224,7 @@ impl<R: Read> Window<R> {
     /// Moves the start behind the next newline, however far it is.
     pub(crate) fn skip_line(&mut self) -> Result<(), Trouble> {
         loop {
-            if let Some(length) = memchr(b'\n', &self.bytes[self.start..self.end]) {
+            if let Some(length) = memchr(self.line_end, &self.bytes[self.start..self.end]) {
                 self.consume(length + 1);
                 return Ok(());
             }
@@ -170,7 +238,7 @@ impl<R: Read> Window<R> {
 
     /// Whether a whole line is here already, so that asking for it does not wait for the input.
     pub(crate) fn has_line(&self) -> bool {
-        memchr(b'\n', &self.bytes[self.start..self.end]).is_some()
+        memchr(self.line_end, &self.bytes[self.start..self.end]).is_some()
     }
 
     /// Begins a record of `length` bytes and gives its place for [`taken`](Self::taken); `None` at the end.
@@ -206,6 +274,33 @@ impl<R: Read> Window<R> {
             self.consume(MARK.len());
         }
         Ok(())
+    }
+
+    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`.
+    pub(crate) fn find_line_end(&mut self, quote: Option<u8>) -> Result<u8, Trouble> {
+        let (mut searched, mut is_quoted) = (0, false);
+        loop {
+            let bytes = &self.bytes[self.start..self.end];
+            while let Some(byte) = bytes.get(searched) {
+                match byte {
+                    b'\n' if !is_quoted => return Ok(b'\n'),
+                    b'\r' if !is_quoted => match bytes.get(searched + 1) {
+                        Some(b'\n') => return Ok(b'\n'),
+                        None if !self.ended => break,
+                        // A newline may follow once the input goes on.
+                        None if self.tail == Tail::Left => return Ok(b'\n'),
+                        _ => return Ok(b'\r'),
+                    },
+                    byte if Some(*byte) == quote => is_quoted = !is_quoted,
+                    _ => {}
+                }
+                searched += 1;
+            }
+            if self.ended || searched >= self.record_bytes_max {
+                return Ok(b'\n');
+            }
+            self.fill()?;
+        }
     }
 
     /// Reads more. What is in the window moves to its front; a full window doubles.

@@ -12,8 +12,9 @@ Groups:
   word               bytes between ASCII white space
   ngram:N            N words that follow each other in a file
   kmer:K             K bases of FASTA or FASTQ, up to 64; of a k-mer and its reverse complement the lesser
-  column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1
-Inputs that are gzip data are gunzipped.
+  column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1;
+                     a name that holds a comma or a colon stands in double quotes
+Inputs that are gzip or zstd data are unpacked.
 
 Examples:
   forebay aggregate --by word --top 10 book.txt
@@ -67,19 +68,23 @@ pub(crate) struct AggregateArgs {
     /// yet; without inputs, only show them
     ///
     /// What was read is committed together with how far it was read, so the same command goes on where one before was
-    /// stopped, and counts nothing twice. A file is known by its path, with links resolved. One that was read to its
-    /// end is passed over; one that has grown is read on from there, if its last record had an end. One that is shorter
-    /// than what was read of it, or differs in the first or last 4 KiB of that, is an error, and so is a gzip or
-    /// Parquet file that is another than it was.
+    /// stopped, and counts nothing twice. A file is known by its path, with links resolved, and where it was renamed by
+    /// its number in the file system. One that was read to its end is passed over; one that has grown is read on from
+    /// there. A last record that has no end yet is left until it has one, and said to be. A file that is shorter than
+    /// what was read of it, or differs in the first or last 4 KiB of that, is an error, and so is a packed or Parquet
+    /// file that is another than it was; the other files are read all the same.
     #[arg(long, value_name = "DIR")]
     pub(super) store: Option<PathBuf>,
+    /// With --store: the last record of each file is counted also where no newline, or white space, ends it
+    #[arg(long = "final", requires = "store")]
+    pub(super) is_final: bool,
     /// What the groups are called in the store
     #[arg(long, value_name = "NAME", default_value = "groups", requires = "store")]
     pub(super) table: String,
     /// How many threads work on the groups [default: as many as there are cores, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) threads: Option<u16>,
-    /// Count malformed records and go on
+    /// Count malformed records and go on; a value that a function refuses is none for that function
     #[arg(long)]
     pub(super) skip_bad: bool,
 }

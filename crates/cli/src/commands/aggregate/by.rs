@@ -1,9 +1,11 @@
 //! What groups are made by, and of what: `--by`, `--fn` and what belongs to them, as the command line gives
 //! them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use forebay::aggregate::names::{quoted, split_words, unquoted};
 use forebay::aggregate::{Composite, FUNCTIONS};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +39,8 @@ impl FromStr for By {
             Some(("ngram", words)) => number(words, ngrams::WORDS_MAX).map(Self::Ngram),
             Some(("kmer", bases)) => number(bases, kmers::BASES_MAX).map(Self::Kmer),
             Some(("column", names)) => {
-                let names: Vec<String> = names.split(',').map(str::to_string).collect();
+                let names: Vec<String> =
+                    split_words(names, ',').into_iter().map(|name| unquoted(name).into_owned()).collect();
                 match names.iter().any(String::is_empty) {
                     true => Err("write column:NAME, or column:NAME,NAME".into()),
                     false => Ok(Self::Columns(names)),
@@ -68,7 +71,10 @@ impl fmt::Display for By {
             Self::Word => f.write_str("word"),
             Self::Ngram(words) => write!(f, "ngram:{words}"),
             Self::Kmer(bases) => write!(f, "kmer:{bases}"),
-            Self::Columns(names) => write!(f, "column:{}", names.join(",")),
+            Self::Columns(names) => {
+                let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+                write!(f, "column:{}", names.join(","))
+            }
         }
     }
 }
@@ -93,15 +99,15 @@ impl Table {
             }
             columns.push(key.clone());
         }
-        for function in functions.split(',') {
+        for function in split_words(functions, ',') {
             for column in arguments(function) {
-                if !column.is_empty() && columns.iter().all(|known| known != column) {
-                    columns.push(column.to_string());
+                if !column.is_empty() && columns.iter().all(|known| *known != column) {
+                    columns.push(column.into_owned());
                 }
             }
         }
         let mut names: Vec<&str> = Vec::new();
-        for name in keys.iter().map(String::as_str).chain(grouping).chain(functions.split(',')) {
+        for name in keys.iter().map(String::as_str).chain(grouping).chain(split_words(functions, ',')) {
             if names.contains(&name) {
                 return Err(Failure::Usage(format!(
                     "two columns of the output would be called {name}; columns can be named by number too"
@@ -114,14 +120,17 @@ impl Table {
 }
 
 /// The names of the columns that a function such as `top_k:price:10` is given.
-fn arguments(function: &str) -> impl Iterator<Item = &str> {
-    let mut words = function.split(':');
+fn arguments(function: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut words = split_words(function, ':').into_iter();
     let name = words.next().unwrap_or_default();
     // `count` has two forms, of which the longer one comes last.
     let form = FUNCTIONS.iter().rfind(|(form, _)| form_words(form).next() == Some(name));
     let form = form.map_or("", |(form, _)| form);
     let kinds = form_words(form).skip(1);
-    words.zip(kinds).filter(|(_, kind)| matches!(*kind, "C" | "BY" | "WEIGHT")).map(|(word, _)| word)
+    words
+        .zip(kinds)
+        .filter(|(_, kind)| matches!(*kind, "C" | "BY" | "WEIGHT"))
+        .map(|(word, _)| unquoted(word))
 }
 
 /// The words of a function's form, such as `top_k:C:K[:BY]`.
@@ -146,12 +155,13 @@ mod tests {
 
     #[test]
     fn groups_have_names() {
-        for text in ["word", "ngram:3", "kmer:32", "column:a,b c"] {
+        for text in ["word", "ngram:3", "kmer:32", "column:a,b c", "column:\"a,b\",c"] {
             assert_eq!(text.parse::<By>().map(|by| by.to_string()), Ok(text.into()));
         }
         assert_eq!("word".parse(), Ok(By::Word));
         assert_eq!("ngram:3".parse(), Ok(By::Ngram(3)));
         assert_eq!("kmer:64".parse(), Ok(By::Kmer(64)));
+        assert_eq!("column:\"a,\"\"b\"\":\",c".parse(), Ok(By::Columns(vec!["a,\"b\":".into(), "c".into()])));
         assert_eq!("column:a,b c".parse(), Ok(By::Columns(vec!["a".into(), "b c".into()])));
         for wrong in [
             "",
@@ -182,6 +192,7 @@ mod tests {
             ("string_agg:a:;", &["a"]),
             ("histogram:a:0;1", &["a"]),
             ("nonsense:a", &[]),
+            ("last:\"a:b\":\"c,d\"", &["a:b", "c,d"]),
         ] {
             assert_eq!(arguments(function).collect::<Vec<_>>(), columns, "{function}");
         }

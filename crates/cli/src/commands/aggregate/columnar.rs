@@ -10,38 +10,20 @@ use std::sync::Arc;
 use forebay::Error;
 use forebay::aggregate::Value;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
+use super::kinds::{DECIMAL_DIGITS, Kind, units};
+
 /// A row group has so many rows, or fewer where their texts come to so many bytes.
 const GROUP_ROWS: usize = 64 << 10;
 const GROUP_BYTES: usize = 8 << 20;
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Int,
-    Float,
-    Truth,
-}
-
-impl Kind {
-    /// What a function of this name answers; nothing where that depends on its values: integers, or other numbers too.
-    pub(super) fn of(function: &str) -> Option<Self> {
-        match function.split(':').next().unwrap_or_default() {
-            "count" | "count_if" | "sum" | "bit_and" | "bit_or" | "bit_xor" | "distinct" => Some(Self::Int),
-            "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => Some(Self::Float),
-            "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
-            "bool_and" | "bool_or" => Some(Self::Truth),
-            "min" | "max" => None,
-            _ => Some(Self::Text),
-        }
-    }
-}
+const DECIMAL_BYTES: i32 = 16;
 
 /// See the module.
 pub(super) struct Columnar {
@@ -64,6 +46,8 @@ enum Cells {
     Int(Vec<i64>),
     Float(Vec<f64>),
     Truth(Vec<bool>),
+    /// Digits behind the point, and units.
+    Decimal(u8, Vec<FixedLenByteArray>),
 }
 
 impl Columnar {
@@ -126,6 +110,7 @@ impl Column {
             Kind::Int => Cells::Int(Vec::new()),
             Kind::Float => Cells::Float(Vec::new()),
             Kind::Truth => Cells::Truth(Vec::new()),
+            Kind::Decimal(scale) => Cells::Decimal(scale, Vec::new()),
         };
         Self { name, levels: Vec::new(), cells }
     }
@@ -136,11 +121,22 @@ impl Column {
             Kind::Int => (PhysicalType::INT64, None),
             Kind::Float => (PhysicalType::DOUBLE, None),
             Kind::Truth => (PhysicalType::BOOLEAN, None),
+            Kind::Decimal(scale) => {
+                let logical = LogicalType::decimal(i32::from(scale), DECIMAL_DIGITS as i32);
+                (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(logical))
+            }
         };
-        Type::primitive_type_builder(&self.name, physical)
+        let field = Type::primitive_type_builder(&self.name, physical)
             .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical)
-            .build()
+            .with_logical_type(logical);
+        match kind {
+            Kind::Decimal(scale) => field
+                .with_length(DECIMAL_BYTES)
+                .with_precision(DECIMAL_DIGITS as i32)
+                .with_scale(i32::from(scale))
+                .build(),
+            _ => field.build(),
+        }
     }
 
     /// Adds a cell, and tells about how many bytes it takes.
@@ -149,9 +145,25 @@ impl Column {
         match (&mut self.cells, cell) {
             (_, Value::Null) => {}
             (Cells::Int(cells), Value::I64(value)) => cells.push(*value),
-            (Cells::Int(cells), Value::I128(value)) => cells.push(i64::try_from(*value).map_err(|_| {
-                Error::invalid(format!("{}: {value} has more than 64 bits; write .csv or .jsonl", self.name))
-            })?),
+            (Cells::Decimal(scale, cells), cell) => {
+                let text = cell.to_text();
+                let units = units(&text, *scale).ok_or_else(|| {
+                    let text = String::from_utf8_lossy(&text);
+                    Error::invalid(format!(
+                        "{}: {text} has more than {DECIMAL_DIGITS} digits, of which {scale} stand behind the point; \
+                         write .csv or .jsonl",
+                        self.name
+                    ))
+                })?;
+                cells.push(ByteArray::from(units.to_be_bytes().to_vec()).into());
+                return Ok(DECIMAL_BYTES as usize);
+            }
+            (Cells::Int(cells), Value::I128(value)) if i64::try_from(*value).is_ok() => {
+                cells.push(*value as i64)
+            }
+            (Cells::Float(cells), Value::I128(_) | Value::F32(_) | Value::Decimal(_)) => {
+                cells.push(cell.as_f64().unwrap_or(f64::NAN));
+            }
             (Cells::Float(cells), Value::F64(value)) => cells.push(*value),
             (Cells::Float(cells), Value::I64(value)) => cells.push(*value as f64),
             (Cells::Truth(cells), Value::Bool(value)) => cells.push(*value),
@@ -188,6 +200,10 @@ impl Column {
             }
             Cells::Float(cells) => {
                 writer.typed::<DoubleType>().write_batch(cells, levels, None)?;
+                cells.clear();
+            }
+            Cells::Decimal(_, cells) => {
+                writer.typed::<FixedLenByteArrayType>().write_batch(cells, levels, None)?;
                 cells.clear();
             }
             Cells::Truth(cells) => {

@@ -1,14 +1,13 @@
 //! Rows of csv, tsv and jsonl: some columns make the group key, and functions are given these and others.
 
-use std::io::Read;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use forebay::aggregate::Value;
-
 use super::by::Table;
-use super::engine::{Engine, Measure};
-use super::inputs::{Input, Inputs};
+use super::engine::{Engine, Measure, Refused};
+use super::inputs::{Input, Inputs, OnBad};
 use super::keys;
 use super::reached::{Extent, Place, Separator, State};
 use crate::failure::Failure;
@@ -16,6 +15,7 @@ use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
 use crate::input::parquet::ParquetRows;
+use crate::input::unpack::{MAGIC_BYTES, Packer};
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 
@@ -42,10 +42,11 @@ impl FromStr for RowFormat {
 }
 
 impl RowFormat {
-    /// What a file's name tells, with or without `.gz` behind.
+    /// What a file's name tells, with or without `.gz` or `.zst` behind.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let name = path.to_str()?;
-        let (_, ending) = name.strip_suffix(".gz").unwrap_or(name).rsplit_once('.')?;
+        let name = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+        let (_, ending) = name.rsplit_once('.')?;
         ending.parse().ok()
     }
 }
@@ -56,15 +57,14 @@ pub(super) struct Reading {
     pub(super) format: Option<RowFormat>,
     /// Whether the first row names the columns even where all are given by number.
     pub(super) header: Header,
+    /// Where Parquet goes that is no file which can be read from anywhere.
+    pub(super) temp: PathBuf,
 }
 
 impl Reading {
     /// The format of a file, which the command line must tell.
     pub(super) fn format_of(&self, path: &Path) -> Result<RowFormat, Failure> {
         match self.format.or_else(|| RowFormat::of(path)) {
-            Some(RowFormat::Parquet) if path.as_os_str() == "-" => {
-                Err(Failure::Usage("Parquet is read from files only, not from standard input".into()))
-            }
             Some(format) => Ok(format),
             None => Err(Failure::Usage(format!(
                 "{}: its name does not end in .csv, .tsv, .jsonl or .parquet; say --format",
@@ -80,30 +80,57 @@ impl Reading {
         inputs: &mut Inputs<'_, '_>,
         engine: &mut Engine<A>,
     ) -> Result<(), Failure> {
-        for path in inputs.files {
+        let mut fields = Fields::new(table);
+        inputs.for_each(engine, |inputs, path, engine| {
             let format = self.format_of(path)?;
             let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
-            let Some(mut input) = inputs.open(path, engine, separator)? else { continue };
-            let window: Window<Box<dyn Read + '_>> = Window::behind(input.take(), input.start);
+            let Some(mut input) = inputs.open(path, engine, separator)? else { return Ok(()) };
+            if format == RowFormat::Parquet {
+                let columns = options(table)?;
+                let file = self.seekable(path, &mut input)?;
+                let progress = inputs.progress;
+                let read = |bytes| progress.read(bytes);
+                let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
+                    .inspect_err(|_| inputs.is_settled = true)?;
+                return pump(Ok(rows), table, &input, inputs, engine, &mut fields, |_| State::Stateless);
+            }
+            let window: Window<Box<dyn Read + '_>> =
+                Window::behind(input.take(), input.start).with_tail(input.tail);
             match format {
                 RowFormat::Delimited(dialect) => {
                     let rows = self.delimited(window, dialect, &input.state, table)?;
                     let state = |rows: &Delimited<_>| State::Rows(rows.head());
-                    pump(rows, table, &input, inputs, engine, state)?;
+                    pump(rows, table, &input, inputs, engine, &mut fields, state)
                 }
-                RowFormat::Jsonl => {
+                _ => {
                     let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(rows, table, &input, inputs, engine, |_| State::Stateless)?;
-                }
-                RowFormat::Parquet => {
-                    let columns = options(table)?;
-                    let progress = inputs.progress;
-                    let rows = ParquetRows::open(path, &columns, input.start, |bytes| progress.read(bytes))?;
-                    pump(Ok(rows), table, &input, inputs, engine, |_| State::Stateless)?;
+                    pump(rows, table, &input, inputs, engine, &mut fields, |_| State::Stateless)
                 }
             }
+        })?;
+        fields.check(table, engine)
+    }
+
+    /// A Parquet file, or what comes from elsewhere or packed, as a file.
+    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
+    fn seekable(&self, path: &Path, input: &mut Input<'_>) -> Result<File, Failure> {
+        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", input.name));
+        let mut from = input.from.as_mut();
+        let mut head = Vec::new();
+        if path.as_os_str() != "-" {
+            let mut file = File::open(path).map_err(failed)?;
+            (&mut file).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+            // What is packed, or no file, has no other end to begin at.
+            let is_plain = matches!(Packer::of(&head, &input.name), Ok(Packer::Nothing));
+            if file.metadata().map_err(failed)?.is_file() && is_plain {
+                return Ok(file);
+            }
         }
-        Ok(())
+        let mut spool = tempfile::tempfile_in(&self.temp).map_err(|error| {
+            Failure::work(format!("cannot make a temporary file in {}: {error}", self.temp.display()))
+        })?;
+        io::copy(&mut from, &mut spool).map_err(failed)?;
+        Ok(spool)
     }
 
     fn delimited<R: Read>(
@@ -141,6 +168,48 @@ fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
     })
 }
 
+/// Which columns were in any record.
+struct Fields {
+    records: u64,
+    seen: Vec<bool>,
+    /// What those may have been meant to be called that were not.
+    like: Vec<Option<String>>,
+}
+
+impl Fields {
+    fn new(table: &Table) -> Self {
+        Self { records: 0, seen: vec![false; table.columns.len()], like: vec![None; table.columns.len()] }
+    }
+
+    /// Notes what rows of an input were without.
+    fn note(&mut self, rows: &impl Rows, records: u64) {
+        self.records += records;
+        let mut absent = rows.absent().into_iter().peekable();
+        for (place, seen) in self.seen.iter_mut().enumerate() {
+            match absent.next_if(|(absent, _)| *absent == place) {
+                Some((_, like)) => self.like[place] = like.or(self.like[place].take()),
+                None => *seen |= records > 0,
+            }
+        }
+    }
+
+    /// Fails if some were in no record: a store, to which more may come, is only told.
+    fn check<A: Measure>(&self, table: &Table, engine: &Engine<A>) -> Result<(), Failure> {
+        let Some(place) = self.seen.iter().position(|seen| !seen).filter(|_| self.records > 0) else {
+            return Ok(());
+        };
+        let like = self.like[place].as_ref().map(|like| format!("; did you mean {like:?}?"));
+        let reason = format!("no record has a field {:?}{}", table.columns[place], like.unwrap_or_default());
+        match engine {
+            Engine::Gathering(_) => Err(Failure::Work(reason)),
+            Engine::Keeping(_) => {
+                eprintln!("forebay: {reason}");
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Adds the rows of one input, if its head could be read. `state` tells what reading on behind them needs.
 fn pump<A: Measure, R: Rows>(
     rows: Result<R, Trouble>,
@@ -148,30 +217,58 @@ fn pump<A: Measure, R: Rows>(
     input: &Input<'_>,
     inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<A>,
+    fields: &mut Fields,
     state: impl Fn(&R) -> State,
 ) -> Result<(), Failure> {
     let name = &input.name[..];
-    let mut rows = rows.map_err(|trouble| header_failure(*trouble, name))?;
+    let mut rows = rows.map_err(|trouble| {
+        inputs.is_settled = true;
+        header_failure(*trouble, name)
+    })?;
     let mut key = Vec::new();
     loop {
-        match rows.advance() {
-            Ok(true) => {}
+        // Where the record begins, or blank lines before it.
+        let before = Position { number: rows.position().number, offset: rows.end() };
+        let noted = match rows.advance() {
+            Ok(true) => add(&rows, table, &mut key, name, inputs, engine),
             Ok(false) => break,
-            Err(trouble) => {
-                inputs.trouble(*trouble, name, rows.position())?;
-                continue;
-            }
+            Err(trouble) => inputs.trouble(*trouble, name, rows.position()),
+        };
+        let place =
+            |at: Position, rows: &R| Place { at, end: at.offset, extent: Extent::Part, state: state(rows) };
+        if noted.is_err() {
+            inputs.settle(input, place(before, &rows), engine);
+            return noted;
         }
-        key.clear();
-        (0..table.keys.len()).for_each(|at| keys::push(&mut key, rows.column(at)));
-        let values = (0..table.columns.len()).map(|at| rows.value(at).map_or(Value::Null, Value::bytes));
-        let added = A::add_row(engine, &key, values);
-        inputs.note(added, name, || rows.position())?;
         if engine.is_due() {
             let at = Position { number: rows.position().number, offset: rows.end() };
-            let place = Place { at, end: at.offset, extent: Extent::Part, state: state(&rows) };
-            input.reach(place, engine)?;
+            input.reach(place(at, &rows), engine)?;
         }
     }
-    input.end(rows.position().number, None, state(&rows), inputs.progress, engine)
+    let records = rows.position().number;
+    fields.note(&rows, records - input.start.number);
+    input.end(records, rows.left(), None, state(&rows), inputs, engine)
+}
+
+/// Adds a row.
+#[inline]
+fn add<A: Measure>(
+    rows: &impl Rows,
+    table: &Table,
+    key: &mut Vec<u8>,
+    name: &str,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<A>,
+) -> Result<(), Failure> {
+    key.clear();
+    (0..table.keys.len()).for_each(|at| keys::push(key, rows.column(at)));
+    let values = || (0..table.columns.len()).map(|at| rows.value(at));
+    let added = A::add_row(engine, key, values());
+    if let (Err(Refused::Record(_)), OnBad::Skip) = (&added, inputs.on_bad)
+        && let Some(refused) = A::add_what_is_taken(engine, key, values())?
+    {
+        inputs.tally.refused_values += refused;
+        return inputs.note(Ok(()), name, || rows.position());
+    }
+    inputs.note(added, name, || rows.position())
 }

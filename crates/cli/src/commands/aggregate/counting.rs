@@ -11,6 +11,7 @@ use super::words::{Case, Words};
 use super::{kmers, ngrams, phrases, sequences};
 use crate::failure::Failure;
 use crate::input::Position;
+use crate::input::window::Tail;
 
 /// Adds the words of all inputs.
 pub(super) fn words(
@@ -18,23 +19,26 @@ pub(super) fn words(
     engine: &mut Engine<Count>,
     case: Case,
 ) -> Result<Labels, Failure> {
-    for path in inputs.files {
-        let Some(mut input) = inputs.open(path, engine, Separator::Space)? else { continue };
+    inputs.for_each(engine, |inputs, path, engine| {
+        let Some(mut input) = inputs.open(path, engine, Separator::Space)? else { return Ok(()) };
         let Position { mut number, offset: start } = input.start;
-        Words::new(input.take(), &input.name, case).for_each(|word, offset| {
+        let mut behind = input.start;
+        let shown = Words::new(input.take(), &input.name, case, input.tail).for_each(|word, offset| {
             number += 1;
             let at = Position { number, offset: start + offset };
             inputs.note(engine.add(word, ()), &input.name, || at)?;
-            if engine.is_due() {
-                let end = at.offset + word.len() as u64;
-                let at = Position { number, offset: end };
-                input.reach(Place { at, end, extent: Extent::Part, state: State::Stateless }, engine)?;
-            }
-            Ok(())
-        })?;
-        input.end(number, None, State::Stateless, inputs.progress, engine)?;
-    }
+            behind = Position { number, offset: at.offset + word.len() as u64 };
+            if engine.is_due() { input.reach(part(behind, behind), engine) } else { Ok(()) }
+        });
+        let left = shown.inspect_err(|_| inputs.settle(&input, part(behind, behind), engine))?;
+        input.end(number, left, None, State::Stateless, inputs, engine)
+    })?;
     Ok(Labels::Plain)
+}
+
+/// The place up to which everything is added, and from which words are read on.
+fn part(end: Position, at: Position) -> Place {
+    Place { at, end: end.offset, extent: Extent::Part, state: State::Stateless }
 }
 
 /// Adds the n-grams of all inputs, under keys of their words' numbers.
@@ -47,11 +51,13 @@ pub(super) fn ngrams(
 ) -> Result<Labels, Failure> {
     let mut vocabulary = ngrams::Vocabulary::new(means.memory_bytes);
     let mut window = ngrams::Window::new(words);
-    for path in inputs.files {
-        let Some(Input { name, from, .. }) = inputs.open(path, engine, Separator::Space)? else { continue };
+    inputs.for_each(engine, |inputs, path, engine| {
+        let Some(Input { name, from, tail, .. }) = inputs.open(path, engine, Separator::Space)? else {
+            return Ok(());
+        };
         window.clear();
         let mut number = 0;
-        Words::new(from, &name, case).for_each(|word, offset| {
+        let shown = Words::new(from, &name, case, tail).for_each(|word, offset| {
             number += 1;
             let at = Position { number, offset };
             if word.len() > KEY_BYTES_MAX {
@@ -62,8 +68,9 @@ pub(super) fn ngrams(
                 Some(key) => inputs.note(engine.add(key, ()), &name, || at),
                 None => Ok(()),
             }
-        })?;
-    }
+        });
+        shown.map(drop)
+    })?;
     let (words, renumbered) = vocabulary.sorted();
     Ok(Labels::Ngrams { words, renumbered })
 }
@@ -76,30 +83,29 @@ pub(super) fn phrases(
     case: Case,
 ) -> Result<Labels, Failure> {
     let mut phrase = phrases::Phrase::new(words);
-    for path in inputs.files {
-        let Some(mut input) = inputs.open(path, engine, Separator::Space)? else { continue };
+    inputs.for_each(engine, |inputs, path, engine| {
+        let Some(mut input) = inputs.open(path, engine, Separator::Space)? else { return Ok(()) };
         let Position { mut number, offset: start } = input.start;
         phrase.clear();
-        Words::new(input.take(), &input.name, case).for_each(|word, offset| {
+        // Behind the last word that was taken, and where the words begin that the next one makes an n-gram with.
+        let (mut behind, mut next) = (input.start, input.start);
+        let shown = Words::new(input.take(), &input.name, case, input.tail).for_each(|word, offset| {
             let before = Position { number, offset: start + offset };
             number += 1;
             let at = Position { number, ..before };
             if word.len() > KEY_BYTES_MAX {
                 phrase.clear();
-                return inputs.refuse(&input.name, at, &format!("a word of more than {KEY_BYTES_MAX} bytes"));
-            }
-            if let Some(key) = phrase.push(word, before) {
+                inputs.refuse(&input.name, at, &format!("a word of more than {KEY_BYTES_MAX} bytes"))?;
+            } else if let Some(key) = phrase.push(word, before) {
                 inputs.note(engine.add(key, ()), &input.name, || at)?;
             }
-            if engine.is_due() {
-                let end = at.offset + word.len() as u64;
-                let at = phrase.next().unwrap_or(Position { number, offset: end });
-                input.reach(Place { at, end, extent: Extent::Part, state: State::Stateless }, engine)?;
-            }
-            Ok(())
-        })?;
-        input.end(number, phrase.next(), State::Stateless, inputs.progress, engine)?;
-    }
+            behind = Position { number, offset: at.offset + word.len() as u64 };
+            next = phrase.next().unwrap_or(behind);
+            if engine.is_due() { input.reach(part(behind, next), engine) } else { Ok(()) }
+        });
+        let left = shown.inspect_err(|_| inputs.settle(&input, part(behind, next), engine))?;
+        input.end(number, left, phrase.next(), State::Stateless, inputs, engine)
+    })?;
     Ok(Labels::Phrases)
 }
 
@@ -109,14 +115,14 @@ pub(super) fn kmers<W: kmers::Word>(
     engine: &mut Engine<Count>,
     k: usize,
 ) -> Result<Labels, Failure> {
-    for path in inputs.files {
-        let Some(mut input) = inputs.open(path, engine, Separator::None)? else { continue };
+    inputs.for_each(engine, |inputs, path, engine| {
+        let Some(mut input) = inputs.open(path, engine, Separator::None)? else { return Ok(()) };
         let (roller, mut mark) = match &input.state {
             State::Sequence(records, kept) => (kmers::Roller::<W>::resume(kept), Some(records.clone())),
             _ => (None, None),
         };
         let mut roller = roller.unwrap_or_else(|| kmers::Roller::new(k));
-        sequences::for_each(input.take(), &input.name, mark.clone(), |piece| match piece {
+        sequences::for_each(input.take(), &input.name, mark.clone(), input.tail, |piece| match piece {
             sequences::Piece::Next => {
                 roller.clear();
                 Ok(())
@@ -138,7 +144,14 @@ pub(super) fn kmers<W: kmers::Word>(
             Some(records) => (Some(records.position()), State::Sequence(records, roller.kept())),
             None => (None, State::Stateless),
         };
-        input.end(0, next, state, inputs.progress, engine)?;
-    }
+        if input.tail == Tail::Left && matches!(&state, State::Sequence(records, _) if !records.is_whole()) {
+            inputs.tally.unfinished_files += 1;
+            eprintln!(
+                "forebay: {}: the last record has no end yet; --final takes it for malformed",
+                input.name
+            );
+        }
+        input.end(0, 0, next, state, inputs, engine)
+    })?;
     Ok(Labels::Kmers(k))
 }

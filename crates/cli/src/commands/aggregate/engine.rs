@@ -91,6 +91,16 @@ pub(super) trait Measure: Aggregate + Sized {
         values: impl Iterator<Item = Value<'a>>,
     ) -> Result<(), Refused>;
 
+    /// As [`add_row`](Self::add_row), but that each function passes over a value that it refuses. Returns how many did;
+    /// nothing where the row is at fault for another reason.
+    fn add_what_is_taken<'a>(
+        _engine: &mut Engine<Self>,
+        _key: &[u8],
+        _values: impl Iterator<Item = Value<'a>>,
+    ) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
     /// Appends what a state stands for.
     fn answer(&self, state: &[u8], answers: &mut Vec<Value<'_>>) -> Result<(), Error>;
 }
@@ -128,6 +138,21 @@ impl Measure for Composite {
     ) -> Result<(), Refused> {
         let row: smallvec::SmallVec<[Value<'_>; 8]> = values.collect();
         engine.add(key, &row[..])
+    }
+
+    fn add_what_is_taken<'a>(
+        engine: &mut Engine<Self>,
+        key: &[u8],
+        values: impl Iterator<Item = Value<'a>>,
+    ) -> Result<Option<u64>, Error> {
+        if key.len() > KEY_BYTES_MAX {
+            return Ok(None);
+        }
+        let row: smallvec::SmallVec<[Value<'_>; 8]> = values.collect();
+        let mut state = Vec::new();
+        let refused = engine.function().lift_what_is_taken(&row, &mut state);
+        engine.add_state(key, &state)?;
+        Ok(Some(refused))
     }
 
     fn answer(&self, state: &[u8], answers: &mut Vec<Value<'_>>) -> Result<(), Error> {
@@ -182,6 +207,21 @@ impl<A: Aggregate> Engine<A> {
         }
     }
 
+    /// Merges a state into a key's.
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
+        match self {
+            Self::Gathering(gatherer) => gatherer.add_state(key, state),
+            Self::Keeping(keeper) => keeper.add_state(key, state),
+        }
+    }
+
+    fn function(&self) -> &A {
+        match self {
+            Self::Gathering(gatherer) => gatherer.function(),
+            Self::Keeping(keeper) => keeper.function(),
+        }
+    }
+
     /// Whether what was added should be committed at the next place where that can be.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
@@ -199,11 +239,11 @@ impl<A: Aggregate> Engine<A> {
         }
     }
 
-    /// A file was read as far as this, and everything before is added. Commits that, if it is due.
-    pub(super) fn reach(&mut self, file: &[u8], reached: Reached) -> Result<(), Failure> {
+    /// A file, by all its names, was read as far as this, and everything before is added. Commits that, if it is due.
+    pub(super) fn reach(&mut self, names: [&[u8]; 2], reached: Reached) -> Result<(), Failure> {
         match self {
             Self::Gathering(_) => Ok(()),
-            Self::Keeping(keeper) => keeper.reach(file, reached),
+            Self::Keeping(keeper) => keeper.reach(names, reached),
         }
     }
 

@@ -47,6 +47,10 @@ impl<A: Aggregate> Gatherer<A> {
         self.groups.table.add_state(key, state)
     }
 
+    pub(super) fn function(&self) -> &A {
+        &self.function
+    }
+
     /// All groups.
     pub(super) fn finish(self) -> Result<Groups<A>, Error> {
         let Self { function, means, mut groups } = self;

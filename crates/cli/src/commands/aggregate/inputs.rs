@@ -1,12 +1,11 @@
-//! The inputs of an aggregation: opened one after the other, gunzipped where they have to be, and counted.
-//! Files are gunzipped ahead on a thread of their own. A pipe is not: its thread might wait for ever.
+//! The inputs of an aggregation: opened one after the other, unpacked where they have to be, and counted.
+//! Files are unpacked ahead on a thread of their own. A pipe is not: its thread might wait for ever.
 
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread::Scope;
 
-use flate2::bufread::MultiGzDecoder;
 use forebay::Error;
 use forebay::aggregate::Aggregate;
 
@@ -16,7 +15,10 @@ use super::reached::{Extent, Found, Packing, Place, Separator, State, Tracked};
 use crate::commands::progress::Progress;
 use crate::failure::Failure;
 use crate::input::open::{Opened, open, open_at};
+use crate::input::unpack::{MAGIC_BYTES, Packer};
+use crate::input::window::Tail;
 use crate::input::{Position, TroubleKind};
+use crate::output::counted;
 
 /// What a malformed record does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +34,12 @@ pub(super) struct Tally {
     pub(super) records: u64,
     /// Malformed records that were passed over.
     pub(super) skipped: u64,
+    /// Values that a function did not take of records that were added.
+    pub(super) refused_values: u64,
     /// Files that a store had counted before.
     pub(super) known_files: u64,
+    /// Files whose last record has no end yet.
+    pub(super) unfinished_files: u64,
 }
 
 /// See the module.
@@ -43,10 +49,54 @@ pub(super) struct Inputs<'scope, 'env> {
     /// Of the threads that read ahead.
     pub(super) scope: &'scope Scope<'scope, 'env>,
     pub(super) on_bad: OnBad,
+    /// What becomes of a last record that has no end, of files that a store may find grown.
+    pub(super) tail: Tail,
     pub(super) tally: Tally,
+    /// Whether what is added of the file that is read is noted with it, so that another can be read.
+    pub(super) is_settled: bool,
+    /// Why files of a store were not read to their ends.
+    pub(super) failed: Vec<String>,
 }
 
 impl<'scope, 'env> Inputs<'scope, 'env> {
+    /// Reads all inputs. What is wrong with a file of a store does not keep others from being read.
+    pub(super) fn for_each<A: Aggregate>(
+        &mut self,
+        engine: &mut Engine<A>,
+        mut read: impl FnMut(&mut Self, &Path, &mut Engine<A>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for path in self.files {
+            self.is_settled = true;
+            match read(self, path, engine) {
+                Err(Failure::Work(reason)) if self.is_settled && matches!(engine, Engine::Keeping(_)) => {
+                    self.failed.push(reason);
+                }
+                read => read?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The failure that files which were not read to their ends are.
+    pub(super) fn failure(mut failed: Vec<String>, files: usize) -> Result<(), Failure> {
+        match failed.len() {
+            0 => Ok(()),
+            1 if files == 1 => Err(Failure::Work(failed.remove(0))),
+            count => Err(Failure::Work(format!(
+                "{} of {} not read to the end, all others were counted: {}",
+                counted(count as u64, "file"),
+                files,
+                failed.join("; ")
+            ))),
+        }
+    }
+
+    /// Notes how far a file was read that cannot be read on, so that others can.
+    #[cold]
+    pub(super) fn settle<A: Aggregate>(&mut self, input: &Input<'_>, place: Place, engine: &mut Engine<A>) {
+        self.is_settled = input.reach(place, engine).is_ok();
+    }
+
     /// Opens an input, where reading it goes on; nothing where a store has all of it already.
     pub(super) fn open<A: Aggregate>(
         &mut self,
@@ -58,11 +108,13 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         if matches!(engine, Engine::Gathering(_)) {
             let (name, from) = self.unpacked(path, open(path)?)?;
             let (start, state) = (Position::default(), State::Stateless);
-            return Ok(Some(Input { name, from, start, state, tracked: None, bytes_before }));
+            let tail = Tail::Taken;
+            return Ok(Some(Input { name, from, start, state, tail, tracked: None, bytes_before }));
         }
-        let is_gunzipped = separator != Separator::File;
-        let tracked = Tracked::open(path, |head| !is_gunzipped || is_gzip(head, path))?;
-        let (start, state) = match tracked.find(engine.reached(&tracked.key)?, separator)? {
+        let is_unpacked = separator != Separator::File;
+        let packer = |head: &[u8]| Packer::of(head, &path.display().to_string());
+        let tracked = Tracked::open(path, |head| Ok(!is_unpacked || packer(head)? != Packer::Nothing))?;
+        let (start, state) = match tracked.find(|name| engine.reached(name), separator)? {
             Found::New => (Position::default(), State::Stateless),
             Found::On(at, state) => (at, state),
             Found::Known => {
@@ -75,33 +127,29 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             Packing::Packed => open(path)?,
         };
         let (name, mut from) = self.unpacked(path, from)?;
-        if tracked.packing == Packing::Packed && is_gunzipped {
+        if tracked.packing == Packing::Packed && is_unpacked {
             io::copy(&mut (&mut from).take(start.offset), &mut io::sink())
                 .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
         }
-        Ok(Some(Input { name, from, start, state, tracked: Some(tracked), bytes_before }))
+        self.is_settled = false;
+        let tail = if tracked.packing == Packing::Plain { self.tail } else { Tail::Taken };
+        Ok(Some(Input { name, from, start, state, tail, tracked: Some(tracked), bytes_before }))
     }
 
-    /// What begins as gzip data do is gunzipped, and so is what is called so.
+    /// What begins as packed data do is unpacked.
     fn unpacked(&self, path: &Path, opened: Opened) -> Result<(String, Box<dyn Read + 'scope>), Failure> {
         let Opened { name, from, bytes } = opened;
+        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
         let mut from = Counted { from, progress: self.progress };
         let mut head = Vec::new();
-        (&mut from)
-            .take(MAGIC.len() as u64)
-            .read_to_end(&mut head)
-            .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
-        let is_gzip = is_gzip(&head, path);
+        (&mut from).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+        let packer = Packer::of(&head, &name)?;
         let whole = Cursor::new(head).chain(from);
-        if !is_gzip {
-            return Ok((name, Box::new(whole)));
-        }
-        let plain = MultiGzDecoder::new(BufReader::with_capacity(GZIP_BYTES, whole));
-        let from: Box<dyn Read + 'scope> = match bytes {
-            Some(_) => Box::new(Ahead::spawn(self.scope, plain)),
-            None => Box::new(plain),
-        };
-        Ok((name, from))
+        let plain = packer.unpack(whole, &name).map_err(failed)?;
+        Ok(match (packer, bytes) {
+            (Packer::Gzip | Packer::Zstd, Some(_)) => (name, Box::new(Ahead::spawn(self.scope, plain))),
+            _ => (name, plain),
+        })
     }
 
     /// Counts what was added, or says why it was not.
@@ -156,6 +204,8 @@ pub(super) struct Input<'a> {
     /// Where `from` begins, and what else reading on there needs.
     pub(super) start: Position,
     pub(super) state: State,
+    /// What becomes of a last record that has no end.
+    pub(super) tail: Tail,
     /// The file, where a store keeps track of it.
     tracked: Option<Tracked>,
     /// What was read of all inputs before this one.
@@ -172,35 +222,36 @@ impl<'a> Input<'a> {
     #[cold]
     pub(super) fn reach<A: Aggregate>(&self, place: Place, engine: &mut Engine<A>) -> Result<(), Failure> {
         match &self.tracked {
-            Some(tracked) => engine.reach(&tracked.key, tracked.reached(place)?),
+            Some(tracked) => engine.reach(tracked.names(), tracked.reached(place)?),
             None => Ok(()),
         }
     }
 
-    /// Notes that all of it is added; `next` is where reading would go on if it grew, by default at its end.
+    /// Notes that all of it is added, but for so many bytes at its end, which are of a record that may go on; `next` is
+    /// where reading would go on if it grew, by default there.
     pub(super) fn end<A: Aggregate>(
         &self,
         records: u64,
+        left: u64,
         next: Option<Position>,
         state: State,
-        progress: &Progress,
+        inputs: &mut Inputs<'_, '_>,
         engine: &mut Engine<A>,
     ) -> Result<(), Failure> {
-        let end = self.start.offset + progress.bytes_read() - self.bytes_before;
+        let end = self.start.offset + inputs.progress.bytes_read() - self.bytes_before - left;
+        if left > 0 {
+            inputs.tally.unfinished_files += 1;
+            eprintln!(
+                "forebay: {}: the last record, {} at byte offset {end}, has no end yet and is not counted; --final \
+                 counts it",
+                self.name,
+                counted(left, "byte")
+            );
+        }
         let at = next.unwrap_or(Position { number: records, offset: end });
         self.reach(Place { at, end, extent: Extent::Whole, state }, engine)
     }
 }
-
-/// What gzip data begin with.
-const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Whether a file that begins so is gzip data.
-fn is_gzip(head: &[u8], path: &Path) -> bool {
-    head.starts_with(&MAGIC) || !head.is_empty() && path.extension().is_some_and(|ending| ending == "gz")
-}
-
-/// How much of them is read at once.
-const GZIP_BYTES: usize = 64 << 10;
 
 /// Counts what is read.
 struct Counted<'a> {

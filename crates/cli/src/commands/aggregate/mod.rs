@@ -18,6 +18,7 @@ mod engine;
 mod gathering;
 mod inputs;
 mod keys;
+mod kinds;
 mod kmers;
 mod labels;
 mod ngrams;
@@ -34,7 +35,6 @@ mod words;
 use std::path::PathBuf;
 use std::thread;
 
-use forebay::aggregate::Value;
 use forebay::aggregate::functions::Count;
 use forebay::env::sync::Arc;
 
@@ -43,10 +43,10 @@ use crate::args::Common;
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::input::delimited;
+use crate::input::window::Tail;
 use crate::output::Form;
 pub(crate) use args::AggregateArgs;
 use by::{By, Table};
-use columnar::Kind;
 use columns::{Reading, RowFormat};
 use cube::Cube;
 use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
@@ -221,7 +221,7 @@ impl<'a> Job<'a> {
         };
         let table = Table::new(names, &shape.functions, self.cube.as_ref().map(|_| GROUPING))?;
         let header = if self.args.header { delimited::Header::Present } else { delimited::Header::Absent };
-        let reading = Reading { format: self.args.format, header };
+        let reading = Reading { format: self.args.format, header, temp: self.means.temp.clone() };
         self.files.iter().try_for_each(|path| reading.format_of(path).map(drop))?;
         let means = if self.cube.is_some() { self.means.share(1, 2) } else { self.means.clone() };
         let labels = || match &self.cube {
@@ -243,13 +243,19 @@ impl<'a> Job<'a> {
         means: Means,
         feed: impl FnOnce(&mut Inputs<'_, '_>, &mut Engine<A>) -> Result<Labels, Failure>,
     ) -> Result<(), Failure> {
-        let progress = Progress::of_reading(inputs::bytes(&self.files)?);
+        let bytes = match (inputs::bytes(&self.files), &self.store) {
+            // What is wrong with a file of a store is told once the others are read.
+            (Err(_), Some(_)) => None,
+            (bytes, _) => bytes?,
+        };
+        let progress = Progress::of_reading(bytes);
         let mut sheet = Sheet::open(self.args.out.as_deref(), self.style)?;
         let mut engine = Engine::new(Arc::new(function), means.clone(), self.store.as_ref())?;
         let watch = Stopwatch::start();
         let (labels, tally, groups) = progress.tell_while(|| {
-            let (labels, tally) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
+            let (labels, tally, failed) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
             let base = engine.finish()?;
+            Inputs::failure(failed, self.files.len())?;
             let groups = match &self.cube {
                 Some(cube) => cube.derive(base, &means)?,
                 None => base,
@@ -268,12 +274,22 @@ impl<'a> Job<'a> {
         &self,
         progress: &Progress,
         feed: impl FnOnce(&mut Inputs<'_, '_>) -> Result<Labels, Failure>,
-    ) -> Result<(Labels, Tally), Failure> {
+    ) -> Result<(Labels, Tally, Vec<String>), Failure> {
         let on_bad = if self.args.skip_bad { OnBad::Skip } else { OnBad::Stop };
+        let tail = if self.args.is_final { Tail::Taken } else { Tail::Left };
         thread::scope(|scope| {
-            let mut inputs = Inputs { files: &self.files, progress, scope, on_bad, tally: Tally::default() };
+            let mut inputs = Inputs {
+                files: &self.files,
+                progress,
+                scope,
+                on_bad,
+                tail,
+                tally: Tally::default(),
+                is_settled: true,
+                failed: Vec::new(),
+            };
             let labels = feed(&mut inputs)?;
-            Ok((labels, inputs.tally))
+            Ok((labels, inputs.tally, inputs.failed))
         })
     }
 
@@ -293,7 +309,7 @@ impl<'a> Job<'a> {
             Labels::Plain | Labels::Ngrams { .. } | Labels::Phrases | Labels::Kmers(_) => Header::Hidden,
         };
         let mut names = labels.names();
-        let kinds = if sheet.is_typed() { kinds(groups, labels, &names)? } else { Vec::new() };
+        let kinds = if sheet.is_typed() { kinds::kinds(groups, labels, &names)? } else { Vec::new() };
         names.extend(groups.function.names());
         let cells_a_row = names.len();
         sheet.begin(names, &kinds, header)?;
@@ -305,32 +321,4 @@ impl<'a> Job<'a> {
             sheet.row(&cells)
         })
     }
-}
-
-/// What the columns hold: of those of the key, and of every answer.
-fn kinds<A: Measure>(
-    groups: &engine::Groups<A>,
-    labels: &Labels,
-    key_names: &[String],
-) -> Result<Vec<Kind>, forebay::Error> {
-    let of_key = |name: &String| match labels {
-        Labels::Cube(_) if name == GROUPING => Kind::Int,
-        _ => Kind::Text,
-    };
-    let known: Vec<Option<Kind>> = groups.function.names().iter().map(|name| Kind::of(name)).collect();
-    let mut answers: Vec<Kind> = known.iter().map(|kind| kind.unwrap_or(Kind::Int)).collect();
-    if known.contains(&None) {
-        let mut cells = Vec::new();
-        groups.held.for_each(&mut |_, state| {
-            cells.clear();
-            groups.function.answer(state, &mut cells)?;
-            for ((kind, known), cell) in answers.iter_mut().zip(&known).zip(&cells) {
-                if known.is_none() && matches!(cell, Value::F64(_)) {
-                    *kind = Kind::Float;
-                }
-            }
-            Ok(())
-        })?;
-    }
-    Ok(key_names.iter().map(of_key).chain(answers).collect())
 }

@@ -8,7 +8,6 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use forebay::Error;
-use forebay::aggregate::ordered::Number;
 use forebay::aggregate::{Aggregator, Order, Value, Visit};
 
 use super::engine::{Groups, Measure};
@@ -172,21 +171,15 @@ fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
     let kind = |value: &Value<'_>| match value {
         Value::Null => 0,
         Value::Bool(_) => 1,
-        Value::I64(_) | Value::I128(_) | Value::F64(_) => 2,
-        Value::Bytes(_) | Value::List(_) | Value::Pairs(_) => 3,
-    };
-    let number = |value: &Value<'_>| match value {
-        Value::I64(value) => Number::from(*value),
-        Value::I128(value) => i64::try_from(*value).map_or(Number::from(*value as f64), Number::from),
-        Value::F64(value) => Number::from(*value),
-        _ => Number::from(0),
+        Value::I64(_) | Value::I128(_) | Value::F32(_) | Value::F64(_) | Value::Decimal(_) => 2,
+        Value::Bytes(_) | Value::List(_) | Value::Pairs(_) | Value::Cut => 3,
     };
     match (one, other) {
         (Value::I64(one), Value::I64(other)) => one.cmp(other),
         (Value::I128(one), Value::I128(other)) => one.cmp(other),
         (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
         _ => kind(one).cmp(&kind(other)).then_with(|| match kind(one) {
-            2 => number(one).cmp(&number(other)),
+            2 => one.as_number().cmp(&other.as_number()),
             3 => one.to_text().cmp(&other.to_text()),
             _ => Ordering::Equal,
         }),

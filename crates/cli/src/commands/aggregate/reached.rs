@@ -1,14 +1,15 @@
 //! How far a file was read into a store, and what a file of that name is now.
 //!
-//! A file is known by its path, with links resolved. It is the same as before if it is no shorter than what was
-//! read of it, and the first and last bytes of that are the same.
+//! A file is known by its path, with links resolved, and by its number in the file system, by which it is found again
+//! where it was renamed. It is the same as before if it is no shorter than what was read of it, and the first and last
+//! bytes of that are the same.
 //!
 //! **Invariant:** what stands before [`Reached`] is counted, each record once, and nothing behind it is.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use rapidhash::v3::rapidhash_v3;
 use serde::{Deserialize, Serialize};
@@ -32,8 +33,13 @@ pub(super) struct Reached {
     packing: Packing,
     extent: Extent,
     print: u64,
+    /// The file's number in the file system.
+    file: Number,
     state: State,
 }
+
+/// A file's number: that of the device, and that on it.
+type Number = (u64, u64);
 
 /// Whether what is read are the bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,8 +93,10 @@ pub(super) struct Place {
 /// A file that a store keeps track of.
 pub(super) struct Tracked {
     name: String,
-    /// What it is known by.
-    pub(super) key: Vec<u8>,
+    /// Its path, and what its number is kept under.
+    path: PathBuf,
+    number_key: Vec<u8>,
+    number: Number,
     pub(super) packing: Packing,
     file: File,
     bytes: u64,
@@ -108,7 +116,10 @@ pub(super) enum Found {
 impl Tracked {
     /// The file at `path`, which must be one that can be read again; `is_packed` is given its first bytes.
     #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
-    pub(super) fn open(path: &Path, is_packed: impl FnOnce(&[u8]) -> bool) -> Result<Self, Failure> {
+    pub(super) fn open(
+        path: &Path,
+        is_packed: impl FnOnce(&[u8]) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failed = |error: io::Error| Failure::work(format!("cannot read {name}: {error}"));
         let resolved = path.canonicalize().map_err(failed)?;
@@ -121,14 +132,57 @@ impl Tracked {
         }
         let mut head = Vec::new();
         (&file).take(8).read_to_end(&mut head).map_err(failed)?;
-        let packing = if is_packed(&head) { Packing::Packed } else { Packing::Plain };
-        let key = resolved.into_os_string().into_encoded_bytes();
-        Ok(Self { name, key, packing, file, bytes: about.len() })
+        let packing = if is_packed(&head)? { Packing::Packed } else { Packing::Plain };
+        let number = (about.dev(), about.ino());
+        let number_key = format!("file:{}:{}", number.0, number.1).into_bytes();
+        Ok(Self { name, path: resolved, number_key, number, packing, file, bytes: about.len() })
+    }
+
+    /// All that it is kept under.
+    pub(super) fn names(&self) -> [&[u8]; 2] {
+        [self.path.as_os_str().as_encoded_bytes(), &self.number_key]
+    }
+
+    /// What is to be done with the file; `reached` tells how far the file of a name was read.
+    pub(super) fn find(
+        &self,
+        reached: impl Fn(&[u8]) -> Result<Option<Reached>, Failure>,
+        separator: Separator,
+    ) -> Result<Found, Failure> {
+        let [path, number] = self.names();
+        // A file of the same number is the same where it begins as that one did: renamed, or by another link.
+        if let Some(reached) = reached(number)?
+            && self.continues(&reached)?
+        {
+            return self.go_on(reached, separator);
+        }
+        match reached(path)? {
+            Some(reached) if self.continues(&reached)? || !self.has_moved(&reached) => {
+                self.go_on(reached, separator)
+            }
+            _ => Ok(Found::New),
+        }
+    }
+
+    /// Whether the file begins as one of which so much was read.
+    fn continues(&self, reached: &Reached) -> Result<bool, Failure> {
+        Ok(self.packing == reached.packing
+            && self.bytes >= reached.bytes
+            && self.print(reached.bytes)? == reached.print)
+    }
+
+    /// Whether another file stood where this one does, and has another name in the same directory now, as log files
+    /// have once they are rotated.
+    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
+    fn has_moved(&self, reached: &Reached) -> bool {
+        let Some(Ok(mut entries)) = self.path.parent().map(std::fs::read_dir) else { return false };
+        let is_it = |about: std::fs::Metadata| (about.dev(), about.ino()) == reached.file;
+        reached.file != self.number
+            && entries.any(|entry| entry.and_then(|entry| entry.metadata()).is_ok_and(is_it))
     }
 
     /// What is to be done with the file, of which so much was read.
-    pub(super) fn find(&self, reached: Option<Reached>, separator: Separator) -> Result<Found, Failure> {
-        let Some(reached) = reached else { return Ok(Found::New) };
+    fn go_on(&self, reached: Reached, separator: Separator) -> Result<Found, Failure> {
         let is_packed = reached.packing == Packing::Packed;
         if self.bytes < reached.bytes || is_packed && self.bytes != reached.bytes {
             return Err(self.refuse(&format!(
@@ -156,7 +210,8 @@ impl Tracked {
     pub(super) fn reached(&self, place: Place) -> Result<Reached, Failure> {
         let Place { at, end, extent, state } = place;
         let bytes = if self.packing == Packing::Packed { self.bytes } else { end };
-        Ok(Reached { at, bytes, packing: self.packing, extent, print: self.print(bytes)?, state })
+        let (packing, file) = (self.packing, self.number);
+        Ok(Reached { at, bytes, packing, extent, print: self.print(bytes)?, file, state })
     }
 
     fn refuse(&self, reason: &str) -> Failure {
@@ -178,7 +233,7 @@ impl Tracked {
     fn has_end(&self, bytes: u64, separator: Separator) -> Result<bool, Failure> {
         let around = self.read(bytes.saturating_sub(1), 2.min(bytes + 1))?;
         Ok(match separator {
-            Separator::Newline => around.contains(&b'\n'),
+            Separator::Newline => around.iter().any(|byte| matches!(byte, b'\n' | b'\r')),
             Separator::Space => around.iter().any(|byte| super::words::is_space(*byte)),
             Separator::None | Separator::File => true,
         } || bytes == 0)

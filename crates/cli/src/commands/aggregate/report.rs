@@ -23,6 +23,10 @@ pub(super) struct Report {
     records: u64,
     groups: u64,
     skipped: u64,
+    refused_values: u64,
+    /// Files whose last record has no end yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished_files: Option<u64>,
     /// Files that the store had counted before.
     #[serde(skip_serializing_if = "Option::is_none")]
     known_files: Option<u64>,
@@ -52,6 +56,8 @@ impl Report {
             records: tally.records,
             groups: 0,
             skipped: tally.skipped,
+            refused_values: tally.refused_values,
+            unfinished_files: groups.held.is_stored().then_some(tally.unfinished_files),
             known_files: groups.held.is_stored().then_some(tally.known_files),
             seconds,
             records_per_second: tally.records as f64 / seconds.max(1e-9),
@@ -75,11 +81,16 @@ impl Report {
 
     /// Tells it to a program; to a person where standard output is free for it.
     pub(super) fn print(&self, form: Form, stdout: Stdout) -> Result<(), Failure> {
-        let skipped = format!("{} skipped", counted(self.skipped, "malformed record"));
+        let mut remarks = Vec::new();
+        if self.skipped > 0 {
+            remarks.push(format!("{} skipped", counted(self.skipped, "malformed record")));
+        }
+        if self.refused_values > 0 {
+            let values = counted(self.refused_values, "value");
+            remarks.push(format!("{values} refused by functions, which took none instead"));
+        }
         if form == Form::Text && stdout == Stdout::Taken {
-            if self.skipped > 0 {
-                eprintln!("forebay: {skipped}");
-            }
+            remarks.iter().for_each(|remark| eprintln!("forebay: {remark}"));
             return Ok(());
         }
         let mut output = Output::new();
@@ -104,8 +115,8 @@ impl Report {
                 if let Some(files @ 1..) = self.known_files {
                     output.line(format_args!("{} had been read before", counted(files, "file")))?;
                 }
-                if self.skipped > 0 {
-                    output.line(skipped)?;
+                for remark in remarks {
+                    output.line(remark)?;
                 }
             }
         }

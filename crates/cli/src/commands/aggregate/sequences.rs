@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::input::Position;
+use crate::input::window::Tail;
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -32,10 +33,12 @@ pub(super) fn for_each(
     mut input: impl Read,
     name: &str,
     mark: Option<Records>,
+    tail: Tail,
     mut show: impl FnMut(Piece<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut file = mark;
+    let mut before = Before::default();
     loop {
         let read = match input.read(&mut chunk) {
             Ok(read) => read,
@@ -43,19 +46,45 @@ pub(super) fn for_each(
             Err(error) => return Err(Failure::work(format!("cannot read {name}: {error}"))),
         };
         if read == 0 {
-            return file.map_or(Ok(()), |mut file| file.end(&mut show));
+            return match (file, tail) {
+                (Some(mut file), Tail::Taken) => file.end(&mut show),
+                _ => Ok(()),
+            };
         }
-        let bytes = &chunk[..read];
+        let mut bytes = &chunk[..read];
         let records = match &mut file {
             Some(file) => file,
-            None => file.insert(Records::new(bytes[0]).ok_or_else(|| {
-                Failure::work(format!(
-                    "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
-                ))
-            })?),
+            None => {
+                bytes = before.pass(bytes);
+                let Some(first) = bytes.first() else { continue };
+                file.insert(Records::new(*first, before.bytes).ok_or_else(|| {
+                    Failure::work(format!(
+                        "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
+                    ))
+                })?)
+            }
         };
         records.take(bytes, &mut show)?;
         show(Piece::Mark(records))?;
+    }
+}
+
+/// What stands before the first record: a byte order mark and blank lines, which are passed over.
+#[derive(Default)]
+struct Before {
+    bytes: u64,
+}
+
+impl Before {
+    /// What is left of more bytes.
+    fn pass<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+        let is_passed =
+            |place: u64, byte: u8| MARK.get(place as usize) == Some(&byte) || matches!(byte, b'\n' | b'\r');
+        let places = self.bytes..;
+        let passed = places.zip(bytes).take_while(|(place, byte)| is_passed(*place, **byte)).count();
+        self.bytes += passed as u64;
+        &bytes[passed..]
     }
 }
 
@@ -89,14 +118,14 @@ pub(super) struct Records {
 }
 
 impl Records {
-    fn new(first: u8) -> Option<Self> {
+    fn new(first: u8, offset: u64) -> Option<Self> {
         let line = match first {
             b'>' => Line::Name,
             b'@' => Line::Between,
             _ => return None,
         };
         let record = Position::default();
-        Some(Self { line, begins: true, offset: 0, record, bases: 0, qualities: 0 })
+        Some(Self { line, begins: true, offset, record, bases: 0, qualities: 0 })
     }
 
     /// What was shown.
@@ -206,14 +235,18 @@ impl Records {
         show(Piece::Malformed(self.record, reason))
     }
 
-    /// The file ends here.
-    fn end(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        let is_whole = match self.line {
+    /// Whether no record would be cut off if the file ended here.
+    pub(super) fn is_whole(&self) -> bool {
+        match self.line {
             Line::Name | Line::Part | Line::Between | Line::Lost => true,
             Line::Quality => self.bases == self.qualities,
             Line::Title | Line::Sequence | Line::Plus => false,
-        };
-        match is_whole {
+        }
+    }
+
+    /// The file ends here.
+    fn end(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        match self.is_whole() {
             true => Ok(()),
             false => self.lose("the input ends in the middle of a record", show),
         }
@@ -238,7 +271,7 @@ mod tests {
     fn sequences(text: &str) -> Vec<String> {
         let through = |at_once| {
             let mut seen = Vec::new();
-            let shown = for_each(Trickle(text.as_bytes(), at_once), "test", None, |piece| {
+            let shown = for_each(Trickle(text.as_bytes(), at_once), "test", None, Tail::Taken, |piece| {
                 match piece {
                     Piece::Next => seen.push(String::new()),
                     Piece::Bases(bases) => {
@@ -268,6 +301,17 @@ mod tests {
         assert_eq!(sequences(">a b\nAC\nGT\n\n>c\r\nTT\r\nA"), ["ACGT", "TTA"]);
         assert_eq!(sequences(">only"), [""]);
         assert_eq!(sequences(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_blank_lines_come_before_the_first_record() {
+        assert_eq!(sequences("\u{feff}>a\nAC\n"), ["AC"]);
+        assert_eq!(sequences("\r\n\n@a\nAC\n+\nII\n"), ["AC"]);
+        assert_eq!(
+            sequences("\u{feff}\n@a\nAC\n+\nI\n"),
+            ["AC", "1@4 it has not as many qualities as bases"]
+        );
+        assert_eq!(sequences("\n\n"), Vec::<String>::new());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the groups of a run are: what the command line asks for, or what a store keeps, which must agree.
 
+use forebay::aggregate::names::split_words;
 use serde::{Deserialize, Serialize};
 
 use super::args::AggregateArgs;
@@ -7,8 +8,9 @@ use super::by::By;
 use super::words::Case;
 use crate::failure::Failure;
 
-/// The version of how keys are made; a store keeps it.
-const KEYS_VERSION: u32 = 1;
+/// The version of how keys and states are made, and of what is kept of files; a store keeps it. Version 1 had sums of
+/// integers only.
+const KEYS_VERSION: u32 = 2;
 /// The functions where none are given.
 const COUNT: &str = "count";
 
@@ -38,7 +40,8 @@ impl Shape {
     pub(super) fn agrees(&self, args: &AggregateArgs, table: &str) -> Result<(), Failure> {
         if self.keys_version != KEYS_VERSION {
             return Err(Failure::work(format!(
-                "table `{table}` has keys of version {}; this program knows version {KEYS_VERSION}",
+                "table `{table}` has groups of version {}, which an older program made, and this one knows version \
+                 {KEYS_VERSION}; make another --table from the files",
                 self.keys_version
             )));
         }
@@ -71,7 +74,7 @@ impl Shape {
 
 /// The functions that the command line names.
 fn functions(args: &AggregateArgs) -> Option<String> {
-    let lists = args.functions.iter().flat_map(|list| list.split(','));
+    let lists = args.functions.iter().flat_map(|list| split_words(list, ','));
     let names: Vec<_> = lists.map(str::trim).collect();
     (!names.is_empty()).then(|| names.join(","))
 }

@@ -2,6 +2,7 @@
 //!
 //! No value is `\N` in text and tsv, nothing at all in csv, where an empty text is `""`, and `null` in JSON.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
@@ -11,7 +12,8 @@ use forebay::Error;
 use forebay::aggregate::Value;
 use memchr::{memchr, memchr_iter, memchr3};
 
-use super::columnar::{Columnar, Kind};
+use super::columnar::Columnar;
+use super::kinds::Kind;
 use crate::failure::Failure;
 use crate::keys::Notation;
 
@@ -205,24 +207,47 @@ fn object(out: &mut Out, names: &[String], cells: &[Value<'_>]) -> io::Result<()
         if place > 0 {
             out.write_all(b",")?;
         }
+        let name: Cow<'_, str> = match cell {
+            Value::Bytes(text) if std::str::from_utf8(text).is_err() => hex_name(names, name).into(),
+            _ => name.into(),
+        };
+        serde_json::to_writer(&mut *out, &name)?;
+        out.write_all(b":")?;
         match cell {
-            Value::Bytes(text) => Notation::Plain.write_json(name, text, out)?,
-            cell => {
-                serde_json::to_writer(&mut *out, name)?;
-                out.write_all(b":")?;
-                json(out, cell)?;
+            Value::Bytes(text) if std::str::from_utf8(text).is_err() => {
+                out.write_all(b"\"")?;
+                Notation::Hex.write(text, out)?;
+                out.write_all(b"\"")?;
             }
+            cell => json(out, cell)?,
         }
     }
     out.write_all(b"}\n")
 }
 
+/// What a text that is not Unicode is called: no other column is called so, and none will be.
+fn hex_name(names: &[String], name: &str) -> String {
+    let mut name = format!("{name}_hex");
+    while names.contains(&name) {
+        name.push('_');
+    }
+    name
+}
+
 /// A value inside an object. Text that is not Unicode is an object of its own.
 fn json(out: &mut Out, value: &Value<'_>) -> io::Result<()> {
     match value {
-        Value::F64(number) if !number.is_finite() => out.write_all(b"null"),
+        // JSON has no numbers that are not finite, and null is no value.
+        Value::F64(number) if !number.is_finite() => write!(out, "\"{number}\""),
+        Value::F32(number) if !number.is_finite() => write!(out, "\"{number}\""),
         Value::Null => out.write_all(b"null"),
-        Value::Bool(_) | Value::I64(_) | Value::I128(_) | Value::F64(_) => out.write_all(&value.to_text()),
+        Value::Bool(_)
+        | Value::I64(_)
+        | Value::I128(_)
+        | Value::F32(_)
+        | Value::F64(_)
+        | Value::Decimal(_) => out.write_all(&value.to_text()),
+        Value::Cut => out.write_all(b"{\"cut\":true}"),
         Value::Bytes(text) => match std::str::from_utf8(text) {
             Ok(text) => serde_json::to_writer(out, text).map_err(io::Error::from),
             Err(_) => {

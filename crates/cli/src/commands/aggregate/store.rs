@@ -22,7 +22,8 @@ use crate::failure::Failure;
 
 /// What the name of a table of inputs ends in.
 const INPUTS: &str = ".inputs";
-/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash.
+/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
+/// in the file system, behind `file:`.
 const SHAPE: &[u8] = b"shape";
 /// The database has so many sixteenths of the memory.
 const DATABASE_SHARE: usize = 10;
@@ -149,6 +150,8 @@ pub(super) struct Keeper<A: Aggregate> {
     batch: Batch,
     pending_bytes_max: usize,
     memory_bytes_peak: usize,
+    /// Whether a commit failed, so that it is not known what is committed.
+    is_broken: bool,
 }
 
 impl<A: Aggregate> Keeper<A> {
@@ -164,6 +167,7 @@ impl<A: Aggregate> Keeper<A> {
             batch: Batch::new(),
             pending_bytes_max: store.pending_bytes,
             memory_bytes_peak: 0,
+            is_broken: false,
         })
     }
 
@@ -176,11 +180,20 @@ impl<A: Aggregate> Keeper<A> {
         self.pending.add(key, value).map_err(|error| refusal(&*self.function, key, value, error))
     }
 
+    /// Merges a state into a key's.
+    pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
+        self.pending.add_state(key, state)
+    }
+
+    pub(super) fn function(&self) -> &A {
+        &self.function
+    }
+
     /// Whether so much has gathered that it should be committed.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.pending.memory_bytes() >= self.pending_bytes_max / PENDING_PARTS
-            || self.reached.len() >= FILES_MAX
+            || self.reached.len() >= 2 * FILES_MAX
     }
 
     /// How far a file was read, by this run or one before.
@@ -191,14 +204,19 @@ impl<A: Aggregate> Keeper<A> {
         }
     }
 
-    /// A file was read as far as this, and everything before is added.
-    pub(super) fn reach(&mut self, key: &[u8], reached: Reached) -> Result<(), Failure> {
-        self.reached.insert(key.to_vec(), reached);
+    /// A file, by all its names, was read as far as this, and everything before is added.
+    pub(super) fn reach(&mut self, names: [&[u8]; 2], reached: Reached) -> Result<(), Failure> {
+        for name in names {
+            self.reached.insert(name.to_vec(), reached.clone());
+        }
         if self.is_due() { self.commit() } else { Ok(()) }
     }
 
     /// Commits what has gathered.
     fn commit(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.is_broken, true) {
+            return Err(Failure::work("the store could not be written to"));
+        }
         self.pending.finalize()?;
         let Self { batch, groups, inputs, .. } = self;
         self.pending.for_each(&mut |key, state| {
@@ -209,12 +227,14 @@ impl<A: Aggregate> Keeper<A> {
             batch.put(&*inputs, &key, &json(&reached)?);
         }
         if batch.is_empty() {
+            self.is_broken = false;
             return Ok(());
         }
         let memory_bytes = self.pending.memory_bytes() + batch.encoded_bytes();
         self.memory_bytes_peak = self.memory_bytes_peak.max(memory_bytes);
         self.db.write(batch, Durability::Os)?;
         self.pending = HashAggregator::new(Arc::clone(&self.function), self.pending_bytes_max);
+        self.is_broken = false;
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 use std::io::{ErrorKind, Read};
 
 use crate::failure::Failure;
+use crate::input::window::Tail;
 use forebay::limits::KEY_BYTES_MAX;
 
 /// How much is read at once.
@@ -29,20 +30,21 @@ pub(super) struct Words<R> {
     input: R,
     name: String,
     case: Case,
+    tail: Tail,
     bytes: Vec<u8>,
 }
 
 impl<R: Read> Words<R> {
-    pub(super) fn new(input: R, name: &str, case: Case) -> Self {
-        Self { input, name: name.into(), case, bytes: vec![0; CHUNK_BYTES] }
+    pub(super) fn new(input: R, name: &str, case: Case, tail: Tail) -> Self {
+        Self { input, name: name.into(), case, tail, bytes: vec![0; CHUNK_BYTES] }
     }
 
     /// Shows each word and the offset at which it begins. Of one that is longer than a chunk, and so than a
-    /// key may be, the first chunk is shown.
+    /// key may be, the first chunk is shown. Returns how many bytes at the end are left, of a word that may go on.
     pub(super) fn for_each(
         mut self,
         mut show: impl FnMut(&[u8], u64) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         let (mut held, mut offset) = (0, 0);
         // Whether what is held was shown already, and its word goes on.
         let mut is_cut = false;
@@ -57,12 +59,15 @@ impl<R: Read> Words<R> {
                 is_cut = false;
                 start += length + 1;
             }
+            if read == 0 && self.tail == Tail::Left && !is_cut {
+                return Ok((end - start) as u64);
+            }
             let is_last = read == 0 || end - start == CHUNK_BYTES;
             if is_last && start < end && !is_cut {
                 show(&self.bytes[start..end], offset + start as u64)?;
             }
             if read == 0 {
-                return Ok(());
+                return Ok(0);
             }
             is_cut |= is_last;
             if is_cut {
@@ -133,7 +138,7 @@ mod tests {
             seen.push((word.to_vec(), offset));
             Ok(())
         };
-        Words::new(input, "test", case).for_each(keep).unwrap();
+        Words::new(input, "test", case, Tail::Taken).for_each(keep).unwrap();
         seen
     }
 
@@ -145,6 +150,18 @@ mod tests {
         assert_eq!(words(&text[..], Case::Kept), expected.map(|(word, at)| (word.to_vec(), at)));
         assert_eq!(words(&text[..], Case::Folded)[0].0, b"the");
         assert_eq!(words(&b""[..], Case::Kept), []);
+    }
+
+    #[test]
+    fn a_word_that_may_go_on_is_left() {
+        for (text, left, count) in [("one two", 3, 1), ("one two ", 0, 2), ("one", 3, 0), ("", 0, 0)] {
+            let mut seen = 0;
+            let rest = Words::new(text.as_bytes(), "test", Case::Kept, Tail::Left).for_each(|_, _| {
+                seen += 1;
+                Ok(())
+            });
+            assert_eq!((rest.unwrap(), seen), (left, count), "{text:?}");
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Parquet: rows of which some columns are read, each as its text.
 //!
-//! Columns are decoded some thousand rows at a time. A column is one that stands at the top of the schema and holds
-//! single values; lists, maps and structures are refused.
+//! Columns are decoded some thousand rows at a time. A column holds single values, and stands at the top of the schema
+//! or inside of structures, as `address.city`; lists and maps are refused.
 
 mod text;
 
 use std::fs::File;
-use std::path::Path;
 
+use forebay::aggregate::Value;
+use forebay::aggregate::names::similar;
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
@@ -50,16 +51,14 @@ struct Chosen {
 
 impl<F: FnMut(u64)> ParquetRows<F> {
     /// The rows of a file behind its first `behind.number`, with these columns, each with the option that asks for it.
-    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
     pub(crate) fn open(
-        path: &Path,
+        file: File,
+        name: &str,
         columns: &[(Column, &'static str)],
         behind: Position,
         read: F,
     ) -> Result<Self, Failure> {
-        let name = path.display();
         let failed = |error: &dyn std::fmt::Display| Failure::work(format!("cannot read {name}: {error}"));
-        let file = File::open(path).map_err(|error| failed(&error))?;
         let file = SerializedFileReader::new(file).map_err(|error| failed(&reason(&error)))?;
         let mut chosen = Vec::new();
         for (column, option) in columns {
@@ -131,15 +130,47 @@ impl Chosen {
             })?,
             Column::Name(name) => name,
         };
-        if !fields.iter().any(|field| field.name() == wanted) {
-            let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-            return Err(format!("no column is called {wanted:?}; there are {}", names.join(", ")));
+        let names = || fields.iter().map(|field| field.name());
+        if matches!(column, Column::Name(_)) && names().filter(|name| *name == wanted).count() > 1 {
+            return Err(format!("two columns are called {wanted:?}; name the one you mean by its number"));
         }
-        let is_single = |column: &ColumnDescPtr| {
-            matches!(column.path().parts(), [name] if name == wanted) && column.max_rep_level() == 0
+        // A field of a structure is called by the names that lead to it, with points between them.
+        let is_it = |column: &ColumnDescPtr| match column.path().parts() {
+            [name] => name == wanted,
+            _ => column.path().string() == wanted,
         };
-        let place = schema.columns().iter().position(is_single).ok_or_else(|| {
-            format!("column {wanted:?} holds lists, maps or structures; only single values are read")
+        let place = match column {
+            Column::Place(place) => schema
+                .columns()
+                .iter()
+                .enumerate()
+                .position(|(leaf, _)| schema.get_column_root_idx(leaf) == *place),
+            Column::Name(_) => schema.columns().iter().position(is_it),
+        };
+        let place = place.filter(|place| {
+            let leaf = schema.column(*place);
+            leaf.max_rep_level() == 0 && (leaf.path().parts().len() == 1 || is_it(&leaf))
+        });
+        let place = place.ok_or_else(|| {
+            let inner = |column: &&ColumnDescPtr| {
+                column.path().parts().first().is_some_and(|first| first == wanted)
+                    && column.max_rep_level() == 0
+            };
+            if !names().any(|name| name == wanted) && !schema.columns().iter().any(is_it) {
+                return match similar(wanted, names()) {
+                    Some(other) => format!("no column is called {wanted:?}; did you mean {other:?}?"),
+                    None => format!(
+                        "no column is called {wanted:?}; there are {}",
+                        names().collect::<Vec<_>>().join(", ")
+                    ),
+                };
+            }
+            let inner: Vec<String> =
+                schema.columns().iter().filter(inner).map(|column| column.path().string()).collect();
+            match inner.is_empty() {
+                true => format!("column {wanted:?} holds lists or maps; only single values are read"),
+                false => format!("column {wanted:?} holds structures; name a field: {}", inner.join(", ")),
+            }
         })?;
         let descriptor = schema.column(place);
         let form = Form::of(&descriptor)?;
@@ -147,7 +178,7 @@ impl Chosen {
             let compression = group.column(place).compression();
             if !is_known(compression) {
                 return Err(format!(
-                    "column {wanted:?} is compressed with {compression}, which is not read; snappy, gzip and lz4 are"
+                    "column {wanted:?} is compressed with {compression}, which is not read; snappy, gzip, lz4, zstd and brotli are"
                 ));
             }
         }
@@ -192,7 +223,7 @@ impl Chosen {
                 fill(reader, descriptor, rows, cells, |value, out| text::int96(value.data(), out))
             }
             Some(ColumnReader::FloatColumnReader(reader)) => {
-                fill(reader, descriptor, rows, cells, |value, out| text::display(*value, out))
+                fill(reader, descriptor, rows, cells, |value, out| text::single(*value, out))
             }
             Some(ColumnReader::DoubleColumnReader(reader)) => {
                 fill(reader, descriptor, rows, cells, |value, out| text::float(*value, out))
@@ -241,8 +272,8 @@ fn whole(read: usize, rows: usize) -> Result<(), ParquetError> {
 }
 
 fn is_known(compression: Compression) -> bool {
-    use Compression::{GZIP, LZ4, LZ4_RAW, SNAPPY, UNCOMPRESSED};
-    matches!(compression, UNCOMPRESSED | SNAPPY | GZIP(_) | LZ4 | LZ4_RAW)
+    use Compression::{BROTLI, GZIP, LZ4, LZ4_RAW, SNAPPY, UNCOMPRESSED, ZSTD};
+    matches!(compression, UNCOMPRESSED | SNAPPY | GZIP(_) | LZ4 | LZ4_RAW | ZSTD(_) | BROTLI(_))
 }
 
 /// An error of the library's, without its kind.
@@ -256,11 +287,15 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
         self.row += 1;
         if self.row >= self.rows {
             let decoded = self.decode().map_err(|error| {
-                Box::new(TroubleKind::Read(std::io::Error::other(format!(
-                    "behind row {}: {}",
-                    self.position.number,
-                    reason(&error)
-                ))))
+                let reason = reason(&error);
+                // The library takes differences of as many bits as the integers have; some writers write more.
+                let hint = match reason.contains("min_delta") || reason.contains("delta bit width") {
+                    true => "; differences of integers (DELTA_BINARY_PACKED) that are longer than the integers are \
+                             not read: write the file without that encoding",
+                    false => "",
+                };
+                let number = self.position.number;
+                Box::new(TroubleKind::Read(std::io::Error::other(format!("behind row {number}: {reason}{hint}"))))
             })?;
             if !decoded {
                 return Ok(false);
@@ -273,6 +308,13 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
     #[inline]
     fn column(&self, at: usize) -> Option<&[u8]> {
         self.chosen[at].cells.get(self.row)
+    }
+
+    fn value(&self, at: usize) -> Value<'_> {
+        let Some(text) = self.column(at) else { return Value::Null };
+        let single = || std::str::from_utf8(text).ok()?.parse().ok().map(Value::F32);
+        let is_single = self.chosen[at].form.is_single(&self.chosen[at].descriptor);
+        is_single.then(single).flatten().unwrap_or(Value::bytes(text))
     }
 
     fn position(&self) -> Position {

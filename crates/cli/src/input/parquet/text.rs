@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
+use forebay::aggregate::Value;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as PhysicalType};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -26,6 +27,8 @@ pub(super) enum Form {
     /// Integers with so many digits behind the point.
     Decimal(u32),
     Uuid,
+    /// Floating-point numbers of 16 bits.
+    Half,
 }
 
 /// Whether a time is one of the world's.
@@ -54,9 +57,7 @@ impl Form {
             Some(LogicalType::Integer(integer)) if !integer.is_signed => Self::Unsigned,
             Some(LogicalType::Decimal(decimal)) => Self::Decimal(u32::try_from(decimal.scale).unwrap_or(0)),
             Some(LogicalType::Uuid) => Self::Uuid,
-            Some(LogicalType::Float16) => {
-                return Err(format!("column {:?} has floats of 16 bits", column.name()));
-            }
+            Some(LogicalType::Float16) => Self::Half,
             Some(_) => Self::Plain,
             None => match column.converted_type() {
                 ConvertedType::DATE => Self::Date,
@@ -81,6 +82,11 @@ impl Form {
         }
     }
 
+    /// Whether values are floating-point numbers of at most 32 bits, whose texts are shorter than those of 64.
+    pub(super) fn is_single(self, column: &ColumnDescriptor) -> bool {
+        self == Self::Half || column.physical_type() == PhysicalType::FLOAT
+    }
+
     pub(super) fn int32(self, value: i32, out: &mut Vec<u8>) {
         match self {
             Self::Unsigned => display(value.cast_unsigned(), out),
@@ -90,7 +96,7 @@ impl Form {
 
     pub(super) fn int64(self, value: i64, out: &mut Vec<u8>) {
         match self {
-            Self::Plain | Self::Uuid => display(value, out),
+            Self::Plain | Self::Uuid | Self::Half => display(value, out),
             Self::Unsigned => display(value.cast_unsigned(), out),
             Self::Date => date(value, out),
             Self::Time(parts) => time(value, parts, out),
@@ -105,6 +111,10 @@ impl Form {
                 let sign: i128 = if value[0] >= 0x80 { -1 } else { 0 };
                 decimal(value.iter().fold(sign, |all, byte| all << 8 | i128::from(*byte)), scale, out);
             }
+            Self::Half => match value {
+                [low, high] => single(half::f16::from_le_bytes([*low, *high]).to_f32(), out),
+                _ => out.extend_from_slice(value),
+            },
             Self::Uuid => {
                 for (at, byte) in value.iter().enumerate() {
                     let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
@@ -125,9 +135,14 @@ pub(super) fn truth(value: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
-/// As the output writes it, so that what is read back is the same.
+/// As the output writes it, so that what is read back is the same; minus zero is zero.
 pub(super) fn float(value: f64, out: &mut Vec<u8>) {
-    forebay::aggregate::Value::F64(value).write_text(out);
+    Value::F64(value + 0.0).write_text(out);
+}
+
+/// The same of a number of 32 bits, or of what fits it: the shortest text that tells it from others of 32 bits.
+pub(super) fn single(value: f32, out: &mut Vec<u8>) {
+    Value::F32(value + 0.0).write_text(out);
 }
 
 /// The time stamps of old writers: nanoseconds of a day, and the day.
@@ -166,7 +181,11 @@ fn date(days: i64, out: &mut Vec<u8>) {
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    display(format_args!("{:04}-{month:02}-{day:02}", era * 400 + year + next), out);
+    match era * 400 + year + next {
+        year @ 0..=9999 => display(format_args!("{year:04}-{month:02}-{day:02}"), out),
+        // As ISO 8601 has it where reader and writer agree on six digits: with a sign.
+        year => display(format_args!("{year:+07}-{month:02}-{day:02}"), out),
+    }
 }
 
 fn decimal(value: i128, scale: u32, out: &mut Vec<u8>) {
@@ -229,6 +248,11 @@ mod tests {
             (-25_508, "1900-03-01"),
             (-25_509, "1900-02-28"),
             (-719_162, "0001-01-01"),
+            (-719_528, "0000-01-01"),
+            (-719_529, "-000001-12-31"),
+            (-800_002, "-000221-09-02"),
+            (2_932_896, "9999-12-31"),
+            (2_932_897, "+010000-01-01"),
         ] {
             assert_eq!(shown(|out| Form::Date.int32(days, out)), text);
         }
@@ -248,6 +272,9 @@ mod tests {
     #[test]
     fn numbers_and_bytes_are_what_they_stand_for() {
         assert_eq!(shown(|out| Form::Unsigned.int32(-1, out)), "4294967295");
+        assert_eq!(shown(|out| Form::Half.bytes(&[0x00, 0xc1], out)), "-2.5");
+        assert_eq!(shown(|out| float(-0.0, out)), "0");
+        assert_eq!(shown(|out| single(0.1, out)), "0.1");
         assert_eq!(shown(|out| Form::Unsigned.int64(-1, out)), "18446744073709551615");
         assert_eq!(shown(|out| Form::Decimal(2).int32(-5, out)), "-0.05");
         assert_eq!(shown(|out| Form::Decimal(0).int64(70, out)), "70");

@@ -1,5 +1,6 @@
 //! `aggregate`, held against plain programs that do the same.
 
+mod answers;
 mod columns;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -118,7 +118,8 @@ fn groups_that_were_written_are_read_back() {
                     Field::Long(number) => assert_eq!(Some(*number), expected.as_i64(), "{name} in {line}"),
                     Field::Double(number) => assert_eq!(Some(*number), expected.as_f64(), "{name} in {line}"),
                     Field::Str(text) if name.starts_with("list") => {
-                        let items = expected.as_array().unwrap().iter().map(|item| item.as_str().unwrap());
+                        let items =
+                            expected.as_array().unwrap().iter().map(|item| item.as_str().unwrap_or("…"));
                         assert_eq!(*text, items.collect::<Vec<_>>().join(";"));
                     }
                     Field::Str(text) => assert_eq!(Some(&text[..]), expected.as_str(), "{name} in {line}"),
@@ -185,8 +186,8 @@ fn what_pyarrow_writes_is_read() {
     folder.run(&format!("{words}:list")).refused(1, &["\"list\"", "single values"]);
     folder.run(&format!("{words}:no")).refused(1, &["\"no\"", "name, small"]);
     folder.run(&format!("{words}:11")).refused(1, &["10 columns"]);
-    folder.run("aggregate zstd.parquet --by column:name").refused(1, &["zstd.parquet", "ZSTD", "snappy"]);
-    folder.run_on("aggregate --format parquet --by column:name", b"").refused(2, &["standard input"]);
+    assert_eq!(folder.ok("aggregate zstd.parquet --by column:name"), folder.ok(&format!("{words}:name")));
+    folder.run_on("aggregate --format parquet --by column:name", b"").refused(1, &["standard input"]);
     std::fs::write(folder.path("no.parquet"), "a,b\n").unwrap();
     folder.run("aggregate no.parquet --by column:a").refused(1, &["no.parquet"]);
     std::fs::write(folder.path("latin"), b"\xe9t\xe9").unwrap();

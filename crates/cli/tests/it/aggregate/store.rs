@@ -192,7 +192,13 @@ fn new_and_grown_files_are_added() {
     assert_eq!(folder.ok("aggregate --store db link.csv"), out);
 
     std::fs::write(folder.path("w"), "one two three").unwrap();
-    folder.ok("aggregate --store db --table pairs --by ngram:2 w");
+    let told = folder.run("aggregate --store db --table pairs --by ngram:2 w");
+    assert_eq!((told.code, &told.stdout[..]), (0, "one two\t1\n"));
+    assert!(
+        told.stderr.contains("w: the last record, 5 bytes at byte offset 8, has no end yet"),
+        "{}",
+        told.stderr
+    );
     append(&folder, "w", " four\n");
     let pairs = "one two\t1\nthree four\t1\ntwo three\t1\n";
     assert_eq!(folder.ok("aggregate --store db --table pairs w"), pairs);
@@ -202,6 +208,96 @@ fn new_and_grown_files_are_added() {
     let kmers = folder.ok("aggregate --by kmer:3 k");
     assert_eq!(folder.ok("aggregate --store db --table threes k"), kmers);
     assert_eq!(folder.ok("aggregate --store db --table pairs"), pairs);
+}
+
+/// A file that is read while it is written, byte by byte, is counted once and right, wherever it is torn; others beside it
+/// are counted.
+#[test]
+fn files_that_are_still_written_are_counted_once() {
+    let folder = Folder::new("store-torn");
+    let text = "k,v\na,1\nb,12\n\"c\nd\",3\nb,5\n";
+    std::fs::write(folder.path("z.csv"), "k,v\nz,1\n").unwrap();
+    for torn in [1, 3, 4, 6, 10, 12, 14, 15, 16, 18, 20, text.len() - 1] {
+        let db = format!("db{torn}");
+        let file = format!("n{torn}.csv");
+        let words = format!("aggregate --store {db} --by column:k --fn count,sum:v z.csv {file}");
+        std::fs::write(folder.path(&file), &text[..torn]).unwrap();
+        let told = folder.run(&words);
+        assert_eq!(told.code, 0, "{torn}: {told:?}");
+        let left = text[..torn].len() - [0, 4, 8, 13, 21].iter().rfind(|end| **end <= torn).unwrap();
+        match left {
+            0 => assert_eq!(told.stderr, ""),
+            _ => assert!(told.stderr.contains(&format!("{file}: the last record, {left} byte")), "{told:?}"),
+        }
+        assert!(told.stdout.contains("z\t1\t1\n"), "{told:?}");
+        // Nothing new, nothing more.
+        assert_eq!(folder.run(&words).stdout, told.stdout);
+        append(&folder, &file, &text[torn..]);
+        assert_eq!(
+            folder.ok(&words),
+            folder.ok(&format!("aggregate --by column:k --fn count,sum:v z.csv {file}"))
+        );
+    }
+    std::fs::write(folder.path("last.csv"), "k,v\na,1").unwrap();
+    let json = last_object(&folder.run("aggregate --store db --by column:k last.csv --json").stdout);
+    assert_eq!((json["records"].as_u64(), json["unfinished_files"].as_u64()), (Some(0), Some(1)));
+    assert_eq!(folder.ok("aggregate --store db last.csv --final"), "k\tcount\na\t1\n");
+    assert_eq!(folder.ok("aggregate --store db last.csv"), "k\tcount\na\t1\n");
+}
+
+/// A file that cannot be read on, or has a malformed record, keeps no other from being counted.
+#[test]
+fn a_file_that_fails_does_not_stop_others() {
+    let folder = Folder::new("store-failing");
+    let by = "aggregate --store db --by column:k --fn sum:v";
+    std::fs::write(folder.path("a.csv"), "k,v\na,1\n").unwrap();
+    folder.ok(&format!("{by} a.csv"));
+    std::fs::write(folder.path("a.csv"), "k,v\nb,1\n").unwrap();
+    std::fs::write(folder.path("b.csv"), "k,v\nb,10\nb\nb,100\n").unwrap();
+    std::fs::write(folder.path("c.csv"), "k,v\nc,1000\n").unwrap();
+    for _ in 0..2 {
+        folder.run(&format!("{by} a.csv no.csv b.csv c.csv")).refused(
+            1,
+            &["3 files of 4", "a.csv: it has changed", "no.csv", "b.csv: record 2", "others were counted"],
+        );
+        assert_eq!(folder.ok("aggregate --store db"), "k\tsum:v\na\t1\nb\t10\nc\t1000\n");
+    }
+    std::fs::write(folder.path("b.csv"), "k,v\nb,10\nb,1\nb,100\n").unwrap();
+    assert_eq!(folder.ok(&format!("{by} b.csv")), "k\tsum:v\na\t1\nb\t111\nc\t1000\n");
+}
+
+/// Log files that are rotated by renaming them are the same files.
+#[test]
+fn renamed_files_are_counted_once() {
+    let folder = Folder::new("store-rotated");
+    let by = "aggregate --store db --by column:k";
+    let rename = |from: &str, to: &str| std::fs::rename(folder.path(from), folder.path(to)).unwrap();
+    std::fs::write(folder.path("log.csv"), "k\na\n").unwrap();
+    folder.ok(&format!("{by} log.csv"));
+    for round in 1..4_u64 {
+        append(&folder, "log.csv", "a\n");
+        if folder.path("log.csv.1").exists() {
+            rename("log.csv.1", "log.csv.2");
+        }
+        rename("log.csv", "log.csv.1");
+        std::fs::write(folder.path("log.csv"), format!("k\nb{round}\n")).unwrap();
+        let files = match round {
+            1 => "log.csv log.csv.1",
+            _ => "log.csv.2 log.csv log.csv.1",
+        };
+        let out = folder.ok(&format!("{by} --format csv {files}"));
+        assert!(out.contains("a\t2\n"), "{out}");
+        assert_eq!(out.matches("\t1\n").count() + out.matches("a\t").count(), 1 + round as usize, "{out}");
+        let again = last_object(&folder.ok(&format!("{by} --format csv {files} --json")));
+        assert_eq!(again["records"].as_u64(), Some(0));
+        std::fs::write(folder.path("log.csv"), format!("k\nb{round}\n")).unwrap();
+        if round == 1 {
+            // Written anew in place: what was counted is not what is there.
+            std::fs::write(folder.path("log.csv"), "k\nc1\n").unwrap();
+            folder.run(&format!("{by} log.csv")).refused(1, &["log.csv: it has changed"]);
+            std::fs::write(folder.path("log.csv"), "k\nb1\n").unwrap();
+        }
+    }
 }
 
 #[test]
@@ -251,7 +347,7 @@ fn what_does_not_agree_is_refused() {
     refused(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\x00", "changed");
     std::fs::write(folder.path("a.csv"), "k,v\nx,1\n").unwrap();
     std::fs::write(folder.path("b.csv"), "k,v\nx,1").unwrap();
-    folder.ok("aggregate --store db b.csv");
+    folder.ok("aggregate --store db b.csv --final");
     append(&folder, "b.csv", "0\n");
     folder.run("aggregate --store db b.csv").refused(1, &["b.csv", "without an end"]);
     write_gzip(&folder, "c.csv.gz", b"k,v\nx,1\n");

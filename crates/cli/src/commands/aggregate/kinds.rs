@@ -1,0 +1,113 @@
+//! What the columns of the output hold, where that has to be known before it is written.
+
+use forebay::Error;
+use forebay::aggregate::Value;
+
+use super::engine::{Groups, Measure};
+use super::labels::{GROUPING, Labels};
+
+/// What the columns hold: of those of the key, and of every answer.
+pub(super) fn kinds<A: Measure>(
+    groups: &Groups<A>,
+    labels: &Labels,
+    key_names: &[String],
+) -> Result<Vec<Kind>, Error> {
+    let of_key = |name: &String| match labels {
+        Labels::Cube(_) if name == GROUPING => Kind::Int,
+        _ => Kind::Text,
+    };
+    let known: Vec<Option<Kind>> = groups.function.names().iter().map(|name| Kind::of(name)).collect();
+    let mut extents = vec![Extent::default(); known.len()];
+    if known.contains(&None) {
+        let mut cells = Vec::new();
+        groups.held.for_each(&mut |_, state| {
+            cells.clear();
+            groups.function.answer(state, &mut cells)?;
+            let unknown =
+                extents.iter_mut().zip(&known).zip(&cells).filter(|((_, known), _)| known.is_none());
+            unknown.for_each(|((extent, _), cell)| extent.see(cell));
+            Ok(())
+        })?;
+    }
+    let answers = known.iter().zip(&extents).map(|(kind, extent)| kind.unwrap_or(extent.kind()));
+    Ok(key_names.iter().map(of_key).chain(answers).collect())
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Int,
+    Float,
+    Truth,
+    /// A decimal of 38 digits, so many of them behind the point.
+    Decimal(u8),
+}
+
+/// The most digits of a decimal.
+pub(super) const DECIMAL_DIGITS: usize = 38;
+
+/// What the answers of a function need to be written as numbers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    has_floats: bool,
+    /// Whether some are neither integers of 64 bits nor floating-point numbers.
+    has_others: bool,
+    /// Whether some cannot be written with a point and few digits.
+    has_special: bool,
+    /// Digits before and behind the point.
+    whole: usize,
+    fraction: usize,
+}
+
+impl Extent {
+    /// Looks at one more answer.
+    fn see(&mut self, cell: &Value<'_>) {
+        match cell {
+            Value::I64(_) => {}
+            Value::F32(_) | Value::F64(_) => self.has_floats = true,
+            Value::I128(value) => self.has_others |= i64::try_from(*value).is_err(),
+            Value::Decimal(_) => self.has_others = true,
+            _ => return,
+        }
+        let text = cell.to_text();
+        let text = text.strip_prefix(b"-").unwrap_or(&text);
+        self.has_special |= !text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+        let whole = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
+        self.whole = self.whole.max(whole);
+        self.fraction = self.fraction.max((text.len() - whole).saturating_sub(1));
+    }
+
+    /// What holds all of them.
+    fn kind(&self) -> Kind {
+        let fits = !self.has_special && self.whole + self.fraction <= DECIMAL_DIGITS;
+        match self.has_others {
+            true if fits || !self.has_floats => Kind::Decimal(self.fraction.min(DECIMAL_DIGITS) as u8),
+            _ if self.has_floats => Kind::Float,
+            _ => Kind::Int,
+        }
+    }
+}
+
+/// A decimal number in units of its last digit, if it fits.
+pub(super) fn units(text: &[u8], scale: u8) -> Option<i128> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let zeros = usize::from(scale).checked_sub(fraction.len())?;
+    let units = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse::<i128>().ok()?;
+    (units.unsigned_abs() < 10_u128.pow(DECIMAL_DIGITS as u32)).then_some(units)
+}
+
+impl Kind {
+    /// What a function of this name answers; nothing where that depends on its values: integers, or other numbers too.
+    fn of(function: &str) -> Option<Self> {
+        match function.split(':').next().unwrap_or_default() {
+            "count" | "count_if" | "distinct" => Some(Self::Int),
+            "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => Some(Self::Float),
+            "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
+            "bool_and" | "bool_or" => Some(Self::Truth),
+            "min" | "max" | "sum" | "bit_and" | "bit_or" | "bit_xor" => None,
+            _ => Some(Self::Text),
+        }
+    }
+}

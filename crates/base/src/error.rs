@@ -21,6 +21,16 @@ pub enum Error {
         /// The system's text.
         reason: String,
     },
+    /// The process, or the system, may open no more files. Close some, raise its limit (`ulimit -n`), or let databases keep
+    /// fewer open (`Options::open_files_max`).
+    TooManyFiles {
+        /// What was tried: `open`, `lock`, ….
+        operation: &'static str,
+        /// The file or directory it was tried on.
+        path: PathBuf,
+        /// The system's text, and the limits that are known.
+        reason: String,
+    },
     /// Stored bytes are not what was written. Other data stay readable.
     Corruption {
         /// The damaged file.
@@ -58,10 +68,17 @@ pub enum Error {
     Poisoned(String),
 }
 
+/// ENFILE and EMFILE, which are the same numbers on every Unix; std has no kinds for them.
+const TOO_MANY_FILES: [i32; 2] = [23, 24];
+
 impl Error {
     /// An I/O error with its operation and path.
     pub fn io(operation: &'static str, path: &Path, error: &io::Error) -> Self {
-        Self::Io { operation, path: path.to_path_buf(), kind: error.kind(), reason: error.to_string() }
+        let (path, reason) = (path.to_path_buf(), error.to_string());
+        if error.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code)) {
+            return Self::TooManyFiles { operation, path, reason };
+        }
+        Self::Io { operation, path, kind: error.kind(), reason }
     }
 
     /// Damage found at `offset` of `file`.
@@ -77,6 +94,11 @@ impl Error {
     /// Whether stored data are damaged.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Self::Corruption { .. })
+    }
+
+    /// Whether no more files can be opened.
+    pub fn is_too_many_files(&self) -> bool {
+        matches!(self, Self::TooManyFiles { .. })
     }
 
     /// Whether there is no such file.
@@ -100,6 +122,11 @@ impl fmt::Display for Error {
                     _ => Ok(()),
                 }
             }
+            Self::TooManyFiles { operation, path, reason } => write!(
+                f,
+                "cannot {operation} {}: {reason}; raise the limit (`ulimit -n`) or lower open_files_max",
+                path.display()
+            ),
             Self::Corruption { file, offset, reason } => {
                 write!(
                     f,

@@ -94,11 +94,6 @@ impl Tree {
         chain.map(|chain| self.file().filter().join(self, &chain)).transpose()
     }
 
-    /// Reads root and filter now rather than at the first lookup, which answers with what fails.
-    pub fn open_early(&self) {
-        let _ = self.filter();
-    }
-
     /// How many keys the file's filter in memory is made for.
     pub fn filter_keys(&self) -> u64 {
         self.file().filter().get().map_or(0, |filter| filter.keys())

@@ -2,7 +2,12 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Lets the process hold as many open files as the system allows: every list file is one.
+/// How many files the process may have open.
+pub(crate) fn files_max() -> usize {
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX))
+}
+
+/// Lets the process hold as many open files as the system allows.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

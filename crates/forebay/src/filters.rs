@@ -1,16 +1,24 @@
 //! The memory of filters. Where all of them together would take more than their share of the limit, each is
 //! made thinner and none is given up. At their thinnest they only tell which page a key would be in.
 
+use std::sync::Arc;
+
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{DataFile, FILTER_BITS_MAX};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, TableState};
 
 /// How many bits a key may have, so that the filters of so many keys take no more than so many bytes.
 /// `u32::MAX` where that is no bound.
 pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
     let bits = filter_bytes.saturating_mul(8) / keys.max(1);
     if bits > FILTER_BITS_MAX as u64 { u32::MAX } else { bits as u32 }
+}
+
+/// How many records lists have whose files have filters.
+pub(crate) fn filtered_records<'a>(tables: impl Iterator<Item = &'a Arc<TableState>>) -> u64 {
+    let filtered = tables.filter(|table| table.options.filter_bits_per_key > 0);
+    filtered.map(|table| table.catalog.records()).sum()
 }
 
 /// Memory that one step of thinning gives back at most, and a list more: about as much work as a step of a merge.
@@ -25,7 +33,9 @@ impl Engine {
         if level.load(Ordering::Relaxed) == u32::MAX && !self.filters_exceed() {
             return;
         }
-        let keys = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
+        // Of filters that are not in memory yet no more is known than what lists have of their files.
+        let held: u64 = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
+        let keys = held.max(filtered_records(self.state().tables.values()));
         level.store(bits_per_key(self.filter_bytes(), keys), Ordering::Relaxed);
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
+use forebay_env::fs::BoundedFs;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Arena, Env, FileLock, FileSystem, LockMode};
@@ -18,7 +19,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
 use crate::engine::{Engine, State};
-use crate::filters::bits_per_key;
+use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
 use crate::pace::Pace;
@@ -32,7 +33,7 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
     options.validate()?;
-    let env = options.env.clone().unwrap_or_else(Env::real);
+    let env = environment(&options);
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
     let lock = enter(&env, dir, &options)?;
@@ -97,10 +98,22 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         options,
         lock: Mutex::new(Some(lock)),
     });
+    weigh(&engine);
+    Ok((engine, pending))
+}
+
+/// Where the database's files are, few of which are open at a time.
+fn environment(options: &Options) -> Env {
+    let env = options.env.clone().unwrap_or_else(Env::real);
+    let files_max = options.open_files(env.fs.process_files_max());
+    Env { fs: BoundedFs::new(env.fs, files_max), ..env }
+}
+
+/// Notes what there is to do, and what memory there is for it.
+fn weigh(engine: &Engine) {
     engine.weigh();
     engine.weigh_savepoints(&engine.ledger.lock());
     engine.tend_filters();
-    Ok((engine, pending))
 }
 
 /// What the manifest says.
@@ -167,16 +180,15 @@ fn settle(
     mark_open(fs, dir, manifest.id()).map(|()| manifest)
 }
 
-/// The ledger of what was replayed. Opens every list file, so that filters are in memory; a file that cannot
-/// be opened answers its own lookups with the reason.
+/// The ledger of what was replayed. No list is opened for it: there may be very many.
 fn ledger_of(
     replay: &Replay,
     held: BTreeMap<u64, Held>,
     manifest: Option<Manifest>,
     filter_bytes: u64,
 ) -> Ledger {
-    // A first guess, so that filters need not be read into memory whole before they are made thinner.
-    let keys = replay.tables.values().map(|table| table.catalog.records()).sum();
+    // A first guess, so that filters need not stay in memory whole before they are made thinner.
+    let keys = filtered_records(replay.tables.values());
     replay.lists.filter_bits_max.store(bits_per_key(filter_bytes, keys), Ordering::Relaxed);
     let mut ledger = Ledger {
         manifest,
@@ -190,11 +202,8 @@ fn ledger_of(
         rollbacks: 0,
     };
     for table in replay.tables.values() {
-        let files = table.catalog.files();
-        files.iter().for_each(|file| file.open_early());
-        ledger.refer(files.into_iter().map(|file| (file, 1)).collect());
+        ledger.refer(table.catalog.files().into_iter().map(|file| (file, 1)).collect());
     }
-    // Theirs are opened when somebody reads them.
     let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
     ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());

@@ -16,6 +16,7 @@ pub struct Options {
     pub(crate) sync_interval: Duration,
     pub(crate) relief_ratio: f64,
     pub(crate) keep_changes_bytes: u64,
+    pub(crate) open_files_max: Option<usize>,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
@@ -33,6 +34,7 @@ impl Default for Options {
             sync_interval: Duration::from_millis(100),
             relief_ratio: 8.0,
             keep_changes_bytes: 0,
+            open_files_max: None,
             create_if_missing: true,
             read_only: false,
             salvage: false,
@@ -47,6 +49,14 @@ const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
 const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const WRITE_BUFFER_BYTES_MIN: u64 = 4 << 10;
+/// What one writes and merges at a time.
+const OPEN_FILES_MIN: usize = 16;
+/// More are not kept open unless asked for.
+const OPEN_FILES: usize = 4096;
+/// A process may have several databases, and files of its own.
+const OPEN_FILES_PART: usize = 4;
+/// What a process may have open, where nobody knows.
+const PROCESS_FILES: usize = 1024;
 /// Tables keep something of so many write buffers in memory, of each as little as it may be. The log goes back as far.
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 
@@ -100,6 +110,17 @@ impl Options {
     /// lists yet. What is kept stays over restarts, as far as the next open asks for as much.
     pub fn keep_changes(mut self, bytes: u64) -> Self {
         self.keep_changes_bytes = bytes;
+        self
+    }
+
+    /// How many files this database keeps open at the most, at least 16; of what the process may open (`ulimit -n`) a
+    /// quarter unless given, and no more than 4,096. Files are opened when they are read, and those that were not read
+    /// for the longest time are closed. One that is written or read around the page cache counts twice. What is being
+    /// written stays open: that is fewer than 16 but for what a long [`sync_interval`](Self::sync_interval) leaves of the
+    /// log, and for many readers at once, each of whom has at least one. Few open files cost lookups and scans an `open`
+    /// now and then, and no more memory.
+    pub fn open_files_max(mut self, files: usize) -> Self {
+        self.open_files_max = Some(files);
         self
     }
 
@@ -165,6 +186,11 @@ impl Options {
                 self.sync_interval
             )));
         }
+        if let Some(files) = self.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
+            return Err(Error::invalid(format!(
+                "open_files_max is {files}; at least {OPEN_FILES_MIN} are needed"
+            )));
+        }
         if self.relief_ratio.is_nan() || self.relief_ratio < 0.0 {
             return Err(Error::invalid(format!(
                 "relief_ratio is {}; it must be 0 or more",
@@ -185,6 +211,12 @@ impl Options {
         let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
         let bytes = self.write_buffer_bytes.unwrap_or(eighth);
         bytes.checked_next_multiple_of(4096).unwrap_or(u64::MAX)
+    }
+
+    /// How many files are kept open, of what the process may have open where that is known.
+    pub(crate) fn open_files(&self, process_max: Option<usize>) -> usize {
+        let part = process_max.unwrap_or(PROCESS_FILES) / OPEN_FILES_PART;
+        self.open_files_max.unwrap_or(part.clamp(OPEN_FILES_MIN, OPEN_FILES))
     }
 
     /// Memory for filters and cached pages: a third. Filters come first.

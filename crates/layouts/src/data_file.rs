@@ -177,14 +177,6 @@ impl DataFile {
         }
     }
 
-    /// Opens it now rather than at the first lookup, which answers with what fails.
-    pub fn open_early(&self) {
-        match self {
-            Self::List(list) => list.open_early(),
-            Self::Tree(tree) => tree.open_early(),
-        }
-    }
-
     /// How many records it has; 0 when it cannot be opened.
     pub fn records(&self) -> u64 {
         match self {

@@ -1,16 +1,20 @@
-//! Files: what the engine asks of a file system, the machine's own, and four twins of it.
+//! Files: what the engine asks of a file system, the machine's own, and five twins of it.
 //!
 //! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power
-//! cut would leave of them; [`FaultyFs`] fails chosen operations; [`TracedFs`] counts and logs them.
+//! cut would leave of them; [`FaultyFs`] fails chosen operations; [`LimitedFs`] opens no more than so many;
+//! [`TracedFs`] counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open.
 //!
 //! **Invariant:** they differ only in what their names say. The same calls get the same answers.
 
+mod bounded;
 mod crash;
 mod crash_file;
 mod faulty;
+mod handles;
 mod inode;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod limited;
 mod memory;
 mod pending;
 mod real;
@@ -30,8 +34,10 @@ use forebay_base::Result;
 
 use crate::sync::Arc;
 
+pub use bounded::BoundedFs;
 pub use crash::CrashFs;
 pub use faulty::FaultyFs;
+pub use limited::LimitedFs;
 pub use memory::MemoryFs;
 pub use real::RealFs;
 pub use traced::{Counts, TracedFs};
@@ -102,6 +108,10 @@ pub trait File: Send + Sync {
     /// The system's handle to read by, where it has one.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+    /// The file to read by for as long as one has it, where this one may be closed and opened between reads.
+    fn held_open(&self) -> Result<Option<Arc<dyn File>>> {
+        Ok(None)
     }
     /// Makes data and length durable. Not the file's name: that is [`FileSystem::sync_dir`].
     fn sync(&self) -> Result<()>;
@@ -175,4 +185,8 @@ pub trait FileSystem: Send + Sync {
     }
     /// How many bytes may still be written to the disk that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
+    /// How many files the process may have open, where these are the machine's.
+    fn process_files_max(&self) -> Option<usize> {
+        None
+    }
 }

@@ -278,6 +278,10 @@ impl FileSystem for RealFs {
         let found = statvfs(dir).map_err(|e| Error::io("measure", dir, &e.into()))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
+
+    fn process_files_max(&self) -> Option<usize> {
+        Some(crate::process::files_max())
+    }
 }
 
 fn list(dir: &Path) -> io::Result<Vec<String>> {

@@ -5,6 +5,7 @@ mod bound;
 mod changes;
 mod cursors;
 mod damage;
+mod descriptors;
 mod errors;
 mod expiry;
 mod faults;

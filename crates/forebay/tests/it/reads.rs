@@ -113,7 +113,10 @@ fn where_filters_do_not_fit_they_are_thinner_and_none_is_given_up() {
     let (db, table) = files.open(options());
     files.work();
     all.push(db.stats().memory.filters);
-    assert!(all.iter().all(|&filters| filters <= limit / 16 * 5), "{all:?} bytes of filters");
+    // Nobody has written since: merges at rest have read some with what spare buffers lend.
+    let lent = (128 << 10) / 2 * 5;
+    let allowed = [limit / 16 * 5, limit / 16 * 5 + lent];
+    assert!(all.iter().zip(allowed).all(|(&filters, most)| filters <= most), "{all:?} bytes of filters");
     let (present, absent) = files.reads(&table, 1);
     println!("device reads with {all:?} bytes of filters: {present} present, {absent} absent, {lists} lists");
     assert!(absent <= 0.3 * lists as f64, "{absent} device reads for an absent key in {lists} lists");

@@ -114,11 +114,6 @@ impl ListFile {
         self.body.get()?.as_ref().ok()
     }
 
-    /// Opens the file now rather than at the first lookup, which answers with what fails.
-    pub fn open_early(&self) {
-        let _ = self.body();
-    }
-
     fn open(&self) -> Result<Body> {
         let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
         let file = self.store.fs.open_read(&self.path, Access::Random)?;

@@ -6,17 +6,24 @@ use forebay_base::Error;
 
 use super::{TempDir, answer, put, read_all};
 use crate::AlignedBuf;
-use crate::fs::{Access, CrashFs, FaultyFs, FileSystem, LockMode, MemoryFs, ReadRequest, RealFs, TracedFs};
+use crate::fs::{
+    Access, BoundedFs, CrashFs, FaultyFs, FileSystem, LimitedFs, LockMode, MemoryFs, ReadRequest, RealFs,
+    TracedFs,
+};
 
 /// Runs `test` in an empty directory of each file system.
 fn everywhere(test: fn(&dyn FileSystem, &Path)) {
     let temp = TempDir::new();
     test(&*RealFs::new(), &temp.0);
-    let simulated: [&dyn FileSystem; 4] = [
+    let temp = TempDir::new();
+    test(&*BoundedFs::new(RealFs::new(), 1), &temp.0);
+    let simulated: [&dyn FileSystem; 6] = [
         &*MemoryFs::new(),
         &*CrashFs::new(1),
         &*FaultyFs::new(MemoryFs::new()),
         &*TracedFs::new(MemoryFs::new()),
+        &*LimitedFs::new(MemoryFs::new(), 100),
+        &*BoundedFs::new(MemoryFs::new(), 1),
     ];
     for fs in simulated {
         let dir = Path::new("/some/where");

@@ -1,0 +1,170 @@
+//! [`LimitedFs`]: another file system, as a process sees it that may have only so many files open.
+
+use std::path::{Path, PathBuf};
+
+use forebay_base::{Error, Result};
+use rustix::io::Errno;
+
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// A file system that opens no more than so many files at a time.
+pub struct LimitedFs {
+    inner: Arc<dyn FileSystem>,
+    open: Arc<Open>,
+}
+
+struct Open {
+    max: usize,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct LimitedFile {
+    inner: Arc<dyn File>,
+    _place: Place,
+}
+
+/// One of the files that may be open.
+struct Place(Arc<Open>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl LimitedFs {
+    /// `inner`, of which `files_max` files may be open.
+    pub fn new(inner: Arc<dyn FileSystem>, files_max: usize) -> Arc<Self> {
+        let open = Open { max: files_max, now: AtomicUsize::new(0), most: AtomicUsize::new(0) };
+        Arc::new(Self { inner, open: Arc::new(open) })
+    }
+
+    /// How many files are open.
+    pub fn open_files(&self) -> usize {
+        self.open.now.load(Ordering::Relaxed)
+    }
+
+    /// How many files were open at the same time at most.
+    pub fn open_files_most(&self) -> usize {
+        self.open.most.load(Ordering::Relaxed)
+    }
+
+    fn place(&self, operation: &'static str, path: &Path) -> Result<Place> {
+        let place = Place(Arc::clone(&self.open));
+        let now = self.open.now.fetch_add(1, Ordering::Relaxed) + 1;
+        if now > self.open.max {
+            return Err(Error::io(operation, path, &Errno::MFILE.into()));
+        }
+        self.open.most.fetch_max(now, Ordering::Relaxed);
+        Ok(place)
+    }
+
+    fn file(&self, path: &Path, open: impl FnOnce() -> Result<Arc<dyn File>>) -> Result<Arc<dyn File>> {
+        let place = self.place("open", path)?;
+        Ok(Arc::new(LimitedFile { inner: open()?, _place: place }))
+    }
+}
+
+impl File for LimitedFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.inner.write_at(offset, bytes)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.inner.set_len(bytes)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<()> {
+        self.inner.reserve(bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+}
+
+impl FileSystem for LimitedFs {
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.file(path, || self.inner.create(path, access))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.file(path, || self.inner.open(path, access))
+    }
+
+    fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.file(path, || self.inner.open_read(path, access))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let _place = self.place("list", dir)?;
+        self.inner.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
+        let _place = self.place("shorten", path)?;
+        self.inner.shorten(path, by)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.hard_link(from, to)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.inner.create_dir_all(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.remove_dir(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let _place = self.place("sync directory", dir)?;
+        self.inner.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
+        let place = self.place("lock", path)?;
+        let lock = self.inner.lock(path, mode)?;
+        Ok(FileLock::new((lock, place)))
+    }
+
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        self.inner.link_count(path)
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+}

@@ -1,0 +1,119 @@
+//! What many tables, many files and few descriptors cost: `scale DIRECTORY tables|files COUNT [LAYOUT]`.
+//!
+//! `tables` makes so many, writes a record to each, flushes, and opens the database again. `files` brings in so many
+//! lists of a few records, and opens again. Each line tells how long it took, the memory that is not the program's own
+//! (RssAnon), and how many files are open.
+
+use std::path::Path;
+use std::time::Instant;
+
+use forebay::{Database, Layout, Options, Result};
+
+const MEMORY_BYTES: u64 = 64 << 20;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [dir, mode, count, rest @ ..] = &arguments[..] else { return usage() };
+    let Ok(count) = count.parse() else { return usage() };
+    let layout = rest.first().map_or("write-buffer", String::as_str).parse()?;
+    let dir = Path::new(dir);
+    match mode.as_str() {
+        "tables" => tables(dir, count, layout),
+        "files" => files(dir, count, layout),
+        _ => usage(),
+    }
+}
+
+fn usage() -> Result<()> {
+    eprintln!("scale DIRECTORY tables|files COUNT [LAYOUT]");
+    Ok(())
+}
+
+fn options() -> Options {
+    Options::default().memory_limit(MEMORY_BYTES)
+}
+
+/// Shows what was done, and forgets the time.
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn tell(&mut self, what: &str) {
+        let (kibibytes, open) = (anonymous_kibibytes(), open_files());
+        println!(
+            "{what:28} {:9.3} s, {kibibytes:8} KiB, {open:5} files open",
+            self.0.elapsed().as_secs_f64()
+        );
+        self.0 = Instant::now();
+    }
+}
+
+fn anonymous_kibibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+fn tables(dir: &Path, count: usize, layout: Layout) -> Result<()> {
+    let mut clock = Clock::start();
+    let db = Database::open(dir, options())?;
+    clock.tell("opened empty");
+    let mut tables = Vec::with_capacity(count);
+    for number in 0..count {
+        tables.push(db.table(&format!("table {number}")).layout(layout).open()?);
+        if (number + 1) % count.div_ceil(4) == 0 {
+            clock.tell(&format!("made {}", number + 1));
+        }
+    }
+    clock.tell("made all");
+    tables.iter().try_for_each(|table| table.put(b"key", b"value"))?;
+    clock.tell("put into each");
+    db.flush()?;
+    clock.tell("flushed");
+    for table in &tables {
+        assert_eq!(table.get(b"key")?.as_deref(), Some(&b"value"[..]));
+    }
+    clock.tell("got from each");
+    drop(tables);
+    db.close()?;
+    clock.tell("closed");
+    again(dir, &mut clock)
+}
+
+fn files(dir: &Path, count: usize, layout: Layout) -> Result<()> {
+    let mut clock = Clock::start();
+    let db = Database::open(dir, options())?;
+    // A file of a run is about as long as a node.
+    let table = db.table("t").layout(layout).node_bytes(4096).open_ordered()?;
+    let value = [7; 2000];
+    let entries = (0..2 * count as u64).map(move |key| Ok((key.to_be_bytes().to_vec(), value.to_vec())));
+    table.ingest(entries)?;
+    clock.tell("brought in");
+    let files = std::fs::read_dir(dir).map_or(0, Iterator::count);
+    clock.tell(&format!("{files} names"));
+    drop(table);
+    db.close()?;
+    clock.tell("closed");
+    again(dir, &mut clock)
+}
+
+fn again(dir: &Path, clock: &mut Clock) -> Result<()> {
+    let db = Database::open(dir, options())?;
+    clock.tell("opened again");
+    let mut read = 0;
+    for (name, layout) in db.tables().into_iter().step_by(100) {
+        let table = db.table(&name).layout(layout).open()?;
+        read += table.iter()?.take(10_000).filter(|entry| entry.is_ok()).count();
+    }
+    clock.tell(&format!("read {read}"));
+    db.close()?;
+    clock.tell("closed");
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! How many files are open, and that few suffice.
+
+use std::sync::Arc;
+
+use forebay::env::Env;
+use forebay::env::fs::{FileSystem, LimitedFs, MemoryFs, TracedFs};
+use forebay::{Database, Layout, Options};
+
+const TABLES: usize = 100;
+/// What a process may have open, and what the database is told.
+const PROCESS: usize = 64;
+const KEPT: usize = 32;
+
+fn options(fs: Arc<dyn FileSystem>) -> Options {
+    Options::default().memory_limit(4 << 20).env(Env::simulated(fs, 1)).open_files_max(KEPT)
+}
+
+fn layout(number: usize) -> Layout {
+    match number % 4 {
+        0 => Layout::write_buffer(),
+        1 => Layout::write_buffer_ordered(),
+        2 => Layout::jungle(2.0),
+        _ => Layout::leveling(4),
+    }
+}
+
+#[test]
+fn many_files_are_written_and_read_where_a_process_may_open_few() {
+    let memory = MemoryFs::new();
+    let limited = LimitedFs::new(Arc::<MemoryFs>::clone(&memory), PROCESS);
+    let name = |number| format!("table {number}");
+    let open = |fs| Database::open("/db", options(fs)).unwrap();
+    let db = open(Arc::<LimitedFs>::clone(&limited));
+    let tables: Vec<_> =
+        (0..TABLES).map(|number| db.table(&name(number)).layout(layout(number)).open().unwrap()).collect();
+    for round in 0..3u8 {
+        for table in &tables {
+            table.put(&[round], b"value").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let snapshot = db.snapshot();
+    for table in &tables {
+        table.delete(&[0]).unwrap();
+        table.compact().unwrap();
+        // What is not synced of the log stays open, and the clock does not move.
+        db.sync().unwrap();
+    }
+    let present =
+        |table: &forebay::Table| (0..3u8).filter(|key| table.get(&[*key]).unwrap().is_some()).count();
+    assert!(tables.iter().all(|table| present(table) == 2));
+    for (number, table) in tables.iter().enumerate() {
+        let seen = snapshot.get(table, &[0]).unwrap();
+        assert_eq!(
+            seen.as_deref(),
+            Some(&b"value"[..]),
+            "what a snapshot holds is read again, too: table {number}"
+        );
+    }
+    drop(snapshot);
+    assert!(db.verify(&mut |_, _| {}).unwrap().problems.is_empty());
+    drop(tables);
+    db.close().unwrap();
+    // The lock and what is locked beside what is kept.
+    assert!(limited.open_files_most() <= KEPT + 2, "{} open", limited.open_files_most());
+    assert_eq!(limited.open_files(), 0);
+
+    let traced = TracedFs::new(limited);
+    let db = open(Arc::<TracedFs>::clone(&traced));
+    assert_eq!(
+        traced.counts_of("list").opens + traced.counts_of("tree").opens,
+        0,
+        "none is opened before it is read"
+    );
+    for number in 0..TABLES {
+        let table = db.table(&name(number)).layout(layout(number)).open().unwrap();
+        assert_eq!(present(&table), 2);
+    }
+    assert!(traced.counts_of("list").opens > 0 && traced.counts_of("tree").opens > 0);
+    db.close().unwrap();
+}
+
+#[test]
+fn where_no_file_can_be_opened_the_error_says_so_and_passes() {
+    let limited = LimitedFs::new(MemoryFs::new(), PROCESS);
+    let db = Database::open("/db", options(Arc::<LimitedFs>::clone(&limited))).unwrap();
+    let table = db.table("t").open().unwrap();
+    table.put(b"key", b"value").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = Database::open("/db", options(Arc::<LimitedFs>::clone(&limited))).unwrap();
+    let table = db.table("t").open().unwrap();
+    // Somebody else takes all that there is.
+    let current = std::path::Path::new("/db/CURRENT");
+    let mut taken = Vec::new();
+    while let Ok(file) = limited.open_read(current, forebay::env::Access::Buffered) {
+        taken.push(file);
+    }
+    let error = table.get(b"key").unwrap_err();
+    assert!(error.is_too_many_files() && error.to_string().contains("32 (open_files_max)"), "{error}");
+    drop(taken);
+    assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    db.close().unwrap();
+}
+
+#[test]
+fn too_few_files_are_refused() {
+    let error = Database::open("/db", options(MemoryFs::new()).open_files_max(15)).unwrap_err();
+    assert!(error.to_string().contains("open_files_max is 15"), "{error}");
+}

@@ -16,7 +16,14 @@ use crate::store::TreeStore;
 
 /// The files of a store that some version is named of, so that all versions of one share what is known of its tail.
 #[derive(Default)]
-pub struct OpenFiles(Mutex<BTreeMap<u64, Weak<TreeFile>>>);
+pub struct OpenFiles(Mutex<Named>);
+
+#[derive(Default)]
+struct Named {
+    files: BTreeMap<u64, Weak<TreeFile>>,
+    /// Once there are more than so many, those that are gone are sought out.
+    files_max: usize,
+}
 
 /// A file that some version is named of. It is opened at the first read.
 pub(crate) struct TreeFile {
@@ -70,8 +77,8 @@ impl Reader {
 impl OpenFiles {
     /// The file of this id, which need not be there yet.
     pub(crate) fn named(&self, store: &TreeStore, id: u64) -> Arc<TreeFile> {
-        let mut files = self.0.lock();
-        if let Some(file) = files.get(&id).and_then(Weak::upgrade) {
+        let mut named = self.0.lock();
+        if let Some(file) = named.files.get(&id).and_then(Weak::upgrade) {
             return file;
         }
         let file = Arc::new(TreeFile {
@@ -84,8 +91,11 @@ impl OpenFiles {
             tail: Mutex::default(),
             filter: FileFilter::default(),
         });
-        files.retain(|_, file| file.strong_count() > 0);
-        files.insert(id, Arc::downgrade(&file));
+        named.files.insert(id, Arc::downgrade(&file));
+        if named.files.len() > named.files_max {
+            named.files.retain(|_, file| file.strong_count() > 0);
+            named.files_max = 2 * named.files.len() + 16;
+        }
         file
     }
 }

@@ -60,7 +60,7 @@ impl Engine {
         let catalog = table.catalog.convert(&options, ledger.log.absorbed.0);
         let altered = table.altered(options, catalog.ok_or_else(|| self.has_other_files())?);
         self.append(&mut ledger, &Edit::AlterTable(altered.entry()))?;
-        self.update_state(|state| drop(state.tables.insert(id, Arc::clone(&altered))));
+        self.update_state(|state| state.tables.insert(Arc::clone(&altered)));
         self.altered(&mut ledger, table, &altered);
         drop(ledger);
         self.share_memory();

@@ -302,7 +302,7 @@ impl<K> TableBuilder<K> {
         let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
-        engine.update_state(|state| drop(state.tables.insert(table.id, Arc::clone(&table))));
+        engine.update_state(|state| state.tables.insert(Arc::clone(&table)));
         Ok(table)
     }
 

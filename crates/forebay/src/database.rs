@@ -67,7 +67,7 @@ impl Database {
         let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
         let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
         engine.append(&mut ledger, &Edit::DropTable(table.id))?;
-        engine.update_state(|state| drop(state.tables.remove(&table.id)));
+        engine.update_state(|state| state.tables.remove(table.id));
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
         ledger.busy.remove(&table.id);
         engine.weigh_savepoints(&ledger);

@@ -27,6 +27,7 @@ use crate::pace::Pace;
 use crate::pins::Pins;
 use crate::rewrite::Following;
 use crate::space::TableSpace;
+use crate::tables::Tables;
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ pub(crate) struct State {
     /// Full buffers that are not in lists yet, newest first.
     pub(crate) sealed: Vec<Arc<WriteBuffer>>,
     /// Tables by id.
-    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    pub(crate) tables: Tables,
     /// Tables whose writers wait, for as long as it takes to give them another order.
     pub(crate) frozen: BTreeSet<u32>,
     /// All writers wait, for as long as a rollback takes.
@@ -148,7 +149,7 @@ impl State {
     }
 
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
-        self.tables.values().find(|table| table.name == name)
+        self.tables.named(name)
     }
 
     /// The tables that users know of and their layouts, by name.
@@ -174,6 +175,8 @@ pub(crate) struct Engine {
     pub(crate) log: Option<Log>,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) state: RwLock<Arc<State>>,
+    /// Held while the next version is made of it.
+    pub(crate) changing: Mutex<()>,
     pub(crate) pool: Arc<ArenaPool>,
     /// What tables' lists have in common: cache, counters, ids, retired files.
     pub(crate) lists: ListStore,
@@ -228,10 +231,13 @@ impl Engine {
 
     /// Replaces the version by one made from it.
     pub(crate) fn update_state(&self, change: impl FnOnce(&mut State)) {
-        let mut guard = self.state.write();
-        let mut next = State::clone(&guard);
+        let changing = self.changing.lock();
+        let mut next = State::clone(&self.state());
         change(&mut next);
-        *guard = Arc::new(next);
+        let before = std::mem::replace(&mut *self.state.write(), Arc::new(next));
+        // Nobody waits while what only that version had goes: buffers, lists.
+        drop(changing);
+        drop(before);
     }
 
     /// The log, or the reason why there is none.

@@ -220,9 +220,7 @@ impl Engine {
         }
         self.update_state(|state| {
             for (id, catalog) in catalogs {
-                if let Some(table) = state.tables.get_mut(&id) {
-                    *table = table.with_catalog(catalog);
-                }
+                state.tables.replace(id, |table| table.with_catalog(catalog));
             }
             if let Some((buffer, _)) = &absorbed {
                 state.sealed.retain(|sealed| sealed.segment() != buffer.segment());

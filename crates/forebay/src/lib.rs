@@ -71,6 +71,7 @@ mod snapshot;
 mod space;
 mod stats;
 mod table;
+mod tables;
 mod verify;
 mod write;
 

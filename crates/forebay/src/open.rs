@@ -71,6 +71,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         log,
         ledger: Mutex::new(ledger),
         state: RwLock::new(Arc::new(state)),
+        changing: Mutex::default(),
         pool,
         lists: replay.lists,
         trees: replay.trees,

@@ -29,7 +29,7 @@ impl Replay {
             let settled = catalog.settle(outcome)?;
             let find = |id: u64| files.iter().find(|file| file.meta().id == id).cloned();
             let recalled = table.with_catalog(catalog.apply(&settled.edit, &find)?.catalog);
-            self.tables.insert(id, recalled);
+            self.tables.insert(recalled);
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::engine::TableState;
 use crate::options::RESIDENT_BUFFERS_MAX;
 use crate::savepoint::Savepoint;
 use crate::space::TableSpace;
+use crate::tables::Tables;
 
 /// What the manifest's edits have made so far.
 pub(crate) struct Replay {
@@ -25,7 +26,7 @@ pub(crate) struct Replay {
     pub(crate) trees: Trees,
     seed: u64,
     merge_bytes: usize,
-    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    pub(crate) tables: Tables,
     /// Some version of each table there was: what its versions share.
     kin: BTreeMap<u32, Arc<TableState>>,
     files: BTreeMap<u64, DataFile>,
@@ -59,7 +60,7 @@ impl Replay {
             trees: Trees::default(),
             seed,
             merge_bytes: options.merge_bytes(),
-            tables: BTreeMap::new(),
+            tables: Tables::default(),
             kin: BTreeMap::new(),
             files: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -89,12 +90,12 @@ impl Replay {
             }
             Edit::Rollback(rollback) => {
                 self.move_mark(rollback.log);
-                self.tables.clear();
+                self.tables = Tables::default();
                 rollback.tables.iter().try_for_each(|entry| self.add_table(entry))
             }
             Edit::CreateTable(entry) | Edit::AlterTable(entry) => self.add_table(&entry),
             Edit::DropTable(id) => {
-                self.tables.remove(&id);
+                self.tables.remove(id);
                 Ok(())
             }
             Edit::Change(change) => self.change(change),
@@ -106,7 +107,7 @@ impl Replay {
         self.files.extend(table.catalog.files().into_iter().map(|file| (file.id(), file)));
         self.next_table = self.next_table.max(entry.id + 1);
         self.kin.insert(entry.id, Arc::clone(&table));
-        self.tables.insert(entry.id, table);
+        self.tables.insert(table);
         Ok(())
     }
 
@@ -125,14 +126,14 @@ impl Replay {
     /// appended to one.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for (name, kept) in std::mem::take(&mut self.kept) {
-            let mut tables = BTreeMap::new();
+            let mut tables = Tables::default();
             for entry in &kept.tables {
                 let table = self.table(entry)?;
                 for file in table.catalog.files() {
                     self.files.entry(file.id()).or_insert(file);
                 }
                 self.kin.entry(entry.id).or_insert_with(|| Arc::clone(&table));
-                tables.insert(entry.id, table);
+                tables.insert(table);
             }
             let savepoint = Savepoint::new(kept.sequence, kept.taken_at_milliseconds, tables);
             self.savepoints.insert(name, Arc::new(savepoint));
@@ -166,9 +167,9 @@ impl Replay {
             }
         }
         for (id, edit) in change.edits {
-            if let Some(table) = self.tables.get_mut(&id) {
+            if let Some(table) = self.tables.get(&id) {
                 let applied = table.catalog.apply(&edit, &|file| self.files.get(&file).cloned())?;
-                *table = table.with_catalog(applied.catalog);
+                self.tables.replace(id, |table| table.with_catalog(applied.catalog));
             }
         }
         if let Some(log) = change.log {

@@ -132,7 +132,7 @@ impl Engine {
         // A flush on its way may be merged with older runs, and begins anew.
         self.update_state(|state| {
             let anew = table.altered(table.options, Arc::clone(&table.catalog));
-            state.tables.insert(id, anew);
+            state.tables.insert(anew);
         });
         ledger.busy.remove(&id);
         self.rewriting.lock().insert(id, Following::default());
@@ -216,7 +216,7 @@ impl Engine {
         successor.finish();
         log.switch(|| {
             self.update_state(|state| {
-                state.tables.insert(id, Arc::clone(&turned));
+                state.tables.insert(Arc::clone(&turned));
                 state.frozen.remove(&id);
             });
         });

@@ -4,7 +4,6 @@
 //! 2. One edit gives all tables their catalogs of then. With it goes the log's mark: nothing that was absorbed before comes
 //!    back from the log. Work that is under way meets tables of another era, and is thrown away.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,6 +12,7 @@ use forebay_store::manifest::{Edit, Rollback};
 
 use crate::engine::{Engine, State, TableState};
 use crate::ledger::Ledger;
+use crate::tables::Tables;
 
 /// Where the eras of a rollback begin: no table gets as many layouts between two of them.
 const ERAS: u64 = 1 << 32;
@@ -56,12 +56,12 @@ impl Engine {
         let savepoint = Arc::clone(ledger.savepoint(name)?);
         ledger.rollbacks += 1;
         let (era, below) = (ledger.rollbacks * ERAS, ledger.log.absorbed.0);
-        let restored = |(id, table): (&u32, &Arc<TableState>)| {
+        let restored = |table: &Arc<TableState>| {
             // What the log still has of it is no longer its own.
             let catalog = table.catalog.convert(&table.options, below);
-            Ok((*id, table.restored(catalog.ok_or_else(|| self.has_other_files())?, era)))
+            Ok(table.restored(catalog.ok_or_else(|| self.has_other_files())?, era))
         };
-        let tables: BTreeMap<_, _> = savepoint.tables.iter().map(restored).collect::<Result<_>>()?;
+        let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;
         self.sync_held(&ledger.log)?;
         let entries = tables.values().map(|table| table.entry()).collect();
         let edit = Edit::Rollback(Rollback { log: ledger.log, tables: entries });
@@ -78,13 +78,11 @@ impl Engine {
     }
 
     /// Notes that tables are other ones.
-    fn rolled_back(&self, ledger: &mut Ledger, before: &State, now: &BTreeMap<u32, Arc<TableState>>) {
+    fn rolled_back(&self, ledger: &mut Ledger, before: &State, now: &Tables) {
         ledger.busy.clear();
         self.damage.lock().clear();
         now.values().for_each(|table| table.space.reclaim.forget());
-        let files = |tables: &BTreeMap<u32, Arc<TableState>>| {
-            tables.values().flat_map(|table| table.catalog.files()).collect()
-        };
+        let files = |tables: &Tables| tables.values().flat_map(|table| table.catalog.files()).collect();
         ledger.refer_instead(files(&before.tables), files(now));
         // Nobody who writes has caused what is to be done anew.
         let debt_bytes: u64 = now.values().map(|table| table.catalog.debt_bytes()).sum();

@@ -22,6 +22,7 @@ use crate::background::ABSORB;
 use crate::engine::{Engine, State, TableState};
 use crate::ledger::Ledger;
 use crate::read::View;
+use crate::tables::Tables;
 
 /// The longest name of a savepoint, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -30,7 +31,7 @@ const NAME_BYTES_MAX: usize = 255;
 pub(crate) struct Savepoint {
     sequence: u64,
     taken_at_milliseconds: u64,
-    pub(crate) tables: BTreeMap<u32, Arc<TableState>>,
+    pub(crate) tables: Tables,
     /// How much it needs of each table's files, from their beginnings.
     needs: BTreeMap<u32, BTreeMap<u64, u64>>,
 }
@@ -61,11 +62,7 @@ impl fmt::Display for SavepointStats {
 }
 
 impl Savepoint {
-    pub(crate) fn new(
-        sequence: u64,
-        taken_at_milliseconds: u64,
-        tables: BTreeMap<u32, Arc<TableState>>,
-    ) -> Self {
+    pub(crate) fn new(sequence: u64, taken_at_milliseconds: u64, tables: Tables) -> Self {
         let needs = tables.iter().map(|(id, table)| (*id, lengths(table))).collect();
         Self { sequence, taken_at_milliseconds, tables, needs }
     }
@@ -225,7 +222,7 @@ impl Engine {
 
     /// Notes what of each table's files is there for savepoints only. Call under the ledger's lock, when either has changed.
     pub(crate) fn weigh_savepoints(&self, ledger: &Ledger) {
-        for (id, table) in &self.state().tables {
+        for (id, table) in self.state().tables.iter() {
             let needs = ledger.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
             let needs = longest(needs.cloned());
             let bytes = if needs.is_empty() { 0 } else { excess(&needs, &lengths(table)) };

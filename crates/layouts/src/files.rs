@@ -23,16 +23,13 @@ pub struct Fragment(pub Arc<ListFile>);
 #[derive(Clone)]
 pub(crate) struct Means {
     pub(crate) store: Store,
-    /// Where lists are kept in memory.
-    memory: Store,
     pub(crate) rule: Arc<TableRule>,
     merge_memory_bytes: usize,
 }
 
 impl Means {
     pub(crate) fn new(store: Store, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
-        let memory = Store { lists: store.lists.in_memory(), ..store.clone() };
-        Self { memory, store, rule, merge_memory_bytes }
+        Self { store, rule, merge_memory_bytes }
     }
 
     /// What time it is where entries expire, in milliseconds since 1970.
@@ -54,7 +51,8 @@ impl Means {
 
     /// The store of fragments that a write buffer leaves in memory.
     pub(crate) fn memory(&self) -> Files {
-        Files { store: self.memory.clone(), ..self.files(Cause::RootSpill) }
+        let store = Store { lists: self.store.lists.in_memory(), ..self.store.clone() };
+        Files { store, ..self.files(Cause::RootSpill) }
     }
 
     /// The store of a job's fragments.

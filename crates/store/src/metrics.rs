@@ -60,15 +60,9 @@ impl Counter {
     }
 }
 
-/// A histogram of latencies in nanoseconds, up to an hour, to three digits.
-#[derive(Debug)]
+/// A histogram of latencies in nanoseconds, up to an hour, to three digits. It takes memory from the first one on.
+#[derive(Debug, Default)]
 pub struct Latency(Mutex<Option<Histogram<u64>>>);
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()))
-    }
-}
 
 /// Percentiles in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -88,7 +82,11 @@ pub struct Percentiles {
 impl Latency {
     /// Adds one measurement.
     pub fn record(&self, took: Duration) {
-        if let Some(histogram) = self.0.lock().as_mut() {
+        let mut guard = self.0.lock();
+        if guard.is_none() {
+            *guard = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok();
+        }
+        if let Some(histogram) = guard.as_mut() {
             histogram.saturating_record(took.as_nanos().max(1) as u64);
         }
     }

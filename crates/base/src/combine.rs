@@ -1,5 +1,6 @@
 //! What becomes of several records of one key.
 
+use crate::limits::VALUE_BYTES_MAX;
 use crate::record::{Kind, Record};
 
 /// A table's rule for folding operands. Puts and deletes are barriers: what is older than one is dropped.
@@ -37,6 +38,11 @@ pub trait Combine: Send + Sync {
         false
     }
 
+    /// The longest value that a merge of lists may make. Where records of a key come to more, they stay as they are.
+    fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX
+    }
+
     /// Whether [`keeps`](Self::keeps) is to be asked.
     fn is_choosy(&self) -> bool {
         false
@@ -65,6 +71,9 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
     #[inline]
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
         (**self).merge_in_place(newer, older)
+    }
+    fn value_bytes_max(&self) -> usize {
+        (**self).value_bytes_max()
     }
     fn is_choosy(&self) -> bool {
         (**self).is_choosy()

@@ -40,6 +40,9 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// Records of a key merge to a value that is longer than any may be. They stay as they are, and so does what is kept
+    /// with them; all else goes on. Delete the key or overwrite it, then compact the table.
+    TooLong(String),
     /// The call or an option is wrong. Mend the call.
     Invalid(String),
     /// The database is open elsewhere.
@@ -101,6 +104,22 @@ impl Error {
         matches!(self, Self::TooManyFiles { .. })
     }
 
+    /// The error of a key whose records merge to so many bytes, more than the most.
+    pub fn too_long(key: &[u8], bytes: usize, bytes_max: usize) -> Self {
+        let (start, rest) = key.split_at(key.len().min(64));
+        let more = if rest.is_empty() { "" } else { "…" };
+        Self::TooLong(format!(
+            "the records of key `{}{more}` merge to {bytes} bytes, and a value has {bytes_max} at most; they stay unmerged, \
+             with what is kept beside them, until the key is deleted or overwritten and the table is opened again and compacted",
+            start.escape_ascii()
+        ))
+    }
+
+    /// Whether the same work would fail in the same way again.
+    pub fn is_lasting(&self) -> bool {
+        matches!(self, Self::Corruption { .. } | Self::TooLong(_))
+    }
+
     /// Whether there is no such file.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { kind: io::ErrorKind::NotFound, .. })
@@ -134,7 +153,9 @@ impl fmt::Display for Error {
                     file.display()
                 )
             }
-            Self::Invalid(reason) | Self::NotFound(reason) | Self::NoSpace(reason) => f.write_str(reason),
+            Self::Invalid(reason) | Self::NotFound(reason) | Self::NoSpace(reason) | Self::TooLong(reason) => {
+                f.write_str(reason)
+            }
             Self::Locked(path) => {
                 write!(f, "{} is open in another process; close it there first", path.display())
             }

@@ -46,6 +46,12 @@ pub const BUGS: &[Bug] = &[
         "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
     ),
     bug(
+        "mark-lowered",
+        Seeds,
+        "what is deleted stays deleted",
+        "a range of which files have all is said to lack what newer log segments brought",
+    ),
+    bug(
         "sync-forgotten",
         Seeds,
         "Disk survives a power loss",

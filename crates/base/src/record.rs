@@ -1,7 +1,7 @@
 //! One record and its bytes. The same bytes stand in a batch, in the log, in the write buffer and in a
 //! list's variable pages: `varint(key_bytes << 2 | kind) varint(value_bytes) key value`.
 
-use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{KEY_BYTES_MAX, STORED_VALUE_BYTES_MAX};
 use crate::wire::{get_varint, put_raw, put_varint, varint_bytes};
 
 /// What a record does to its key.
@@ -35,7 +35,7 @@ pub struct Record<'a> {
     pub kind: Kind,
     /// Up to 64 KiB; may be empty.
     pub key: &'a [u8],
-    /// Up to 256 MiB; may be empty.
+    /// Up to 256 MiB where it was brought, up to 2 GiB where it was merged; may be empty.
     pub value: &'a [u8],
 }
 
@@ -88,7 +88,7 @@ impl<'a> Record<'a> {
         let kind = Kind::from_bits(tag & 3)?;
         let key_bytes = usize::try_from(tag >> 2).ok()?;
         let value_bytes = usize::try_from(value_bytes).ok()?;
-        if key_bytes > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX {
+        if key_bytes > KEY_BYTES_MAX || value_bytes > STORED_VALUE_BYTES_MAX {
             return None;
         }
         let key_at = tag_bytes + length_bytes;

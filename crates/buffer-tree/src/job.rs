@@ -130,7 +130,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
         Ok(Self {
             node: root.reference(),
             lists: 0,
-            collapse: Collapse::new(input, rule, Depth::Partial),
+            collapse: Collapse::new(input, rule, Depth::Partial).of_any_length(),
             block: Block::new(shape),
             work,
         })

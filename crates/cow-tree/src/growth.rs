@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
-use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, VALUE_BYTES_MAX};
+use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, STORED_VALUE_BYTES_MAX};
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
 
@@ -120,6 +120,10 @@ impl Growth {
                     }
                 };
                 fold.add(rule, &Record { kind: node.kind(index), key: record.key, value });
+                let (value_bytes, value_bytes_max) = (fold.value().len(), rule.value_bytes_max());
+                if value_bytes > value_bytes_max {
+                    return Err(Error::too_long(record.key, value_bytes, value_bytes_max));
+                }
                 let folded = fold.finish(record.key, depth);
                 let done = folded.map_or(Ok(()), |folded| self.write(&folded));
                 self.fold = fold;
@@ -227,7 +231,7 @@ impl Growth {
     }
 
     fn write(&mut self, record: &Record<'_>) -> Result<()> {
-        if record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX {
+        if record.key.len() > KEY_BYTES_MAX || record.value.len() > STORED_VALUE_BYTES_MAX {
             return Err(Error::invalid("a record is longer than the limits allow"));
         }
         self.store.expiry.iter().for_each(|_| self.lives.add(record));

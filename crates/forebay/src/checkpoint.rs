@@ -33,7 +33,7 @@ impl Engine {
         self.compacting.lock().insert(table);
         self.env.jobs.wake();
         self.wait_for(
-            || self.trouble().filter(|error| !error.is_corruption()),
+            || self.trouble().filter(|error| !error.is_lasting()),
             || !self.compacting.lock().contains(&table),
         )?;
         // What is damaged is left as it is, and that must be said.
@@ -71,14 +71,10 @@ impl Engine {
             (view, snapshot)
         };
         for table in view.state.tables.values() {
-            for file in table.catalog.files().iter().filter(|file| !file.is_resident()) {
+            // Parts of a tree's file may be of several versions: the longest has all that the others have.
+            for file in table.versions().values().filter(|file| !file.is_resident()) {
                 match file {
-                    DataFile::List(list) => {
-                        let link = names::list(target, file.id());
-                        if !fs.exists(&link)? {
-                            fs.hard_link(list.path(), &link)?;
-                        }
-                    }
+                    DataFile::List(list) => fs.hard_link(list.path(), &names::list(target, file.id()))?,
                     // It grows here, and in the copy: each has a file of its own.
                     DataFile::Tree(tree) => {
                         let copy = names::tree(target, file.id());

@@ -204,7 +204,8 @@ pub(crate) struct Engine {
     pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
-    /// The damage that background work met, by table: nodes that hold it are left as they are.
+    /// The damage that background work met, by table, and keys whose records merge to too much: nodes that hold either are
+    /// left as they are.
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
     /// Places of the log that were passed over when it was read, where that was wanted.
     pub(crate) gaps: Vec<Gap>,
@@ -269,6 +270,16 @@ impl Engine {
     /// Why one machine does not get on, if so.
     pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
         self.troubles.lock().get(machine).cloned()
+    }
+
+    /// Notes what keeps some of a table's nodes from being merged, from now until the database is opened again.
+    pub(crate) fn set_aside(&self, table: u32, error: &Error) {
+        let name = || self.state().tables.get(&table).map_or(String::new(), |table| table.name.clone());
+        let error = match error {
+            Error::TooLong(reason) => Error::TooLong(format!("table `{}`: {reason}", name())),
+            error => error.clone(),
+        };
+        self.damage.lock().entry(table).or_insert(error);
     }
 
     /// Waits for background work, or for the reason why it does not get on.

@@ -1,12 +1,14 @@
 //! Merge rules: what a table makes of operands.
 
 use forebay_base::Combine;
+use forebay_base::limits::VALUE_BYTES_MAX;
 
 /// How a table merges operands, for [`TableBuilder::merge_rule`](crate::TableBuilder::merge_rule).
 ///
 /// **Laws.** Merging must not depend on how operands are grouped: merging *c* into the merge of *b* into *a* gives the
 /// same bytes as merging the merge of *c* and *b* into *a*. Their order is kept. An operand with nothing beneath it is
-/// the key's value. No bytes may make it panic, and what it makes must stay within the longest value, 256 MiB.
+/// the key's value. No bytes may make it panic. What it makes should stay within the longest value, 256 MiB: see
+/// [`value_bytes_max`](Self::value_bytes_max).
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("forebay-doc-rule-{}", std::process::id()));
@@ -42,6 +44,13 @@ pub trait MergeRule: Send + Sync + 'static {
 
     /// Appends to `out` the merge of a newer operand into what is older: an operand, or the key's value.
     fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
+
+    /// The longest value that merging should come to; no more than 256 MiB. Where a key's operands come to more, they stay
+    /// as they are: the key can still be read, and [`Table::compact`](crate::Table::compact) and
+    /// [`Database::verify`](crate::Database::verify) name it.
+    fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX
+    }
 }
 
 /// A merge rule as the rule by which records are folded.
@@ -50,5 +59,9 @@ pub(crate) struct Operands<R>(pub(crate) R);
 impl<R: MergeRule> Combine for Operands<R> {
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
         self.0.merge(key, newer, older, out);
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        self.0.value_bytes_max().min(VALUE_BYTES_MAX)
     }
 }

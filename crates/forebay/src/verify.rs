@@ -56,6 +56,9 @@ impl Engine {
             // Records that are missing were told of.
             return Ok(report);
         }
+        let unmerged = self.damage.lock();
+        report.problems.extend(unmerged.values().filter(|error| matches!(error, Error::TooLong(_))).map(Error::to_string));
+        drop(unmerged);
         // What is kept of the log for its changes alone is read by nothing else.
         let changes = self.changes(0).and_then(|mut changes| changes.try_for_each(|batch| batch.map(drop)));
         if let Err(error) = changes {

@@ -110,6 +110,9 @@ impl Combine for Rule {
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
         self.code.merge_in_place(newer, older)
     }
+    fn value_bytes_max(&self) -> usize {
+        self.code.value_bytes_max()
+    }
     fn is_choosy(&self) -> bool {
         self.filter.is_some() || self.now.is_some()
     }

@@ -6,7 +6,7 @@ mod short;
 use crate::combine::Combine;
 use crate::record::Shape;
 use crate::wire::put_raw;
-use crate::{Order, Record};
+use crate::{Error, Order, Record, Result};
 use short::{End, put_short};
 
 /// What a block should hold, in bytes: it stays in the first cache, or nearly.
@@ -273,10 +273,11 @@ impl Block {
         (self.fixed, self.records_max) = (other.fixed, other.records_max);
     }
 
-    /// Merges the states of each key, newest first, into one. Returns how many records went. `spare` is memory.
-    pub fn fold(&mut self, rule: &impl Combine, spare: &mut Self) -> usize {
+    /// Merges the states of each key, newest first, into one of at most so many bytes. Returns how many records went.
+    /// `spare` is memory.
+    pub fn fold(&mut self, rule: &impl Combine, value_bytes_max: usize, spare: &mut Self) -> Result<usize> {
         if !self.is_suspicious() {
-            return 0;
+            return Ok(0);
         }
         spare.restart_as(self);
         let mut first = 0;
@@ -285,11 +286,15 @@ impl Block {
             spare.copy(self, first);
             if same > 0 {
                 spare.fold_last(rule, self, first + 1..first + 1 + same);
+                let value_bytes = spare.value(spare.len() - 1).len();
+                if value_bytes > value_bytes_max {
+                    return Err(Error::too_long(self.key(first), value_bytes, value_bytes_max));
+                }
             }
             first += 1 + same;
         }
         std::mem::swap(self, spare);
-        spare.len() - self.len()
+        Ok(spare.len() - self.len())
     }
 
     /// Merges older states of its key, which lie in `from`, into the last record.

@@ -3,9 +3,10 @@
 
 use super::Cursor;
 use crate::combine::{Combine, Depth, Fold};
+use crate::limits::STORED_VALUE_BYTES_MAX;
 use crate::record::Shape;
 use crate::wire::put_raw;
-use crate::{Block, Kind, Record, Result};
+use crate::{Block, Error, Kind, Record, Result};
 
 /// What a stretch of collapsing did. `consumed == produced + dropped` holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct Collapse<C, R> {
     last_prefix: Option<u64>,
     last_key: Vec<u8>,
     fold: Fold,
+    /// No merge may make a longer value.
+    value_bytes_max: usize,
     /// Of states: the one record that what comes next may belong to.
     held: Option<Block>,
     /// Memory.
@@ -37,7 +40,7 @@ pub struct Collapse<C, R> {
 impl<C: Cursor, R: Combine> Collapse<C, R> {
     /// Collapses `input` by `rule`.
     pub fn new(input: C, rule: R, depth: Depth) -> Self {
-        let (held, spare) = (None, Block::default());
+        let (held, spare, value_bytes_max) = (None, Block::default(), rule.value_bytes_max());
         Self {
             input,
             rule,
@@ -45,9 +48,15 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             last_prefix: None,
             last_key: Vec::new(),
             fold: Fold::default(),
+            value_bytes_max,
             held,
             spare,
         }
+    }
+
+    /// Of one write buffer alone, which cannot stay as it is: values may become as long as the buffer.
+    pub fn of_any_length(self) -> Self {
+        Self { value_bytes_max: STORED_VALUE_BYTES_MAX, ..self }
     }
 
     /// Whether nothing is left.
@@ -166,7 +175,7 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             self.input.fill(block)?;
             progress.consumed += (block.len() - records) as u64;
             progress.bytes += (block.bytes().len() - bytes) as u64;
-            progress.dropped += block.fold(&self.rule, &mut self.spare) as u64;
+            progress.dropped += block.fold(&self.rule, self.value_bytes_max, &mut self.spare)? as u64;
             if self.input.prefix().is_some() {
                 block.split_last(held);
             }
@@ -192,6 +201,9 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             progress.dropped += 1;
             progress.bytes += older.value.len() as u64;
             open = self.fold.add(&self.rule, &older);
+            if self.fold.value().len() > self.value_bytes_max {
+                return Err(Error::too_long(&self.last_key, self.fold.value().len(), self.value_bytes_max));
+            }
             self.input.advance()?;
         }
         Ok(())

@@ -132,7 +132,11 @@ impl Work {
     fn advance(&mut self, engine: &Engine) -> Result<bool> {
         if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
-            match job.step(STEP_BYTES)? {
+            let step = job.step(STEP_BYTES);
+            if let Err(error @ Error::TooLong(_)) = &step {
+                engine.set_aside(table, error);
+            }
+            match step? {
                 Some(outcome) => self.outcomes.push(Finished { table, era, outcome }),
                 None => self.writing = Some((table, era, job)),
             }
@@ -162,7 +166,7 @@ impl Work {
         let Self { writing, outcomes, busy, .. } = self;
         drop(writing);
         outcomes.iter().for_each(Finished::discard);
-        if !error.is_corruption() {
+        if !error.is_lasting() {
             busy.iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
         }
     }

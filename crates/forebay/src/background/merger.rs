@@ -119,8 +119,8 @@ impl Merger {
 
     /// Nodes with damaged lists stay busy until the next open: trying again would fail again.
     fn set_aside(&self, table: u32, era: u64, nodes: &[NodeKey], error: &Error) {
-        if error.is_corruption() {
-            self.engine.damage.lock().entry(table).or_insert_with(|| error.clone());
+        if error.is_lasting() {
+            self.engine.set_aside(table, error);
         } else {
             self.engine.release(table, era, nodes);
         }

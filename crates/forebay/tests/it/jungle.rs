@@ -149,6 +149,38 @@ fn a_checkpoint_and_its_original_part_ways() {
     }
 }
 
+/// After a range was deleted, the parts on its two sides are in one file. One goes on growing, the other has the version
+/// that there was.
+#[test]
+fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
+    let env = Env::memory(0);
+    let db = open(&env);
+    let table = db.table("t").layout(Layout::jungle(100.0)).node_bytes(160 << 10).open_ordered().unwrap();
+    let mut model = Model::new();
+    let put = |model: &mut Model, key: u64, byte: u8| {
+        let (key, value) = (key.to_be_bytes().to_vec(), vec![byte; 300]);
+        table.put(&key, &value).unwrap();
+        model.insert(key, value);
+    };
+    (0..4 * 300).for_each(|key| put(&mut model, key % 300, 1));
+    table.compact().unwrap();
+    (0..2 * 300).for_each(|key| put(&mut model, key % 300, 2));
+    db.settle().unwrap();
+    let (low, high) = (145_u64.to_be_bytes(), 155_u64.to_be_bytes());
+    table.delete_range(&low[..]..&high[..]).unwrap();
+    model.retain(|key, _| !(&low[..]..&high[..]).contains(&&key[..]));
+    for byte in 3..12 {
+        (0..140).for_each(|key| put(&mut model, key, byte));
+    }
+    db.settle().unwrap();
+    assert!(tree_bytes(&env) > 0);
+    assert_eq!(files(&env, "/db", ".tree").len(), 1, "both parts are in one file");
+    db.checkpoint("/copy").unwrap();
+    let copy = open_at(&env, "/copy");
+    assert_eq!(copy.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
+    assert!(contents(copy.table("t").open_ordered().unwrap().iter()) == model);
+}
+
 #[test]
 fn a_lower_factor_gives_space_back_on_a_table_in_use() {
     let env = Env::memory(3);

@@ -19,6 +19,7 @@ mod memory;
 mod merging;
 mod options;
 mod order;
+mod rangemerge;
 mod ranges;
 mod read_back;
 mod reads;

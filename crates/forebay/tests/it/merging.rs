@@ -35,6 +35,64 @@ impl MergeRule for Other {
     }
 }
 
+/// Values of at most 1,000 bytes.
+struct Short;
+
+impl MergeRule for Short {
+    fn name(&self) -> &str {
+        "short/1"
+    }
+    fn merge(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(older);
+        out.extend_from_slice(newer);
+    }
+    fn value_bytes_max(&self) -> usize {
+        1_000
+    }
+}
+
+/// Their lists stay as they are: nothing is lost, nothing is tried for ever, and whoever asks is told which key it is.
+#[test]
+fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
+    for layout in ["write-buffer", "write-buffer:ordered", "immediate", "leveling", "tiering:t=2", "jungle:c=2"] {
+        let (env, layout) = (Env::memory(1), layout.parse::<Layout>().unwrap());
+        let open = || {
+            let db = Database::open(DIR, options(&env)).unwrap();
+            let table = db.table("t").layout(layout).merge_rule(Short).open().unwrap();
+            (db, table)
+        };
+        let (db, table) = open();
+        for round in 0..6_u8 {
+            table.merge(b"long", &[round; 300]).unwrap();
+            for number in 0..20_u8 {
+                table.merge(&[number; 3], &[round; 10]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        assert_says(table.compact(), &["table `t`", "key `long`", "1000 at most"]);
+        let long: Vec<u8> = (0..6_u8).flat_map(|round| [round; 300]).collect();
+        let check = |table: &forebay::Table| {
+            assert!(table.get(b"long").unwrap().as_ref() == Some(&long), "{layout}");
+            for number in 0..20_u8 {
+                assert_eq!(table.get(&[number; 3]).unwrap().map(|value| value.len()), Some(60), "{layout}");
+            }
+        };
+        check(&table);
+        let problems = db.verify(&mut |_, _| ()).unwrap().problems;
+        assert!(problems.len() == 1 && problems[0].contains("key `long`"), "{layout}: {problems:?}");
+        table.merge(b"other", b"1").unwrap();
+        db.flush().unwrap();
+        drop(table);
+        db.close().unwrap();
+        let (db, table) = open();
+        check(&table);
+        table.put(b"long", b"short").unwrap();
+        table.compact().unwrap();
+        assert_eq!(table.get(b"long").unwrap().as_deref(), Some(&b"short"[..]), "{layout}");
+        assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new(), "{layout}");
+    }
+}
+
 #[test]
 fn a_table_opens_with_no_other_rule_than_its_own() {
     let env = Env::memory(1);

@@ -42,6 +42,7 @@ impl<C: Cursor> MergeJob<C> {
         // What a write buffer brings is not chosen from before it meets something else.
         let rule = if slice.taken.is_empty() { rule.keeping_all() } else { rule };
         let collapse = Collapse::new(input, rule, depth);
+        let collapse = if slice.taken.is_empty() { collapse.of_any_length() } else { collapse };
         let block = collapse.block(shape);
         Self { slice, collapse, block, output }
     }

@@ -1,22 +1,31 @@
 //! What of the log is not needed any more, by range of keys. Where a table keeps records in memory, its files do not have
 //! all that was absorbed: for each range, they have what the log's segments below a mark brought.
 
-use forebay_base::{Bound, Range};
+use forebay_base::{Bound, Range, planted};
 
 /// Ranges side by side, in order, and their marks. Elsewhere the mark is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(pub(super) Vec<(Range, u64)>);
 
 impl Marks {
-    /// Files have all that segments below `mark` brought of a range.
+    /// Files have all that segments below `mark` brought of a range. A higher mark stays: what a newer segment brought may
+    /// be in files, or deleted, while an older one still waits.
     pub(super) fn raise(&mut self, range: &Range, mark: u64) {
         let below = Range { low: Bound::least(), high: Some(range.low.clone()) };
         let above = range.high.as_ref().map(|high| Range { low: high.clone(), high: None });
-        let outside =
-            |part: &Range| self.0.iter().map(|(piece, mark)| (piece.intersect(part), *mark)).collect();
-        let mut pieces: Vec<(Range, u64)> = outside(&below);
-        pieces.push((range.clone(), mark));
-        pieces.extend(above.iter().flat_map(|above| -> Vec<_> { outside(above) }));
+        let within = |part: &Range| -> Vec<(Range, u64)> {
+            let pieces = self.0.iter().map(|(piece, mark)| (piece.intersect(part), *mark));
+            pieces.filter(|(piece, _)| !piece.is_empty()).collect()
+        };
+        let mut pieces = within(&below);
+        let mut gap = Some(range.low.clone());
+        for (piece, known) in within(range) {
+            pieces.extend(gap.map(|low| (Range { low, high: Some(piece.low.clone()) }, mark)));
+            gap = piece.high.clone();
+            pieces.push((piece, if planted::is("mark-lowered") { mark } else { mark.max(known) }));
+        }
+        pieces.extend(gap.map(|low| (Range { low, high: range.high.clone() }, mark)));
+        pieces.extend(above.iter().flat_map(within));
         pieces.retain(|(piece, _)| !piece.is_empty());
         pieces.dedup_by(|next, before| {
             let joins = next.1 == before.1 && before.0.high.as_ref() == Some(&next.0.low);
@@ -51,21 +60,22 @@ mod tests {
 
     use super::*;
 
-    /// Against a mark for every prefix.
+    /// Against a mark for every prefix. Marks come in any order, and the highest stays.
     #[test]
     fn marks_are_those_of_every_place() {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let mut marks = Marks::default();
             let mut model = [0; 32];
-            for mark in 1..20 {
+            for _ in 0..20 {
+                let mark = 1 + rng.below(20);
                 let (low, length) = (rng.below(32), 1 + rng.below(31));
                 let high = (low + length < 32).then(|| Bound::at_prefix(low + length));
                 let low_bound = if low == 0 { Bound::least() } else { Bound::at_prefix(low) };
                 marks.raise(&Range { low: low_bound, high }, mark);
                 let end = (low + length).min(32) as usize;
-                model[low as usize..end].fill(mark);
-                for segment in 0..=mark {
+                model[low as usize..end].iter_mut().for_each(|known| *known = mark.max(*known));
+                for segment in 0..=20 {
                     let lacking = marks.lacking(segment);
                     for (prefix, mark) in model.iter().enumerate() {
                         let is_in = lacking.iter().any(|range| range.contains(prefix as u64, b""));

@@ -1,0 +1,124 @@
+//! Tables that keep records in memory, beside others that do not: what was deleted stays deleted, and the log goes on.
+
+use std::collections::BTreeMap;
+
+use forebay::env::{Env, Rng};
+use forebay::{Database, Layout, Options, OrderedTable};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open(env: &Env) -> Database {
+    let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone());
+    Database::open("/db", options).unwrap()
+}
+
+fn table(db: &Database) -> OrderedTable {
+    db.table("t").layout(Layout::range_merge()).node_bytes(8 << 10).open_ordered().unwrap()
+}
+
+fn contents(table: &OrderedTable) -> Model {
+    table.iter().unwrap().map(Result::unwrap).collect()
+}
+
+/// One record of an early log segment stays in memory, so that the segment and all newer ones are held. What newer ones
+/// brought was evicted and deleted.
+#[test]
+fn a_deleted_range_that_was_evicted_stays_deleted_after_opening() {
+    let env = Env::memory(3);
+    let db = open(&env);
+    let (hot, other) = (table(&db), db.table("other").open().unwrap());
+    for prefix in ["a", "m"] {
+        for number in 0..200 {
+            hot.put(format!("{prefix}{number:04}").as_bytes(), &[1; 100]).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    hot.compact().unwrap();
+    hot.put(b"m0199x", &[2; 100]).unwrap();
+    // Another table's records seal the buffer, so that nothing but the log's end says where segments end.
+    seal(&db, &other);
+    for round in 1..=2 {
+        for number in 0..80 {
+            hot.put(format!("a000{round}-{number:02}").as_bytes(), &[3; 100]).unwrap();
+        }
+        seal(&db, &other);
+    }
+    db.settle().unwrap();
+    let resident = db.stats().memory.resident_records;
+    assert!(resident > 0 && resident < 4 << 10, "{resident} bytes are in memory: the cold record's alone");
+    hot.delete_range(&b"a"[..]..&b"b"[..]).unwrap();
+    seal(&db, &other);
+    seal(&db, &other);
+    assert_eq!(hot.get(b"a0001-05").unwrap(), None);
+    drop((hot, other));
+    db.close().unwrap();
+    let db = open(&env);
+    assert_eq!(table(&db).get(b"a0001-05").unwrap(), None, "it was deleted");
+    assert!(table(&db).get(b"m0199x").unwrap().is_some());
+}
+
+/// Has the write buffer sealed and absorbed, by records of another table.
+fn seal(db: &Database, other: &forebay::Table) {
+    for number in 0..200_u32 {
+        other.put(&number.to_be_bytes(), &[0; 100]).unwrap();
+    }
+    db.settle().unwrap();
+}
+
+/// A table of which one range is written often and others hardly ever, beside one that is written sometimes: ranges are
+/// deleted, whole ranges come in by themselves, and the database is closed and opened.
+#[test]
+fn a_hot_range_beside_idle_ones_is_what_was_written() {
+    for seed in 0..8 {
+        let env = Env::memory(seed);
+        let (mut rng, mut model) = (Rng::new(seed + 100), Model::new());
+        let mut db = open(&env);
+        for round in 0..60_u64 {
+            let hot = table(&db);
+            let other = db.table("other").layout(Layout::leveling(4)).open_ordered().unwrap();
+            // Often a buffer has nothing but what is hot.
+            let (hottest, is_cold) = (rng.below(4) / 3 * 2_000, rng.chance(20));
+            for number in 0..rng.below(220) {
+                let key = if is_cold && number < 3 { rng.below(4_000) } else { hottest + rng.below(300) };
+                let (key, value) = (key.to_be_bytes().to_vec(), vec![round as u8; 60 + rng.index(120)]);
+                if rng.chance(10) {
+                    hot.delete(&key).unwrap();
+                    model.remove(&key);
+                } else {
+                    hot.put(&key, &value).unwrap();
+                    model.insert(key, value);
+                }
+            }
+            if rng.chance(50) {
+                let low = hottest + rng.below(300);
+                let (low, high) = (low.to_be_bytes(), (low + rng.below(400)).to_be_bytes());
+                hot.delete_range(&low[..]..&high[..]).unwrap();
+                model.retain(|key, _| !(&low[..]..&high[..]).contains(&&key[..]));
+            }
+            if rng.chance(16) {
+                let low = rng.below(4_000);
+                let entries: Model =
+                    (low..low + 30).map(|key| (key.to_be_bytes().to_vec(), vec![0xee; 80])).collect();
+                hot.ingest(entries.clone().into_iter().map(Ok)).unwrap();
+                model.extend(entries);
+            }
+            for number in 0..rng.below(3) * 120 {
+                other.put(&number.to_be_bytes(), &[round as u8; 100]).unwrap();
+            }
+            match rng.below(8) {
+                0 => db.flush().unwrap(),
+                1 => db.settle().unwrap(),
+                2 | 3 => {
+                    drop((hot, other));
+                    db.close().unwrap();
+                    db = open(&env);
+                }
+                _ => {}
+            }
+            let now = contents(&table(&db));
+            let differing = now.iter().find(|(key, value)| model.get(*key) != Some(value));
+            assert_eq!(differing, None, "seed {seed}, round {round}");
+            assert_eq!(now.len(), model.len(), "seed {seed}, round {round}");
+        }
+    }
+}

@@ -153,9 +153,10 @@ impl fmt::Display for Error {
                     file.display()
                 )
             }
-            Self::Invalid(reason) | Self::NotFound(reason) | Self::NoSpace(reason) | Self::TooLong(reason) => {
-                f.write_str(reason)
-            }
+            Self::Invalid(reason)
+            | Self::NotFound(reason)
+            | Self::NoSpace(reason)
+            | Self::TooLong(reason) => f.write_str(reason),
             Self::Locked(path) => {
                 write!(f, "{} is open in another process; close it there first", path.display())
             }

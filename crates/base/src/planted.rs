@@ -34,22 +34,28 @@ use Campaign::Seeds;
 /// Every bug, in the order of names.
 pub const BUGS: &[Bug] = &[
     bug(
+        "log-held-for-ever",
+        Seeds,
+        "the log goes back no further than 8 write buffers",
+        "a table that nobody writes to keeps a record in memory, and the log as far back as that",
+    ),
+    bug(
         "manifest-not-synced",
         Seeds,
         "Disk survives a power loss",
         "opening removes files because of an edit of the manifest that it never made durable",
     ),
     bug(
-        "recycled-links",
-        Seeds,
-        "a checkpoint is a copy of its own",
-        "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
-    ),
-    bug(
         "mark-lowered",
         Seeds,
         "what is deleted stays deleted",
         "a range of which files have all is said to lack what newer log segments brought",
+    ),
+    bug(
+        "recycled-links",
+        Seeds,
+        "a checkpoint is a copy of its own",
+        "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
     ),
     bug(
         "sync-forgotten",

@@ -101,11 +101,17 @@ impl Growth {
     ) -> Result<()> {
         self.go_to(prefix, record.key)?;
         let older = self.copy_records_before((prefix, record.key))?;
-        let is_gone = record.kind == Kind::Delete && depth == Depth::Bottom;
+        let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
+        // What a tree is built of was asked about by the merge that yields it.
+        let asks = depth == Depth::Bottom && self.old.is_some() && rule.is_choosy();
+        let is_kept = |record: &Record<'_>| !asks || rule.keeps(record.key, record.value);
+        let is_gone = match record.kind {
+            Kind::Delete => depth == Depth::Bottom,
+            _ => !(is_open && older.is_some()) && !is_kept(record),
+        };
         if let Some(filter) = self.filter.as_mut().filter(|_| older.is_none() && !is_gone) {
             filter.add(prefix, record.key);
         }
-        let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
         match (older, is_open) {
             (Some((node, index)), true) => {
                 let mut fold = std::mem::take(&mut self.fold);
@@ -124,7 +130,7 @@ impl Growth {
                 if value_bytes > value_bytes_max {
                     return Err(Error::too_long(record.key, value_bytes, value_bytes_max));
                 }
-                let folded = fold.finish(record.key, depth);
+                let folded = fold.finish(record.key, depth).filter(is_kept);
                 let done = folded.map_or(Ok(()), |folded| self.write(&folded));
                 self.fold = fold;
                 done

@@ -218,7 +218,7 @@ impl<K> TableBuilder<K> {
 
     /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is the
     /// newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves, in
-    /// runs by merges with the oldest run that has the key, [`Table::compact`] included. It is not asked when a write
+    /// runs by merges with the oldest run that has the key, appends to trees and [`Table::compact`] included. It is not asked when a write
     /// buffer is written to a list by itself, and nothing that is dropped is gone from snapshots. So whether an entry
     /// that it drops is still seen is anybody's guess. It is not kept: give it whenever the table is opened first; until
     /// then merges keep all.

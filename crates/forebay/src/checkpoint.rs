@@ -5,18 +5,35 @@ use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::Ordering;
 use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::{Log, frame};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
-use crate::background::ABSORB;
+use crate::background::{ABSORB, MERGE};
 use crate::engine::Engine;
 use crate::open::create_dir_durably;
 
+/// As long as it is there, tables take nothing into memory to keep it there.
+pub(crate) struct Draining<'a>(&'a Engine);
+
+impl<'a> Draining<'a> {
+    fn new(engine: &'a Engine) -> Self {
+        engine.lists.resident.drains.fetch_add(1, Ordering::Relaxed);
+        Self(engine)
+    }
+}
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.lists.resident.drains.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Engine {
-    /// Waits until every record accepted so far is in lists.
+    /// Waits until every record accepted so far is in lists, on disk or in memory.
     pub(crate) fn flush(&self) -> Result<()> {
         let log = self.log()?;
         let (segment, empty) = (log.active_segment(), self.state().active.is_empty());
@@ -25,6 +42,17 @@ impl Engine {
         }
         let trouble = || self.trouble_of(ABSORB);
         self.wait_for(trouble, || self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
+    }
+
+    /// Waits until every record accepted so far is in files: tables keep none in memory alone.
+    pub(crate) fn flush_to_files(&self) -> Result<Draining<'_>> {
+        self.log()?;
+        let draining = Draining::new(self);
+        self.flush()?;
+        self.env.jobs.wake();
+        let is_out = || self.state().tables.values().all(|table| table.catalog.resident().is_none());
+        self.wait_for(|| self.trouble_of(MERGE).filter(|error| !error.is_lasting()), is_out)?;
+        Ok(draining)
     }
 
     /// Merges every leaf of a table to one list.

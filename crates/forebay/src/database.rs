@@ -153,9 +153,10 @@ impl Database {
         self.wait_durable(u64::MAX)
     }
 
-    /// Writes all buffered records to lists, so that reopening reads no log.
+    /// Writes all buffered records to files, also those that tables of layout `range-merge` keep in memory, so that
+    /// reopening reads no log.
     pub fn flush(&self) -> Result<()> {
-        self.engine.flush()
+        self.engine.flush_to_files().map(drop)
     }
 
     /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are
@@ -166,7 +167,8 @@ impl Database {
     }
 
     /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not
-    /// copied. Writes go on. The copy has no savepoints.
+    /// copied. Trees of layout `jungle` are copied, as far as the newest version reaches: with what is dead in them, up to
+    /// C times what lives, since they grow in both from then on. Writes go on. The copy has no savepoints.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.engine.checkpoint(path.as_ref())
     }
@@ -175,9 +177,6 @@ impl Database {
     /// merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted before
     /// the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It takes a flush,
     /// and one edit of the manifest; from then on it holds the files that it needs.
-    ///
-    /// A table that keeps records in memory cannot be in it, and none is taken then: one that has or had layout
-    /// `range-merge`.
     pub fn savepoint(&self, name: &str) -> Result<u64> {
         self.engine.savepoint(name)
     }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::Result;
+use forebay_base::{Result, planted};
 use forebay_env::Access;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_store::list::{ListStore, Trash};
+use forebay_store::list::{ListStore, ResidentLimit, Trash};
 use forebay_store::log::Frames;
 use forebay_store::log::frame::Secret;
 use forebay_store::log::recover::Extent;
@@ -167,6 +167,17 @@ impl Engine {
 }
 
 impl Ledger {
+    /// The first of the log's segments that may still be held for what tables keep in memory.
+    pub(crate) fn due_below(&self, limit: &ResidentLimit) -> u64 {
+        let held = || self.held.range(self.log.low.0..);
+        let over = held().count().saturating_sub(limit.buffers);
+        if over == 0 || planted::is("log-held-for-ever") {
+            0
+        } else {
+            held().nth(over).map_or(0, |(&segment, _)| segment)
+        }
+    }
+
     /// How far the log is needed once a buffer is absorbed, if one is, of which the last record is known, and tables in
     /// memory need it from this segment on; and what is kept, where that is no more than so many bytes beyond need.
     pub(crate) fn log_after(

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Range, Result};
 use forebay_env::sync::MutexGuard;
-use forebay_layouts::{Applied, DataFile, NodeKey, Outcome, Planned, Settled};
+use forebay_layouts::{Applied, Catalog, DataFile, NodeKey, Outcome, Planned, Settled};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manifest, Snapshot};
 use forebay_store::{WriteBuffer, names};
 
@@ -164,14 +164,19 @@ impl Engine {
         Ok(planned.map(|planned| (planned, Arc::clone(entry))))
     }
 
-    /// Drops all that lists have of a range of a table. `false`, and nothing is done, where its layout cannot.
-    pub(crate) fn cut(&self, table: u32, range: &Range) -> Result<bool> {
+    /// Drops all that lists have of some ranges of a table, at once. `false`, and nothing is done, where its layout cannot.
+    pub(crate) fn cut(&self, table: u32, ranges: &[Range]) -> Result<bool> {
         let mut ledger = self.ledger.lock();
         let state = self.state();
-        let Some(edit) = state.tables.get(&table).and_then(|entry| entry.catalog.cut(range)) else {
-            return Ok(false);
-        };
-        let change = Change { edits: vec![(table, edit)], ..Change::default() };
+        let Some(entry) = state.tables.get(&table) else { return Ok(false) };
+        let (mut catalog, mut edits) = (Arc::clone(&entry.catalog), Vec::with_capacity(ranges.len()));
+        for range in ranges {
+            let Some(edit) = catalog.cut(range) else { return Ok(false) };
+            // A cut names no file.
+            catalog = catalog.apply(&edit, &|_| None)?.catalog;
+            edits.push((table, edit));
+        }
+        let change = Change { edits, ..Change::default() };
         self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
         Ok(true)
     }
@@ -186,7 +191,7 @@ impl Engine {
         files: &BTreeMap<u64, DataFile>,
         absorbed: Option<(Arc<WriteBuffer>, u64)>,
     ) -> Result<()> {
-        let mut catalogs = BTreeMap::new();
+        let mut catalogs: BTreeMap<u32, Arc<dyn Catalog>> = BTreeMap::new();
         let mut references = Vec::new();
         for (id, edit) in change.edits.iter().chain(passing) {
             let Some(table) = state.tables.get(id) else { continue };
@@ -200,7 +205,8 @@ impl Engine {
                 };
                 files.get(&id).cloned().or_else(known)
             };
-            let Applied { catalog, references: deltas } = table.catalog.apply(edit, &find)?;
+            let before = catalogs.get(id).unwrap_or(&table.catalog);
+            let Applied { catalog, references: deltas } = before.apply(edit, &find)?;
             catalogs.insert(*id, catalog);
             references.extend(deltas);
         }
@@ -228,6 +234,7 @@ impl Engine {
         });
         ledger.refer(references);
         self.hold(ledger, log, absorbed.as_ref().map(|(buffer, _)| &**buffer));
+        self.lists.resident.due_below.store(ledger.due_below(&self.lists.resident), Ordering::Relaxed);
         self.weigh();
         self.weigh_savepoints(ledger);
         Ok(())
@@ -241,8 +248,11 @@ impl Engine {
         let inherited = self.inherited_bytes.load(Ordering::Relaxed).min(debt);
         self.inherited_bytes.store(inherited, Ordering::Relaxed);
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
-        let resident = catalogs().filter_map(|catalog| catalog.resident());
-        self.resident_bytes.store(resident.map(|resident| resident.bytes).sum(), Ordering::Relaxed);
+        let resident = || catalogs().filter_map(|catalog| catalog.resident());
+        let used_bytes = resident().map(|resident| resident.bytes).sum();
+        self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);
+        let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();
+        self.resident_bytes.store(memory_bytes, Ordering::Relaxed);
     }
 
     /// Notes that a table has another layout: call once that is durable and published.

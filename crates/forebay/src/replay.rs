@@ -52,7 +52,7 @@ impl Replay {
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
             expiry: Some(Arc::clone(&env.clock)),
             filter_bits_max: Arc::new(u32::MAX.into()),
-            resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: RESIDENT_BUFFERS_MAX }),
+            resident: Arc::new(ResidentLimit::new(RESIDENT_BUFFERS_MAX)),
             in_memory: false,
         };
         Self {

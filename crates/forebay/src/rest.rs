@@ -1,11 +1,11 @@
 //! Rest: nobody has written for a while. Memory that only writing needs is lent to reading until somebody does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::Layout;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, TableState};
 
 /// How long nobody must have written.
 const REST_AFTER: Duration = Duration::from_secs(1);
@@ -53,19 +53,15 @@ impl Engine {
         if self.lent_bytes() > 0 {
             self.pool.release();
         }
-        // Tables that keep records in memory have equal shares.
         let state = self.state();
-        let sharing = state.tables.values().filter(|table| table.options.layout == Layout::range_merge());
-        let share = self.options.resident_bytes() / (sharing.count() as u64).max(1);
-        self.lists.resident.bytes.store(share, Ordering::Relaxed);
+        self.lists.resident.bytes.store(self.options.resident_bytes(), Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
         let cache_bytes = self.options.cache_bytes_min() + limit.saturating_sub(held);
         // Of a tree, nodes are kept rather than pages.
-        let nodes_bytes = if state.tables.values().any(|table| table.options.layout.grows_trees()) {
-            cache_bytes / 4 * 3
-        } else {
-            0
-        };
+        // A table that had another layout may still have some.
+        let has_trees =
+            |table: &Arc<TableState>| table.options.layout.grows_trees() || table.catalog.has_trees();
+        let nodes_bytes = if state.tables.values().any(has_trees) { cache_bytes / 4 * 3 } else { 0 };
         self.trees.cache.resize(nodes_bytes);
         self.lists.cache.resize(cache_bytes - nodes_bytes);
     }

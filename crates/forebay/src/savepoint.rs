@@ -105,7 +105,8 @@ impl Engine {
     /// Takes a savepoint. Returns the number of its last record.
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
         self.ledger.lock().is_free(name)?;
-        self.flush()?;
+        // Until it is taken, no table takes records into memory that no file has.
+        let _draining = self.flush_to_files()?;
         {
             let mut ledger = self.ledger.lock();
             let state = self.state();
@@ -140,8 +141,7 @@ impl Engine {
         ledger.is_free(name)?;
         if let Some(table) = state.tables.values().find(|table| table.catalog.resident().is_some()) {
             return Err(Error::invalid(format!(
-                "table `{}` keeps records in memory that no file has, so it cannot be in a savepoint; give it a layout \
-                 other than range-merge, such as leveling, settle, and take the savepoint then",
+                "table `{}` keeps records in memory that no file has yet, so it cannot be in a savepoint; try again",
                 table.name
             )));
         }

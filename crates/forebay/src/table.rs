@@ -189,7 +189,8 @@ impl OrderedTable {
         self.cursor()?.nearest(key, nearest)
     }
 
-    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none.
+    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none; of trees of layout
+    /// `jungle` the nodes on the way to either end, unless the cache has them.
     ///
     /// Each list errs by a page at either end of the range, which is 4 KiB, or 16 KiB before compression; mostly by
     /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the

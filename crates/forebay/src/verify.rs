@@ -57,7 +57,9 @@ impl Engine {
             return Ok(report);
         }
         let unmerged = self.damage.lock();
-        report.problems.extend(unmerged.values().filter(|error| matches!(error, Error::TooLong(_))).map(Error::to_string));
+        report.problems.extend(
+            unmerged.values().filter(|error| matches!(error, Error::TooLong(_))).map(Error::to_string),
+        );
         drop(unmerged);
         // What is kept of the log for its changes alone is read by nothing else.
         let changes = self.changes(0).and_then(|mut changes| changes.try_for_each(|batch| batch.map(drop)));

@@ -107,8 +107,10 @@ pub struct Settled {
 pub struct Resident {
     /// The oldest log segment that has some of them.
     pub first_segment: u64,
-    /// How many bytes.
+    /// How many bytes of records.
     pub bytes: u64,
+    /// What the lists take, with filters and page search: those of which something is left, as a whole.
+    pub memory_bytes: u64,
 }
 
 /// Called between steps; an error ends the work.
@@ -248,6 +250,11 @@ pub trait Catalog: Send + Sync {
     /// What is in memory alone, if anything is.
     fn resident(&self) -> Option<Resident> {
         None
+    }
+
+    /// Whether any of its files is a tree.
+    fn has_trees(&self) -> bool {
+        false
     }
 
     /// Records in lists, every version counted.

@@ -1,7 +1,7 @@
 //! Files as fragments, and what it takes to make and find them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_base::digest;
 use forebay_base::merge::Direction;
@@ -42,11 +42,17 @@ impl Means {
         Ok(self.rule.code()?.expiring(self.now()))
     }
 
-    /// What the table may keep in memory.
-    pub(crate) fn room(&self) -> Room {
+    /// What the table, which has so many bytes in memory, may keep there.
+    pub(crate) fn room(&self, resident_bytes: u64) -> Room {
         let limit = &self.store.lists.resident;
-        let resides = *self.rule.name() == RuleName::None;
-        Room { resides, bytes: limit.bytes.load(Ordering::Relaxed), runs_max: limit.buffers }
+        let load = |what: &AtomicU64| what.load(Ordering::Relaxed);
+        Room {
+            resides: *self.rule.name() == RuleName::None && load(&limit.drains) == 0,
+            bytes: load(&limit.bytes),
+            elsewhere_bytes: load(&limit.used_bytes).saturating_sub(resident_bytes),
+            runs_max: limit.buffers,
+            due_below: load(&limit.due_below),
+        }
     }
 
     /// The store of fragments that a write buffer leaves in memory.

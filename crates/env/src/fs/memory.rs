@@ -172,7 +172,9 @@ impl File for MemoryFile {
 
     fn set_len(&self, bytes: u64) -> Result<()> {
         self.check_write("set the length of", Some(bytes))?;
-        self.inode.bytes.write().resize(bytes as usize, 0);
+        let mut content = self.inode.bytes.write();
+        content.resize(bytes as usize, 0);
+        content.shrink_to_fit();
         Ok(())
     }
 

@@ -120,7 +120,7 @@ impl Work {
     /// How much of the buffer is absorbed, from 0 to 1: writers go on as far.
     fn share(&self, engine: &Engine) -> f64 {
         let room = self.full_bytes.map(|full| {
-            let now = engine.resident_bytes.load(Ordering::Relaxed);
+            let now = engine.lists.resident.used_bytes.load(Ordering::Relaxed);
             let wanted = full.saturating_sub(engine.lists.resident.bytes.load(Ordering::Relaxed) / 2);
             ROOM_SHARE * (full.saturating_sub(now) as f64 / wanted.max(1) as f64).min(1.0)
         });
@@ -149,7 +149,8 @@ impl Work {
                     self.writing = Some((*table, entry.era, job));
                 }
                 Absorption::Waits => {
-                    self.full_bytes.get_or_insert_with(|| engine.resident_bytes.load(Ordering::Relaxed));
+                    let used_bytes = &engine.lists.resident.used_bytes;
+                    self.full_bytes.get_or_insert_with(|| used_bytes.load(Ordering::Relaxed));
                     return engine.no_room_for(*table).map_or(Ok(false), Err);
                 }
                 // It takes its records with it.
@@ -161,14 +162,13 @@ impl Work {
     }
 
     /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
-    /// them. Runs that are damaged stay busy, so that the next try leaves them alone.
+    /// them. Runs that are damaged, the last ones then, stay busy, so that the next try leaves them alone.
     fn give_up(self, engine: &Engine, error: &Error) {
         let Self { writing, outcomes, busy, .. } = self;
         drop(writing);
         outcomes.iter().for_each(Finished::discard);
-        if !error.is_lasting() {
-            busy.iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
-        }
+        let count = if error.is_lasting() { busy.len().saturating_sub(1) } else { busy.len() };
+        busy[..count].iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
     }
 }
 
@@ -187,8 +187,15 @@ impl Machine for Absorber {
             Ok(true) => Step::Worked,
             Ok(false) => Step::Idle,
             Err(error) => {
+                // Runs that it was not to be merged with are busy now, and left alone from now on.
+                let last = self.work.as_ref().and_then(|work| work.busy.last());
+                let goes_on =
+                    matches!(error, Error::TooLong(_)) && last.is_some_and(|(.., nodes)| !nodes.is_empty());
                 if let Some(work) = self.work.take() {
                     work.give_up(&self.engine, &error);
+                }
+                if goes_on {
+                    return Step::Worked;
                 }
                 self.engine.failed(super::ABSORB, error)
             }

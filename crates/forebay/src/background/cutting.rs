@@ -55,12 +55,9 @@ impl Cutting {
             Some(job) => self.writing = Some((entry.era, job)),
             None => {
                 // One that has become a tree meanwhile cannot be cut, and is asked again.
-                for range in ranges {
-                    if !engine.cut(table, range)? {
-                        return Ok(true);
-                    }
+                if engine.cut(table, ranges)? {
+                    self.waiting.pop_front();
                 }
-                self.waiting.pop_front();
             }
         }
         Ok(true)

@@ -52,7 +52,11 @@ impl Merger {
         let state = self.engine.state();
         let compacting: BTreeSet<u32> = self.engine.compacting.lock().clone();
         let mut tables: Vec<_> = state.tables.values().collect();
-        tables.sort_by_key(|table| std::cmp::Reverse(table.catalog.debt_bytes()));
+        let due_below = self.engine.lists.resident.due_below.load(Ordering::Relaxed);
+        let holds_log = |table: &TableState| {
+            table.catalog.resident().is_some_and(|resident| resident.first_segment < due_below)
+        };
+        tables.sort_by_key(|table| std::cmp::Reverse((holds_log(table), table.catalog.debt_bytes())));
         self.engine.empty_trash_for_space(&state);
         let goal = |table: &TableState| match compacting.contains(&table.id) {
             true => Goal::Compaction,
@@ -146,6 +150,8 @@ impl Machine for Merger {
                 self.engine.recovered(super::MERGE);
                 Step::Idle
             }
+            // Its nodes are set aside, and all else goes on.
+            Err(Error::TooLong(_)) => Step::Worked,
             Err(error) => self.engine.failed(super::MERGE, error),
         }
     }

@@ -132,7 +132,7 @@ impl Simulation {
             filter_memory_bytes_max: self.options.filter_bytes(),
         };
         let bytes = self.options.resident_bytes();
-        let room = Room { resides: true, bytes, runs_max: RESIDENT_BUFFERS_MAX };
+        let room = Room::of(bytes, RESIDENT_BUFFERS_MAX);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();
         let mut growth = Vec::new();

@@ -56,6 +56,27 @@ fn merges_drop_what_the_filter_does_not_keep() {
     }
 }
 
+/// Trees that are appended to, and not written anew for long.
+#[test]
+fn appends_to_trees_drop_what_the_filter_does_not_keep() {
+    let env = Env::memory(4);
+    let db = open(&env);
+    let keep = |_: &[u8], value: &[u8]| if value[0] == b'o' { Keep::Drop } else { Keep::Keep };
+    let layout = Layout::jungle(1_000.0);
+    let table = db.table("t").layout(layout).node_bytes(160 << 10).compaction_filter(keep).open().unwrap();
+    for number in 0..1_000 {
+        table.put(&key(number), &[b'n'; 300]).unwrap();
+    }
+    table.compact().unwrap();
+    for number in 0..1_000 {
+        table.put(&key(number), &[if number % 2 == 0 { b'o' } else { b'n' }; 300]).unwrap();
+    }
+    db.settle().unwrap();
+    // Level 0 has eight write buffers at most.
+    let old = table.iter().unwrap().filter(|entry| entry.as_ref().unwrap().1[0] == b'o').count();
+    assert!(old < 250, "{old} of 500 entries were kept");
+}
+
 #[test]
 fn merged_operands_are_judged_as_values() {
     struct Append;

@@ -165,11 +165,12 @@ fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
     (0..4 * 300).for_each(|key| put(&mut model, key % 300, 1));
     table.compact().unwrap();
     (0..2 * 300).for_each(|key| put(&mut model, key % 300, 2));
+    (0..8 * 140).for_each(|key| put(&mut model, key % 140, 3));
     db.settle().unwrap();
     let (low, high) = (145_u64.to_be_bytes(), 155_u64.to_be_bytes());
     table.delete_range(&low[..]..&high[..]).unwrap();
     model.retain(|key, _| !(&low[..]..&high[..]).contains(&&key[..]));
-    for byte in 3..12 {
+    for byte in 4..12 {
         (0..140).for_each(|key| put(&mut model, key, byte));
     }
     db.settle().unwrap();

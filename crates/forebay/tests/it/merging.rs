@@ -54,7 +54,9 @@ impl MergeRule for Short {
 /// Their lists stay as they are: nothing is lost, nothing is tried for ever, and whoever asks is told which key it is.
 #[test]
 fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
-    for layout in ["write-buffer", "write-buffer:ordered", "immediate", "leveling", "tiering:t=2", "jungle:c=2"] {
+    for layout in
+        ["write-buffer", "write-buffer:ordered", "immediate", "leveling", "tiering:t=2", "jungle:c=2"]
+    {
         let (env, layout) = (Env::memory(1), layout.parse::<Layout>().unwrap());
         let open = || {
             let db = Database::open(DIR, options(&env)).unwrap();
@@ -87,6 +89,10 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
         let (db, table) = open();
         check(&table);
         table.put(b"long", b"short").unwrap();
+        db.flush().unwrap();
+        drop(table);
+        db.close().unwrap();
+        let (db, table) = open();
         table.compact().unwrap();
         assert_eq!(table.get(b"long").unwrap().as_deref(), Some(&b"short"[..]), "{layout}");
         assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new(), "{layout}");

@@ -23,7 +23,7 @@ mod tests;
 mod wire;
 mod writer;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::{Cursor, Direction, Extent, Merge};
@@ -93,6 +93,10 @@ impl RunSetTable {
             RunCursor::new(parts, reading)
         };
         slice.taken.iter().map(cursor).collect()
+    }
+
+    fn room(&self) -> Room {
+        self.means.room(self.set.resident_bytes())
     }
 
     /// The parts that a slice takes something from.
@@ -172,7 +176,7 @@ impl Catalog for RunSetTable {
     }
 
     fn plan_absorption(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
-        let room = self.means.room();
+        let room = self.room();
         let slice = self.set.flush(segment, contents.bytes, busy, room);
         let waits = slice.resides.is_some() && self.set.policy.is_full(&self.set, room);
         (!waits).then(|| self.planned(slice))
@@ -216,7 +220,7 @@ impl Catalog for RunSetTable {
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        match self.set.next_work(busy, self.means.room()) {
+        match self.set.next_work(busy, self.room()) {
             Some(Next::Edit(edit)) => Some(Planned::Edit(encode(&edit))),
             Some(Next::Merge(slice)) => Some(Planned::Job(self.planned(slice))),
             None => self
@@ -295,12 +299,23 @@ impl Catalog for RunSetTable {
     }
 
     fn debt_bytes(&self) -> u64 {
-        self.set.policy.debt_bytes(&self.set, self.means.room())
+        self.set.policy.debt_bytes(&self.set, self.room())
     }
 
     fn resident(&self) -> Option<Resident> {
         let oldest = self.set.residents().next_back()?;
-        Some(Resident { first_segment: oldest.below - 1, bytes: self.set.resident_bytes() })
+        let parts = self.set.residents().flat_map(|run| run.parts());
+        let lists = parts.filter_map(|part| part.fragment.list());
+        let files: BTreeMap<u64, u64> = lists.map(|list| (list.meta().id, list.memory_bytes())).collect();
+        Some(Resident {
+            first_segment: oldest.below - 1,
+            bytes: self.set.resident_bytes(),
+            memory_bytes: files.values().sum(),
+        })
+    }
+
+    fn has_trees(&self) -> bool {
+        self.has_trees && self.set.parts().any(|part| part.fragment.tree().is_some())
     }
 
     fn records(&self) -> u64 {

@@ -101,10 +101,14 @@ impl<F: tree::Fragment> RunSet<F> {
     /// What to do next, leaving busy runs alone: a merge that goes on, or what the policy wants; of both the one
     /// higher up, where runs come faster.
     pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>, room: Room) -> Option<Next<F>> {
-        if self.policy != Policy::RangeMerge
-            && let Some(slice) = self.write_out(busy)
-        {
-            return Some(Next::Merge(slice));
+        if self.policy != Policy::RangeMerge || !room.resides {
+            if let Some(slice) = self.write_out(busy) {
+                return Some(Next::Merge(slice));
+            }
+            if self.residents().any(|run| busy.contains(&run.id)) {
+                // They are on their way as a whole.
+                return None;
+            }
         }
         let step = self.policy.next(self, room, |id| self.is_free(id, busy));
         let begun = self.next_underway(busy);
@@ -121,7 +125,10 @@ impl<F: tree::Fragment> RunSet<F> {
         let (flushed_bytes, below) = (bytes.max(1), segment + 1);
         let residents = self.residents_end();
         let mut flush = self.policy.flush(self, bytes, residents);
-        let is_free = self.runs[..flush.runs].iter().all(|run| self.is_free(run.id, busy));
+        // A key range that is being merged takes something of each.
+        let is_evicting = self.policy == Policy::RangeMerge && !busy.is_empty();
+        let mut taken = self.runs[..flush.runs].iter();
+        let is_free = taken.all(|run| !is_evicting && self.is_free(run.id, busy));
         if (self.policy == Policy::RangeMerge && room.resides) || (!is_free && residents > 0) {
             let resides = Some(vec![Range::all()]);
             return Slice { flushed_bytes, resides, below, breaks: self.breaks, ..Slice::default() };

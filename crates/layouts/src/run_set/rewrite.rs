@@ -2,12 +2,14 @@
 //! anew by themselves, and the file goes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use forebay_base::Range;
 use forebay_buffer_tree::NodeId;
 
-use super::RunSetTable;
 use super::plan::Slice;
+use super::{Part, RunSetTable};
+use crate::DataFile;
 use crate::space::{by_file, is_wasteful};
 
 impl RunSetTable {
@@ -23,9 +25,11 @@ impl RunSetTable {
         let files = by_file(self);
         let mut found = Vec::new();
         for run in self.set.runs() {
-            // When a tree is written anew is its policy's business.
-            let lists = run.parts().iter().filter(|part| part.fragment.list().is_some());
-            for part in lists {
+            // When a tree is written anew is its policy's business, where that makes trees.
+            let is_mine = |part: &&Arc<Part<DataFile>>| {
+                part.fragment.list().is_some() || !self.set.policy.grows(run.level())
+            };
+            for part in run.parts().iter().filter(is_mine) {
                 let file = files.get(&part.fragment.id());
                 if let Some(file) = file.filter(|file| is_wasteful(file, self.set.file_bytes)) {
                     found.push((file.dead_share(), run.id, part.range.clone()));

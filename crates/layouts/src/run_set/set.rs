@@ -116,6 +116,10 @@ impl<F> Run<F> {
         self.id
     }
 
+    pub(super) fn level(&self) -> u32 {
+        self.level
+    }
+
     pub(super) fn is_resident(&self) -> bool {
         self.is_resident
     }

@@ -23,7 +23,7 @@ const RECORD_BYTES: u64 = 16;
 const UNIT: u64 = 10_000;
 const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
 /// Of the size of two write buffers, one of which may come at any moment.
-const ROOM: Room = Room { resides: true, bytes: 2 * UNIT * RECORD_BYTES, runs_max: 8 };
+const ROOM: Room = Room::of(2 * UNIT * RECORD_BYTES, 8);
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };

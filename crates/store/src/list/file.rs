@@ -193,6 +193,15 @@ impl ListFile {
         Ok(page)
     }
 
+    /// What it takes where its file is in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        let body = self.ready().map_or(0, |body| {
+            let filter = body.filter.as_ref().map_or(0, Filter::memory_bytes);
+            filter + body.index.memory_bytes() + body.digest.memory_bytes()
+        });
+        self.meta.bytes + body as u64
+    }
+
     /// How many keys its filter in memory has.
     pub fn filter_keys(&self) -> u64 {
         self.ready().filter(|body| body.filter.is_some()).map_or(0, |body| body.footer.records)

@@ -50,10 +50,24 @@ pub struct ListOptions {
 /// What tables may keep in memory that files do not have yet.
 #[derive(Debug)]
 pub struct ResidentLimit {
-    /// Bytes of records, for each table that keeps some.
+    /// Bytes of records, of all tables.
     pub bytes: AtomicU64,
-    /// How many write buffers something is left of at most; the log goes back as far.
+    /// How many bytes of records they have there.
+    pub used_bytes: AtomicU64,
+    /// How many log segments are held for them at most.
     pub buffers: usize,
+    /// What they have of segments below this is to go to files: it holds the log.
+    pub due_below: AtomicU64,
+    /// How many wait for all of it to go to files. Meanwhile nothing comes in.
+    pub drains: AtomicU64,
+}
+
+impl ResidentLimit {
+    /// For so many log segments, and no bytes yet.
+    pub fn new(buffers: usize) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { bytes: zero(), used_bytes: zero(), buffers, due_below: zero(), drains: zero() }
+    }
 }
 
 /// What it takes to make and read the lists of one table. Cheap to clone.

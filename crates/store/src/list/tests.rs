@@ -32,7 +32,7 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         options: ListOptions { order, filter_bits_per_key: 12, codec },
         expiry: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
-        resident: Arc::new(ResidentLimit { bytes: 0.into(), buffers: 1 }),
+        resident: Arc::new(ResidentLimit::new(1)),
         in_memory: false,
     }
 }

@@ -307,6 +307,10 @@ impl ListWriter {
         self.emit(&meta)?;
         self.emit(&block)?;
         self.flush()?;
+        if self.store.in_memory {
+            // It has grown by doubling.
+            self.file.set_len(footer_at + BLOCK_BYTES as u64)?;
+        }
         self.file.sync()?;
         let meta = FileMeta {
             id: self.id,

@@ -21,18 +21,21 @@ struct Weight {
     on_disk: bool,
 }
 
-/// Whether resident runs take more than half of their room: the other half is for the write buffer that comes next.
+/// Whether resident runs of all tables take more than half of their room: the other half is for the write buffer that
+/// comes next.
 pub(super) fn is_full<F>(set: &RunSet<F>, room: Room) -> bool {
-    set.resident_bytes() > room.bytes / 2
+    set.resident_bytes() + room.elsewhere_bytes > room.bytes / 2
 }
 
-/// Bytes that wait above their limit.
+/// Bytes that wait above their limit: of what is in memory a share, so that the table that has the most owes the most.
 pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: Room) -> u64 {
-    let upper: u64 = match room.resides {
-        true => set.resident_bytes(),
-        false => set.runs().iter().rev().skip(1).map(|run| run.bytes()).sum(),
-    };
-    upper.saturating_sub(room.bytes / 2)
+    let (own, limit) = (set.resident_bytes(), room.bytes / 2);
+    if room.resides || own > 0 {
+        let all = own + room.elsewhere_bytes;
+        return (u128::from(all.saturating_sub(limit)) * u128::from(own) / u128::from(all.max(1))) as u64;
+    }
+    let upper: u64 = set.runs().iter().rev().skip(1).map(|run| run.bytes()).sum();
+    upper.saturating_sub(limit)
 }
 
 /// The range to be merged next, of those that `is_free` says yes to.
@@ -48,11 +51,13 @@ pub(super) fn victim<F: Fragment>(
         heaviest.filter(|weight| weight.bytes > 0)
     };
     let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
-    let chosen = if is_full(set, room) {
+    let oldest = set.residents().next_back();
+    let is_due = oldest.is_some_and(|run| run.below <= room.due_below);
+    let chosen = if oldest.is_some() && is_full(set, room) {
         heaviest(weights.collect(), |weight| weight.resident_bytes)
-    } else if upper().count() > room.runs_max {
+    } else if is_due || upper().count() > room.runs_max {
         // The log goes back to the oldest of them.
-        let oldest = set.residents().next_back().or_else(|| upper().next_back())?;
+        let oldest = oldest.or_else(|| upper().next_back())?;
         let first = oldest.parts().first()?.range.low.clone();
         let mut weights = weights;
         weights.find(|weight| weight.range.high.as_ref().is_none_or(|high| *high > first))

@@ -2,7 +2,8 @@
 //!
 //! How many there will be is known only within a bound when the first one comes, and it decides how many lines
 //! there are. So the first ones are kept aside; as hashes are uniform, how far they reach tells how many there
-//! will be, to less than a hundredth.
+//! will be, to less than a hundredth. Hashes that crowd at the low end, as somebody may choose his keys to have them, would
+//! tell of far too many: room is made for no more than a few times those that were announced.
 
 use super::fingerprints::{Fingerprints, Shape};
 use super::forms::LINE_WORDS;
@@ -13,11 +14,16 @@ const EARLY: usize = 1 << 16;
 /// More keys are not numbered.
 const KEYS_MAX: u64 = 1 << 31;
 
+/// What is announced may be an estimate, and be so many times less than what comes.
+const SURPLUS: u64 = 4;
+
 /// Fingerprints on their way.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     low: u64,
     high: u64,
+    /// More are not reckoned with.
+    keys_max: u64,
     bits_per_key: u32,
     early: Vec<u64>,
     lines: Option<Lines>,
@@ -39,7 +45,8 @@ impl Gathering {
     /// numbered.
     pub(crate) fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Option<Self> {
         let early = Vec::with_capacity(EARLY.min(keys as usize));
-        (keys <= KEYS_MAX).then_some(Self { low, high, bits_per_key, early, lines: None })
+        let keys_max = keys.saturating_mul(SURPLUS).clamp(EARLY as u64, KEYS_MAX);
+        (keys <= KEYS_MAX).then_some(Self { low, high, keys_max, bits_per_key, early, lines: None })
     }
 
     /// Adds a hash that is not below the last one.
@@ -56,7 +63,7 @@ impl Gathering {
         if self.early.len() >= EARLY {
             let (reach, width) = (hash.saturating_sub(self.low), self.high.saturating_sub(self.low));
             let expected = EARLY as f64 * (width as f64 + 1.0) / (reach as f64 + 1.0);
-            self.begin_lines((expected as u64).min(KEYS_MAX));
+            self.begin_lines((expected as u64).min(self.keys_max));
         }
     }
 
@@ -117,5 +124,20 @@ impl Lines {
         }
         self.shape.sharing = 1;
         Some(Fingerprints::of(self.shape, &self.ranks, &self.words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_that_crowd_at_the_low_end_take_no_more_memory_than_as_many_others() {
+        let keys = 100_000_u64;
+        let mut gathering = Gathering::new(keys, 11, 0, u64::MAX).unwrap_or_else(|| unreachable!());
+        (0..keys).for_each(|hash| gathering.add(hash));
+        let reserved_bytes = gathering.lines.as_ref().map_or(0, |lines| lines.words.capacity() * 8);
+        assert!(reserved_bytes as u64 <= 4 * SURPLUS * keys, "{reserved_bytes} bytes of {keys} keys");
+        assert!(gathering.finish().is_some());
     }
 }

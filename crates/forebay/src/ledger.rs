@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_base::{Error, Range, Result};
+use forebay_base::{Error, Result};
 use forebay_env::sync::MutexGuard;
 use forebay_layouts::{Applied, Catalog, DataFile, NodeKey, Outcome, Planned, Settled};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manifest, Snapshot};
@@ -164,25 +164,8 @@ impl Engine {
         Ok(planned.map(|planned| (planned, Arc::clone(entry))))
     }
 
-    /// Drops all that lists have of some ranges of a table, at once. `false`, and nothing is done, where its layout cannot.
-    pub(crate) fn cut(&self, table: u32, ranges: &[Range]) -> Result<bool> {
-        let mut ledger = self.ledger.lock();
-        let state = self.state();
-        let Some(entry) = state.tables.get(&table) else { return Ok(false) };
-        let (mut catalog, mut edits) = (Arc::clone(&entry.catalog), Vec::with_capacity(ranges.len()));
-        for range in ranges {
-            let Some(edit) = catalog.cut(range) else { return Ok(false) };
-            // A cut names no file.
-            catalog = catalog.apply(&edit, &|_| None)?.catalog;
-            edits.push((table, edit));
-        }
-        let change = Change { edits, ..Change::default() };
-        self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
-        Ok(true)
-    }
-
     /// Makes a change durable, applies it and publishes the new version. `passing` are edits that no manifest has.
-    fn record(
+    pub(crate) fn record(
         &self,
         ledger: &mut MutexGuard<'_, Ledger>,
         state: &Arc<State>,

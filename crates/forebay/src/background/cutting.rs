@@ -4,11 +4,13 @@
 //! **Invariant:** lists lose nothing before the log has the deletion durably, with all that was written before it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Range, Result};
 use forebay_layouts::Job;
 use forebay_store::WriteBuffer;
+use forebay_store::manifest::Change;
 
 use crate::engine::Engine;
 use crate::ledger::{Commit, Finished};
@@ -60,6 +62,25 @@ impl Cutting {
                 }
             }
         }
+        Ok(true)
+    }
+}
+
+impl Engine {
+    /// Drops all that lists have of some ranges of a table, at once. `false`, and nothing is done, where its layout cannot.
+    fn cut(&self, table: u32, ranges: &[Range]) -> Result<bool> {
+        let mut ledger = self.ledger.lock();
+        let state = self.state();
+        let Some(entry) = state.tables.get(&table) else { return Ok(false) };
+        let (mut catalog, mut edits) = (Arc::clone(&entry.catalog), Vec::with_capacity(ranges.len()));
+        for range in ranges {
+            let Some(edit) = catalog.cut(range) else { return Ok(false) };
+            // A cut names no file.
+            catalog = catalog.apply(&edit, &|_| None)?.catalog;
+            edits.push((table, edit));
+        }
+        let change = Change { edits, ..Change::default() };
+        self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
         Ok(true)
     }
 }

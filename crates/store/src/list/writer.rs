@@ -63,9 +63,8 @@ impl ListWriter {
     /// Starts a list of up to `records` records inside `range`, all of the given shape.
     pub fn new(store: &ListStore, range: &Range, records: u64, shape: Shape, cause: Cause) -> Result<Self> {
         let id = store.new_id();
-        let path = store.path(id);
+        let (path, options) = (store.path(id), store.options);
         let file = store.fs.create(&path, Access::Direct)?;
-        let options = store.options;
         let filter = FilterWriter::new(options.order, range, records, options.filter_bits_per_key);
         let raw_bytes_max = if options.codec == Codec::None {
             BLOCK_BYTES - page::HEADER_BYTES
@@ -213,8 +212,7 @@ impl ListWriter {
     }
 
     fn seal_page(&mut self) -> Result<()> {
-        let offset = self.pages_bytes();
-        let codec = self.store.options.codec;
+        let (offset, codec) = (self.pages_bytes(), self.store.options.codec);
         let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
         let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
         let bytes = page::plain_bytes(place, &self.raw);
@@ -319,8 +317,7 @@ impl ListWriter {
             kind: FileKind::List,
         };
         let file = self.store.fs.open_read(&self.path, Access::Random)?;
-        let index = self.index.clone();
-        let digest = std::mem::replace(&mut self.digest, Digest::new(0));
+        let (index, digest) = (self.index.clone(), std::mem::replace(&mut self.digest, Digest::new(0)));
         let body = Body::new(&self.store, file, footer, index, filter, digest);
         self.store.disk.finish(meta.bytes);
         self.finished = true;

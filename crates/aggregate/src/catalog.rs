@@ -192,10 +192,7 @@ fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn 
         "histogram" => {
             let word = call.word(1, "");
             let bounds: Result<Vec<f64>, _> = word.split(';').map(str::parse).collect();
-            of_floats(Histogram::new(bounds.unwrap_or_default())?, column, |bins| {
-                let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
-                Value::Pairs(bins.into_iter().map(pair).collect())
-            })
+            of_floats(Histogram::new(bounds.unwrap_or_default())?, column, histogram)
         }
         "approx_distinct" => of_texts(ApproxDistinct::new(call.number(1, "12")?)?, column, |count| {
             Value::from(count.round() as u64)
@@ -243,7 +240,30 @@ fn over_present(column: Column) -> Box<dyn Function> {
     over(CountIf, move |count, row, state| lift(count, Some(column.is_present(row)?), state), Value::from)
 }
 
-fn collected(collected: Collected) -> Value<'static> {
+/// What a number looks like.
+pub(crate) fn number(bytes: NumberBytes) -> Value<'static> {
+    Value::from(Number::from(bytes))
+}
+
+/// What bits look like.
+pub(crate) fn bits(bits: i128) -> Value<'static> {
+    i64::try_from(bits).map_or(Value::I128(bits), Value::I64)
+}
+
+/// What a histogram looks like.
+pub(crate) fn histogram(bins: Vec<Bin>) -> Value<'static> {
+    let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
+    Value::Pairs(bins.into_iter().map(pair).collect())
+}
+
+/// What frequent items look like.
+pub(crate) fn frequencies(items: Vec<FrequentItem>) -> Value<'static> {
+    let pair = |item: FrequentItem| (Value::from(item.item), Value::from(item.count_max));
+    Value::Pairs(items.into_iter().map(pair).collect())
+}
+
+/// What a collection looks like.
+pub(crate) fn collected(collected: Collected) -> Value<'static> {
     let mut values: Vec<Value<'static>> = collected.values.into_iter().map(Value::from).collect();
     if collected.is_cut {
         values.push(Value::Cut);
@@ -261,11 +281,7 @@ fn of_ints<A>(function: A, column: Column) -> Box<dyn Function>
 where
     A: for<'a> Aggregate<Input<'a> = i128, Output = i128>,
 {
-    over(
-        function,
-        move |function, row, state| lift(function, column.int(row)?, state),
-        |bits| i64::try_from(bits).map_or(Value::I128(bits), Value::I64),
-    )
+    over(function, move |function, row, state| lift(function, column.int(row)?, state), bits)
 }
 
 fn of_truths<A>(function: A, column: Column) -> Box<dyn Function>
@@ -282,7 +298,7 @@ where
     let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
         lift(function, column.number(row)?.map(Number::to_bytes), state)
     };
-    over(function, find, |bytes| Value::from(Number::from(bytes)))
+    over(function, find, number)
 }
 
 fn of_exact(column: Column) -> Box<dyn Function> {
@@ -335,8 +351,5 @@ fn frequent(function: FrequentItems, column: Column) -> Box<dyn Function> {
     let find = move |function: &FrequentItems, row: &[Value<'_>], state: &mut Vec<u8>| {
         lift(function, column.text(row)?.as_deref(), state)
     };
-    over(function, find, |items| {
-        let pair = |item: FrequentItem| (Value::from(item.item), Value::from(item.count_max));
-        Value::Pairs(items.into_iter().map(pair).collect())
-    })
+    over(function, find, frequencies)
 }

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod aggregator;
+mod built_in;
 mod catalog;
 mod composite;
 mod compressed;
@@ -25,6 +26,7 @@ mod value;
 
 pub use aggregate::{Aggregate, Merging};
 pub use aggregator::{Aggregator, Visit};
+pub use built_in::BuiltIn;
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;
 pub use compressed::{AggregatorOptions, CompressedAggregator};

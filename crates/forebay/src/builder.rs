@@ -14,6 +14,7 @@ use forebay_store::manifest::{Edit, TableEntry};
 use crate::engine::{Engine, TableState};
 use crate::merge_rule::Operands;
 use crate::replay::table_state;
+use crate::stats::time_text;
 use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
 /// The longest name of a table, in bytes.
@@ -258,11 +259,12 @@ impl<K> TableBuilder<K> {
             )));
         }
         let table = self.find_or_make()?;
-        if let Some(code) = &self.rule.code
-            && table.rule.known().is_none()
-        {
+        if let Some(code) = &self.rule.code {
+            let was_known = table.rule.known().is_some();
             table.rule.provide(Arc::clone(code));
-            self.engine.absorb_again();
+            if !was_known {
+                self.engine.absorb_again();
+            }
         }
         self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter)));
         // Without its code only where somebody else has brought it.
@@ -379,7 +381,7 @@ impl<K> TableBuilder<K> {
         let asked = self.asked.max_space_amplification.map(|most| most.to_string());
         let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
         differs("max_space_amplification", asked, most)?;
-        let show = |time: Duration| format!("{time:?}");
+        let show = time_text;
         let interval = kept.reclaim_interval.map_or("none".into(), show);
         differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
         let life = kept.time_to_live.map_or("none".into(), show);

@@ -50,6 +50,11 @@ impl Database {
 
     /// Names a table that keeps the state of an aggregation function for each key, to be opened or made:
     /// see [`Aggregator`](crate::Aggregator).
+    ///
+    /// Functions of [`aggregate`](crate::aggregate), also several in one, are known by the type of their states, so what
+    /// the log has of their tables is merged whether or not they are opened again. Functions of your own are not: they
+    /// need types of their own, and their tables must be opened before the write buffers are full. See
+    /// [`BuiltIn`](crate::aggregate::BuiltIn).
     pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> TableBuilder<Aggregating<A>> {
         TableBuilder::new(&self.engine, name).aggregating(function)
     }

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use forebay_aggregate::BuiltIn;
 use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
-use forebay_layouts::{DataFile, Store, TableOptions, Trees};
+use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
 use forebay_store::manifest::{self, Change, Edit, LogMark, Snapshot, TableEntry};
 use forebay_store::{Metrics, PageCache};
@@ -200,6 +201,11 @@ pub(crate) fn table_state(
     let rule = kin.map(|kin| &kin.rule);
     let (options, rule, catalog) =
         forebay_layouts::restore(&entry.catalog, &entry.options, &find, rule, store, merge_bytes)?;
+    if let (RuleName::States(state_type), None) = (rule.name(), rule.known())
+        && let Some(function) = BuiltIn::of(state_type)
+    {
+        rule.stand_in(function.rule());
+    }
     let order = options.layout.order(seed);
     Ok(Arc::new(TableState {
         id: entry.id,

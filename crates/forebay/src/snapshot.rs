@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Range, Result};
-use forebay_layouts::Layout;
+use forebay_layouts::{Layout, RuleName};
 
 use crate::cursor::Entry;
 use crate::engine::Engine;
@@ -46,6 +46,17 @@ impl Snapshot {
         let found = self.view.state.table_named(name).filter(|table| !table.is_hidden());
         let missing = || Error::NotFound(format!("there was no table `{name}` at that moment"));
         found.map(|table| Table::new(&self.engine, table)).ok_or_else(missing)
+    }
+
+    /// The type of the states that a table kept, if it was an aggregator's:
+    /// [`BuiltIn`](crate::aggregate::BuiltIn) may know it.
+    pub fn state_type(&self, name: &str) -> Result<Option<String>> {
+        let table = self.table(name)?;
+        let table = self.view.table(table.id())?;
+        Ok(match table.rule.name() {
+            RuleName::States(state_type) => Some(state_type.clone()),
+            RuleName::None | RuleName::Operands(_) => None,
+        })
     }
 
     /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.

@@ -127,6 +127,8 @@ impl Combine for Rule {
 pub struct TableRule {
     name: RuleName,
     rule: OnceLock<Rule>,
+    /// What merges as the rule does until its code comes.
+    stand_in: OnceLock<Rule>,
     filter: OnceLock<Filter>,
 }
 
@@ -137,7 +139,7 @@ impl TableRule {
         if name == RuleName::None {
             let _ = rule.set(Rule::new(Arc::new(LastWriterWins)));
         }
-        Arc::new(Self { name, rule, filter: OnceLock::new() })
+        Arc::new(Self { name, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
     }
 
     /// Its name.
@@ -150,6 +152,11 @@ impl TableRule {
         let _ = self.rule.set(Rule::new(code));
     }
 
+    /// Takes code that merges as the rule does, for as long as nobody brings the rule's own.
+    pub fn stand_in(&self, code: Arc<dyn Combine>) {
+        let _ = self.stand_in.set(Rule::new(code));
+    }
+
     /// Takes a filter for merges to come, unless there is one already.
     pub fn filter_by(&self, filter: Filter) {
         let _ = self.filter.set(filter);
@@ -157,7 +164,7 @@ impl TableRule {
 
     /// The code, if it is there.
     pub fn known(&self) -> Option<&Rule> {
-        self.rule.get()
+        self.rule.get().or_else(|| self.stand_in.get())
     }
 
     /// The code, for a job. The engine asks for none before it is there.
@@ -169,7 +176,7 @@ impl TableRule {
 
     /// The code, or the error that tells how to bring it.
     pub fn of(&self, table: &str) -> Result<&Rule> {
-        self.rule.get().ok_or_else(|| {
+        self.known().ok_or_else(|| {
             let (what, call) = match &self.name {
                 RuleName::States(_) => ("aggregator", "Database::aggregator and its function"),
                 _ => ("table", "TableBuilder::merge_rule and that rule"),
@@ -185,7 +192,7 @@ impl TableRule {
     pub fn merging(&self) -> Option<&dyn Combine> {
         match self.name {
             RuleName::None => None,
-            _ => self.rule.get().map(|rule| rule as &dyn Combine),
+            _ => self.known().map(|rule| rule as &dyn Combine),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Runs: sorted records in a file, block by block. A run does not outlive its aggregator, so what is known
 //! of its blocks stays in memory: where each lies, its first record's place, and its checksum.
 //!
-//! **Invariant:** a run's file is removed when the run is dropped.
+//! **Invariant:** a run's file has no name any more once it is open, so that nothing of it outlives the process.
 
 use std::path::PathBuf;
 
@@ -106,6 +106,8 @@ pub(super) struct RunWriter {
 impl RunWriter {
     pub(super) fn new(fs: Arc<dyn FileSystem>, path: PathBuf) -> Result<Self> {
         let file = fs.create(&path, Access::Buffered)?;
+        // Where a file that is open cannot lose its name, it does when the run is dropped.
+        let _ = fs.remove(&path);
         let run = Run { fs, file, blocks: Vec::new(), bytes: 0, records: 0 };
         Ok(Self { run, block: Vec::new(), first: Bound::least() })
     }

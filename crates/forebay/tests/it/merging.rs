@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay::aggregate::functions::{Collect, Count, SumInt};
-use forebay::aggregate::{self, Aggregate, StateType};
+use forebay::aggregate::{self, Aggregate, BuiltIn, Composite, StateType, Value};
 use forebay::env::fs::CrashFs;
 use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Aggregator, Batch, Database, Durability, Layout, MergeRule, Options, Result};
@@ -97,6 +97,30 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
     }
 }
 
+/// Counts under a type of its own, as a program's functions have.
+struct Own;
+
+impl Aggregate for Own {
+    type Input<'a> = ();
+    type Output = u64;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("own_count", 1)
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Some(8)
+    }
+    fn lift(&self, (): (), state: &mut Vec<u8>) -> Result<()> {
+        Aggregate::lift(&Count, (), state)
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        Aggregate::merge(&Count, states, out);
+    }
+    fn finish(&self, state: &[u8]) -> Result<u64> {
+        Aggregate::finish(&Count, state)
+    }
+}
+
 #[test]
 fn a_table_opens_with_no_other_rule_than_its_own() {
     let env = Env::memory(1);
@@ -149,7 +173,7 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     let fill = |add: &mut dyn FnMut(u32) -> Result<()>| (0..).find_map(|number| add(number).err()).unwrap();
     {
         let db = Database::open(DIR, options(&env)).unwrap();
-        let hits = db.aggregator("hits", Count).open().unwrap();
+        let hits = db.aggregator("hits", Own).open().unwrap();
         let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
         db.table("plain").open().unwrap().put(b"before", b"value").unwrap();
         (0..400u32).for_each(|number| hits.add(&(number % 7).to_le_bytes(), ()).unwrap());
@@ -165,10 +189,10 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     // Gets and scans of other tables go on, and so do writes as long as there is room.
     assert_eq!(plain.get(b"before").unwrap().as_deref(), Some(&b"value"[..]));
     let error = fill(&mut |number| plain.put(&number.to_le_bytes(), &[7; 50]));
-    assert_says(Err::<(), _>(error), &["`hits`", "count/1", "Database::aggregator"]);
-    assert_says(db.flush(), &["`hits`", "count/1"]);
+    assert_says(Err::<(), _>(error), &["`hits`", "own_count/1", "Database::aggregator"]);
+    assert_says(db.flush(), &["`hits`", "own_count/1"]);
     env.jobs.step_some(100);
-    let hits = db.aggregator("hits", Count).open().unwrap();
+    let hits = db.aggregator("hits", Own).open().unwrap();
     assert_says(db.flush(), &["`texts`", "suffix/1", "merge_rule"]);
     assert_eq!(hits.get(b"last").unwrap(), Some(1));
     let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
@@ -185,7 +209,7 @@ fn dropping_a_table_that_is_waited_for_ends_the_wait() {
     let env = Env::memory(1);
     {
         let db = Database::open(DIR, options(&env)).unwrap();
-        db.aggregator("hits", Count).open().unwrap().add(b"key", ()).unwrap();
+        db.aggregator("hits", Own).open().unwrap().add(b"key", ()).unwrap();
         db.close().unwrap();
     }
     let db = Database::open(DIR, options(&env)).unwrap();
@@ -195,6 +219,37 @@ fn dropping_a_table_that_is_waited_for_ends_the_wait() {
     db.drop_table("hits").unwrap();
     db.flush().unwrap();
     assert_eq!(plain.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+}
+
+/// A program that forgets to open an aggregator of the crate's own functions goes on all the same.
+#[test]
+fn built_in_functions_come_with_the_database() {
+    let env = Env::memory(1);
+    let spread = || Composite::parse("count,avg:v,list:v", &["v"]).unwrap();
+    {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits = db.aggregator("hits", Count).open().unwrap();
+        let spreads = db.aggregator("spreads", spread()).open().unwrap();
+        db.table("plain").open().unwrap();
+        for number in 0..400u32 {
+            hits.add(&(number % 7).to_le_bytes(), ()).unwrap();
+            spreads.add(b"all", &[Value::from(i64::from(number % 3))]).unwrap();
+        }
+        db.close().unwrap();
+    }
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let plain = db.table("plain").open().unwrap();
+    (0..2000u32).for_each(|number| plain.put(&number.to_le_bytes(), &[7; 50]).unwrap());
+    db.flush().unwrap();
+    db.settle().unwrap();
+    db.snapshot().table("hits").unwrap().compact().unwrap();
+    let type_of = |table: &str| db.snapshot().state_type(table).unwrap().unwrap();
+    assert_eq!((&type_of("hits")[..], db.snapshot().state_type("plain").unwrap()), ("count/1", None));
+    let found = BuiltIn::of(&type_of("spreads")).unwrap();
+    let state = db.snapshot().table("spreads").unwrap().get(b"all").unwrap().unwrap();
+    assert_eq!(found.finish(&state).unwrap(), spread().finish(&state).unwrap());
+    let hits = db.aggregator("hits", Count).open().unwrap();
+    assert_eq!(hits.iter().unwrap().map(|entry| entry.unwrap().1).sum::<u64>(), 400);
 }
 
 /// Offset and counts are one: whatever a crash leaves, each record up to the offset was counted once.

@@ -45,8 +45,13 @@ pub enum Error {
     TooLong(String),
     /// The call or an option is wrong. Mend the call.
     Invalid(String),
-    /// The database is open elsewhere.
-    Locked(PathBuf),
+    /// The database is open elsewhere, or here.
+    Locked {
+        /// The lock's file.
+        path: PathBuf,
+        /// The process that has it open to write, if it tells.
+        process: Option<u32>,
+    },
     /// There is no database, or no table, of this name.
     NotFound(String),
     /// The database was made by a newer format version.
@@ -157,9 +162,16 @@ impl fmt::Display for Error {
             | Self::NotFound(reason)
             | Self::NoSpace(reason)
             | Self::TooLong(reason) => f.write_str(reason),
-            Self::Locked(path) => {
-                write!(f, "{} is open in another process; close it there first", path.display())
-            }
+            Self::Locked { path, process: Some(process) } => write!(
+                f,
+                "{} is held by process {process}, which has the database open; close it there first",
+                path.display()
+            ),
+            Self::Locked { path, process: None } => write!(
+                f,
+                "{} is held: the database is open in another process, or twice in this one; close it there first",
+                path.display()
+            ),
             Self::NewerFormat { file, version, known } => write!(
                 f,
                 "{} has format version {version}, this build reads up to {known}; use a newer forebay",

@@ -18,6 +18,7 @@ use forebay_store::{WriteBuffer, names};
 
 use crate::engine::{Engine, TableState};
 use crate::held::SegmentFile;
+use crate::read::View;
 
 /// What one commit changed: all of it or, in a copy, nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,6 +113,11 @@ struct Here {
     _file: Option<Arc<SegmentFile>>,
 }
 
+/// How many records each write buffer of a view has.
+pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
+    view.buffers().map(|(buffer, bytes)| frame::records_of(&buffer.bytes()[..bytes]))
+}
+
 impl Engine {
     /// See [`Database::changes`](crate::Database::changes).
     pub(crate) fn changes(self: &Arc<Self>, since: u64) -> Result<Changes> {
@@ -123,9 +129,10 @@ impl Engine {
         if since != 0 && since < oldest {
             return Err(Error::ChangesGone { since, oldest: oldest + 1 });
         }
-        let buffered = || view.buffers().map(|(buffer, bytes)| frame::records_of(&buffer.bytes()[..bytes]));
-        let last =
-            self.log.as_ref().map_or_else(|| absorbed + buffered().sum::<u64>(), |log| log.last_sequence());
+        let last = self
+            .log
+            .as_ref()
+            .map_or_else(|| absorbed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
         if since > last {
             return Err(Error::invalid(format!(
                 "changes after {since} were asked for, and the last record has number {last}: whoever has seen more has \

@@ -8,9 +8,11 @@ use forebay_base::expiry::NEVER;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
 use forebay_layouts::{RuleName, milliseconds_of};
+use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
+use crate::changes::buffered_records;
 use crate::engine::{Engine, TableState};
 use crate::pins::SnapshotStats;
 use crate::savepoint::SavepointStats;
@@ -22,8 +24,13 @@ use crate::space::TableSpaceStats;
 pub struct Stats {
     pub user_records: u64,
     pub user_bytes: u64,
+    /// The number of the last record that was accepted, ever.
     pub last_sequence: u64,
+    /// The number up to which records survive a power loss; all that is there, where the database is open for reading.
     pub durable_sequence: u64,
+    /// Records that are in the log and in no list or tree yet, and their bytes there.
+    pub unlisted_records: u64,
+    pub unlisted_bytes: u64,
     /// All bytes written by all bytes of keys and values accepted.
     pub write_amplification: f64,
     pub log_bytes: u64,
@@ -128,6 +135,16 @@ impl Memory {
     }
 }
 
+impl Engine {
+    /// What the log takes: what is not in lists and trees yet, and what is kept of it besides.
+    pub(crate) fn log_bytes_on_disk(&self) -> u64 {
+        let state = self.state();
+        let buffers = state.sealed.iter().chain([&state.active]).map(|buffer| buffer.len() as u64);
+        let kept = self.ledger.lock().held.values().map(|held| held.bytes).sum::<u64>();
+        buffers.sum::<u64>() + kept
+    }
+}
+
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.metrics, engine.state());
@@ -147,14 +164,23 @@ impl Stats {
             }
         }
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
-        let kept_log_bytes: u64 = engine.ledger.lock().held.values().map(|held| held.bytes).sum();
+        let view = engine.view();
+        let unlisted_records = buffered_records(&view).sum();
+        let (kept_log_bytes, absorbed) = {
+            let ledger = engine.ledger.lock();
+            (ledger.held.values().map(|held| held.bytes).sum::<u64>(), ledger.log.absorbed.1)
+        };
+        // Opened for reading, nothing is written: the last record is the last one of the log.
+        let sequence = |of: fn(&Log) -> u64| engine.log.as_ref().map_or(absorbed + unlisted_records, of);
         let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
         let memory = Memory::of(engine);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
-            last_sequence: engine.log.as_ref().map_or(0, |log| log.last_sequence()),
-            durable_sequence: engine.log.as_ref().map_or(0, |log| log.durable_sequence()),
+            last_sequence: sequence(Log::last_sequence),
+            durable_sequence: sequence(Log::durable_sequence),
+            unlisted_records,
+            unlisted_bytes: log_on_disk,
             write_amplification: ratio(written, metrics.user_bytes.get()),
             log_bytes: metrics.log_bytes.get(),
             log_syncs: metrics.log_syncs.get(),
@@ -205,6 +231,8 @@ impl fmt::Display for Stats {
         row("  kept log bytes", self.kept_log_bytes.to_string())?;
         row("list files", self.list_files.to_string())?;
         row("records in lists", self.list_records.to_string())?;
+        row("records in the log only", self.unlisted_records.to_string())?;
+        row("last record's number", self.last_sequence.to_string())?;
         row("stall seconds", format!("{:.3}", self.stall_seconds))?;
         row("debt bytes", self.debt_bytes.to_string())?;
         row("commit p50 / p99 / max us", spread(&self.commit_latency_us))?;
@@ -241,6 +269,17 @@ impl fmt::Display for Stats {
             writeln!(f, "savepoint {savepoint}")?;
         }
         Ok(())
+    }
+}
+
+/// A time in the largest unit of which it is a whole number, as the command takes it.
+pub(crate) fn time_text(time: Duration) -> String {
+    const UNITS: [(u128, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let milliseconds = time.as_millis();
+    let whole = |(unit, _): &&(u128, &str)| milliseconds > 0 && milliseconds.is_multiple_of(*unit);
+    match UNITS.iter().find(whole) {
+        Some((unit, name)) => format!("{}{name}", milliseconds / unit),
+        None => format!("{milliseconds}ms"),
     }
 }
 
@@ -328,7 +367,7 @@ impl fmt::Display for Description {
             match table.time_to_live_milliseconds {
                 Some(NEVER) => f.write_str("entries may expire, ")?,
                 Some(milliseconds) => {
-                    write!(f, "entries live {:?}, ", Duration::from_millis(milliseconds))?;
+                    write!(f, "entries live {}, ", time_text(Duration::from_millis(milliseconds)))?;
                 }
                 None => {}
             }

@@ -16,14 +16,20 @@ use crate::engine::Engine;
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
-    /// Files of records read.
+    /// Files of records read: lists and trees.
     pub files: u64,
     /// Pages and nodes read.
     pub pages: u64,
-    /// Records read.
+    /// Records read from those files.
     pub records: u64,
-    /// Bytes read.
+    /// Bytes of those files.
     pub bytes: u64,
+    /// Commits read from the log: those that are not in files of records yet, and those that are kept for their changes.
+    pub log_frames: u64,
+    /// Records of those.
+    pub log_records: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
     /// Every fault, with file and offset; empty when all is well.
     pub problems: Vec<String>,
 }
@@ -52,6 +58,7 @@ impl Engine {
             report.bytes += file.meta().bytes;
             progress(report.bytes, in_all);
         }
+        report.log_bytes = self.log_bytes_on_disk();
         if self.options.salvage {
             // Records that are missing were told of.
             return Ok(report);
@@ -61,12 +68,19 @@ impl Engine {
             unmerged.values().filter(|error| matches!(error, Error::TooLong(_))).map(Error::to_string),
         );
         drop(unmerged);
-        // What is kept of the log for its changes alone is read by nothing else.
-        let changes = self.changes(0).and_then(|mut changes| changes.try_for_each(|batch| batch.map(drop)));
-        if let Err(error) = changes {
+        if let Err(error) = self.verify_changes(&mut report) {
             report.problems.push(error.to_string());
         }
         Ok(report)
+    }
+
+    /// All that is in the log. What is kept of it for its changes alone is read by nothing else.
+    fn verify_changes(self: &Arc<Self>, report: &mut VerifyReport) -> Result<()> {
+        for batch in self.changes(0)? {
+            report.log_records += batch?.changes.len() as u64;
+            report.log_frames += 1;
+        }
+        Ok(())
     }
 
     /// The superblock, the manifest and the log, as they stand on disk.

@@ -294,7 +294,7 @@ impl FileSystem for MemoryFs {
             LockMode::Shared => self.find("lock", path)?,
             LockMode::Exclusive => self.find_or_create("lock", path)?,
         };
-        inode.try_lock(mode).ok_or_else(|| Error::Locked(path.to_path_buf()))
+        inode.try_lock(mode).ok_or_else(|| Error::Locked { path: path.to_path_buf(), process: None })
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

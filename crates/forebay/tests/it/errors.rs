@@ -89,7 +89,7 @@ fn an_open_database_is_locked() {
     let env = Env::memory(1);
     let db = Database::open("/db", options(&env)).unwrap();
     let error = assert_says(Database::open("/db", options(&env)), &["/db", "open in another process"]);
-    assert!(matches!(error, Error::Locked(_)));
+    assert!(matches!(error, Error::Locked { .. }));
     assert_says(Database::open("/db", options(&env).read_only(true)), &["open in another process"]);
     db.close().unwrap();
     let one = Database::open("/db", options(&env).read_only(true)).unwrap();

@@ -293,5 +293,5 @@ fn what_cannot_be_is_refused() {
     drop(table(&db, Layout::write_buffer(), MINUTE));
     says(db.table("t").time_to_live(2 * MINUTE).open().map(drop), "time_to_live");
     says(db.table("plain").time_to_live(MINUTE).open().map(drop), "time_to_live");
-    assert!(db.describe().to_string().contains("entries live 60s"));
+    assert!(db.describe().to_string().contains("entries live 1m"));
 }

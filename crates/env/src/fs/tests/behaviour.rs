@@ -188,7 +188,7 @@ fn locks_exclude() {
         let alone = fs.lock(&path, LockMode::Exclusive).unwrap();
         for mode in [LockMode::Shared, LockMode::Exclusive] {
             let refused = fs.lock(&path, mode).unwrap_err();
-            assert!(matches!(refused, Error::Locked(locked) if locked == path));
+            assert!(matches!(refused, Error::Locked { path: locked, .. } if locked == path));
         }
         drop(alone);
         let shared = [fs.lock(&path, LockMode::Shared).unwrap(), fs.lock(&path, LockMode::Shared).unwrap()];

@@ -40,7 +40,7 @@ impl Drop for TempDir {
 fn answer<T>(result: Result<T>) -> Result<T, String> {
     result.map_err(|error| match error {
         Error::Io { kind, .. } => format!("{kind:?}"),
-        Error::Locked(_) => "locked".to_owned(),
+        Error::Locked { .. } => "locked".to_owned(),
         other => format!("unexpected: {other}"),
     })
 }

@@ -13,7 +13,9 @@ RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-d
 RIVALS_VENV := crates/bench-rivals/target/venv
 RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
-.PHONY: help demo test torture figures data rivals format lint
+INSTALL_ROOT ?=
+
+.PHONY: help install demo test torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -22,6 +24,7 @@ help:
 	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
 	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
+	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
@@ -31,6 +34,10 @@ torture:
 	for campaign in kill power full faults; do \
 	    target/sim/torture $$campaign --rounds $(ROUNDS) --seed $(SEED) --dir $(TORTURE_DIR) $(if $(LAYOUT),--layout $(LAYOUT)) || exit; \
 	done
+
+# The commit is told where there is one; a build from a package has none.
+install:
+	FOREBAY_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) install --locked --path crates/cli $(if $(INSTALL_ROOT),--root '$(INSTALL_ROOT)')
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask

@@ -1,12 +1,13 @@
 //! The command line as types. What each command takes stands beside the command.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    aggregate, bench, changes, checkpoint, compact, delete, describe, destroy, get, layout, load, put,
-    rollback, savepoint, savepoints, scan, simulate, stats, verify,
+    aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
+    load, man, put, rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -21,11 +22,18 @@ Examples:
   forebay aggregate --by word --top 10 book.txt
   forebay simulate --record 16 --records 1e12 --memory 8G
 
-Exit codes: 0 success, 1 the work failed, 2 bad usage.";
+Exit codes: 0 success, 1 the work failed, 2 bad usage, 128 and its number for a signal.";
+
+/// With the commit, where whoever built it said which.
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| match option_env!("FOREBAY_COMMIT").filter(|commit| !commit.is_empty()) {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").into(),
+    });
 
 /// A write-optimised key-value store, from the shell.
 #[derive(Debug, Parser)]
-#[command(name = "forebay", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "forebay", version = VERSION.as_str(), max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -39,18 +47,57 @@ pub(crate) struct Common {
     /// Print one JSON object a line; progress and messages go to standard error
     #[arg(long, global = true)]
     json: bool,
-    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
-    #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
+    /// Print answers and errors only: no progress, and nothing of what the work came to
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// What [`Reading`] or [`Writing`] say, where the command takes them.
+    #[arg(skip)]
     pub(crate) memory: Option<u64>,
-    /// How much of the log a command that writes leaves for `changes`; without it, what is in lists goes
-    #[arg(long, global = true, value_name = "SIZE", value_parser = sizes::parse)]
+    #[arg(skip)]
     pub(crate) keep_changes: Option<u64>,
+}
+
+/// What every command takes that works in memory of a given size.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reading {
+    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    memory: Option<u64>,
+}
+
+/// What every command takes that writes to a database.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Writing {
+    #[command(flatten)]
+    reading: Reading,
+    /// How much of the log to leave for `changes`; without it, what is in lists goes
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    keep_changes: Option<u64>,
+}
+
+impl Reading {
+    /// What holds for a command that takes this.
+    pub(crate) fn of(&self, common: &Common) -> Common {
+        Common { memory: self.memory, ..common.clone() }
+    }
+}
+
+impl Writing {
+    /// What holds for a command that takes this.
+    pub(crate) fn of(&self, common: &Common) -> Common {
+        Common { keep_changes: self.keep_changes, ..self.reading.of(common) }
+    }
 }
 
 impl Common {
     /// Whether answers are text or JSON.
     pub(crate) fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }
+    }
+
+    /// Whether a person is told how the work goes and what it came to.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 }
 
@@ -75,6 +122,8 @@ pub(crate) enum Command {
     Aggregate(Box<aggregate::AggregateArgs>),
     Bench(Box<bench::BenchArgs>),
     Simulate(simulate::SimulateArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// The database, and one of its tables.

@@ -4,6 +4,11 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use serde_json::json;
+
+use crate::output::Form;
+use crate::screen;
+
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -32,31 +37,30 @@ impl Failure {
     }
 
     /// Says it in one line, and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
-        match self {
-            Self::Usage(_) => {
-                eprintln!("forebay: {self}");
-                ExitCode::from(2)
+    pub(crate) fn report(&self, form: Form) -> ExitCode {
+        let code = match self {
+            Self::Usage(_) => 2,
+            Self::Work(_) | Self::Said => 1,
+            Self::OutputClosed => 0,
+        };
+        if matches!(self, Self::Usage(_) | Self::Work(_)) {
+            let message = self.to_string();
+            match form {
+                Form::Text => eprintln!("forebay: {message}"),
+                Form::Json => {
+                    let object = json!({ "type": "error", "message": message, "exit_code": code });
+                    eprintln!("{object}");
+                }
             }
-            Self::Work(_) => {
-                eprintln!("forebay: {self}");
-                ExitCode::FAILURE
-            }
-            Self::Said => ExitCode::FAILURE,
-            Self::OutputClosed => ExitCode::SUCCESS,
         }
+        ExitCode::from(code)
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(reason) | Self::Work(reason) => {
-                for (index, line) in reason.lines().enumerate() {
-                    write!(f, "{}{line}", if index == 0 { "" } else { " " })?;
-                }
-                Ok(())
-            }
+            Self::Usage(reason) | Self::Work(reason) => f.write_str(&screen::message(reason)),
             Self::Said | Self::OutputClosed => Ok(()),
         }
     }
@@ -64,6 +68,42 @@ impl fmt::Display for Failure {
 
 impl From<forebay::Error> for Failure {
     fn from(error: forebay::Error) -> Self {
-        Self::Work(error.to_string())
+        Self::Work(own_words(error.to_string()))
+    }
+}
+
+/// What the engine tells programmers to call, told to whoever uses the command.
+fn own_words(text: String) -> String {
+    let Some((fault, _)) = text.split_once("; open ").filter(|(_, call)| call.contains("::")) else {
+        return text;
+    };
+    match fault.strip_suffix(" and was not opened with it") {
+        Some(fault) => format!(
+            "{fault}, which is a program's own: open the database with that program, so that it writes out what the log has of \
+             the table"
+        ),
+        None if fault.contains("aggregation rule") => {
+            format!("{fault}; forebay aggregate --store adds to groups that it made, nothing else does")
+        }
+        None => format!("{fault}; only the program that made it can write to it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_call_a_function() {
+        let text = "table `t` has merge rule `own/1` and was not opened with it; open the table with \
+                    TableBuilder::merge_rule and that rule first";
+        let told = own_words(text.into());
+        assert!(
+            told.starts_with("table `t` has merge rule `own/1`, which") && !told.contains("::"),
+            "{told}"
+        );
+        let told = own_words("table `t` was made with x; open it with TableBuilder::merge_rule".into());
+        assert_eq!(told, "table `t` was made with x; only the program that made it can write to it");
+        assert_eq!(own_words("something; open it".into()), "something; open it");
     }
 }

@@ -11,15 +11,23 @@ mod failure;
 mod input;
 mod keys;
 mod output;
+mod screen;
+mod temporary;
+mod usage;
+mod written;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error),
+    };
+    let form = cli.common.form();
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(form),
     }
 }

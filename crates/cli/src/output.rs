@@ -1,12 +1,14 @@
 //! Standard output: answers as text, or as one JSON object a line.
 
 use std::fmt;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::keys::Notation;
+use crate::screen::Screen;
 
 /// Whether answers are for a person or for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +19,38 @@ pub(crate) enum Form {
     Json,
 }
 
+/// An object of a kind.
+#[derive(Serialize)]
+pub(crate) struct Typed<'a, T> {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    #[serde(flatten)]
+    pub(crate) object: &'a T,
+}
+
 /// Standard output, buffered.
 pub(crate) struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Screen>,
 }
 
 impl Output {
-    pub(crate) fn new() -> Self {
-        Self { out: BufWriter::with_capacity(64 << 10, io::stdout().lock()) }
+    pub(crate) fn new(form: Form) -> Self {
+        Self { out: BufWriter::with_capacity(64 << 10, Screen::stdout(form)) }
+    }
+
+    /// Tells what the work came to: an object to a program, a line to a person who wants to know.
+    pub(crate) fn summary(
+        common: &Common,
+        object: &impl Serialize,
+        text: impl fmt::Display,
+    ) -> Result<(), Failure> {
+        let mut output = Self::new(common.form());
+        match common.form() {
+            Form::Json => output.json("summary", object)?,
+            Form::Text if common.is_quiet() => {}
+            Form::Text => output.line(text)?,
+        }
+        output.flush()
     }
 
     /// Prints one object where the answer is for a program; a person is told nothing.
@@ -32,8 +58,8 @@ impl Output {
         if form == Form::Text {
             return Ok(());
         }
-        let mut output = Self::new();
-        output.json(object)?;
+        let mut output = Self::new(form);
+        output.json("summary", object)?;
         output.flush()
     }
 
@@ -42,10 +68,10 @@ impl Output {
         self.write(|out| writeln!(out, "{text}"))
     }
 
-    /// An object as a line of JSON.
-    pub(crate) fn json(&mut self, object: &impl Serialize) -> Result<(), Failure> {
+    /// An object as a line of JSON, whose `type` comes first.
+    pub(crate) fn json(&mut self, kind: &'static str, object: &impl Serialize) -> Result<(), Failure> {
         self.write(|out| {
-            serde_json::to_writer(&mut *out, object)?;
+            serde_json::to_writer(&mut *out, &Typed { kind, object })?;
             out.write_all(b"\n")
         })
     }
@@ -66,7 +92,7 @@ impl Output {
                 out.write_all(b"\n")
             }
             Form::Json => {
-                out.write_all(b"{")?;
+                out.write_all(b"{\"type\":\"record\",")?;
                 notation.write_json("key", key, out)?;
                 out.write_all(b",")?;
                 notation.write_json("value", value, out)?;
@@ -86,7 +112,7 @@ impl Output {
         match (form, value) {
             (Form::Json, Some(value)) => self.record(form, notation, key, value),
             (Form::Json, None) => self.write(|out| {
-                out.write_all(b"{")?;
+                out.write_all(b"{\"type\":\"record\",")?;
                 notation.write_json("key", key, out)?;
                 out.write_all(b",\"value\":null}\n")
             }),
@@ -106,7 +132,7 @@ impl Output {
     /// Whatever is written by this.
     pub(crate) fn write(
         &mut self,
-        write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<Screen>) -> io::Result<()>,
     ) -> Result<(), Failure> {
         write(&mut self.out).map_err(|error| Failure::output(&error))
     }

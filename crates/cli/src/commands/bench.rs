@@ -1,12 +1,21 @@
 //! `bench`: workloads against the engine. All of it is in the crate of that name.
 
-pub(crate) use forebay_bench::BenchArgs;
-
+use clap::Args;
 use forebay_bench::{Forebay, Program, Stop};
 
-use crate::args::Common;
+use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::Form;
+
+/// Run workloads on a new database and measure them
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    bench: forebay_bench::BenchArgs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
 
 pub(crate) fn run(args: &BenchArgs, common: &Common) -> Result<(), Failure> {
     let form = match common.form() {
@@ -14,7 +23,7 @@ pub(crate) fn run(args: &BenchArgs, common: &Common) -> Result<(), Failure> {
         Form::Json => forebay_bench::Form::Json,
     };
     let program = Program { kinds: &[&Forebay], words: &["bench"] };
-    forebay_bench::run(&program, args, form, common.memory).map_err(|stop| match stop {
+    forebay_bench::run(&program, &args.bench, form, common.memory).map_err(|stop| match stop {
         Stop::Usage(reason) => Failure::Usage(reason),
         Stop::Work(reason) => Failure::Work(reason),
         Stop::Told => Failure::Said,

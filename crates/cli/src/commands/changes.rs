@@ -7,7 +7,7 @@ use clap::Args;
 use forebay::{Change, ChangeBatch, Operation};
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::{Form, Output};
@@ -32,6 +32,8 @@ pub(crate) struct ChangesArgs {
     /// Keys and values are in hexadecimal
     #[arg(long)]
     hex: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &ChangesArgs, common: &Common) -> Result<(), Failure> {
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &ChangesArgs, common: &Common) -> Result<(), Failure> {
         return Err(Failure::work(format!("there is no table `{wanted}` in {}", args.db.display())));
     }
     let (form, notation) = (common.form(), Notation::from_flag(args.hex));
-    let mut output = Output::new();
+    let mut output = Output::new(form);
     for batch in db.changes(args.since)? {
         let ChangeBatch { last_sequence, changes } = batch?;
         let wanted = |change: &&Change| args.table.as_ref().is_none_or(|name| **name == *change.table);
@@ -81,7 +83,7 @@ fn write_text(out: &mut impl Write, notation: Notation, batch: u64, change: &Cha
 
 fn write_json(out: &mut impl Write, notation: Notation, batch: u64, change: &Change) -> io::Result<()> {
     let (name, parts) = parts(&change.operation);
-    write!(out, "{{\"batch\":{batch},\"sequence\":{},\"table\":", change.sequence)?;
+    write!(out, "{{\"type\":\"change\",\"batch\":{batch},\"sequence\":{},\"table\":", change.sequence)?;
     serde_json::to_writer(&mut *out, &*change.table)?;
     write!(out, ",\"operation\":\"{name}\"")?;
     for (name, bytes) in parts {

@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Make a copy of the database as it is now, lists hard-linked, on the same file system
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub(crate) struct CheckpointArgs {
     db: PathBuf,
     /// The directory to make; it must be new or empty
     destination: PathBuf,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &CheckpointArgs, common: &Common) -> Result<(), Failure> {
@@ -26,12 +28,8 @@ pub(crate) fn run(args: &CheckpointArgs, common: &Common) -> Result<(), Failure>
     let db = open(&args.db, common, Access::Write)?;
     db.checkpoint(&args.destination)?;
     db.close()?;
-    let mut output = Output::new();
     let seconds = watch.seconds();
     let place = args.destination.display();
-    match common.form() {
-        Form::Text => output.line(format_args!("checkpoint in {place}, {seconds:.2} s"))?,
-        Form::Json => output.json(&json!({ "checkpoint": place.to_string(), "seconds": seconds }))?,
-    }
-    output.flush()
+    let object = json!({ "checkpoint": place.to_string(), "seconds": seconds });
+    Output::summary(common, &object, format_args!("checkpoint in {place}, {seconds:.2} s"))
 }

@@ -3,11 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Access, existing_table, open};
-use crate::args::{Common, DatabaseArgs};
+use super::{Access, known_table, open};
+use crate::args::{Common, DatabaseArgs, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Merge each table down to its newest records, giving back the space of old ones
 #[derive(Debug, Args)]
@@ -15,6 +15,8 @@ use crate::output::{Form, Output};
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     target: DatabaseArgs,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &CompactArgs, common: &Common) -> Result<(), Failure> {
@@ -25,19 +27,14 @@ pub(crate) fn run(args: &CompactArgs, common: &Common) -> Result<(), Failure> {
         None => db.tables().into_iter().map(|(name, _)| name).collect(),
     };
     for name in &names {
-        existing_table(&db, name)?.compact()?;
+        known_table(&db, name)?.compact()?;
     }
     let space_amplification = db.stats().space_amplification;
     db.close()?;
-    let mut output = Output::new();
     let seconds = watch.seconds();
-    match common.form() {
-        Form::Text => output.line(format_args!("compacted {} in {seconds:.1} s", names.join(", ")))?,
-        Form::Json => output.json(&json!({
-            "tables": names,
-            "seconds": seconds,
-            "space_amplification": space_amplification,
-        }))?,
-    }
-    output.flush()
+    Output::summary(
+        common,
+        &json!({ "tables": names, "seconds": seconds, "space_amplification": space_amplification }),
+        format_args!("compacted {} in {seconds:.1} s", names.join(", ")),
+    )
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::key_range::{KeyRange, RangeArgs, bounds};
 use super::{Access, existing_table, key_list, open, parse_durability};
-use crate::args::{Common, TableArgs};
+use crate::args::{Common, TableArgs, Writing};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;
@@ -38,6 +38,8 @@ pub(crate) struct DeleteArgs {
     /// What the deletion survives once the command returns: memory, os (a crash of the process), disk (of the machine)
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     durability: Durability,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
@@ -45,32 +47,34 @@ pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
     let range = args.range.parse(notation)?;
     let db = open(&args.target.db, common, Access::Write)?;
     let report = match &range {
-        KeyRange::All => json!({ "deletions": delete_keys(&db, args, notation)? }),
+        KeyRange::All => {
+            let (deletions, sequence) = delete_keys(&db, args, notation)?;
+            json!({ "deletions": deletions, "sequence": sequence })
+        }
         KeyRange::Between(..) | KeyRange::Prefix(_) => {
-            delete_range(&db, args, &range)?;
-            json!({ "ranges": 1 })
+            json!({ "ranges": 1, "sequence": delete_range(&db, args, &range)? })
         }
     };
     db.close()?;
     Output::only_json(common.form(), &report)
 }
 
-fn delete_keys(db: &Database, args: &DeleteArgs, notation: Notation) -> Result<usize, Failure> {
+fn delete_keys(db: &Database, args: &DeleteArgs, notation: Notation) -> Result<(usize, u64), Failure> {
     let table = existing_table(db, &args.target.table)?;
     let mut batch = Batch::new();
-    let mut deletions = 0;
+    let (mut deletions, mut sequence) = (0, 0);
     key_list::in_groups(&args.keys, notation, |keys| {
         for key in keys {
             batch.delete(&table, key);
         }
-        db.write(&mut batch, args.durability)?;
+        sequence = db.write(&mut batch, args.durability)?;
         deletions += keys.len();
         Ok(())
     })?;
-    Ok(deletions)
+    Ok((deletions, sequence))
 }
 
-fn delete_range(db: &Database, args: &DeleteArgs, range: &KeyRange) -> Result<(), Failure> {
+fn delete_range(db: &Database, args: &DeleteArgs, range: &KeyRange) -> Result<u64, Failure> {
     let name = &args.target.table;
     if !existing_table(db, name)?.layout()?.is_ordered() {
         return Err(Failure::work(format!(
@@ -84,6 +88,5 @@ fn delete_range(db: &Database, args: &DeleteArgs, range: &KeyRange) -> Result<()
         KeyRange::Between(from, to) => batch.delete_range(&table, bounds(from, to)),
         KeyRange::All => {}
     }
-    db.commit(batch, args.durability)?;
-    Ok(())
+    Ok(db.commit(batch, args.durability)?)
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::{Access, existing_table, open};
-use crate::args::{Common, DatabaseArgs};
+use super::{Access, known_table, open};
+use crate::args::{Common, DatabaseArgs, Reading};
 use crate::failure::Failure;
 use crate::output::{Form, Output};
 
@@ -13,19 +13,21 @@ use crate::output::{Form, Output};
 pub(crate) struct DescribeArgs {
     #[command(flatten)]
     target: DatabaseArgs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &DescribeArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.target.db, common, Access::Read)?;
     let mut description = db.describe();
     if let Some(name) = &args.target.table {
-        existing_table(&db, name)?;
+        known_table(&db, name)?;
         description.tables.retain(|table| table.name == *name);
     }
-    let mut output = Output::new();
+    let mut output = Output::new(common.form());
     match common.form() {
         Form::Text => output.line(description.to_string().trim_end())?,
-        Form::Json => output.json(&description)?,
+        Form::Json => output.json("description", &description)?,
     }
     output.flush()?;
     Ok(db.close()?)

@@ -4,8 +4,8 @@ use clap::Args;
 use forebay::Database;
 use serde_json::json;
 
-use super::{Access, existing_table, open};
-use crate::args::{Common, DatabaseArgs};
+use super::{Access, known_table, open};
+use crate::args::{Common, DatabaseArgs, Writing};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -17,6 +17,8 @@ use crate::output::Output;
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
     target: DatabaseArgs,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
         None => Database::destroy(path)?,
         Some(name) => {
             let db = open(path, common, Access::Write)?;
-            drop(existing_table(&db, name)?);
+            drop(known_table(&db, name)?);
             db.drop_table(name)?;
             db.close()?;
         }

@@ -6,8 +6,9 @@ use clap::Args;
 use forebay::{Database, Snapshot, Table};
 use serde_json::json;
 
+use super::aggregate::{Key, Shown};
 use super::{Access, key_list, open, table_at};
-use crate::args::{Common, TableArgs};
+use crate::args::{Common, Reading, TableArgs};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::keys::Notation;
@@ -35,6 +36,8 @@ pub(crate) struct GetArgs {
     /// At the end tell on standard error how many keys were there, the rate, and device reads a key
     #[arg(long)]
     report: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 #[derive(Default)]
@@ -62,7 +65,10 @@ pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
 
 fn print_values(args: &GetArgs, form: Form, snapshot: &Snapshot, table: &Table) -> Result<Tally, Failure> {
     let notation = Notation::from_flag(args.hex);
-    let mut output = Output::new();
+    if let Some(shown) = Shown::of(snapshot, &args.target.table)? {
+        return print_groups(args, form, snapshot, table, &shown);
+    }
+    let mut output = Output::new(form);
     let mut tally = Tally::default();
     key_list::in_groups(&args.keys, notation, |keys| {
         let values = snapshot.multi_get(table, keys)?;
@@ -76,6 +82,37 @@ fn print_values(args: &GetArgs, form: Form, snapshot: &Snapshot, table: &Table) 
     Ok(tally)
 }
 
+/// The same of groups, whose keys and states are not what is shown.
+fn print_groups(
+    args: &GetArgs,
+    form: Form,
+    snapshot: &Snapshot,
+    table: &Table,
+    shown: &Shown,
+) -> Result<Tally, Failure> {
+    let notation = Notation::from_flag(args.hex);
+    let mut sheet = shown.sheet(form, notation)?;
+    let mut tally = Tally::default();
+    key_list::in_groups(&args.keys, notation, |texts| {
+        let key = |text: &Vec<u8>| match notation {
+            Notation::Plain => shown.key(text),
+            Notation::Hex => Ok(text.clone()),
+        };
+        let keys = texts.iter().map(key).collect::<Result<Vec<_>, _>>()?;
+        for (key, state) in keys.iter().zip(snapshot.multi_get(table, &keys)?) {
+            match form {
+                Form::Json => sheet.row(Key::Shown, key, state.as_deref())?,
+                Form::Text if state.is_some() => sheet.row(Key::Hidden, key, state.as_deref())?,
+                Form::Text => {}
+            }
+            tally.keys += 1;
+            tally.found += u64::from(state.is_some());
+        }
+        sheet.flush()
+    })?;
+    Ok(tally)
+}
+
 fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
     let rate = tally.keys as f64 / seconds.max(1e-9);
     let device_reads = db.stats().device_reads as f64 / (tally.keys as f64).max(1.0);
@@ -83,6 +120,7 @@ fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
         Form::Json => eprintln!(
             "{}",
             json!({
+                "type": "summary",
                 "keys": tally.keys,
                 "found": tally.found,
                 "seconds": seconds,

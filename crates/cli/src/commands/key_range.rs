@@ -29,6 +29,22 @@ pub(super) enum KeyRange {
     Prefix(Vec<u8>),
 }
 
+impl KeyRange {
+    /// The same of other keys.
+    pub(super) fn map(
+        self,
+        mut key: impl FnMut(Vec<u8>) -> Result<Vec<u8>, Failure>,
+    ) -> Result<Self, Failure> {
+        Ok(match self {
+            Self::All => Self::All,
+            Self::Prefix(prefix) => Self::Prefix(key(prefix)?),
+            Self::Between(from, to) => {
+                Self::Between(from.map(&mut key).transpose()?, to.map(&mut key).transpose()?)
+            }
+        })
+    }
+}
+
 impl RangeArgs {
     pub(super) fn parse(&self, notation: Notation) -> Result<KeyRange, Failure> {
         let key = |text: &Option<OsString>| {

@@ -5,11 +5,11 @@ use forebay::Layout;
 use serde_json::json;
 
 use super::progress::record_bar;
-use super::{Access, existing_table, open, parse_layout};
-use crate::args::{Common, TableArgs};
+use super::{Access, known_table, open, parse_layout};
+use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Give a table another layout, and bring what it holds into that form
 #[derive(Debug, Args)]
@@ -28,14 +28,16 @@ pub(crate) struct LayoutArgs {
     /// Only change the rules; whoever opens the database next does the work, beside reads and writes
     #[arg(long)]
     later: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &LayoutArgs, common: &Common) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let db = open(&args.target.db, common, Access::Write)?;
-    let table = existing_table(&db, &args.target.table)?;
+    let table = known_table(&db, &args.target.table)?;
     let before = table.layout()?;
-    let bar = record_bar();
+    let bar = record_bar(common);
     table.set_layout_telling(args.layout, &mut |done, all| {
         bar.set_length(all);
         bar.set_position(done);
@@ -46,21 +48,16 @@ pub(crate) fn run(args: &LayoutArgs, common: &Common) -> Result<(), Failure> {
     }
     let stats = db.stats();
     db.close()?;
-    let mut output = Output::new();
     let seconds = watch.seconds();
-    match common.form() {
-        Form::Text => output.line(format_args!(
-            "{}: {before} is now {}, in {seconds:.1} s",
-            args.target.table, args.layout
-        ))?,
-        Form::Json => output.json(&json!({
-            "table": args.target.table,
-            "layout_before": before.to_string(),
-            "layout": args.layout.to_string(),
-            "seconds": seconds,
-            "list_bytes_written": stats.list_bytes_written.values().sum::<u64>(),
-            "space_amplification": stats.space_amplification,
-        }))?,
-    }
-    output.flush()
+    let object = json!({
+        "table": args.target.table,
+        "layout_before": before.to_string(),
+        "layout": args.layout.to_string(),
+        "seconds": seconds,
+        "list_bytes_written": stats.list_bytes_written.values().sum::<u64>(),
+        "space_amplification": stats.space_amplification,
+    });
+    let text =
+        format_args!("{}: {before} is now {}, in {seconds:.1} s", args.target.table, args.layout).to_string();
+    Output::summary(common, &object, text)
 }

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod changes;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod completions;
 pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod destroy;
@@ -14,6 +15,8 @@ mod key_range;
 pub(crate) mod layout;
 mod life;
 pub(crate) mod load;
+mod made;
+pub(crate) mod man;
 mod progress;
 pub(crate) mod put;
 pub(crate) mod rollback;
@@ -35,25 +38,27 @@ use crate::failure::Failure;
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let common = &cli.common;
     match &cli.command {
-        Command::Load(args) => load::run(args, common),
-        Command::Put(args) => put::run(args, common),
-        Command::Get(args) => get::run(args, common),
-        Command::Delete(args) => delete::run(args, common),
-        Command::Scan(args) => scan::run(args, common),
-        Command::Changes(args) => changes::run(args, common),
-        Command::Stats(args) => stats::run(args, common),
-        Command::Describe(args) => describe::run(args, common),
-        Command::Verify(args) => verify::run(args, common),
-        Command::Compact(args) => compact::run(args, common),
-        Command::Layout(args) => layout::run(args, common),
-        Command::Checkpoint(args) => checkpoint::run(args, common),
-        Command::Savepoint(args) => savepoint::run(args, common),
-        Command::Savepoints(args) => savepoints::run(args, common),
-        Command::Rollback(args) => rollback::run(args, common),
-        Command::Destroy(args) => destroy::run(args, common),
-        Command::Aggregate(args) => aggregate::run(args, common),
-        Command::Bench(args) => bench::run(args, common),
-        Command::Simulate(args) => simulate::run(args, common),
+        Command::Load(args) => load::run(args, &args.writing.of(common)),
+        Command::Put(args) => put::run(args, &args.writing.of(common)),
+        Command::Get(args) => get::run(args, &args.reading.of(common)),
+        Command::Delete(args) => delete::run(args, &args.writing.of(common)),
+        Command::Scan(args) => scan::run(args, &args.reading.of(common)),
+        Command::Changes(args) => changes::run(args, &args.reading.of(common)),
+        Command::Stats(args) => stats::run(args, &args.reading.of(common)),
+        Command::Describe(args) => describe::run(args, &args.reading.of(common)),
+        Command::Verify(args) => verify::run(args, &args.reading.of(common)),
+        Command::Compact(args) => compact::run(args, &args.writing.of(common)),
+        Command::Layout(args) => layout::run(args, &args.writing.of(common)),
+        Command::Checkpoint(args) => checkpoint::run(args, &args.writing.of(common)),
+        Command::Savepoint(args) => savepoint::run(args, &args.writing.of(common)),
+        Command::Savepoints(args) => savepoints::run(args, &args.reading.of(common)),
+        Command::Rollback(args) => rollback::run(args, &args.writing.of(common)),
+        Command::Destroy(args) => destroy::run(args, &args.writing.of(common)),
+        Command::Aggregate(args) => aggregate::run(args, &args.reading.of(common)),
+        Command::Bench(args) => bench::run(args, &args.reading.of(common)),
+        Command::Simulate(args) => simulate::run(args, &args.reading.of(common)),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }
 
@@ -89,15 +94,34 @@ fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
     Ok(db.table(name).existing(true).open()?)
 }
 
+/// A table that must be there, whatever it keeps: to look at, or to look after.
+fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
+    db.snapshot().table(name).map_err(|error| match error {
+        Error::NotFound(_) => Failure::work(format!("there is no table `{name}`")),
+        error => error.into(),
+    })
+}
+
 /// A table that must be there, now or at a savepoint, and the moment at which it is to be read.
 fn table_at(db: &Database, name: &str, savepoint: Option<&str>) -> Result<(Snapshot, Table), Failure> {
     let Some(savepoint) = savepoint else {
-        let table = existing_table(db, name)?;
+        let table = known_table(db, name)?;
         return Ok((db.snapshot(), table));
     };
     let snapshot = db.open_savepoint(savepoint)?;
     let table = snapshot.table(name)?;
     Ok((snapshot, table))
+}
+
+/// What `--layout` takes.
+const LAYOUT_HELP: &str = "How a new table is organised [default: write-buffer]. In hash order: write-buffer. In key \
+    order, from cheap writes to cheap reads: no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
+    leveling[:t=10], jungle[:c=3], range-merge, immediate";
+
+/// Reads `--max-space-amplification`.
+fn parse_space_amplification(text: &str) -> Result<f64, String> {
+    let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.25);
+    ratio.ok_or_else(|| "a ratio of at least 1.25 is wanted".into())
 }
 
 /// Reads `--layout`.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::args::Common;
 use crate::clock::Stopwatch;
 use crate::output::{Form, thousands};
 
@@ -33,16 +34,16 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Of a load: a program is told what is acknowledged.
-    pub(crate) fn new(form: Form, input_bytes: Option<u64>) -> Self {
-        match form {
+    pub(crate) fn new(common: &Common, input_bytes: Option<u64>) -> Self {
+        match common.form() {
             Form::Json => Self::to(Audience::Program),
-            Form::Text => Self::of_reading(input_bytes),
+            Form::Text => Self::of_reading(common, input_bytes),
         }
     }
 
     /// Of anything that reads: only a person is told.
-    pub(crate) fn of_reading(input_bytes: Option<u64>) -> Self {
-        Self::to(match io::stderr().is_terminal() {
+    pub(crate) fn of_reading(common: &Common, input_bytes: Option<u64>) -> Self {
+        Self::to(match io::stderr().is_terminal() && !common.is_quiet() {
             true => Audience::Person(bar(input_bytes)),
             false => Audience::Nobody,
         })
@@ -108,7 +109,7 @@ impl Progress {
 
     fn tell_program(&self, done: &Receiver<()>) {
         while done.recv_timeout(JSON_EVERY) == Err(RecvTimeoutError::Timeout) {
-            let line = format!("{{\"acknowledged\":{}}}\n", self.acknowledged());
+            let line = format!("{{\"type\":\"progress\",\"acknowledged\":{}}}\n", self.acknowledged());
             let mut out = io::stdout().lock();
             // A reader that went away does not stop the load.
             if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -130,8 +131,8 @@ impl Progress {
 }
 
 /// A bar over records, for a person at a terminal.
-pub(crate) fn record_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
+pub(crate) fn record_bar(common: &Common) -> ProgressBar {
+    if !io::stderr().is_terminal() || common.is_quiet() {
         return ProgressBar::hidden();
     }
     let template = "{bar:32} {percent:>3}% {human_pos} of {human_len} records, {eta} left";

@@ -8,8 +8,9 @@ use forebay::{Batch, Database, Durability, Layout, Table};
 use serde_json::json;
 
 use super::life::parse_life;
-use super::{Access, open, parse_durability, parse_layout};
-use crate::args::{Common, TableArgs};
+use super::made::Made;
+use super::{LAYOUT_HELP, parse_durability, parse_layout};
+use crate::args::{Common, TableArgs, Writing};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;
@@ -30,8 +31,7 @@ pub(crate) struct PutArgs {
     /// Key and value are in hexadecimal
     #[arg(long)]
     hex: bool,
-    /// How a new table is organised: write-buffer, write-buffer:ordered
-    #[arg(long, value_parser = parse_layout)]
+    #[arg(long, value_parser = parse_layout, help = LAYOUT_HELP)]
     layout: Option<Layout>,
     /// How long the entry lives, such as 90s, 12h or 7d; the table must have been made for that, as a new one is
     #[arg(long, value_name = "TIME", value_parser = parse_life)]
@@ -39,23 +39,34 @@ pub(crate) struct PutArgs {
     /// What the record survives once the command returns: memory, os (a crash of the process), disk (of the machine)
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     durability: Durability,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
     let notation = Notation::from_flag(args.hex);
     let key = notation.parse(args.key.as_encoded_bytes()).map_err(Failure::Usage)?;
     let value = notation.parse(args.value.as_encoded_bytes()).map_err(Failure::Usage)?;
-    let db = open(&args.target.db, common, Access::Create)?;
-    let table = open_table(&db, args)?;
-    let mut batch = Batch::new();
-    match args.ttl {
-        None => batch.put(&table, &key, &value),
-        Some(life) => batch.put_with_ttl(&table, &key, &value, life),
-    }
-    let sequence = db.commit(batch, args.durability)?;
-    drop(table);
+    let (db, made) = Made::open(&args.target.db, common)?;
+    let sequence = match put(&db, args, &key, &value) {
+        Ok(sequence) => sequence,
+        Err(failure) => {
+            made.undo(db);
+            return Err(failure);
+        }
+    };
     db.close()?;
     Output::only_json(common.form(), &json!({ "records": 1, "sequence": sequence }))
+}
+
+fn put(db: &Database, args: &PutArgs, key: &[u8], value: &[u8]) -> Result<u64, Failure> {
+    let table = open_table(db, args)?;
+    let mut batch = Batch::new();
+    match args.ttl {
+        None => batch.put(&table, key, value),
+        Some(life) => batch.put_with_ttl(&table, key, value, life),
+    }
+    Ok(db.commit(batch, args.durability)?)
 }
 
 /// The table, made where it is missing: where the entry expires, one whose other entries live for ever unless told.

@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Make all tables what they were at a savepoint; what was written since is lost, unless another savepoint has it
 #[derive(Debug, Args)]
@@ -22,6 +22,8 @@ pub(crate) struct RollbackArgs {
     /// Do it; without this it is only said what would be lost
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &RollbackArgs, common: &Common) -> Result<(), Failure> {
@@ -40,15 +42,8 @@ pub(crate) fn run(args: &RollbackArgs, common: &Common) -> Result<(), Failure> {
     }
     db.rollback(name)?;
     db.close()?;
-    let mut output = Output::new();
     let seconds = watch.seconds();
-    match common.form() {
-        Form::Text => {
-            output.line(format_args!("rolled back to {name}, record {sequence}, {seconds:.2} s"))?
-        }
-        Form::Json => {
-            output.json(&json!({ "savepoint": name, "sequence": sequence, "seconds": seconds }))?;
-        }
-    }
-    output.flush()
+    let object = json!({ "savepoint": name, "sequence": sequence, "seconds": seconds });
+    let text = format_args!("rolled back to {name}, record {sequence}, {seconds:.2} s").to_string();
+    Output::summary(common, &object, text)
 }

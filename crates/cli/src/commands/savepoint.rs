@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Keep all tables as they are now, in the database, under a name
 ///
@@ -27,6 +27,8 @@ pub(crate) struct SavepointArgs {
     /// Give it up, and the files that only it needs
     #[arg(long)]
     drop: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 pub(crate) fn run(args: &SavepointArgs, common: &Common) -> Result<(), Failure> {
@@ -40,15 +42,8 @@ pub(crate) fn run(args: &SavepointArgs, common: &Common) -> Result<(), Failure> 
     }
     let sequence = db.savepoint(name)?;
     db.close()?;
-    let mut output = Output::new();
     let seconds = watch.seconds();
-    match common.form() {
-        Form::Text => {
-            output.line(format_args!("savepoint {name}, up to record {sequence}, {seconds:.2} s"))?;
-        }
-        Form::Json => {
-            output.json(&json!({ "savepoint": name, "sequence": sequence, "seconds": seconds }))?;
-        }
-    }
-    output.flush()
+    let object = json!({ "savepoint": name, "sequence": sequence, "seconds": seconds });
+    let text = format_args!("savepoint {name}, up to record {sequence}, {seconds:.2} s").to_string();
+    Output::summary(common, &object, text)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::{Form, Output};
 
@@ -15,15 +15,17 @@ use crate::output::{Form, Output};
 pub(crate) struct SavepointsArgs {
     /// The database's directory
     db: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &SavepointsArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.db, common, Access::Read)?;
-    let mut output = Output::new();
+    let mut output = Output::new(common.form());
     for savepoint in db.savepoints() {
         match common.form() {
             Form::Text => output.line(&savepoint)?,
-            Form::Json => output.json(&savepoint)?,
+            Form::Json => output.json("savepoint", &savepoint)?,
         }
     }
     output.flush()?;

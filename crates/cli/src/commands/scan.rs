@@ -3,14 +3,15 @@
 use std::ops::Bound;
 
 use clap::Args;
-use forebay::{Database, Scan};
+use forebay::{Database, Scan, Snapshot, Table};
 
+use super::aggregate::{Key, Shown};
 use super::key_range::{KeyRange, RangeArgs, bounds};
 use super::{Access, open, table_at};
-use crate::args::{Common, TableArgs};
+use crate::args::{Common, Reading, TableArgs};
 use crate::failure::Failure;
 use crate::keys::Notation;
-use crate::output::Output;
+use crate::output::{Form, Output};
 
 /// Print records as key<TAB>value, in key order where the table has one
 ///
@@ -36,27 +37,46 @@ pub(crate) struct ScanArgs {
     /// Keys and values are in hexadecimal
     #[arg(long)]
     hex: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &ScanArgs, common: &Common) -> Result<(), Failure> {
     let notation = Notation::from_flag(args.hex);
     let wanted = args.range.parse(notation)?;
     let db = open(&args.target.db, common, Access::Read)?;
-    let scan = start(&db, args, &wanted)?;
-    let mut output = Output::new();
-    for entry in
-        scan.take(args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)))
-    {
-        let (key, value) = entry?;
-        output.record(common.form(), notation, &key, &value)?;
-    }
-    output.flush()?;
+    print(&db, args, common.form(), wanted)?;
     Ok(db.close()?)
 }
 
-fn start(db: &Database, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Failure> {
+fn print(db: &Database, args: &ScanArgs, form: Form, wanted: KeyRange) -> Result<(), Failure> {
+    let notation = Notation::from_flag(args.hex);
     let name = &args.target.table;
     let (snapshot, table) = table_at(db, name, args.savepoint.as_deref())?;
+    let shown = Shown::of(&snapshot, name)?;
+    let most = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let Some(shown) = shown else {
+        let mut output = Output::new(form);
+        for entry in start(&snapshot, &table, args, &wanted)?.take(most) {
+            let (key, value) = entry?;
+            output.record(form, notation, &key, &value)?;
+        }
+        return output.flush();
+    };
+    let wanted = match notation {
+        Notation::Plain => wanted.map(|text| shown.prefix(&text))?,
+        Notation::Hex => wanted,
+    };
+    let mut sheet = shown.sheet(form, notation)?;
+    for entry in start(&snapshot, &table, args, &wanted)?.take(most) {
+        let (key, state) = entry?;
+        sheet.row(Key::Shown, &key, Some(&state))?;
+    }
+    sheet.flush()
+}
+
+fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Failure> {
+    let name = &args.target.table;
     let layout = snapshot.tables().into_iter().find(|(other, _)| other == name).map(|(_, layout)| layout);
     if !layout.is_some_and(|layout| layout.is_ordered()) {
         if args.reverse || !matches!(wanted, KeyRange::All) {
@@ -65,7 +85,7 @@ fn start(db: &Database, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Fail
                  (load it with a layout such as write-buffer:ordered or leveling)"
             )));
         }
-        return Ok(snapshot.iter(&table)?);
+        return Ok(snapshot.iter(table)?);
     }
     let table = snapshot.ordered_table(name)?;
     let range = match wanted {

@@ -6,9 +6,10 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Access, open};
-use crate::args::Common;
+use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted};
+use crate::screen;
 use forebay_bench::sizes;
 
 /// Read every byte and check it; tell every problem with its file and offset
@@ -17,12 +18,14 @@ use forebay_bench::sizes;
 pub(crate) struct VerifyArgs {
     /// The database's directory
     db: std::path::PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     let form = common.form();
     let db = open(&args.db, common, Access::Read)?;
-    let bar = if form == Form::Text && std::io::stderr().is_terminal() {
+    let bar = if form == Form::Text && !common.is_quiet() && std::io::stderr().is_terminal() {
         let style =
             ProgressStyle::with_template("{bar:32} {bytes} of {total_bytes} checked, {bytes_per_sec}");
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -35,15 +38,19 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let report = outcome?;
-    let mut output = Output::new();
+    let mut output = Output::new(form);
     match form {
-        Form::Json => output.json(&report)?,
+        Form::Json => output.json("summary", &report)?,
+        Form::Text if common.is_quiet() => {}
         Form::Text => output.line(format_args!(
-            "{}, {}, {}, {} checked: {}",
+            "{}, {}, {}, {}; log: {}, {}, {}; checked: {}",
             counted(report.files, "file"),
             counted(report.pages, "page"),
             counted(report.records, "record"),
             sizes::human(report.bytes),
+            counted(report.log_frames, "commit"),
+            counted(report.log_records, "record"),
+            sizes::human(report.log_bytes),
             match report.problems.len() {
                 0 => "no problem".to_string(),
                 count => counted(count as u64, "problem"),
@@ -52,7 +59,7 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     }
     output.flush()?;
     for problem in &report.problems {
-        eprintln!("forebay: {problem}");
+        eprintln!("forebay: {}", screen::message(problem));
     }
     db.close()?;
     if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }

@@ -43,14 +43,14 @@ fn fixed(sizes: &str) -> Result<Format, String> {
     let Some((key_bytes, value_bytes)) = parsed else {
         return Err("write fixed:KEY,VALUE with two numbers of bytes, such as fixed:8,8".into());
     };
+    if key_bytes == 0 {
+        return Err("a key has at least one byte, or all records would be one".into());
+    }
     if key_bytes > KEY_BYTES_MAX {
         return Err(format!("a key has at most {KEY_BYTES_MAX} bytes"));
     }
     if value_bytes > VALUE_BYTES_MAX {
         return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
-    }
-    if key_bytes + value_bytes == 0 {
-        return Err("a record has at least one byte".into());
     }
     Ok(Format::Fixed { key_bytes, value_bytes })
 }
@@ -87,8 +87,17 @@ mod tests {
         assert_eq!("lines".parse(), Ok(Format::Lines));
         assert_eq!("fixed:8,16".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 16 }));
         assert_eq!("fixed:8,0".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 0 }));
-        for wrong in ["", "xml", "fixed", "fixed:8", "fixed:0,0", "fixed:8,-1", "fixed:65537,0", "fixed:a,b"]
-        {
+        for wrong in [
+            "",
+            "xml",
+            "fixed",
+            "fixed:8",
+            "fixed:0,0",
+            "fixed:0,8",
+            "fixed:8,-1",
+            "fixed:65537,0",
+            "fixed:a,b",
+        ] {
             assert!(wrong.parse::<Format>().is_err(), "{wrong}");
         }
     }

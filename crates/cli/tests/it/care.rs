@@ -25,6 +25,26 @@ fn the_database_describes_itself() {
     }
 }
 
+/// What is in no list yet is told: a new database is all log.
+#[test]
+fn what_is_in_the_log_only_is_counted() {
+    let folder = Folder::new("log-only");
+    folder.ok_on("load db t - --batch 4", b"a\nb\nc\nd\ne\nf\n");
+    folder.ok("delete db t a");
+    let report = folder.object("verify db --json");
+    assert_eq!((&report["files"], &report["records"]), (&0.into(), &0.into()));
+    assert_eq!((&report["log_frames"], &report["log_records"]), (&3.into(), &7.into()));
+    assert!(report["log_bytes"].as_u64().unwrap() > 7);
+    assert!(folder.ok("verify db").contains("log: 3 commits, 7 records"));
+    let stats = folder.object("stats db --json");
+    let told = ["last_sequence", "durable_sequence", "unlisted_records", "list_records"];
+    assert_eq!(told.map(|name| stats[name].as_u64().unwrap()), [7, 7, 7, 0]);
+    folder.ok("compact db");
+    let stats = folder.object("stats db --json");
+    assert_eq!(told.map(|name| stats[name].as_u64().unwrap()), [7, 7, 0, 5]);
+    assert_eq!(folder.object("verify db --json")["log_records"], 0);
+}
+
 #[test]
 fn a_sound_database_verifies() {
     let folder = loaded("verify");
@@ -75,7 +95,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert_eq!(folder.ok("get db t 00000"), "changed\n");
     assert_eq!(folder.ok("scan copy t --to n"), before);
     folder.run("get db t new --json");
-    assert_eq!(folder.ok("get db t new --json"), "{\"key\":\"new\",\"value\":null}\n");
+    assert_eq!(folder.ok("get db t new --json"), "{\"type\":\"record\",\"key\":\"new\",\"value\":null}\n");
     folder.run("checkpoint db copy").refused(1, &["copy"]);
     assert_eq!(folder.object("checkpoint db copy2 --json")["checkpoint"], "copy2");
     folder.ok("verify copy2");

@@ -23,7 +23,7 @@ fn changes_come_in_the_order_of_commits() {
     assert_eq!(folder.ok("changes db --since 7"), "");
     assert_eq!(
         folder.object("changes db --table other --json"),
-        json!({ "batch": 4, "sequence": 4, "table": "other", "operation": "put", "key": "k", "value": "v" })
+        json!({ "type": "change", "batch": 4, "sequence": 4, "table": "other", "operation": "put", "key": "k", "value": "v" })
     );
     let json = folder.ok("changes db --json");
     let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();

@@ -62,7 +62,7 @@ fn a_malformed_record_ends_the_load_behind_what_came_before_it() {
     let outcome = folder.run("load db t users.csv --format csv --key id --value name --json");
     outcome
         .refused(1, &["users.csv", "record 2", "byte offset 14", "never closed", "1 record;", "--skip-bad"]);
-    assert_eq!(outcome.stdout.lines().next_back(), Some("{\"acknowledged\":1}"));
+    assert_eq!(outcome.stdout.lines().next_back(), Some("{\"type\":\"progress\",\"acknowledged\":1}"));
     assert_eq!(folder.ok("get db t 1"), "ada\n");
 
     let text = folder.ok("load db t users.csv --format csv --key id --value name --skip-bad --json");
@@ -119,7 +119,7 @@ fn records_out_of_order_are_named_and_nothing_is_loaded() {
     ] {
         let outcome = folder.run_on("load db t - --sorted --json", text.as_bytes());
         outcome.refused(1, &words);
-        assert_eq!(outcome.stdout.lines().next_back(), Some("{\"acknowledged\":0}"));
+        assert_eq!(outcome.stdout.lines().next_back(), Some("{\"type\":\"progress\",\"acknowledged\":0}"));
         assert_eq!(folder.ok("scan db t"), "");
     }
     let long = format!("a\n{}\nb\n", "x".repeat((64 << 10) + 1));

@@ -11,6 +11,7 @@ mod care;
 mod changes;
 mod killed;
 mod layouts;
+mod leavings;
 mod load;
 mod records;
 mod refusals;

@@ -29,16 +29,19 @@ fn a_range_is_deleted() {
 fn what_is_put_is_got_and_what_is_deleted_is_gone() {
     let folder = Folder::new("put-get");
     assert_eq!(folder.ok("put db t colour blue"), "");
-    assert_eq!(folder.object("put db t size 7 --json")["records"], 1);
+    assert_eq!(folder.ok("put db t size 7 --json"), "{\"type\":\"summary\",\"records\":1,\"sequence\":2}\n");
     assert_eq!(folder.ok("get db t colour size"), "blue\n7\n");
     assert_eq!(folder.ok("delete db t colour absent"), "");
     let outcome = folder.run("get db t colour size");
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (1, "7\n", ""));
     assert_eq!(
         folder.ok("get db t colour size --json"),
-        "{\"key\":\"colour\",\"value\":null}\n{\"key\":\"size\",\"value\":\"7\"}\n"
+        "{\"type\":\"record\",\"key\":\"colour\",\"value\":null}\n{\"type\":\"record\",\"key\":\"size\",\"value\":\"7\"}\n"
     );
-    assert_eq!(folder.object("delete db t size --json"), json!({ "deletions": 1 }));
+    assert_eq!(
+        folder.object("delete db t size --json"),
+        json!({ "type": "summary", "deletions": 1, "sequence": 5 })
+    );
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn empty_keys_and_values_are_keys_and_values() {
     let output = folder.command(&["get", "db", "t", "", "blank", "--json"]).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "{\"key\":\"\",\"value\":\"nothing\"}\n{\"key\":\"blank\",\"value\":\"\"}\n"
+        "{\"type\":\"record\",\"key\":\"\",\"value\":\"nothing\"}\n{\"type\":\"record\",\"key\":\"blank\",\"value\":\"\"}\n"
     );
 }
 
@@ -59,8 +62,14 @@ fn bytes_that_are_no_text_travel_in_hexadecimal() {
     let folder = Folder::new("hex");
     folder.ok("put db t --hex ff00 C3");
     assert_eq!(folder.ok("get db t --hex ff00"), "c3\n");
-    assert_eq!(folder.ok("get db t --hex FF00 --json"), "{\"key\":\"ff00\",\"value\":\"c3\"}\n");
-    assert_eq!(folder.ok("scan db t --json"), "{\"key_hex\":\"ff00\",\"value_hex\":\"c3\"}\n");
+    assert_eq!(
+        folder.ok("get db t --hex FF00 --json"),
+        "{\"type\":\"record\",\"key\":\"ff00\",\"value\":\"c3\"}\n"
+    );
+    assert_eq!(
+        folder.ok("scan db t --json"),
+        "{\"type\":\"record\",\"key_hex\":\"ff00\",\"value_hex\":\"c3\"}\n"
+    );
     assert_eq!(folder.ok("scan db t --hex"), "ff00\tc3\n");
     folder.run("get db t --hex f").refused(2, &["odd number"]);
     folder.run_on("get db t --hex -", b"ff00\nxy\n").refused(1, &["standard input", "key 2", "xy"]);
@@ -75,8 +84,8 @@ fn entries_expire_where_the_table_was_made_for_it() {
     assert_eq!(folder.ok_on("get db t -", b"a\nb\n"), "1\n2\n");
     let gone = folder.run("get db t c");
     assert_eq!((gone.code, gone.stdout.as_str()), (1, ""));
-    assert!(folder.ok("describe db t").contains("entries live 604800s"));
-    folder.run_on("load db t - --ttl 8d", b"a\n").refused(1, &["time_to_live"]);
+    assert!(folder.ok("describe db t").contains("entries live 7d"));
+    folder.run_on("load db t - --ttl 8d", b"a\n").refused(1, &["time_to_live 7d, not 8d"]);
     let unitless = folder.run("put db t a 1 --ttl 8");
     assert!(unitless.code == 2 && unitless.stderr.contains("a unit: ms, s"), "{}", unitless.stderr);
     folder.ok("put db new k v --ttl 12h");
@@ -95,7 +104,10 @@ fn keys_come_on_standard_input() {
     assert_eq!(last_object(&folder.ok_on("delete db t - --json", b"a\nb\n"))["deletions"], 2);
     let outcome = folder.run_on("get db t - --json --report", b"a\nc\n");
     assert_eq!(outcome.code, 0);
-    assert_eq!(outcome.stdout, "{\"key\":\"a\",\"value\":null}\n{\"key\":\"c\",\"value\":\"3\"}\n");
+    assert_eq!(
+        outcome.stdout,
+        "{\"type\":\"record\",\"key\":\"a\",\"value\":null}\n{\"type\":\"record\",\"key\":\"c\",\"value\":\"3\"}\n"
+    );
     let report = last_object(&outcome.stderr);
     assert_eq!((&report["keys"], &report["found"]), (&json!(2), &json!(1)));
     assert!(report["gets_per_second"].as_f64().unwrap() > 0.0);
@@ -132,7 +144,10 @@ fn a_scan_keeps_the_order_of_keys() {
     assert_eq!(folder.ok("scan db t --prefix b"), "b\t2\nbb\t3\n");
     assert_eq!(folder.ok("scan db t --prefix b --reverse --limit 1"), "bb\t3\n");
     assert_eq!(folder.ok("scan db t --reverse --limit 2"), "c\t4\nbb\t3\n");
-    assert_eq!(folder.ok("scan db t --limit 1 --json"), "{\"key\":\"a\",\"value\":\"1\"}\n");
+    assert_eq!(
+        folder.ok("scan db t --limit 1 --json"),
+        "{\"type\":\"record\",\"key\":\"a\",\"value\":\"1\"}\n"
+    );
     assert_eq!(folder.ok("scan db t --from 62 --hex --limit 1"), "62\t32\n");
     assert_eq!(folder.ok("scan db t --limit 0"), "");
     assert_eq!(folder.ok("scan db t --from c --to a"), "");

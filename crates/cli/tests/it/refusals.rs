@@ -28,7 +28,11 @@ fn usage_that_cannot_work_is_code_2() {
         let outcome = folder.run(words);
         assert_eq!(outcome.code, 2, "{words}: {outcome:?}");
         assert!(!outcome.stderr.is_empty() && outcome.stdout.is_empty(), "{words}: {outcome:?}");
+        let is_line = outcome.stderr.starts_with("forebay: ") && outcome.stderr.lines().count() == 1;
+        assert!(words.is_empty() || is_line, "{words}: {outcome:?}");
     }
+    folder.run("get db t a --jsn").refused(2, &["'--json'", "forebay get --help"]);
+    folder.run("simulate --record 16 --records 10 --keep-changes 1M").refused(2, &["--keep-changes"]);
     assert!(!folder.path("db").exists());
 }
 
@@ -65,6 +69,7 @@ fn help_has_examples() {
             help.contains("Example") && help.contains("--json") && help.contains("--memory"),
             "{command}"
         );
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}: {help}");
     }
     assert!(folder.ok("--version").starts_with("forebay "));
 }
@@ -119,10 +124,13 @@ fn a_database_in_use_is_refused() {
     let mut line = String::new();
     let mut out = std::io::BufReader::new(holder.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-    folder.run("put db t b 2").refused(1, &["db"]);
-    folder.run("destroy db").refused(1, &["db"]);
+    let process = format!("process {}", holder.id());
+    for words in ["put db t b 2", "stats db", "destroy db"] {
+        folder.run(words).refused(1, &["db/LOCK", &process]);
+    }
     drop(holder.stdin.take());
     assert!(holder.wait().unwrap().success());
+    assert_eq!(std::fs::metadata(folder.path("db/LOCK")).unwrap().len(), 0);
     folder.ok("put db t b 2");
 }
 

@@ -95,11 +95,12 @@ impl Outcome {
         self.stdout
     }
 
-    /// Asserts that the command said one line, `forebay: …`, with all of these words, and gave this code.
+    /// Asserts that the command said one line, `forebay: …` or an object, with all of these words, and gave this code.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, code, "{self:?}");
-        assert!(self.stderr.starts_with("forebay: ") && self.stderr.lines().count() == 1, "{self:?}");
+        let is_told = self.stderr.starts_with("forebay: ") || self.stderr.starts_with("{\"type\":\"error\",");
+        assert!(is_told && self.stderr.lines().count() == 1, "{self:?}");
         for word in words {
             assert!(self.stderr.contains(word), "{word:?} is not in {:?}", self.stderr);
         }

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 
 use super::by::{self, By};
 use super::columns::RowFormat;
+use crate::args::Reading;
 
 const EXAMPLES: &str = "\
 Groups:
@@ -87,4 +88,6 @@ pub(crate) struct AggregateArgs {
     /// Count malformed records and go on; a value that a function refuses is none for that function
     #[arg(long)]
     pub(super) skip_bad: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }

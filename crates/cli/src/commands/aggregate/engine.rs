@@ -1,7 +1,7 @@
 //! What keeps the groups of a run: memory and temporary files ([`gathering`](super::gathering)), or a database
 //! ([`store`](super::store)). And what they come to, wherever they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forebay::Error;
 use forebay::aggregate::functions::Count;
@@ -11,13 +11,13 @@ use forebay::aggregate::{
 use forebay::env::Env;
 use forebay::env::sync::Arc;
 use forebay::limits::KEY_BYTES_MAX;
-use tempfile::TempDir;
 
 use super::cube;
 use super::gathering::{Gathered, Gatherer};
 use super::reached::Reached;
 use super::store::{Keeper, Store};
 use crate::failure::Failure;
+use crate::temporary::Temporary;
 
 /// Less memory than this is refused.
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
@@ -57,11 +57,11 @@ impl Means {
     }
 
     /// A directory for temporary files.
-    pub(super) fn directory(&self) -> Result<TempDir, Error> {
-        tempfile::Builder::new()
-            .prefix("forebay-aggregate-")
-            .tempdir_in(&self.temp)
-            .map_err(|error| Error::io("make a temporary directory in", &self.temp, &error))
+    pub(super) fn directory(&self) -> Result<Scratch, Error> {
+        let make = || tempfile::Builder::new().prefix("forebay-aggregate-").tempdir_in(&self.temp);
+        let (directory, known) = Temporary::make(make, |directory| directory.path())
+            .map_err(|error| Error::io("make a temporary directory in", &self.temp, &error))?;
+        Ok(Scratch { directory, _known: known })
     }
 
     /// A sort by the keys' bytes.
@@ -73,10 +73,22 @@ impl Means {
     }
 }
 
+/// A directory for temporary files, which goes with this.
+pub(super) struct Scratch {
+    directory: tempfile::TempDir,
+    _known: Temporary,
+}
+
+impl Scratch {
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
 /// An external sort, and the directory of its files, which goes with it.
 pub(super) struct Sorter<A> {
     pub(super) sort: SortAggregator<Arc<A>>,
-    _directory: TempDir,
+    _directory: Scratch,
 }
 
 /// A function that can be given rows and whose answers can be shown.

@@ -4,9 +4,8 @@ use forebay::Error;
 use forebay::aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
 use forebay::env::Env;
 use forebay::env::sync::Arc;
-use tempfile::TempDir;
 
-use super::engine::{Groups, Held, Means, Refused, refusal};
+use super::engine::{Groups, Held, Means, Refused, Scratch, refusal};
 
 /// See the module.
 pub(super) struct Gatherer<A: Aggregate> {
@@ -18,7 +17,7 @@ pub(super) struct Gatherer<A: Aggregate> {
 /// The groups, and the directory of their files, which goes with them.
 pub(super) struct Gathered<A: Aggregate> {
     pub(super) table: CompressedAggregator<Arc<A>>,
-    _directory: TempDir,
+    _directory: Scratch,
 }
 
 impl<A: Aggregate> Gatherer<A> {

@@ -14,6 +14,8 @@ const MARK: u8 = 0x00;
 const NOTHING: u8 = 0x00;
 const END: u8 = 0x01;
 const ZERO: u8 = 0xff;
+/// How long the end of a value is.
+pub(super) const END_BYTES: usize = 2;
 
 /// Appends a column.
 #[inline]

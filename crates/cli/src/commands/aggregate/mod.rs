@@ -29,6 +29,7 @@ mod report;
 mod sequences;
 mod shape;
 mod sheet;
+mod shown;
 mod store;
 mod words;
 
@@ -57,6 +58,7 @@ use order::Arrangement;
 use report::{Report, Stdout};
 use shape::Shape;
 use sheet::{Header, Sheet, Style};
+pub(crate) use shown::{Key, Shown};
 use store::Store;
 
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -76,11 +78,11 @@ struct Job<'a> {
     args: &'a AggregateArgs,
     /// The inputs.
     files: Vec<PathBuf>,
-    form: Form,
     means: Means,
     style: Style,
     cube: Option<Cube>,
-    store: Option<Store>,
+    store: Option<&'a Store>,
+    common: &'a Common,
 }
 
 pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> {
@@ -93,10 +95,15 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
         Some(store) => store.shape.clone(),
         None => Shape::asked(args).ok_or_else(|| Failure::Usage("say --by".into()))?,
     };
-    let job = Job::new(args, common, &shape, means, store)?;
-    job.run_by(&shape)?;
-    job.store.map_or(Ok(()), Store::close)?;
-    Ok(())
+    let job = Job::new(args, common, &shape, means, store.as_ref());
+    match (job.and_then(|job| job.run_by(&shape)), store) {
+        (Ok(()), Some(store)) => Ok(store.close()?),
+        (Err(failure), Some(store)) => {
+            store.give_up();
+            Err(failure)
+        }
+        (outcome, None) => outcome,
+    }
 }
 
 /// What the work may use.
@@ -153,10 +160,10 @@ fn check(args: &AggregateArgs, shape: &Shape) -> Result<(), Failure> {
 impl<'a> Job<'a> {
     fn new(
         args: &'a AggregateArgs,
-        common: &Common,
+        common: &'a Common,
         shape: &Shape,
         means: Means,
-        store: Option<Store>,
+        store: Option<&'a Store>,
     ) -> Result<Self, Failure> {
         check(args, shape)?;
         let columns = if let By::Columns(names) = &shape.by { names.len() } else { 0 };
@@ -181,12 +188,12 @@ impl<'a> Job<'a> {
         Ok(Self {
             args,
             files: if is_stdin { vec!["-".into()] } else { args.files.clone() },
-            form: common.form(),
             means,
             // Words hold no tabs, and are shown as they are.
             style: if style == Style::Tsv && columns == 0 { Style::Plain } else { style },
             cube,
             store,
+            common,
         })
     }
 
@@ -248,9 +255,9 @@ impl<'a> Job<'a> {
             (Err(_), Some(_)) => None,
             (bytes, _) => bytes?,
         };
-        let progress = Progress::of_reading(bytes);
+        let progress = Progress::of_reading(self.common, bytes);
         let mut sheet = Sheet::open(self.args.out.as_deref(), self.style)?;
-        let mut engine = Engine::new(Arc::new(function), means.clone(), self.store.as_ref())?;
+        let mut engine = Engine::new(Arc::new(function), means.clone(), self.store)?;
         let watch = Stopwatch::start();
         let (labels, tally, groups) = progress.tell_while(|| {
             let (labels, tally, failed) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
@@ -267,7 +274,7 @@ impl<'a> Job<'a> {
         let count = self.show(&groups, &labels, &mut sheet).map_err(sheet::failure)?;
         sheet.finish().map_err(sheet::failure)?;
         report.shown(count, showing.seconds());
-        report.print(self.form, if self.args.out.is_some() { Stdout::Free } else { Stdout::Taken })
+        report.print(self.common, if self.args.out.is_some() { Stdout::Free } else { Stdout::Taken })
     }
 
     fn read(

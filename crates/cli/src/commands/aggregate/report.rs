@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::engine::Groups;
 use super::inputs::Tally;
 use super::labels::Labels;
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
 use forebay_bench::sizes;
@@ -37,7 +38,7 @@ pub(super) struct Report {
     output_seconds: f64,
     input_bytes: u64,
     memory_bytes: usize,
-    /// None where a database keeps them.
+    /// None where a database keeps them, or there are none.
     bytes_per_group: Option<f64>,
     spilled: bool,
     peak_memory_bytes: Option<u64>,
@@ -75,12 +76,19 @@ impl Report {
         self.groups = groups;
         self.output_seconds = seconds;
         let is_stored = self.known_files.is_some();
-        self.bytes_per_group = (!is_stored).then(|| self.memory_bytes as f64 / groups.max(1) as f64);
+        self.bytes_per_group = (!is_stored && groups > 0).then(|| self.memory_bytes as f64 / groups as f64);
         self.peak_memory_bytes = forebay::env::process::peak_memory_bytes();
+        // A database's buffers count whole, though what nothing was written to yet takes no memory.
+        let most = self.peak_memory_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        self.memory_bytes = self.memory_bytes.min(most.unwrap_or(usize::MAX));
     }
 
     /// Tells it to a program; to a person where standard output is free for it.
-    pub(super) fn print(&self, form: Form, stdout: Stdout) -> Result<(), Failure> {
+    pub(super) fn print(&self, common: &Common, stdout: Stdout) -> Result<(), Failure> {
+        let form = common.form();
+        if form == Form::Text && common.is_quiet() {
+            return Ok(());
+        }
         let mut remarks = Vec::new();
         if self.skipped > 0 {
             remarks.push(format!("{} skipped", counted(self.skipped, "malformed record")));
@@ -93,9 +101,9 @@ impl Report {
             remarks.iter().for_each(|remark| eprintln!("forebay: {remark}"));
             return Ok(());
         }
-        let mut output = Output::new();
+        let mut output = Output::new(form);
         match form {
-            Form::Json => output.json(self)?,
+            Form::Json => output.json("summary", self)?,
             Form::Text => {
                 output.line(format_args!(
                     "{}, {}, {} of input in {:.2} s: {} records/s",

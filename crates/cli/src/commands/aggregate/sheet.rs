@@ -3,7 +3,6 @@
 //! No value is `\N` in text and tsv, nothing at all in csv, where an empty text is `""`, and `null` in JSON.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,9 @@ use super::columnar::Columnar;
 use super::kinds::Kind;
 use crate::failure::Failure;
 use crate::keys::Notation;
+use crate::output::Form;
+use crate::screen::Screen;
+use crate::written::Written;
 
 /// What standard output is called in errors.
 const STDOUT: &str = "standard output";
@@ -58,8 +60,8 @@ pub(super) enum Header {
 /// See the module.
 pub(super) struct Sheet {
     out: Target,
-    /// What is written to; none is standard output.
-    path: Option<PathBuf>,
+    /// What is written to, and where; none is standard output.
+    file: Option<(Written, PathBuf)>,
     style: Style,
     names: Vec<String>,
 }
@@ -68,26 +70,31 @@ pub(super) struct Sheet {
 enum Target {
     Lines(Out),
     /// A file of columns that are not known yet.
-    Empty(File),
+    Empty,
     Columns(Box<Columnar>),
     Finished,
 }
 
 impl Sheet {
     /// Opens `path`, or standard output, so that what cannot be written is known before any work.
-    #[expect(clippy::disallowed_methods, reason = "the output is the user's file, not the database's")]
     pub(super) fn open(path: Option<&Path>, style: Style) -> Result<Self, Failure> {
-        let create = |path: &Path| {
-            File::create(path)
-                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
-        };
+        let create = |path: &Path| Ok::<_, Failure>((Written::create(path)?, path.to_path_buf()));
+        let file = path.map(create).transpose()?;
         let lines = |out| Target::Lines(BufWriter::with_capacity(64 << 10, out));
-        let out = match path {
-            None => lines(Box::new(io::stdout().lock())),
-            Some(path) if style == Style::Parquet => Target::Empty(create(path)?),
-            Some(path) => lines(Box::new(create(path)?)),
+        let form = if style == Style::Json { Form::Json } else { Form::Text };
+        let out = match &file {
+            None => lines(Box::new(Screen::stdout(form))),
+            Some(_) if style == Style::Parquet => Target::Empty,
+            Some((written, path)) => {
+                lines(Box::new(written.file().map_err(|error| Error::io("write", path, &error))?))
+            }
         };
-        Ok(Self { out, path: path.map(Path::to_path_buf), style, names: Vec::new() })
+        Ok(Self { out, file, style, names: Vec::new() })
+    }
+
+    /// What is written to, as errors call it.
+    fn path(&self) -> PathBuf {
+        self.file.as_ref().map_or(STDOUT.into(), |(_, path)| path.clone())
     }
 
     /// Whether [`begin`](Self::begin) has to know what columns hold.
@@ -99,7 +106,13 @@ impl Sheet {
     pub(super) fn begin(&mut self, names: Vec<String>, kinds: &[Kind], header: Header) -> Result<(), Error> {
         self.names = names;
         self.out = match mem::replace(&mut self.out, Target::Finished) {
-            Target::Empty(file) => Target::Columns(Box::new(Columnar::begin(file, &self.names, kinds)?)),
+            Target::Empty => match &self.file {
+                Some((written, path)) => {
+                    let file = written.file().map_err(|error| Error::io("write", path, &error))?;
+                    Target::Columns(Box::new(Columnar::begin(file, &self.names, kinds)?))
+                }
+                None => Target::Finished,
+            },
             out => out,
         };
         if header == Header::Hidden || matches!(self.style, Style::Json | Style::Parquet) {
@@ -112,26 +125,39 @@ impl Sheet {
 
     /// Writes a row.
     pub(super) fn row(&mut self, cells: &[Value<'_>]) -> Result<(), Error> {
-        let path = self.path.as_deref().unwrap_or(Path::new(STDOUT));
+        let kind = if self.file.is_none() { Some("group") } else { None };
         let written = match (&mut self.out, self.style) {
-            (Target::Lines(out), Style::Json) => object(out, &self.names, cells),
+            (Target::Lines(out), Style::Json) => object(out, kind, &self.names, cells),
             (Target::Lines(out), Style::Csv) => delimited(out, cells, b",", csv_cell),
             (Target::Lines(out), Style::Tsv) => delimited(out, cells, b"\t", tsv_cell),
             (Target::Lines(out), _) => delimited(out, cells, b"\t", plain_cell),
-            (Target::Columns(columns), _) => return columns.row(cells, path),
-            (Target::Empty(_) | Target::Finished, _) => Ok(()),
+            (Target::Columns(columns), _) => {
+                let path = self.file.as_ref().map_or(Path::new(STDOUT), |(_, path)| path);
+                return columns.row(cells, path);
+            }
+            (Target::Empty | Target::Finished, _) => Ok(()),
         };
-        written.map_err(|error| Error::io("write", path, &error))
+        written.map_err(|error| Error::io("write", &self.path(), &error))
     }
 
     /// Sends on what is buffered.
-    pub(super) fn finish(self) -> Result<(), Error> {
-        let path = self.path.as_deref().unwrap_or(Path::new(STDOUT));
-        match self.out {
-            Target::Lines(mut out) => out.flush().map_err(|error| Error::io("write", path, &error)),
-            Target::Columns(columns) => columns.finish(path),
-            Target::Empty(_) | Target::Finished => Ok(()),
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        match &mut self.out {
+            Target::Lines(out) => out.flush().map_err(|error| Error::io("write", &self.path(), &error)),
+            Target::Columns(_) | Target::Empty | Target::Finished => Ok(()),
         }
+    }
+
+    /// Sends on what is buffered. A file is there from now on.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        let path = self.path();
+        let failed = |error| Error::io("write", &path, &error);
+        match self.out {
+            Target::Lines(mut out) => out.flush().map_err(failed)?,
+            Target::Columns(columns) => columns.finish(&path)?,
+            Target::Empty | Target::Finished => {}
+        }
+        self.file.map_or(Ok(()), |(written, _)| written.finish()).map_err(failed)
     }
 }
 
@@ -201,14 +227,24 @@ fn csv_cell(out: &mut Out, cell: &Value<'_>) -> io::Result<()> {
     out.write_all(b"\"")
 }
 
-fn object(out: &mut Out, names: &[String], cells: &[Value<'_>]) -> io::Result<()> {
+/// An object, in a stream of several kinds marked by its own. A column that is called as the mark is goes by another name.
+fn object(
+    out: &mut Out,
+    kind: Option<&'static str>,
+    names: &[String],
+    cells: &[Value<'_>],
+) -> io::Result<()> {
     out.write_all(b"{")?;
+    if let Some(kind) = kind {
+        write!(out, "\"type\":\"{kind}\"")?;
+    }
     for (place, (name, cell)) in names.iter().zip(cells).enumerate() {
-        if place > 0 {
+        if place > 0 || kind.is_some() {
             out.write_all(b",")?;
         }
         let name: Cow<'_, str> = match cell {
             Value::Bytes(text) if std::str::from_utf8(text).is_err() => hex_name(names, name).into(),
+            _ if kind.is_some() && name == "type" => "column:type".into(),
             _ => name.into(),
         };
         serde_json::to_writer(&mut *out, &name)?;

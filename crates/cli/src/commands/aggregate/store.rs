@@ -8,23 +8,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay::aggregate::functions::Count;
 use forebay::aggregate::{Aggregate, Aggregator as _, HashAggregator};
 use forebay::env::sync::Arc;
 use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, Options, Table};
 
 use super::args::AggregateArgs;
-use super::by::{self, By};
 use super::engine::{Groups, Held, Means, Refused, refusal};
 use super::reached::Reached;
 use super::shape::Shape;
+use crate::commands::made::Made;
 use crate::failure::Failure;
 
 /// What the name of a table of inputs ends in.
-const INPUTS: &str = ".inputs";
+pub(super) const INPUTS: &str = ".inputs";
 /// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
 /// in the file system, behind `file:`.
-const SHAPE: &[u8] = b"shape";
+pub(super) const SHAPE: &[u8] = b"shape";
 /// The database has so many sixteenths of the memory.
 const DATABASE_SHARE: usize = 10;
 /// What is not committed yet is committed at a sixteenth, and takes four of them while the table grows.
@@ -43,6 +42,7 @@ pub(super) struct Store {
     pub(super) shape: Shape,
     is_new: bool,
     pending_bytes: usize,
+    made: Made,
 }
 
 impl Store {
@@ -54,8 +54,15 @@ impl Store {
             .memory_limit((sixteenth * DATABASE_SHARE) as u64)
             .create_if_missing(!is_read_only)
             .read_only(is_read_only);
-        let db = Database::open(dir, options)?;
         let name = args.table.clone();
+        let say_by =
+            || Failure::Usage(format!("{} has no groups called `{name}` yet: say --by", dir.display()));
+        let mut made = Made::before(dir);
+        if made.is_new() && !is_read_only && args.by.is_none() {
+            return Err(say_by());
+        }
+        let db = Database::open(dir, options)?;
+        made.note_tables(&db);
         let inputs_name = format!("{name}{INPUTS}");
         let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);
         if is_read_only && !is_known {
@@ -65,16 +72,16 @@ impl Store {
                 names(&db)
             )));
         }
+        if !is_known && args.by.is_none() {
+            return Err(say_by());
+        }
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();
         kept.iter().try_for_each(|shape| shape.agrees(args, &name))?;
-        let shape = kept.or_else(|| Shape::asked(args)).ok_or_else(|| {
-            Failure::Usage(format!("{} has no groups called `{name}` yet: say --by", dir.display()))
-        })?;
-        wake(&db, &name)?;
+        let shape = kept.or_else(|| Shape::asked(args)).ok_or_else(say_by)?;
         let pending_bytes = (sixteenth * PENDING_PARTS).max(PENDING_BYTES_MIN);
-        Ok(Self { db: Arc::new(db), name, inputs, shape, is_new, pending_bytes })
+        Ok(Self { db: Arc::new(db), name, inputs, shape, is_new, pending_bytes, made })
     }
 
     /// The table of the groups; of new ones the shape is kept first.
@@ -85,7 +92,19 @@ impl Store {
             self.db.commit(batch, Durability::Disk)?;
         }
         let table = self.db.aggregator(&self.name, Arc::clone(function));
-        Ok(table.layout(Layout::write_buffer_ordered()).open()?)
+        // Groups may have got another layout since.
+        let is_there = self.db.tables().iter().any(|(name, _)| *name == self.name);
+        Ok(if is_there { table.open()? } else { table.layout(Layout::write_buffer_ordered()).open()? })
+    }
+
+    /// Ends work that failed. New groups of which nothing was committed go again, so that what they are can be said anew.
+    pub(super) fn give_up(self) {
+        let Self { db, inputs, is_new, made, .. } = self;
+        let is_empty = is_new && inputs.iter().is_ok_and(|entries| entries.take(2).count() < 2);
+        drop(inputs);
+        if let Some(db) = Arc::into_inner(db) {
+            if is_empty { made.undo(db) } else { drop(db.close()) }
+        }
     }
 
     /// Ends the work with the store.
@@ -105,25 +124,9 @@ fn kept_shape(inputs: &Table) -> Result<Option<Shape>, Failure> {
     inputs.get(SHAPE)?.map(|text| parse(&text)).transpose()
 }
 
-/// Brings the functions of all other groups, so that what the log has of them can be written out.
-fn wake(db: &Database, besides: &str) -> Result<(), Failure> {
-    let tables = db.tables();
-    let others = tables.iter().filter_map(|(table, _)| Some((table, table.strip_suffix(INPUTS)?)));
-    for (table, name) in others.filter(|(_, name)| *name != besides) {
-        let inputs = db.table(table).existing(true).open()?;
-        let has_groups = tables.iter().any(|(other, _)| other == name);
-        match kept_shape(&inputs)? {
-            Some(shape) if has_groups && shape.counts() => {
-                db.aggregator(name, Count).existing(true).open()?;
-            }
-            Some(Shape { by: By::Columns(names), functions, .. }) if has_groups => {
-                let table = by::Table::new(&names, &functions, None)?;
-                db.aggregator(name, by::functions(&functions, &table.columns)?).existing(true).open()?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+/// The shape that a store keeps.
+pub(super) fn parse_shape(text: &[u8]) -> Result<Shape, Failure> {
+    parse(text)
 }
 
 fn json(kept: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {

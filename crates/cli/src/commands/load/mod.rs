@@ -22,9 +22,10 @@ use clap::Args;
 use forebay::{Database, Durability, Layout, Table};
 
 use super::life::parse_life;
+use super::made::Made;
 use super::progress::Progress;
-use super::{Access, open, parse_durability, parse_layout};
-use crate::args::{Common, TableArgs};
+use super::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification};
+use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::input::TroubleKind;
@@ -61,11 +62,10 @@ pub(crate) struct LoadArgs {
     /// The input; - is standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// How a new table is organised: write-buffer, write-buffer:ordered
-    #[arg(long, value_parser = parse_layout)]
+    #[arg(long, value_parser = parse_layout, help = LAYOUT_HELP)]
     layout: Option<Layout>,
     /// The most that a new table's files may take, by what lives of them: at least 1.25
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = parse_space_amplification)]
     max_space_amplification: Option<f64>,
     /// How long the entries of a new table live, such as 90s, 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_life)]
@@ -95,6 +95,8 @@ pub(crate) struct LoadArgs {
     /// machine. For layouts of runs; a new table gets leveling
     #[arg(long, conflicts_with_all = ["durability", "batch"])]
     sorted: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 /// What chooses the key and value of a record.
@@ -107,21 +109,32 @@ enum Choice {
 pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let choice = choice(args)?;
     let input = open_input(&args.file)?;
-    let db = open(&args.target.db, common, Access::Create)?;
-    let progress = Arc::new(Progress::new(common.form(), input.bytes));
+    let (db, made) = Made::open(&args.target.db, common)?;
+    let progress = Arc::new(Progress::new(common, input.bytes));
     let watch = Stopwatch::start();
-    let (outcome, mut tally) = fill(args, choice, &db, input.from, (&input.name, &progress))?;
+    let (outcome, mut tally) = match fill(args, choice, &db, input.from, (&input.name, &progress)) {
+        Ok(filled) => filled,
+        Err(failure) => {
+            made.undo(db);
+            return Err(failure);
+        }
+    };
     tally.seconds = watch.seconds();
     if let Err(stop) = outcome {
-        report::acknowledged(common.form(), tally.records)?;
+        let told = report::acknowledged(common.form(), tally.records);
         // Whatever closing may add, the first cause is the one to tell.
-        drop(db.close());
+        if tally.records == 0 {
+            made.undo(db)
+        } else {
+            drop(db.close())
+        }
+        told?;
         return Err(stop.into_failure(&input.name, tally.records));
     }
     let stats = db.stats();
     let closing = Stopwatch::start();
     db.close()?;
-    report::print(common.form(), &tally, &stats, closing.seconds())
+    report::print(common, &tally, &stats, closing.seconds())
 }
 
 /// The table, made where it is missing; one that is there must have what is asked for.

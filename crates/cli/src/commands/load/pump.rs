@@ -34,13 +34,21 @@ impl Stop {
     /// Says it of the input called `name`.
     pub(super) fn into_failure(self, name: &str, acknowledged: u64) -> Failure {
         match self {
-            Self::Read(error) => Failure::work(format!("cannot read {name}: {error}")),
+            Self::Read(error) => Failure::work(format!(
+                "cannot read {name}: {error} (loaded before it: {})",
+                counted(acknowledged, "record")
+            )),
             Self::Header(reason) => Failure::work(format!("{name}: {reason}")),
             Self::Bad(at, reason) => Failure::work(format!(
                 "{name}: record {} at byte offset {}: {reason} (loaded before it: {}; --skip-bad goes on)",
                 at.number,
                 at.offset,
                 counted(acknowledged, "record"),
+            )),
+            Self::Engine(error) if acknowledged > 0 => Failure::work(format!(
+                "{} (loaded before it: {})",
+                Failure::from(error),
+                counted(acknowledged, "record")
             )),
             Self::Engine(error) => error.into(),
         }
@@ -52,6 +60,8 @@ pub(super) struct Tally {
     pub(super) records: u64,
     pub(super) skipped: u64,
     pub(super) input_bytes: u64,
+    /// Of keys and values.
+    pub(super) record_bytes: u64,
     pub(super) seconds: f64,
     /// Of commits, in nanoseconds.
     pub(super) latency: Histogram<u64>,
@@ -59,7 +69,14 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        Self { records: 0, skipped: 0, input_bytes: 0, seconds: 0.0, latency: new_histogram() }
+        Self {
+            records: 0,
+            skipped: 0,
+            input_bytes: 0,
+            record_bytes: 0,
+            seconds: 0.0,
+            latency: new_histogram(),
+        }
     }
 }
 
@@ -132,6 +149,7 @@ impl Sink for Pump<'_> {
                 Ok(Some((key, value))) => match over_limit(key, value) {
                     None => {
                         self.batch.put(self.table, key, value);
+                        self.tally.record_bytes += (key.len() + value.len()) as u64;
                         self.waiting += 1;
                         if self.waiting >= self.batch_records || self.batch.encoded_bytes() >= BATCH_BYTES_MAX
                         {

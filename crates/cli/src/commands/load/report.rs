@@ -4,6 +4,7 @@ use forebay::Stats;
 use serde_json::json;
 
 use super::pump::Tally;
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
 use forebay_bench::sizes;
@@ -11,38 +12,54 @@ use forebay_bench::sizes;
 /// How far a load came that failed.
 pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {
     if form == Form::Json {
-        let mut output = Output::new();
-        output.json(&json!({ "acknowledged": records }))?;
+        let mut output = Output::new(form);
+        output.json("progress", &json!({ "acknowledged": records }))?;
         output.flush()?;
     }
     Ok(())
 }
 
 /// What a load came to that did not fail.
-pub(super) fn print(form: Form, tally: &Tally, stats: &Stats, close_seconds: f64) -> Result<(), Failure> {
-    let mut output = Output::new();
+pub(super) fn print(
+    common: &Common,
+    tally: &Tally,
+    stats: &Stats,
+    close_seconds: f64,
+) -> Result<(), Failure> {
+    let form = common.form();
+    if form == Form::Text && common.is_quiet() {
+        return Ok(());
+    }
+    let mut output = Output::new(form);
+    // What is ingested is not accepted record by record, so that it is not among the engine's own.
+    let lists = stats.list_bytes_written.values().sum::<u64>();
+    let written = (lists + stats.log_bytes + stats.manifest_bytes) as f64;
+    let write_amplification = if tally.record_bytes > 0 { written / tally.record_bytes as f64 } else { 0.0 };
     let rate = tally.records as f64 / tally.seconds.max(1e-9);
     let microseconds = |quantile: f64| tally.latency.value_at_quantile(quantile) as f64 / 1000.0;
     let max = tally.latency.max() as f64 / 1000.0;
     match form {
-        Form::Json => output.json(&json!({
-            "acknowledged": tally.records,
-            "records": tally.records,
-            "skipped": tally.skipped,
-            "seconds": tally.seconds,
-            "records_per_second": rate,
-            "input_bytes": tally.input_bytes,
-            "write_amplification": stats.write_amplification,
-            "stall_seconds": stats.stall_seconds,
-            "peak_memory_bytes": forebay::env::process::peak_memory_bytes(),
-            "batch_latency_us": {
-                "p50": microseconds(0.5),
-                "p99": microseconds(0.99),
-                "p999": microseconds(0.999),
-                "max": max,
-            },
-            "close_seconds": close_seconds,
-        }))?,
+        Form::Json => output.json(
+            "summary",
+            &json!({
+                "acknowledged": tally.records,
+                "records": tally.records,
+                "skipped": tally.skipped,
+                "seconds": tally.seconds,
+                "records_per_second": rate,
+                "input_bytes": tally.input_bytes,
+                "write_amplification": write_amplification,
+                "stall_seconds": stats.stall_seconds,
+                "peak_memory_bytes": forebay::env::process::peak_memory_bytes(),
+                "batch_latency_us": {
+                    "p50": microseconds(0.5),
+                    "p99": microseconds(0.99),
+                    "p999": microseconds(0.999),
+                    "max": max,
+                },
+                "close_seconds": close_seconds,
+            }),
+        )?,
         Form::Text => {
             output.line(format_args!(
                 "{}, {} of input in {:.2} s: {} records/s",
@@ -54,7 +71,7 @@ pub(super) fn print(form: Form, tally: &Tally, stats: &Stats, close_seconds: f64
             output.line(format_args!(
                 "write amplification {:.2}, stalled {:.2} s, batch latency p50 {:.0} us, p99 {:.0} us, \
                  p99.9 {:.0} us, max {:.0} us",
-                stats.write_amplification,
+                write_amplification,
                 stats.stall_seconds,
                 microseconds(0.5),
                 microseconds(0.99),

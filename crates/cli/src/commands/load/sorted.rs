@@ -39,16 +39,19 @@ pub(super) struct Sorted<'a> {
 impl Sink for Sorted<'_> {
     fn take_all(&mut self, source: impl Source + Send + 'static) -> Result<(), Stop> {
         let skipped = Arc::new(AtomicU64::new(0));
+        let record_bytes = Arc::new(AtomicU64::new(0));
         let entries = Entries {
             source,
             name: self.name.clone(),
             on_bad: self.on_bad,
             progress: Arc::clone(&self.progress),
             skipped: Arc::clone(&skipped),
+            record_bytes: Arc::clone(&record_bytes),
             last: None,
             records: 0,
         };
         self.tally.records = self.table.ingest(entries).map_err(Stop::Engine)?;
+        self.tally.record_bytes = record_bytes.load(Ordering::Relaxed);
         self.tally.skipped = skipped.load(Ordering::Relaxed);
         self.tally.input_bytes = self.progress.bytes_read();
         self.progress.acknowledge(self.tally.records, self.tally.input_bytes);
@@ -63,6 +66,7 @@ struct Entries<S> {
     on_bad: OnBad,
     progress: Arc<Progress>,
     skipped: Arc<AtomicU64>,
+    record_bytes: Arc<AtomicU64>,
     /// The key before.
     last: Option<Vec<u8>>,
     records: u64,
@@ -95,6 +99,7 @@ impl<S: Source> Iterator for Entries<S> {
                         last.clear();
                         last.extend_from_slice(key);
                         self.records += 1;
+                        self.record_bytes.fetch_add((key.len() + value.len()) as u64, Ordering::Relaxed);
                         if self.records.is_multiple_of(TOLD_EVERY) {
                             self.progress.see(self.records, self.source.bytes_read());
                         }

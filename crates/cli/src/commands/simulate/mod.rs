@@ -10,7 +10,7 @@ use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::parse_layout;
-use crate::args::Common;
+use crate::args::{Common, Reading};
 use crate::counts;
 use crate::failure::Failure;
 use crate::output::{Form, Output};
@@ -48,6 +48,8 @@ pub(crate) struct SimulateArgs {
     tree: TreeArgs,
     #[command(flatten)]
     machine: MachineArgs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 /// Options of a table, and of its write buffers.
@@ -111,12 +113,12 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
             .collect::<Result<_, _>>()?,
         false => vec![args.layout],
     };
-    let mut output = Output::new();
+    let mut output = Output::new(form);
     let mut forecasts = Vec::new();
     for layout in layouts {
-        let forecast = forecast(args, layout, load, &options, form)?;
+        let forecast = forecast(args, layout, load, &options, common)?;
         match form {
-            Form::Json => output.json(&forecast)?,
+            Form::Json => output.json("forecast", &forecast)?,
             Form::Text if args.compare => forecasts.push(forecast),
             Form::Text => output.line(table::Table(&forecast).to_string().trim_end())?,
         }
@@ -151,12 +153,12 @@ fn forecast(
     layout: Layout,
     load: Load,
     options: &Options,
-    form: Form,
+    common: &Common,
 ) -> Result<Forecast, Failure> {
     let table = table(args, layout, options);
     let usage = |error: Error| Failure::Usage(error.to_string());
     let simulation = Simulation::new(options.clone(), table, load, rates(args, layout)).map_err(usage)?;
-    let bar = match form == Form::Text && std::io::stderr().is_terminal() {
+    let bar = match common.form() == Form::Text && !common.is_quiet() && std::io::stderr().is_terminal() {
         true => ProgressBar::new(args.records).with_style(
             ProgressStyle::with_template("{bar:32} {percent} %, {eta} left")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),

@@ -29,6 +29,59 @@ fn words(seed: u64, count: u64) -> String {
         .collect()
 }
 
+/// A database of groups is one like every other: what the log has of them is written out whoever opens it.
+#[test]
+fn other_commands_work_on_a_store() {
+    let folder = Folder::new("store-other-commands");
+    std::fs::write(folder.path("f.csv"), "path,bytes\n/a,1\n/b,2\n/a,3\n").unwrap();
+    folder.ok("aggregate --store db --by column:path --fn count,sum:bytes f.csv");
+    let keys: String = (0..400_000).map(|number| format!("longer key number {number:012}\n")).collect();
+    folder.ok_on("load db kv - --memory 16M", keys.as_bytes());
+    folder.ok("compact db");
+    folder.ok("savepoint db before");
+    folder.ok("layout db groups leveling");
+    folder.ok("layout db kv write-buffer:ordered");
+    folder.ok("verify db");
+    assert_eq!(folder.ok("aggregate --store db"), "path\tcount\tsum:bytes\n/a\t2\t4\n/b\t1\t2\n");
+    assert_eq!(folder.ok("get db groups /b"), "1\t2\n");
+    assert_eq!(folder.run("get db groups /c").code, 1);
+    assert_eq!(folder.ok("scan db groups"), "/a\t2\t4\n/b\t1\t2\n");
+    assert_eq!(folder.ok("scan db groups --prefix /b --savepoint before"), "/b\t1\t2\n");
+    assert_eq!(folder.ok("scan db groups --from /b"), "/b\t1\t2\n");
+    assert_eq!(
+        folder.ok("get db groups /a /c --json"),
+        "{\"type\":\"group\",\"path\":\"/a\",\"count\":2,\"sum:bytes\":4}\n\
+         {\"type\":\"group\",\"path\":\"/c\",\"count\":null,\"sum:bytes\":null}\n"
+    );
+    for (by, key, prefix, shown) in [
+        ("word", "the", "t", "the\t2\n"),
+        ("ngram:2", "the\tcat", "the\tc", "the cat\t1\n"),
+        ("kmer:3", "GTA", "", "ACG\t2\nGTA\t2\n"),
+    ] {
+        let table = by.replace(':', "");
+        std::fs::write(folder.path("f.txt"), if by == "kmer:3" { ">r\nACGTAC\n" } else { "the cat the" })
+            .unwrap();
+        folder.ok(&format!("aggregate --store db --table {table} --by {by} f.txt"));
+        let run = |command: &str, word: &str| {
+            let word = word.replace('\t', " ");
+            let arguments = [command, "db", &table].into_iter().chain(if command == "scan" {
+                vec!["--prefix"]
+            } else {
+                vec![]
+            });
+            let arguments: Vec<&str> = arguments.chain([&word[..]]).collect();
+            let output = folder.command(&arguments).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(run("get", key), format!("{}\n", shown.trim_end().rsplit('\t').next().unwrap()), "{by}");
+        let scanned =
+            if prefix.is_empty() { folder.ok(&format!("scan db {table}")) } else { run("scan", prefix) };
+        assert_eq!(scanned, shown, "{by}");
+    }
+    folder.run("put db groups /a 9").refused(1, &["groups", "aggregat"]);
+    folder.run_on("load db groups -", b"x\n").refused(1, &["groups", "aggregat"]);
+}
+
 /// FASTA of two long sequences over many lines.
 fn fasta(seed: u64, bases: u64) -> String {
     let mut draws = Draws::new(seed);

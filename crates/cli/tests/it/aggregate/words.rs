@@ -130,7 +130,8 @@ fn the_last_object_tells_what_it_came_to() {
     let folder = Folder::new("figures-of-groups");
     let lines = folder.ok_on("aggregate --by word --json", b"b a b \xff");
     assert!(lines.starts_with(
-        "{\"key\":\"a\",\"count\":1}\n{\"key\":\"b\",\"count\":2}\n{\"key_hex\":\"ff\",\"count\":1}\n"
+        "{\"type\":\"group\",\"key\":\"a\",\"count\":1}\n{\"type\":\"group\",\"key\":\"b\",\"count\":2}\n\
+         {\"type\":\"group\",\"key_hex\":\"ff\",\"count\":1}\n"
     ));
     let figures = last_object(&lines);
     for (name, number) in [("records", 4), ("groups", 3), ("skipped", 0), ("input_bytes", 7)] {

@@ -1,0 +1,208 @@
+//! Groups of a store, or of a program's aggregator, one by one: for `get` and `scan`.
+//!
+//! A key is given and shown as `aggregate` shows it: columns with tabs between them, `\N` for no value, words with spaces.
+//! Where no store says what keys are, they are bytes.
+
+use std::convert::Infallible;
+
+use forebay::aggregate::{Aggregate, BuiltIn, Composite, Value};
+use forebay::{Snapshot, limits};
+
+use super::by::{self, By};
+use super::labels::Labels;
+use super::sheet::{self, Header, Sheet, Style};
+use super::store::{self, INPUTS};
+use super::{keys, kmers};
+use crate::failure::Failure;
+use crate::keys::Notation;
+use crate::output::Form;
+
+/// What a table's groups are.
+pub(crate) struct Shown {
+    labels: Labels,
+    answers: Answers,
+    names: Vec<String>,
+}
+
+/// What finishes states.
+enum Answers {
+    OfStore(Composite),
+    OfType(BuiltIn),
+}
+
+impl Shown {
+    /// Of a table as a snapshot has it; nothing where it keeps values as they are.
+    pub(crate) fn of(snapshot: &Snapshot, table: &str) -> Result<Option<Self>, Failure> {
+        let Some(state_type) = snapshot.state_type(table)? else { return Ok(None) };
+        let function = BuiltIn::of(&state_type).ok_or_else(|| {
+            Failure::work(format!(
+                "table `{table}` keeps states of `{state_type}`, a program's own function: only that program can read them"
+            ))
+        })?;
+        let inputs = snapshot.table(&format!("{table}{INPUTS}"));
+        let shape = match inputs {
+            Ok(inputs) => {
+                snapshot.get(&inputs, store::SHAPE)?.map(|text| store::parse_shape(&text)).transpose()?
+            }
+            Err(_) => None,
+        };
+        let of_type = |labels| {
+            let names = function.names().into_iter().map(str::to_string).collect();
+            Ok(Some(Self { labels, names, answers: Answers::OfType(function) }))
+        };
+        let Some(shape) = shape else { return of_type(Labels::Plain) };
+        match &shape.by {
+            By::Word => of_type(Labels::Plain),
+            By::Ngram(_) => of_type(Labels::Phrases),
+            By::Kmer(k) => of_type(Labels::Kmers(*k)),
+            By::Columns(columns) if shape.counts() => of_type(Labels::Columns(columns.clone())),
+            By::Columns(columns) => {
+                let table = by::Table::new(columns, &shape.functions, None)?;
+                let functions = by::functions(&shape.functions, &table.columns)?;
+                let names = functions.names().map(str::to_string).collect();
+                let labels = Labels::Columns(columns.clone());
+                Ok(Some(Self { labels, names, answers: Answers::OfStore(functions) }))
+            }
+        }
+    }
+
+    /// The key that a text stands for.
+    pub(crate) fn key(&self, text: &[u8]) -> Result<Vec<u8>, Failure> {
+        let wrong = |what: String| Failure::Usage(format!("{}: {what}", String::from_utf8_lossy(text)));
+        match &self.labels {
+            Labels::Columns(columns) => {
+                let cells: Vec<&[u8]> = text.split(|&byte| byte == b'\t').collect();
+                match cells.len() == columns.len() {
+                    true => Ok(joined(&cells)),
+                    false => Err(wrong(format!(
+                        "a group of this table has {} columns, with tabs between them: {}",
+                        columns.len(),
+                        columns.join(", ")
+                    ))),
+                }
+            }
+            Labels::Phrases => Ok(joined(&text.split(|&byte| byte == b' ').collect::<Vec<_>>())),
+            Labels::Kmers(k) => {
+                let mut key = None;
+                let mut roller = kmers::Roller::<u128>::new(*k);
+                let Ok(()) = roller.feed(text, |found| {
+                    key = Some(found.to_vec());
+                    Ok::<_, Infallible>(())
+                });
+                key.filter(|_| text.len() == *k)
+                    .ok_or_else(|| wrong(format!("a group of this table has {k} bases, such as ACGT")))
+            }
+            _ => Ok(text.to_vec()),
+        }
+    }
+
+    /// What the keys begin with that begin like a text.
+    pub(crate) fn prefix(&self, text: &[u8]) -> Result<Vec<u8>, Failure> {
+        let separator = match &self.labels {
+            Labels::Columns(_) => b'\t',
+            Labels::Phrases => b' ',
+            Labels::Kmers(_) => {
+                let reason =
+                    "k-mers have no ranges: of a k-mer and its reverse complement the lesser is kept";
+                return Err(Failure::work(reason));
+            }
+            _ => return Ok(text.to_vec()),
+        };
+        let cells: Vec<&[u8]> = text.split(|&byte| byte == separator).collect();
+        let mut key = joined(&cells);
+        // The last one may go on.
+        if cells.last() != Some(&&b"\\N"[..]) {
+            key.truncate(key.len().saturating_sub(keys::END_BYTES));
+        }
+        Ok(key)
+    }
+
+    /// Begins to show groups on standard output.
+    pub(crate) fn sheet(&self, form: Form, notation: Notation) -> Result<GroupSheet<'_>, Failure> {
+        let style = match (form, &self.labels) {
+            (Form::Json, _) => Style::Json,
+            (Form::Text, Labels::Columns(_)) => Style::Tsv,
+            (Form::Text, _) => Style::Plain,
+        };
+        let mut sheet = Sheet::open(None, style)?;
+        let keys = match notation {
+            Notation::Plain => self.labels.names(),
+            Notation::Hex => vec!["key".into()],
+        };
+        let names = keys.into_iter().chain(self.names.iter().cloned()).collect();
+        sheet.begin(names, &[], Header::Hidden).map_err(sheet::failure)?;
+        Ok(GroupSheet { shown: self, sheet, notation })
+    }
+}
+
+/// Groups on standard output.
+pub(crate) struct GroupSheet<'a> {
+    shown: &'a Shown,
+    sheet: Sheet,
+    notation: Notation,
+}
+
+/// Whether the key is shown beside its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Shown,
+    Hidden,
+}
+
+impl GroupSheet<'_> {
+    /// Shows a group; one that is not there has answers of no value.
+    pub(crate) fn row(&mut self, at: Key, key: &[u8], state: Option<&[u8]>) -> Result<(), Failure> {
+        let (mut text, mut cells) =
+            (Vec::with_capacity(2 * limits::KEY_BYTES_MAX.min(key.len())), Vec::new());
+        match (at, self.notation) {
+            (Key::Hidden, _) => {}
+            (Key::Shown, Notation::Hex) => {
+                self.notation.write(key, &mut text).map_err(|error| Failure::output(&error))?;
+                cells.push(Value::bytes(&text[..]));
+            }
+            (Key::Shown, Notation::Plain) => self.shown.labels.cells(key, &mut text, &mut cells),
+        }
+        match (state, &self.shown.answers) {
+            (Some(state), Answers::OfStore(functions)) => cells.extend(functions.finish(state)?),
+            (Some(state), Answers::OfType(function)) => cells.extend(function.finish(state)?),
+            (None, _) => cells.extend(self.shown.names.iter().map(|_| Value::Null)),
+        }
+        self.sheet.row(&cells).map_err(sheet::failure)
+    }
+
+    /// Sends on what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.sheet.flush().map_err(sheet::failure)
+    }
+}
+
+/// The key of cells as they are shown.
+fn joined(cells: &[&[u8]]) -> Vec<u8> {
+    let mut key = Vec::new();
+    for cell in cells {
+        match *cell {
+            b"\\N" => keys::push(&mut key, None),
+            cell => keys::push(&mut key, Some(&unescaped(cell))),
+        }
+    }
+    key
+}
+
+/// A cell without the backslashes that tabs and line ends stand behind.
+fn unescaped(cell: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(cell.len());
+    let mut bytes = cell.iter().copied();
+    while let Some(byte) = bytes.next() {
+        text.push(match byte {
+            b'\\' => match bytes.next() {
+                Some(b't') => b'\t',
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(other) => other,
+                None => b'\\',
+            },
+            byte => byte,
+        });
+    }
+    text
+}

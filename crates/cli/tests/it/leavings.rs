@@ -1,0 +1,154 @@
+//! What a command leaves: whole results, or what was there before.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use crate::tool::{Folder, last_object};
+
+/// The names in the folder.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path(".")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_input_may_also_be_the_output() {
+    let folder = Folder::new("out-is-in");
+    let rows = "k,v\na,1\nb,2\na,3\n";
+    std::fs::write(folder.path("m.csv"), rows).unwrap();
+    std::os::unix::fs::symlink("m.csv", folder.path("link.csv")).unwrap();
+    folder.ok("aggregate --by column:k --fn sum:v --out link.csv m.csv");
+    assert_eq!(std::fs::read_to_string(folder.path("m.csv")).unwrap(), "k,sum:v\na,4\nb,2\n");
+    assert!(folder.path("link.csv").symlink_metadata().unwrap().is_symlink(), "a link stays one");
+    assert_eq!(names(&folder), ["link.csv", "m.csv"]);
+}
+
+#[test]
+fn work_that_fails_leaves_what_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("out-fails");
+    std::fs::write(folder.path("bad.csv"), "k,v\na,1\na,one\n").unwrap();
+    std::fs::write(folder.path("good.csv"), "k,v\na,1\n").unwrap();
+    std::fs::write(folder.path("odd.csv"), b"k,v\n\xff,1\n").unwrap();
+    for out in ["out.csv", "out.parquet"] {
+        let words = format!("aggregate --by column:k --fn sum:v --out {out}");
+        folder.run(&format!("{words} bad.csv")).refused(1, &["record 2"]);
+        assert!(!folder.path(out).exists(), "nothing is there where nothing was");
+        std::fs::write(folder.path(out), "precious").unwrap();
+        folder.run(&format!("{words} bad.csv")).refused(1, &["record 2"]);
+        assert_eq!(std::fs::read(folder.path(out)).unwrap(), b"precious");
+    }
+    folder.run("aggregate --by column:k --out out.parquet odd.csv").refused(1, &["UTF-8"]);
+    assert_eq!(std::fs::read(folder.path("out.parquet")).unwrap(), b"precious");
+    std::fs::set_permissions(folder.path("out.csv"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    folder.ok("aggregate --by column:k --fn sum:v --out out.csv good.csv");
+    let about = std::fs::metadata(folder.path("out.csv")).unwrap();
+    assert_eq!((about.len(), about.permissions().mode() & 0o777), (12, 0o640));
+    assert_eq!(names(&folder), ["bad.csv", "good.csv", "odd.csv", "out.csv", "out.parquet"]);
+    std::fs::create_dir(folder.path("dir.csv")).unwrap();
+    folder.run("aggregate --by column:k --out dir.csv good.csv").refused(1, &["dir.csv", "directory"]);
+    folder.run("aggregate --by column:k --out /dev/full good.csv").refused(2, &[".parquet"]);
+}
+
+#[test]
+fn a_command_that_fails_leaves_no_empty_database() {
+    let folder = Folder::new("no-stub");
+    std::fs::write(folder.path("f.csv"), "k,v\na,one\n").unwrap();
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    folder.run("aggregate --store db f.csv").refused(2, &["--by"]);
+    folder.run("aggregate --store db --by column:q f.csv").refused(1, &["\"q\""]);
+    folder.run("aggregate --store db --by column:k --fn sum:v f.csv").refused(1, &["one"]);
+    folder.run("aggregate --store db --by column:k --fn nosuch:v f.csv").refused(2, &["nosuch"]);
+    folder.run("load db t f.csv --format csv --key q").refused(1, &["\"q\""]);
+    folder.run("load empty t f.csv --format csv --key q").refused(1, &["\"q\""]);
+    folder.run("put db t k v --memory 1K").refused(2, &["memory"]);
+    assert!(!folder.path("db").exists());
+    assert_eq!(std::fs::read_dir(folder.path("empty")).unwrap().count(), 0);
+    // Nor a table that would be in the way of the next attempt.
+    folder.ok("put db t k v");
+    folder.run("aggregate --store db --by column:k --fn sum:v f.csv").refused(1, &["one"]);
+    folder.run("load db u f.csv --format csv --key q").refused(1, &["\"q\""]);
+    folder.ok("aggregate --store db --by column:k --fn count f.csv");
+    folder.ok("load db u f.csv --format csv --layout tiering");
+    assert_eq!(folder.ok("get db t k"), "v\n");
+}
+
+/// Begins an aggregation that has a result and a directory aside, and waits for more input.
+fn begin(folder: &Folder) -> (std::process::Child, std::process::ChildStdin) {
+    let words = "aggregate --by word --memory 2M --out out.csv --temp . -";
+    let arguments: Vec<&str> = words.split(' ').collect();
+    let mut child = folder.command(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // More than the pipe and a window hold, so that the command reads when this returns.
+    let text: String = (0..400_000).map(|number| format!("word{number}\n")).collect();
+    input.write_all(text.as_bytes()).unwrap();
+    (child, input)
+}
+
+#[test]
+fn a_signal_leaves_nothing_aside() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = Folder::new("signals");
+    for (name, signal) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let (mut child, input) = begin(&folder);
+        assert!(names(&folder).iter().any(|name| name.starts_with("forebay-aggregate-")));
+        assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        drop(input);
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        // A shell tells 128 and the signal.
+        assert_eq!((status.signal(), &said[..]), (Some(signal), ""));
+        assert_eq!(names(&folder), [] as [&str; 0], "{name}");
+    }
+}
+
+#[test]
+fn what_is_aside_has_no_name_that_outlives_a_kill() {
+    let folder = Folder::new("killed-aside");
+    let (mut child, input) = begin(&folder);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(input);
+    for name in names(&folder).iter().filter(|name| name.starts_with("forebay-aggregate-")) {
+        assert_eq!(std::fs::read_dir(folder.path(name)).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn foreign_bytes_are_told_escaped() {
+    let folder = Folder::new("foreign");
+    std::fs::write(folder.path("f.csv"), "a\x1b[31mred,v\n1,\x1b]0;owned\x07\n").unwrap();
+    for words in [
+        "aggregate --by column:q f.csv",
+        "aggregate --by column:2 --fn sum:2 f.csv",
+        "load db t f.csv --format csv --key q",
+    ] {
+        let outcome = folder.run(words);
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        assert!(outcome.stderr.trim_end().chars().all(|letter| !letter.is_control()), "{outcome:?}");
+        let object = last_object(&folder.run(&format!("{words} --json")).stderr);
+        assert_eq!((&object["type"], &object["exit_code"]), (&"error".into(), &1.into()));
+        assert!(object["message"].as_str().unwrap().contains("f.csv"), "{object}");
+    }
+    let usage = last_object(&folder.run("get db --json").stderr);
+    assert_eq!((&usage["type"], &usage["exit_code"]), (&"error".into(), &2.into()));
+}
+
+#[test]
+fn shells_and_readers_of_manuals_are_served() {
+    let folder = Folder::new("manuals");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(folder.ok(&format!("completions {shell}")).contains("savepoints"), "{shell}");
+    }
+    folder.ok("man pages/man1");
+    for page in ["forebay.1", "forebay-load.1", "forebay-aggregate.1"] {
+        let text = std::fs::read_to_string(folder.path("pages/man1").join(page)).unwrap();
+        assert!(text.contains("SYNOPSIS"), "{page}");
+    }
+    assert_eq!(folder.ok_on("load db t - --quiet", b"a\n"), "");
+    assert_eq!(folder.ok("compact db -q"), "");
+}

@@ -107,9 +107,10 @@ impl Tool {
     fn run(&self, arguments: &[&str], input: Vec<u8>) -> Result<Output, String> {
         let cannot = |error: std::io::Error| format!("cannot run {}: {error}", self.program.display());
         let database = self.database().display().to_string();
-        let arguments =
+        let mut arguments =
             arguments.iter().map(|&argument| if argument == "DB" { database.as_str() } else { argument });
         let mut child = Command::new(&self.program)
+            .args(arguments.next())
             .args(["--memory", self.memory])
             .args(arguments)
             .stdin(Stdio::piped())

@@ -15,7 +15,7 @@ use forebay_bench::sizes;
 const EXAMPLES: &str = "\
 Examples:
   forebay load logs.db lines access.log
-  forebay load users.db users users.csv --format csv --key id --value email --layout write-buffer:ordered
+  forebay load users.db users users.csv --key id --value email --layout write-buffer:ordered
   forebay get users.db users 1042 --json
   forebay scan users.db users --prefix 10 --limit 20
   forebay stats users.db

@@ -74,6 +74,8 @@ impl From<forebay::Error> for Failure {
 
 /// What the engine tells programmers to call, told to whoever uses the command.
 fn own_words(text: String) -> String {
+    // What a function may take is less than what the command was given.
+    let text = text.replace("more than the memory limit of", "more than its share of --memory,");
     let Some((fault, _)) = text.split_once("; open ").filter(|(_, call)| call.contains("::")) else {
         return text;
     };

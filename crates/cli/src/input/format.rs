@@ -1,5 +1,6 @@
 //! The names of the input formats, and what chooses a record's key and value in each.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -15,8 +16,22 @@ pub(crate) enum Format {
     Tsv,
     /// A JSON object a line.
     Jsonl,
+    /// Rows of a Parquet file.
+    Parquet,
     /// Binary records.
     Fixed { key_bytes: usize, value_bytes: usize },
+}
+
+impl Format {
+    /// What a file's name tells, whatever packs it.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let name = path.to_str()?;
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        match name.rsplit_once('.')?.1 {
+            ending @ ("csv" | "tsv" | "jsonl" | "ndjson" | "parquet") => ending.parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 impl FromStr for Format {
@@ -27,10 +42,11 @@ impl FromStr for Format {
             "lines" => Ok(Self::Lines),
             "csv" => Ok(Self::Csv),
             "tsv" => Ok(Self::Tsv),
-            "jsonl" => Ok(Self::Jsonl),
+            "jsonl" | "ndjson" => Ok(Self::Jsonl),
+            "parquet" => Ok(Self::Parquet),
             _ => match text.strip_prefix("fixed:") {
                 Some(sizes) => fixed(sizes),
-                None => Err("one of lines, csv, tsv, jsonl, fixed:KEY,VALUE".into()),
+                None => Err("one of lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE".into()),
             },
         }
     }
@@ -85,6 +101,16 @@ mod tests {
     #[test]
     fn formats_have_names() {
         assert_eq!("lines".parse(), Ok(Format::Lines));
+        for (name, format) in [
+            ("a.csv", Some(Format::Csv)),
+            ("b/a.jsonl.gz", Some(Format::Jsonl)),
+            ("a.parquet", Some(Format::Parquet)),
+            ("a.txt", None),
+            ("csv", None),
+            ("a.lines", None),
+        ] {
+            assert_eq!(Format::of(Path::new(name)), format, "{name}");
+        }
         assert_eq!("fixed:8,16".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 16 }));
         assert_eq!("fixed:8,0".parse(), Ok(Format::Fixed { key_bytes: 8, value_bytes: 0 }));
         for wrong in [

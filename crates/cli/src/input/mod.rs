@@ -11,6 +11,7 @@ pub(crate) mod lines;
 pub(crate) mod open;
 pub(crate) mod parquet;
 mod rfc4180;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unpack;

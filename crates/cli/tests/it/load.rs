@@ -120,7 +120,7 @@ fn records_out_of_order_are_named_and_nothing_is_loaded() {
         let outcome = folder.run_on("load db t - --sorted --json", text.as_bytes());
         outcome.refused(1, &words);
         assert_eq!(outcome.stdout.lines().next_back(), Some("{\"type\":\"progress\",\"acknowledged\":0}"));
-        assert_eq!(folder.ok("scan db t"), "");
+        assert!(!folder.path("db").exists(), "what was made for nothing is gone again");
     }
     let long = format!("a\n{}\nb\n", "x".repeat((64 << 10) + 1));
     folder.run_on("load db t - --sorted", long.as_bytes()).refused(1, &["record 2", "65537 bytes"]);
@@ -141,4 +141,35 @@ fn an_input_that_cannot_be_read_is_named() {
     std::fs::create_dir(folder.path("folder")).unwrap();
     folder.run("load db t folder").refused(1, &["folder", "directory"]);
     assert!(!folder.path("db").exists(), "nothing is made for an input that is not there");
+}
+
+/// What `aggregate` reads by its name and its first bytes, `load` does too.
+#[test]
+fn formats_go_by_the_names_of_files() {
+    let folder = Folder::new("load-formats");
+    let rows = "id,name\n1,ada\n2,bob\n";
+    std::fs::write(folder.path("u.csv"), rows).unwrap();
+    crate::aggregate::write_gzip(&folder, "u.csv.gz", rows.as_bytes());
+    crate::aggregate::write_gzip(&folder, "packed", b"1\n2\n");
+    std::fs::write(folder.path("u.jsonl"), "{\"id\":1,\"name\":\"ada\"}\n{\"id\":2,\"name\":\"bob\"}\n")
+        .unwrap();
+    folder.ok("aggregate --by column:id --fn any:name --out u.parquet u.csv");
+    for (number, file) in ["u.csv", "u.csv.gz", "u.jsonl"].into_iter().enumerate() {
+        folder.ok(&format!("load db t{number} {file} --key id --value name"));
+        assert_eq!(folder.ok(&format!("get db t{number} 1 2")), "ada\nbob\n", "{file}");
+    }
+    folder.ok("load db p u.parquet --key id --value any:name");
+    folder.ok("load db q u.parquet");
+    folder.ok("load db r u.parquet --sorted");
+    for table in ["p", "q", "r"] {
+        assert_eq!(folder.ok(&format!("get db {table} 1 2")), "ada\nbob\n", "{table}");
+    }
+    folder.ok("load db packed packed");
+    assert_eq!(folder.ok("get db packed 1 --json"), "{\"type\":\"record\",\"key\":\"1\",\"value\":\"\"}\n");
+    folder.run("load db s u.parquet --key nosuch").refused(1, &["u.parquet", "\"nosuch\""]);
+    folder.run("load db s - --format parquet").refused(2, &["standard input"]);
+    folder.run("load db s u.csv --format fixed:0,8").refused(2, &["at least one byte"]);
+    folder.run("load db s u.csv --max-space-amplification 1").refused(2, &["1.25"]);
+    let sorted = folder.object("load db r2 u.parquet --sorted --json");
+    assert!(sorted["write_amplification"].as_f64().unwrap() > 1.0, "{sorted}");
 }

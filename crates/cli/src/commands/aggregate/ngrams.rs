@@ -4,6 +4,7 @@
 //! numbers, four bytes each, big-endian: so keys of rare words and of long ones take as much as any.
 
 use forebay::Error;
+use forebay_bench::sizes;
 use hashbrown::HashTable;
 use rapidhash::v3::rapidhash_v3;
 
@@ -48,9 +49,9 @@ impl Vocabulary {
     fn insert(&mut self, hash: u64, word: &[u8]) -> Result<u32, Error> {
         if self.memory_bytes() > self.memory_max {
             return Err(Error::invalid(format!(
-                "{} distinct words take more than {} bytes, an eighth of the memory; raise --memory",
+                "{} distinct words take more than {}, an eighth of what --memory leaves for groups; raise it",
                 self.ends.len(),
-                self.memory_max
+                sizes::human(self.memory_max as u64)
             )));
         }
         let number =

@@ -10,10 +10,10 @@
 //! A bad record ends the load, once what stands before it is committed; with `--skip-bad` it is counted.
 
 mod pump;
+mod reading;
 mod report;
 mod sorted;
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,20 +35,24 @@ use crate::input::format::{Column, Format};
 use crate::input::jsonl::Jsonl;
 use crate::input::lines::Lines;
 use crate::input::open::open as open_input;
+use crate::input::unpack::Packer;
 use crate::input::window::Window;
 use pump::{OnBad, Pump, Sink, Stop, Tally};
+use reading::{Input, parquet, unpacked};
 use sorted::Sorted;
 
 const EXAMPLES: &str = "\
-Formats:
-  lines      a line is a key; values are empty
+Formats, by the name of the file unless told:
+  lines      a line is a key; values are empty. Of files whose names tell no other
   csv, tsv   --key and --value choose columns, by number from 1 or by name in the first row
   jsonl      --key and --value choose fields; without --value the value is the whole line
+  parquet    --key and --value choose columns, by number from 1 or by name
   fixed:K,V  binary records of K key bytes and V value bytes
+Inputs that are gzip or zstd data are unpacked.
 
 Examples:
   forebay load words.db words /usr/share/dict/words
-  forebay load users.db users users.csv --format csv --key id --value email
+  forebay load users.db users users.csv --key id --value email
   forebay load users.db events - --format jsonl --key id < events.jsonl
   forebay load big.db records records.bin --format fixed:8,8 --memory 512M --json
   LC_ALL=C sort -u words.txt | forebay load words.db words - --sorted";
@@ -70,13 +74,14 @@ pub(crate) struct LoadArgs {
     /// How long the entries of a new table live, such as 90s, 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_life)]
     ttl: Option<Duration>,
-    /// How the input is written: lines, csv, tsv, jsonl, fixed:KEY,VALUE
-    #[arg(long, default_value = "lines", value_parser = str::parse::<Format>)]
-    format: Format,
-    /// The column or field of the key [csv, tsv: 1]
+    /// How the input is written: lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE [default: as the name of the file
+    /// says, else lines]
+    #[arg(long, value_parser = str::parse::<Format>)]
+    format: Option<Format>,
+    /// The column or field of the key [csv, tsv, parquet: 1]
     #[arg(long, value_name = "COLUMN|N")]
     key: Option<String>,
-    /// The column or field of the value [csv, tsv: 2; jsonl: the whole line]
+    /// The column or field of the value [csv, tsv, parquet: 2; jsonl: the whole line]
     #[arg(long, value_name = "COLUMN|N")]
     value: Option<String>,
     /// The first row of csv or tsv names the columns; so it does where --key or --value is a name
@@ -104,15 +109,29 @@ enum Choice {
     Whole,
     Columns { dialect: Dialect, header: Header, key: Column, value: Column },
     Fields { key: String, value: Option<String> },
+    Parquet { key: Column, value: Column },
 }
 
 pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
-    let choice = choice(args)?;
+    let format = args.format.or_else(|| Format::of(&args.file)).unwrap_or(Format::Lines);
+    let choice = choice(args, format)?;
     let input = open_input(&args.file)?;
+    let (bytes, name) = (input.bytes, input.name.clone());
+    let telling = |bytes| Arc::new(Progress::new(common, bytes));
+    let (input, progress) = match &choice {
+        Choice::Parquet { key, value } => {
+            let progress = telling(bytes);
+            (parquet(&args.file, key, value, &progress)?, progress)
+        }
+        _ => {
+            let (from, packer) = unpacked(input)?;
+            // How much packed data hold is not known.
+            (Input::Bytes(from), telling(bytes.filter(|_| packer == Packer::Nothing)))
+        }
+    };
     let (db, made) = Made::open(&args.target.db, common)?;
-    let progress = Arc::new(Progress::new(common, input.bytes));
     let watch = Stopwatch::start();
-    let (outcome, mut tally) = match fill(args, choice, &db, input.from, (&input.name, &progress)) {
+    let (outcome, mut tally) = match fill(args, (format, choice), &db, input, (&name, &progress)) {
         Ok(filled) => filled,
         Err(failure) => {
             made.undo(db);
@@ -129,7 +148,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
             drop(db.close())
         }
         told?;
-        return Err(stop.into_failure(&input.name, tally.records));
+        return Err(stop.into_failure(&name, tally.records));
     }
     let stats = db.stats();
     let closing = Stopwatch::start();
@@ -155,32 +174,30 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
 /// Loads the input, called so, into the table. How it ended, and what it came to by then.
 fn fill(
     args: &LoadArgs,
-    choice: Choice,
+    (format, choice): (Format, Choice),
     db: &Database,
-    input: Box<dyn Read + Send>,
+    input: Input,
     (name, progress): (&str, &Arc<Progress>),
 ) -> Result<(Result<(), Stop>, Tally), Failure> {
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
-    let window = Window::new(input);
     if args.sorted {
         let table = sorted::table(db, args)?;
         let (name, tally) = (name.to_string(), Tally::new());
         let mut sorted = Sorted { table: &table, progress: Arc::clone(progress), on_bad, name, tally };
-        let outcome = progress.tell_while(|| start_source(&mut sorted, args.format, choice, window));
+        let outcome = progress.tell_while(|| start_source(&mut sorted, format, choice, input));
         return Ok((outcome, sorted.tally));
     }
     let table = open_table(args, db)?;
     let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
-    let outcome = progress.tell_while(|| start_source(&mut pump, args.format, choice, window));
+    let outcome = progress.tell_while(|| start_source(&mut pump, format, choice, input));
     Ok((outcome, pump.tally()))
 }
 
-fn start_source(
-    sink: &mut impl Sink,
-    format: Format,
-    choice: Choice,
-    window: Window<Box<dyn Read + Send>>,
-) -> Result<(), Stop> {
+fn start_source(sink: &mut impl Sink, format: Format, choice: Choice, input: Input) -> Result<(), Stop> {
+    let window = match input {
+        Input::Bytes(from) => Window::new(from),
+        Input::Rows(rows) => return sink.take_all(*rows),
+    };
     match (choice, format) {
         (Choice::Columns { dialect, header, key, value }, _) => sink.take_all(
             Delimited::new(window, dialect, header, &key, &value)
@@ -192,7 +209,7 @@ fn start_source(
         (Choice::Whole, Format::Fixed { key_bytes, value_bytes }) => {
             sink.take_all(Fixed::new(window, key_bytes, value_bytes))
         }
-        (Choice::Whole, _) => sink.take_all(Lines::new(window)),
+        (Choice::Whole | Choice::Parquet { .. }, _) => sink.take_all(Lines::new(window)),
     }
 }
 
@@ -203,14 +220,14 @@ fn header_trouble(trouble: TroubleKind) -> Stop {
     }
 }
 
-fn choice(args: &LoadArgs) -> Result<Choice, Failure> {
+fn choice(args: &LoadArgs, format: Format) -> Result<Choice, Failure> {
     let usage = |reason: &str| Err(Failure::Usage(reason.into()));
     let chosen = args.key.is_some() || args.value.is_some();
-    let dialect = match args.format {
+    let dialect = match format {
         Format::Lines | Format::Fixed { .. } if chosen => {
-            return usage("--key and --value choose columns of csv and tsv or fields of jsonl");
+            return usage("--key and --value choose columns of csv, tsv and parquet or fields of jsonl");
         }
-        Format::Lines | Format::Jsonl | Format::Fixed { .. } if args.header => {
+        Format::Lines | Format::Jsonl | Format::Parquet | Format::Fixed { .. } if args.header => {
             return usage("--header is for csv and tsv");
         }
         Format::Lines | Format::Fixed { .. } => return Ok(Choice::Whole),
@@ -220,14 +237,19 @@ fn choice(args: &LoadArgs) -> Result<Choice, Failure> {
                 None => usage("jsonl needs --key, the field of the key"),
             };
         }
-        Format::Csv => Dialect::Csv,
-        Format::Tsv => Dialect::Tsv,
+        Format::Csv => Some(Dialect::Csv),
+        Format::Tsv => Some(Dialect::Tsv),
+        Format::Parquet if args.file.as_os_str() == "-" => {
+            return usage("Parquet is read from files only, not from standard input");
+        }
+        Format::Parquet => None,
     };
     let column = |text: &Option<String>, default| match text {
         Some(text) => text.parse::<Column>().map_err(Failure::Usage),
         None => Ok(Column::Place(default)),
     };
     let (key, value) = (column(&args.key, 0)?, column(&args.value, 1)?);
+    let Some(dialect) = dialect else { return Ok(Choice::Parquet { key, value }) };
     let is_name = |column: &Column| matches!(column, Column::Name(_));
     let header = match args.header || is_name(&key) || is_name(&value) {
         true => Header::Present,

@@ -164,9 +164,9 @@ fn no_key_of_an_object_comes_twice() {
     let folder = Folder::new("answers-keys");
     let words = "aggregate --format csv --by column:k,k_hex --json";
     let out = folder.ok_on(words, b"k,k_hex\n\xff,1\n");
-    assert!(out.starts_with("{\"k_hex_\":\"ff\",\"k_hex\":\"1\",\"count\":1}\n"), "{out}");
+    assert!(out.starts_with("{\"type\":\"group\",\"k_hex_\":\"ff\",\"k_hex\":\"1\",\"count\":1}\n"), "{out}");
     let out = folder.ok_on("aggregate --format csv --by column:1 --json", b"\"say \"\"x\"\"\",1\n");
-    assert!(out.starts_with("{\"1\":\"say \\\"x\\\"\""), "{out}");
+    assert!(out.starts_with("{\"type\":\"group\",\"1\":\"say \\\"x\\\"\""), "{out}");
 }
 
 /// What is not finite is a text, what was cut off is an object, and neither is what a value may be.
@@ -175,8 +175,8 @@ fn json_tells_what_is_not_finite_and_what_was_cut() {
     let folder = Folder::new("answers-json");
     let words = "aggregate --format csv --by column:1 --fn max:2,list:3:1 --json";
     let out = folder.ok_on(words, "a,inf,x\na,1,y\nb,nan,…\n".as_bytes());
-    let expected = "{\"1\":\"a\",\"max:2\":\"inf\",\"list:3:1\":[\"x\",{\"cut\":true}]}\n\
-                    {\"1\":\"b\",\"max:2\":\"NaN\",\"list:3:1\":[\"…\"]}\n";
+    let expected = "{\"type\":\"group\",\"1\":\"a\",\"max:2\":\"inf\",\"list:3:1\":[\"x\",{\"cut\":true}]}\n\
+                    {\"type\":\"group\",\"1\":\"b\",\"max:2\":\"NaN\",\"list:3:1\":[\"…\"]}\n";
     assert!(out.starts_with(expected), "{out}");
     let frequent = folder.ok_on(
         "aggregate --format csv --by column:1 --fn frequent:2,distinct:2 --json",
@@ -184,7 +184,7 @@ fn json_tells_what_is_not_finite_and_what_was_cut() {
     );
     assert!(
         frequent.starts_with(
-            "{\"1\":\"a\",\"frequent:2\":[[{\"hex\":\"ff\"},2],[{\"hex\":\"fe\"},1]],\"distinct:2\":2}\n"
+            "{\"type\":\"group\",\"1\":\"a\",\"frequent:2\":[[{\"hex\":\"ff\"},2],[{\"hex\":\"fe\"},1]],\"distinct:2\":2}\n"
         ),
         "{frequent}"
     );

@@ -12,11 +12,11 @@ use forebay_base::{Combine, Error, Result};
 use forebay_env::sync::Arc;
 
 use crate::aggregate::{Aggregate, Merging};
-use crate::catalog::{bits, collected, frequencies, histogram, number};
+use crate::catalog::collected;
 use crate::composite::Composite;
 use crate::function::Function;
 use crate::functions::*;
-use crate::number::NumberBytes;
+use crate::number::{Number, NumberBytes};
 use crate::optional::Optional;
 use crate::state_type::StateType;
 use crate::value::Value;
@@ -257,6 +257,28 @@ fn with_parameter(
         }
         _ => None,
     }
+}
+
+/// What a number looks like.
+pub(crate) fn number(bytes: NumberBytes) -> Value<'static> {
+    Value::from(Number::from(bytes))
+}
+
+/// What bits look like.
+pub(crate) fn bits(bits: i128) -> Value<'static> {
+    i64::try_from(bits).map_or(Value::I128(bits), Value::I64)
+}
+
+/// What a histogram looks like.
+pub(crate) fn histogram(bins: Vec<Bin>) -> Value<'static> {
+    let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
+    Value::Pairs(bins.into_iter().map(pair).collect())
+}
+
+/// What frequent items look like.
+pub(crate) fn frequencies(items: Vec<FrequentItem>) -> Value<'static> {
+    let pair = |item: FrequentItem| (Value::from(item.item), Value::from(item.count_max));
+    Value::Pairs(items.into_iter().map(pair).collect())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
+use crate::built_in::{bits, frequencies, histogram, number};
 use crate::composite::Composite;
 use crate::fixed::FixedAggregate;
 use crate::function::{Column, Function, over};
@@ -238,28 +239,6 @@ impl Function for RowCount {
 
 fn over_present(column: Column) -> Box<dyn Function> {
     over(CountIf, move |count, row, state| lift(count, Some(column.is_present(row)?), state), Value::from)
-}
-
-/// What a number looks like.
-pub(crate) fn number(bytes: NumberBytes) -> Value<'static> {
-    Value::from(Number::from(bytes))
-}
-
-/// What bits look like.
-pub(crate) fn bits(bits: i128) -> Value<'static> {
-    i64::try_from(bits).map_or(Value::I128(bits), Value::I64)
-}
-
-/// What a histogram looks like.
-pub(crate) fn histogram(bins: Vec<Bin>) -> Value<'static> {
-    let pair = |bin: Bin| (Value::from(bin.below), Value::from(bin.count));
-    Value::Pairs(bins.into_iter().map(pair).collect())
-}
-
-/// What frequent items look like.
-pub(crate) fn frequencies(items: Vec<FrequentItem>) -> Value<'static> {
-    let pair = |item: FrequentItem| (Value::from(item.item), Value::from(item.count_max));
-    Value::Pairs(items.into_iter().map(pair).collect())
 }
 
 /// What a collection looks like.

@@ -13,8 +13,8 @@ use forebay_base::wire::Reader as Wire;
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::Ordering;
-use forebay_store::Metrics;
 use forebay_store::list::{GrowingFilter, Mark, filter_hash};
+use forebay_store::{MemoryClaim, Metrics, Owner};
 
 use crate::extent::Extent;
 use crate::file::Reader;
@@ -30,6 +30,8 @@ const ADDED: u8 = 1;
 pub(crate) const PARTS_MAX: u32 = 64;
 /// Of those that are written: so many reads are enough where a file is opened.
 const PARTS_WRITTEN_MAX: u32 = 16;
+/// There is room for so many hashes at first.
+const HASHES_MIN: usize = 512;
 /// Shorter ones are written whole each time.
 const WHOLE_BYTES_MIN: u64 = 1 << 10;
 
@@ -196,6 +198,8 @@ pub(crate) struct FilterWriter {
     store: TreeStore,
     before: Option<(Tree, Chain)>,
     hashes: Vec<u64>,
+    /// Of the hashes.
+    claim: MemoryClaim,
     /// What was written whole.
     whole: Option<GrowingFilter>,
     written: Option<Chain>,
@@ -211,12 +215,20 @@ impl FilterWriter {
                 None => return Ok(None),
             },
         };
-        let writer = Self { store: store.clone(), before, hashes: Vec::new(), whole: None, written: None };
-        Ok((store.options.filter_bits_per_key > 0).then_some(writer))
+        let claim = store.metrics.memory.claim(Owner::Writing, 0);
+        let has_filter = store.options.filter_bits_per_key > 0;
+        let (store, hashes) = (store.clone(), Vec::new());
+        let writer = Self { store, before, hashes, claim, whole: None, written: None };
+        Ok(has_filter.then_some(writer))
     }
 
     /// Adds a key that the version before does not have.
     pub(crate) fn add(&mut self, prefix: u64, key: &[u8]) {
+        if self.hashes.len() == self.hashes.capacity() {
+            // Less at a time than twice as much, of what may be millions.
+            self.hashes.reserve_exact((self.hashes.len() / 4).max(HASHES_MIN));
+            self.claim.resize(size_of::<u64>() as u64 * self.hashes.capacity() as u64);
+        }
         self.hashes.push(filter_hash(self.store.options.order, prefix, key));
     }
 

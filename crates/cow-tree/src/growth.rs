@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
-use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, STORED_VALUE_BYTES_MAX};
+use forebay_base::limits::{KEY_BYTES_MAX, STORED_VALUE_BYTES_MAX};
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
 
@@ -28,9 +28,6 @@ use crate::store::TreeStore;
 use crate::tail::Tail;
 use crate::tree::Tree;
 use crate::windows::{Reading, Windows};
-
-/// What an append may take to read old leaves in long pieces.
-const READING_BYTES: usize = STEP_BYTES;
 
 /// A leaf that stands for so many times its own bytes, in values apart, is worth a place in the cache as inner nodes are.
 const INDEX_RATIO: u64 = 8;
@@ -70,7 +67,8 @@ enum Split {
 impl Growth {
     /// Over this tree, if there is one.
     pub(crate) fn new(store: &TreeStore, tail: Tail, old: Option<&Tree>) -> Result<Self> {
-        let reading = Reading::Job { cause: tail.cause(), memory_bytes: READING_BYTES };
+        // Old leaves are read in pieces as long in all as the tail is written in.
+        let reading = Reading::Job { cause: tail.cause(), memory_bytes: store.metrics.memory.write_bytes() };
         let top = old.map_or(Ok(None), Tree::top)?;
         Ok(Self {
             store: store.clone(),

@@ -1,13 +1,13 @@
-//! Writing a file's tail: bytes go out behind one another in chunks of 1 MiB, then zeros up to the next block and the
+//! Writing a file's tail: bytes go out behind one another in chunks of 1 MiB at most, then zeros up to the next block and the
 //! root, then one sync.
 
 use std::sync::Arc;
 
 use forebay_base::Result;
 use forebay_base::checksum::{append, checksum};
-use forebay_base::limits::STEP_BYTES;
 use forebay_env::AlignedBuf;
 use forebay_store::metrics::{Cause, Metrics};
+use forebay_store::{MemoryClaim, Owner};
 
 use crate::extent::Extent;
 use crate::file::Claim;
@@ -20,6 +20,7 @@ pub(crate) struct Tail {
     cause: Cause,
     /// Bytes not yet written.
     chunk: AlignedBuf,
+    _claim: MemoryClaim,
     chunk_bytes: usize,
     chunk_at: u64,
     sum: u32,
@@ -28,11 +29,13 @@ pub(crate) struct Tail {
 impl Tail {
     pub(crate) fn new(claim: Claim, metrics: &Arc<Metrics>, cause: Cause) -> Self {
         let (file_id, at) = (claim.file().id(), claim.at());
+        let bytes = metrics.memory.write_bytes();
         Self {
             claim,
             metrics: Arc::clone(metrics),
             cause,
-            chunk: AlignedBuf::zeroed(STEP_BYTES),
+            chunk: AlignedBuf::zeroed(bytes),
+            _claim: metrics.memory.claim(Owner::Writing, bytes as u64),
             chunk_bytes: 0,
             chunk_at: at,
             sum: checksum(file_id, at, &[]),

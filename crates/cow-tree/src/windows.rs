@@ -9,7 +9,7 @@ use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::{Error, Result};
 use forebay_env::{Access, AlignedBuf, File};
 use forebay_store::metrics::Cause;
-use forebay_store::read_ahead;
+use forebay_store::{MemoryClaim, Owner, read_ahead};
 use smallvec::SmallVec;
 
 use crate::extent::Extent;
@@ -38,6 +38,8 @@ pub enum Reading {
 const WINDOWS: usize = 16;
 /// A scan may stop anywhere, so its windows are short.
 const SHORT_WINDOW_BYTES: usize = 64 << 10;
+/// Once all scans' windows take this part of the limit, one is enough.
+const SCANS_PART: u64 = 32;
 /// Of a job that is given no memory.
 const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
 
@@ -65,6 +67,7 @@ struct Window {
     /// Up to where the system has been asked to fetch what follows.
     fetched_end: u64,
     bytes: AlignedBuf,
+    _claim: MemoryClaim,
 }
 
 /// How a piece was read.
@@ -148,9 +151,13 @@ impl Windows {
 
     /// Reads a window in the place of the one that was not used for the longest time.
     fn load(&mut self, number: u64) -> Result<usize> {
-        if self.windows.len() < WINDOWS {
+        let memory = &self.tree.store().metrics.memory;
+        let is_crowded = matches!(self.reader, Reader::Lookup) && memory.exceeds(Owner::Scanning, SCANS_PART);
+        if self.windows.is_empty() || self.windows.len() < WINDOWS && !is_crowded {
+            let owner = if matches!(self.reader, Reader::Lookup) { Owner::Scanning } else { Owner::Merging };
+            let claim = memory.claim(owner, self.window_bytes as u64);
             let bytes = AlignedBuf::zeroed(self.window_bytes);
-            self.windows.push(Window { number: u64::MAX, used: 0, fetched_end: 0, bytes });
+            self.windows.push(Window { number: u64::MAX, used: 0, fetched_end: 0, bytes, _claim: claim });
         }
         let at = number * self.window_bytes as u64;
         let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;

@@ -13,15 +13,20 @@
 //! - The appender reads only `0..len`, through `&self`: no write can run meanwhile.
 //! - Lengths fall only in [`reclaim`], which owns the arena by value: no slice borrowed from it is left.
 //!
+//! **Why a file may take the place of pages.** [`Pages::turn_to_file`] maps a file over them that has the same bytes, so
+//! whoever reads them while that happens reads the same before and after. The file has no name and nobody else has it, so
+//! nobody changes or cuts it; were something written to the pages, that would be the process's own copy.
+//!
 //! **Why words are sound.** [`PagedWords`] owns its pages alone and shows them only as atomics. That the kernel
 //! puts zeros in place of released pages is, to whoever reads, one more atomic store.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -66,6 +71,17 @@ impl Pages {
 
     pub(crate) fn len(&self) -> usize {
         self.len_bytes
+    }
+
+    /// Maps a file's bytes from `offset` on, a multiple of the page size, in the place of these pages, whose memory goes
+    /// back to the system. Says whether that was done; it is not for memory of the allocator's. The file must reach as far
+    /// as the whole pages do, have the same bytes as far as anybody reads, and be changed by nobody.
+    pub(crate) fn turn_to_file(&self, file: BorrowedFd<'_>, offset: u64) -> bool {
+        let size = layout_of(self.len_bytes).size();
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+        // SAFETY: the mapping of exactly this start and size is this one's own, and stays mapped with the same bytes.
+        self.is_mapped
+            && unsafe { mmap(self.start.as_ptr().cast(), size, protection, flags, file, offset) }.is_ok()
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
@@ -127,6 +143,46 @@ fn map_huge(size: usize) -> Option<NonNull<u8>> {
         let _ = madvise(start.cast(), size, Advice::LinuxHugepage);
     }
     NonNull::new(start)
+}
+
+/// Words of a file, mapped.
+#[derive(Debug)]
+pub struct FiledWords {
+    start: NonNull<u64>,
+    len: usize,
+}
+
+// SAFETY: it owns its mapping as a Box does, and nobody can write to it.
+unsafe impl Send for FiledWords {}
+// SAFETY: as above.
+unsafe impl Sync for FiledWords {}
+
+impl FiledWords {
+    /// Maps so many words, little-endian ones, from `offset` on, a multiple of the page size. `None` where the system cannot.
+    /// The file must reach as far, and be changed by nobody: best has it no name.
+    pub(crate) fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Option<Self> {
+        if len == 0 || cfg!(target_endian = "big") {
+            return None;
+        }
+        let bytes = len.checked_mul(size_of::<u64>())?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, offset) };
+        Some(Self { start: NonNull::new(start.ok()?.cast())?, len })
+    }
+
+    /// The words.
+    #[inline]
+    pub fn as_slice(&self) -> &[u64] {
+        // SAFETY: a mapping is aligned to pages, of `len` words, any bytes are words, and it lives as long as self.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for FiledWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `map` with this start and length, and nothing borrows it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len * size_of::<u64>()) };
+    }
 }
 
 /// 64-bit words that may change while others read them.
@@ -213,6 +269,10 @@ impl Arena {
     /// How many bytes readers may see.
     pub fn published(&self) -> usize {
         self.published.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
     }
 
     /// What readers may see.

@@ -17,6 +17,7 @@
 pub mod arena;
 pub mod buffer;
 pub mod clock;
+pub mod filed;
 pub mod fs;
 pub mod jobs;
 mod kernel;
@@ -40,9 +41,10 @@ use sync::{Arc, Mutex};
 pub use arena::{Appender, Arena};
 pub use buffer::AlignedBuf;
 pub use clock::{Clock, ManualClock, RealClock};
+pub use filed::Attic;
 pub use fs::{Access, File, FileLock, FileSystem, LockMode};
 pub use jobs::{Handle, Jobs, Machine, Step};
-pub use kernel::prefetch;
+pub use kernel::{FiledWords, prefetch};
 pub use rng::Rng;
 pub use words::Words;
 

@@ -11,8 +11,8 @@ use forebay_base::merge::Direction;
 use forebay_base::{Range, Record, Result};
 use forebay_store::log::Durability;
 
+use crate::memory::Memory;
 use crate::read::View;
-use crate::stats::Memory;
 use crate::{Batch, Cursor, Scan, Snapshot, Table, TableBuilder};
 
 /// Keeps the state of an aggregation function for each key, durably. Cheap to clone; may be used from any number of

@@ -1,5 +1,6 @@
 //! The memory of filters. Where all of them together would take more than their share of the limit, each is
-//! made thinner and none is given up. At their thinnest they only tell which page a key would be in.
+//! made thinner. At their thinnest those in hash order only tell which page a key would be in; others deny nothing, the
+//! oldest first.
 
 use std::sync::Arc;
 
@@ -33,10 +34,14 @@ impl Engine {
         if level.load(Ordering::Relaxed) == u32::MAX && !self.filters_exceed() {
             return;
         }
+        if self.filters_exceed() {
+            // Snapshots' lookups of files that are gone for all others may take longer.
+            self.pinned_files().iter().for_each(|file| file.thin_filter(0));
+        }
         // Of filters that are not in memory yet no more is known than what lists have of their files.
         let held: u64 = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
         let keys = held.max(filtered_records(self.state().tables.values()));
-        level.store(bits_per_key(self.filter_bytes(), keys), Ordering::Relaxed);
+        level.store(bits_per_key(self.filter_bytes(), keys).max(1), Ordering::Relaxed);
     }
 
     /// Whether filters take more than their share.
@@ -53,7 +58,10 @@ impl Engine {
         let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
         let files: Vec<DataFile> =
             self.ledger.lock().references.values().map(|(file, _)| file.clone()).collect();
-        files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
+        // Where that is not enough, the oldest filters deny nothing any more.
+        for bits in [bits, 0] {
+            files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
+        }
         held.get() < before
     }
 }

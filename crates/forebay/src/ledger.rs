@@ -213,6 +213,7 @@ impl Engine {
             }
             if let Some((buffer, _)) = &absorbed {
                 state.sealed.retain(|sealed| sealed.segment() != buffer.segment());
+                self.pins.lock().absorbed(buffer);
             }
         });
         ledger.refer(references);

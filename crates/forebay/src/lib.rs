@@ -52,6 +52,7 @@ mod ingest;
 mod interval;
 mod ledger;
 mod life;
+mod memory;
 mod merge_rule;
 mod open;
 mod options;

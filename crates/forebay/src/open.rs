@@ -37,7 +37,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
     let lock = enter(&env, dir, &options)?;
-    let (fs, metrics) = (&*env.fs, Arc::<Metrics>::default());
+    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
     let superblock = Superblock::read(fs, dir)?;
     let (current, manifest, mut replay) = replayed(&env, dir, &options, superblock.hash_seed, &metrics)?;
     let listing = Listing::read(fs, dir)?;

@@ -61,9 +61,10 @@ const PROCESS_FILES: usize = 1024;
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 
 impl Options {
-    /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges. At
-    /// least 1 MiB. Its parts are sized by it; what can go beyond is a batch longer than a write buffer, which
-    /// gets one of its own length, buffers that a snapshot pins, and the page search of very many lists.
+    /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges, scans. At
+    /// least 1 MiB. All keeps within it and a tenth, or 16 MiB where that is more. What can go beyond is a batch longer
+    /// than a write buffer, which gets one of its own length, and the page search of very many lists. Of buffers that
+    /// a snapshot sees and that are written out, more than fit move to files without names.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = bytes;
         self
@@ -175,8 +176,10 @@ impl Options {
         if buffer.saturating_mul(self.write_buffers as u64) > self.memory_limit_bytes / 4 * 3 {
             return Err(Error::invalid(format!(
                 "write_buffers is {} of {buffer} bytes each, which leave too little of a memory_limit of {} bytes; raise \
-                 the limit or lower write_buffer",
-                self.write_buffers, self.memory_limit_bytes
+                 the limit to {} at least, or lower write_buffer",
+                self.write_buffers,
+                self.memory_limit_bytes,
+                buffer.saturating_mul(self.write_buffers as u64).div_ceil(3).saturating_mul(4)
             )));
         }
         if self.sync_interval < SYNC_INTERVAL_MIN {
@@ -232,6 +235,20 @@ impl Options {
     /// The most of that for filters.
     pub(crate) fn filter_bytes(&self) -> u64 {
         self.reading_bytes() - self.cache_bytes_min()
+    }
+
+    /// The most of it where the order over one buffer takes so much.
+    pub(crate) fn filter_bytes_beside(&self, order_bytes: u64) -> u64 {
+        let buffers = self.write_buffers as u64;
+        let writing = buffers * self.buffer_bytes() + (buffers + 1) * order_bytes;
+        let others = writing + self.merge_bytes() as u64 + self.cache_bytes_min();
+        let left = self.memory_limit_bytes.saturating_sub(others);
+        self.filter_bytes().min(left).max(self.filter_bytes_min())
+    }
+
+    /// What filters may take in any case: a sixteenth.
+    pub(crate) fn filter_bytes_min(&self) -> u64 {
+        self.memory_limit_bytes / 16
     }
 
     /// Memory that only writing needs: all buffers but the active one and the one that is ready, and the order of

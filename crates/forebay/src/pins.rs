@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use forebay_layouts::DataFile;
+use forebay_store::{WriteBuffer, names};
 use serde::Serialize;
 
 use crate::engine::{Engine, State};
@@ -15,6 +16,15 @@ use crate::engine::{Engine, State};
 pub(crate) struct Pins {
     last_number: u64,
     held: BTreeMap<u64, Pinned>,
+    /// Buffers that were absorbed, as long as somebody sees them.
+    absorbed: Vec<Weak<WriteBuffer>>,
+}
+
+impl Pins {
+    /// Remembers a buffer that may still be seen.
+    pub(crate) fn absorbed(&mut self, buffer: &Arc<WriteBuffer>) {
+        self.absorbed.push(Arc::downgrade(buffer));
+    }
 }
 
 #[derive(Clone)]
@@ -73,6 +83,38 @@ impl fmt::Debug for Pin {
 }
 
 impl Engine {
+    /// Moves buffers that only snapshots and scans still see out of memory, oldest first, until the others fit their share.
+    pub(crate) fn move_pinned_buffers(&self) {
+        let share = self.options.buffer_bytes() * self.options.write_buffers as u64;
+        let mut pins = self.pins.lock();
+        pins.absorbed.retain(|buffer| buffer.strong_count() > 0);
+        if self.pool.held_bytes() <= share {
+            return;
+        }
+        let pinned: Vec<_> = pins.absorbed.iter().filter_map(Weak::upgrade).collect();
+        drop(pins);
+        for buffer in pinned.iter().filter(|buffer| !buffer.is_filed()) {
+            // A crash before it loses its name leaves what the next open removes.
+            let path = names::log(&self.dir, buffer.segment()).with_extension("log.tmp");
+            let fits = self.pool.held_bytes() <= share;
+            // Where it fails, as on a full disk, they stay where they are until the next try.
+            if fits || !buffer.move_to(&*self.env.fs, &path).unwrap_or(false) {
+                break;
+            }
+        }
+    }
+
+    /// Files that only snapshots see.
+    pub(crate) fn pinned_files(&self) -> Vec<DataFile> {
+        let mut states: Vec<Arc<State>> =
+            self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
+        states.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let tables = states.iter().flat_map(|state| state.tables.values());
+        let files = tables.flat_map(|table| table.catalog.files()).filter(DataFile::is_retired);
+        let files: BTreeMap<_, _> = files.map(|file| (file.version(), file)).collect();
+        files.into_values().collect()
+    }
+
     /// Snapshots that hold files, of one table or of all, oldest first. Those that hold none are listed too.
     pub(crate) fn snapshots(&self, table: Option<u32>) -> Vec<SnapshotStats> {
         let held: BTreeMap<u64, Pinned> = self.pins.lock().held.clone();

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_env::sync::atomic::Ordering;
+use forebay_store::Owner;
 
 use crate::engine::{Engine, TableState};
 
 /// How long nobody must have written.
 const REST_AFTER: Duration = Duration::from_secs(1);
+/// Work takes so much under the smallest limits, too: that is part of what may be taken beyond them.
+const WORK_BYTES_FREE: u64 = 4 << 20;
 
 /// What the keeper remembers to see that nobody writes.
 #[derive(Default)]
@@ -41,10 +44,29 @@ impl Engine {
         }
     }
 
-    /// Memory that filters may take, for now.
+    /// Memory that filters may take, for now: their share, less what tables keep in memory, and no more than all others
+    /// leave.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        let resident = self.resident_bytes.load(Ordering::Relaxed);
-        (self.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident)
+        let resident = self.metrics.memory.now(Owner::Resident);
+        let share = (self.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident);
+        let left = self.unclaimed_bytes().saturating_sub(self.options.cache_bytes_min());
+        share.min(left).max(self.options.filter_bytes_min())
+    }
+
+    /// What of the limit nobody takes but those who read: neither now nor, as far as that is likely to come again, of late.
+    fn unclaimed_bytes(&self) -> u64 {
+        let (options, memory) = (&self.options, &self.metrics.memory);
+        let resting = self.lent_bytes() > 0;
+        let buffers = options.buffer_bytes() * options.write_buffers as u64;
+        // The order over each buffer, and once more over the one that is being sorted.
+        let order = self.pool.words_bytes() * (options.write_buffers as u64 + 1);
+        let writing =
+            self.pool.held_bytes().max(if resting { 0 } else { buffers }) + if resting { 0 } else { order };
+        let merging = memory.high(Owner::Merging).max(options.merge_bytes() as u64);
+        let work = merging + memory.high(Owner::Writing) + memory.high(Owner::Scanning);
+        let kept = memory.high(Owner::Resident) + self.metrics.index_memory_bytes.get();
+        let taken = writing + work.saturating_sub(WORK_BYTES_FREE) + kept;
+        options.memory_limit_bytes.saturating_sub(taken)
     }
 
     /// Gives the page cache what filters leave of the memory for reading, and while nobody writes what spare buffers
@@ -53,6 +75,7 @@ impl Engine {
         if self.lent_bytes() > 0 {
             self.pool.release();
         }
+        self.metrics.memory.look();
         let state = self.state();
         self.lists.resident.bytes.store(self.options.resident_bytes(), Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());

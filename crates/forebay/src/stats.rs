@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::write_buffer::LevelDescription;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
@@ -12,6 +11,7 @@ use serde::Serialize;
 
 use crate::changes::buffered_records;
 use crate::engine::{Engine, TableState};
+use crate::memory::Memory;
 use crate::pins::SnapshotStats;
 use crate::savepoint::SavepointStats;
 use crate::space::TableSpaceStats;
@@ -76,18 +76,6 @@ pub struct Stats {
     pub savepoints: Vec<SavepointStats>,
 }
 
-/// Memory by owner, in bytes.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Memory {
-    pub limit: u64,
-    pub write_buffers: u64,
-    pub buffer_indexes: u64,
-    pub resident_records: u64,
-    pub filters: u64,
-    pub page_search: u64,
-    pub page_cache: u64,
-}
-
 /// A table's levels, and what it takes.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "the fields' names say what they are")]
@@ -114,22 +102,6 @@ impl TableStats {
         let progress = engine.rewriting.lock().get(&table.id).map(|following| following.progress);
         let rewritten_share = progress.map(|(done, all)| ratio(done, all));
         Self { name, layout, levels, rewritten_share, space: engine.space_of(table) }
-    }
-}
-
-impl Memory {
-    pub(crate) fn of(engine: &Engine) -> Self {
-        let (metrics, state) = (&engine.metrics, engine.state());
-        let buffers = state.sealed.iter().chain([&state.active]);
-        Self {
-            limit: engine.options.memory_limit_bytes,
-            write_buffers: buffers.clone().map(|buffer| buffer.capacity() as u64).sum(),
-            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
-            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
-            filters: metrics.filter_memory_bytes.get(),
-            page_search: metrics.index_memory_bytes.get(),
-            page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
-        }
     }
 }
 
@@ -237,13 +209,10 @@ impl fmt::Display for Stats {
         row("gets", self.gets.to_string())?;
         row("device reads per get", format!("{:.3}", self.device_reads_per_get))?;
         row("get p50 / p99 / max us", spread(&self.get_latency_us))?;
-        row("memory: filters", self.memory.filters.to_string())?;
-        row("memory: page search", self.memory.page_search.to_string())?;
-        row("memory: page cache", self.memory.page_cache.to_string())?;
-        row("memory: resident records", self.memory.resident_records.to_string())?;
-        row("memory: write buffers", self.memory.write_buffers.to_string())?;
-        row("memory: buffer indexes", self.memory.buffer_indexes.to_string())?;
-        row("memory: limit", self.memory.limit.to_string())?;
+        self.memory
+            .rows()
+            .into_iter()
+            .try_for_each(|(name, bytes)| row(&format!("memory: {name}"), bytes.to_string()))?;
         row("filter + page search B/record", format!("{:.2}", self.memory_bytes_per_record))?;
         for table in &self.tables {
             writeln!(f, "table {} ({})", table.name, table.layout)?;

@@ -150,7 +150,8 @@ impl Engine {
     pub(crate) fn prepare_segment(&self) -> Result<()> {
         // Whoever holds the lock may wait for background work, which must not wait for them.
         let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
-        if self.has_room() && self.next_segment.lock().is_none() {
+        // Whoever has just absorbed a buffer is about to give it back.
+        if self.has_room() && !self.pool.is_exhausted() && self.next_segment.lock().is_none() {
             let ready = self.new_segment(0)?;
             *self.next_segment.lock() = Some(ready);
         }

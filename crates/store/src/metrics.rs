@@ -1,12 +1,15 @@
-//! Counters and gauges. They observe and do not steer, but for the gauge of filter memory, by which the engine
-//! decides whether filters are made thinner.
+//! Counters and gauges. They observe and do not steer, but for the gauges of memory, by which the engine decides whether
+//! filters are made thinner.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use crate::memory::MemoryUse;
 
 /// Why bytes were written to or read from lists and trees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +109,13 @@ impl Latency {
     }
 }
 
+impl Metrics {
+    /// Of a database that may take so much memory in all.
+    pub fn within(memory_limit_bytes: u64) -> Self {
+        Self { memory: Arc::new(MemoryUse::new(memory_limit_bytes)), ..Self::default() }
+    }
+}
+
 /// All counters of one open database.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -139,6 +149,8 @@ pub struct Metrics {
     pub cache_hits: Counter,
     /// Nanoseconds that writers waited for background work.
     pub stall_nanoseconds: Counter,
+    /// What work takes of the memory.
+    pub memory: Arc<MemoryUse>,
     /// Memory of resident filters.
     pub filter_memory_bytes: Counter,
     /// Memory of page indexes and digests.

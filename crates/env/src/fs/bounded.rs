@@ -190,6 +190,10 @@ impl File for HeldFile {
 }
 
 impl FileSystem for BoundedFs {
+    fn maps_files(&self) -> bool {
+        self.inner.maps_files()
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.held(access, || self.inner.create(path, access))
     }

@@ -67,6 +67,10 @@ pub(super) fn write_into(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     }
     let end = offset + new.len();
     if bytes.len() < end {
+        if bytes.capacity() < end {
+            // Twice as much would stay unused, of files that are written once and kept.
+            bytes.reserve_exact((end - bytes.len()).max(bytes.len() / 8));
+        }
         bytes.resize(end, 0);
     }
     bytes[offset..end].copy_from_slice(new);

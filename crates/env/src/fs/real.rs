@@ -185,6 +185,10 @@ impl File for RealFile {
 }
 
 impl FileSystem for RealFs {
+    fn maps_files(&self) -> bool {
+        true
+    }
+
     #[cfg(target_os = "linux")]
     fn read_many(&self, requests: &mut [super::ReadRequest<'_>]) {
         // One read is quickest by itself.

@@ -118,7 +118,8 @@ fn campaign(asked: &Asked) -> Result<bool, Failure> {
     Ok(holds)
 }
 
-/// Runs a cell in processes of its own, a phase each, and prints its line.
+/// Runs a cell in processes of its own, a phase each, and prints its line. With `MEMORY_STATS` in the environment phases
+/// tell on standard error what they take, by owner.
 fn run(cell: &Cell) -> Result<bool, Failure> {
     let started = std::time::Instant::now();
     let _ = std::fs::remove_dir_all(&cell.dir);
@@ -132,7 +133,12 @@ fn run(cell: &Cell) -> Result<bool, Failure> {
         // A phase that is killed on purpose tells its peak before.
         let told = String::from_utf8_lossy(&output.stdout).lines().last().and_then(|line| line.parse().ok());
         match told {
-            Some(told) => peak_bytes = peak_bytes.max(told),
+            Some(told) => {
+                if std::env::var_os("MEMORY_STATS").is_some() {
+                    eprintln!("phase {phase}: peak {} MiB", told >> 20);
+                }
+                peak_bytes = peak_bytes.max(told);
+            }
             None => failure = Some(format!("phase {phase} ended with {}", output.status)),
         }
     }

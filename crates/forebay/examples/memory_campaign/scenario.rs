@@ -13,8 +13,10 @@ const BATCH_RECORDS: u64 = 1000;
 const GETS: u64 = 100_000;
 const MULTI_GET_KEYS: u64 = 1000;
 const CURSORS: u64 = 32;
-/// What one lookup or scan of a layout that keeps all runs may ask: with fewer it takes seconds.
+/// So many runs a lookup or scan asks in a layout that keeps all: of those there are fewer.
 const RUNS: u64 = 600;
+const GETS_OF_RUNS: u64 = 2000;
+const CURSORS_OF_RUNS: u64 = 4;
 const SNAPSHOTS: u64 = 10_000;
 
 /// One line of the table.
@@ -27,6 +29,11 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// How many lookups and cursors there are.
+    fn turns(&self) -> (u64, u64) {
+        if self.scenario == "runs" { (GETS_OF_RUNS, CURSORS_OF_RUNS) } else { (GETS, CURSORS) }
+    }
+
     /// Whether the scenario says anything of the layout.
     pub(crate) fn is_for_layout(&self) -> bool {
         self.scenario != "runs" || self.layout == "no-merge"
@@ -95,8 +102,8 @@ pub(crate) fn perform(cell: &Cell, phase: &str, meter: &Meter) -> Result<(), Fai
             return Ok(());
         }
         "open" => drop(table.get(&key(1))?),
-        "get" => get(&table, cell.records)?,
-        "scan" => scan(&database, &table, cell.records)?,
+        "get" => get(cell, &table)?,
+        "scan" => scan(cell, &database, &table)?,
         "snapshots" => snapshots(&database, &table, cell.records)?,
         _ => return Err(format!("there is no scenario with a phase `{phase}`").into()),
     }
@@ -142,8 +149,9 @@ fn load(database: &Database, table: &Table, records: u64, meter: &Meter) -> Resu
     Ok(())
 }
 
-fn get(table: &Table, records: u64) -> Result<(), Failure> {
-    for turn in 0..GETS {
+fn get(cell: &Cell, table: &Table) -> Result<(), Failure> {
+    let (records, gets) = (cell.records, cell.turns().0);
+    for turn in 0..gets {
         // Half of them are there.
         let index = turn.wrapping_mul(0x9e37_79b9) % (2 * records);
         let found = table.get(&key(index))?;
@@ -151,7 +159,7 @@ fn get(table: &Table, records: u64) -> Result<(), Failure> {
             return Err(format!("key {index} is {found:?}").into());
         }
     }
-    for turn in 0..GETS / MULTI_GET_KEYS {
+    for turn in 0..gets / MULTI_GET_KEYS {
         let indexes = (0..MULTI_GET_KEYS).map(|at| (turn * MULTI_GET_KEYS + at).wrapping_mul(0x85eb_ca6b));
         let keys: Vec<_> = indexes.map(|index| key(index % records)).collect();
         let found = table.multi_get(&keys)?;
@@ -162,7 +170,8 @@ fn get(table: &Table, records: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn scan(database: &Database, table: &Table, records: u64) -> Result<(), Failure> {
+fn scan(cell: &Cell, database: &Database, table: &Table) -> Result<(), Failure> {
+    let records = cell.records;
     let mut count = 0;
     for entry in table.iter()? {
         entry?;
@@ -177,7 +186,7 @@ fn scan(database: &Database, table: &Table, records: u64) -> Result<(), Failure>
     }
     let table = database.table("t").layout(layout).open_ordered()?;
     let mut cursors = Vec::new();
-    for index in 0..CURSORS {
+    for index in 0..cell.turns().1 {
         let mut scan = table.range(&key(index)[..]..)?;
         scan.by_ref().take(1000).try_for_each(|entry| entry.map(drop))?;
         cursors.push(scan);

@@ -1,4 +1,4 @@
-//! Housekeeping: the next log segment, the background sync that bounds what a power loss can take, removal of
+//! Housekeeping: the next log segment, what snapshots keep of buffers, the background sync that bounds what a power loss can take, removal of
 //! retired files, the manifest's rewriting, and seeing that nobody writes.
 
 use std::sync::Arc;
@@ -100,6 +100,7 @@ impl Machine for Keeper {
             return Step::Finished;
         }
         let engine = Arc::clone(&self.engine);
+        engine.move_pinned_buffers();
         let prepared = engine.prepare_segment();
         let now = engine.env.clock.now();
         let mut kept = Ok(());

@@ -160,7 +160,7 @@ impl Simulation {
             device_reads_per_get_absent: paths.reads_absent,
             memory_bytes_per_record: ratio((resident + holdings.search_bytes) as f64, list_records as f64),
             filter_memory_bytes: holdings.filter_bytes,
-            filter_memory_bytes_max: self.options.filter_bytes(),
+            filter_memory_bytes_max: self.filter_bytes(),
             filter_memory_bytes_resident: resident,
             page_search_memory_bytes: holdings.search_bytes,
             tree_memory_bytes: tree.tree_memory_bytes(),

@@ -117,6 +117,11 @@ impl Simulation {
         Ok(Self { options, table, load, rates, buffer })
     }
 
+    /// What filters may take beside the order over full buffers.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.options.filter_bytes_beside(size_of::<u64>() as u64 * self.buffer.records)
+    }
+
     /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
     /// twice the one before. `progress` is told the records so far.
     pub fn run(&self, points: u32, progress: &mut dyn FnMut(u64)) -> Result<Forecast> {
@@ -129,7 +134,7 @@ impl Simulation {
             },
             record_bytes: key_bytes + value_bytes,
             key_bytes,
-            filter_memory_bytes_max: self.options.filter_bytes(),
+            filter_memory_bytes_max: self.filter_bytes(),
         };
         let bytes = self.options.resident_bytes();
         let room = Room::of(bytes, RESIDENT_BUFFERS_MAX);

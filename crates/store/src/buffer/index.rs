@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use forebay_base::{Combine, Order};
+use forebay_base::{Combine, Order, Result};
+use forebay_env::Attic;
 
 use super::cuts::Cut;
 use super::folding::Folding;
@@ -86,7 +87,7 @@ impl TableIndex {
                 return TableNotes { table, order, contents: self.contents, words };
             }
             words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
-            self.runs.iter().for_each(|run| words.extend_from_slice(&run.words));
+            self.runs.iter().for_each(|run| words.extend_from_slice(run.words()));
         }
         TableNotes { table, order, contents: self.contents, words }
     }
@@ -105,6 +106,16 @@ impl TableIndex {
             return Some(&self.runs);
         }
         self.past.iter().find(|(to, _)| *to == limit).map(|(_, runs)| &runs[..])
+    }
+
+    /// Moves the words of runs to a file.
+    pub(super) fn move_to(&mut self, attic: &mut Attic) -> Result<()> {
+        for run in &mut self.runs {
+            if let Some(filed) = run.filed(attic)? {
+                *run = Arc::new(filed);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -218,8 +229,8 @@ impl TableIndex {
         newest.words.shrink_to_fit();
         newest.sort(buffer, 0..newest.len());
         while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * newest.len()) {
-            newest.words.reserve_exact(older.words.len());
-            newest.words.extend_from_slice(&older.words);
+            newest.words.reserve_exact(older.len());
+            newest.words.extend_from_slice(older.words());
             newest.sort(buffer, 0..newest.len());
         }
         self.runs.push(Arc::new(newest));

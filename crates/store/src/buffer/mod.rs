@@ -7,6 +7,7 @@
 
 mod cursor;
 mod cuts;
+mod filed;
 mod folding;
 mod index;
 mod notes;
@@ -18,12 +19,13 @@ mod states;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
 use forebay_env::sync::RwLock;
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
 
 pub use cursor::BufferCursor;
 pub use cuts::Cut;
@@ -73,7 +75,10 @@ pub struct WriteBuffer {
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
     index: RwLock<Index>,
-    sorted: OnceLock<Vec<SortedTable>>,
+    /// Until it is absorbed.
+    sorted: RwLock<Option<Arc<[SortedTable]>>>,
+    /// Whether it is in a file by now.
+    filed: AtomicBool,
 }
 
 /// All that a sealed buffer holds of one table, in order.
@@ -90,7 +95,14 @@ pub struct SortedTable {
 impl WriteBuffer {
     /// The buffer that mirrors a log segment.
     pub fn new(segment: u64, arena: Arc<Arena>, pool: Option<Arc<ArenaPool>>) -> Self {
-        Self { segment, arena: Some(arena), pool, index: RwLock::default(), sorted: OnceLock::new() }
+        Self {
+            segment,
+            arena: Some(arena),
+            pool,
+            index: RwLock::default(),
+            sorted: RwLock::default(),
+            filed: AtomicBool::new(false),
+        }
     }
 
     /// The log segment's id.
@@ -322,13 +334,13 @@ impl WriteBuffer {
     }
 
     /// The sealed buffer's tables in order, once that has been found.
-    pub fn sorted(&self) -> Option<&[SortedTable]> {
-        self.sorted.get().map(Vec::as_slice)
+    pub fn sorted(&self) -> Option<Arc<[SortedTable]>> {
+        self.sorted.read().clone()
     }
 
     /// Notes that all of the sealed buffer is sorted.
     pub fn set_sorted(&self, tables: Vec<SortedTable>) {
-        let _ = self.sorted.set(tables);
+        *self.sorted.write() = Some(tables.into());
     }
 
     /// Replaces what runs there are by one over all of a sealed buffer, unless there is something that has each key once.
@@ -351,7 +363,9 @@ impl Drop for WriteBuffer {
                 .values_mut()
                 .filter_map(|table| table.tail.take())
                 .for_each(|words| pool.put_back_words(words));
-            pool.put_back(arena);
+            if !self.filed.load(Ordering::Acquire) {
+                pool.put_back(arena);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Appender, Arena};
 
 /// The arenas of one database.
@@ -13,24 +14,66 @@ pub struct ArenaPool {
     words: Mutex<Vec<Vec<u64>>>,
     arena_bytes: usize,
     spare_max: usize,
+    /// Of all arenas that were taken or are kept.
+    held_bytes: AtomicU64,
+    /// Of the words of one buffer, the most of late.
+    words_bytes: AtomicU64,
 }
+
+/// How soon it is forgotten that buffers had shorter records.
+const WORDS_FORGOTTEN_PART: u64 = 8;
 
 impl ArenaPool {
     /// A pool that keeps up to `spare_max` unused arenas.
     pub fn new(arena_bytes: usize, spare_max: usize) -> Arc<Self> {
-        Arc::new(Self { free: Mutex::default(), words: Mutex::default(), arena_bytes, spare_max })
+        let (free, words) = (Mutex::default(), Mutex::default());
+        let (held_bytes, words_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { free, words, arena_bytes, spare_max, held_bytes, words_bytes })
     }
 
     /// An empty arena of at least `bytes_min` bytes: recycled, or new.
     pub fn take(&self, bytes_min: usize) -> (Arc<Arena>, Appender) {
         if bytes_min <= self.arena_bytes {
             while let Some(arena) = self.free.lock().pop() {
-                if let Ok(recycled) = Arena::recycle(arena) {
-                    return recycled;
+                match Arena::recycle(arena) {
+                    Ok(recycled) => return recycled,
+                    Err(shared) => self.let_go(&shared),
                 }
             }
         }
-        Arena::new(bytes_min.max(self.arena_bytes))
+        self.make(bytes_min.max(self.arena_bytes))
+    }
+
+    /// A new arena of so many bytes.
+    pub(crate) fn make(&self, bytes: usize) -> (Arc<Arena>, Appender) {
+        self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Arena::new(bytes)
+    }
+
+    pub(super) fn let_go(&self, arena: &Arena) {
+        self.held_bytes.fetch_sub(arena.capacity() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether another arena would be one more than there are buffers.
+    pub fn is_exhausted(&self) -> bool {
+        self.free.lock().is_empty() && self.held_bytes() >= (self.arena_bytes * self.spare_max) as u64
+    }
+
+    /// Memory of all arenas, those included that only snapshots need.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory that the order over one buffer takes, as records are of late.
+    pub fn words_bytes(&self) -> u64 {
+        self.words_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a buffer has so many records.
+    pub(crate) fn note_records(&self, records: u64) {
+        let before = self.words_bytes();
+        let bytes = (size_of::<u64>() as u64 * records).max(before - before / WORDS_FORGOTTEN_PART);
+        self.words_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// The usual size of an arena.
@@ -40,14 +83,18 @@ impl ArenaPool {
 
     pub(crate) fn put_back(&self, arena: Arc<Arena>) {
         let mut free = self.free.lock();
-        if arena.capacity() == self.arena_bytes && free.len() < self.spare_max {
+        // What was taken while others held theirs longer than usual is too much once they give them back.
+        let is_surplus = self.held_bytes() > (self.arena_bytes * self.spare_max) as u64;
+        if arena.capacity() == self.arena_bytes && free.len() < self.spare_max && !is_surplus {
             free.push(arena);
+        } else {
+            self.let_go(&arena);
         }
     }
 
     /// Gives all that is unused back to the system.
     pub fn release(&self) {
-        self.free.lock().clear();
+        self.free.lock().drain(..).for_each(|arena| self.let_go(&arena));
         self.words.lock().clear();
     }
 

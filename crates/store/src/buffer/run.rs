@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
-use forebay_base::{Order, Record};
+use forebay_base::{Order, Record, Result};
+use forebay_env::{Attic, FiledWords};
 
 use super::cuts::Cut;
 use super::notes::{TableNotes, word_of};
@@ -15,6 +16,8 @@ use super::{ArenaPool, WriteBuffer};
 #[derive(Debug)]
 pub struct Run {
     pub(super) words: Vec<u64>,
+    /// Or where they have moved.
+    filed: Option<FiledWords>,
     pieces: Pieces,
     pub(super) order: Order,
     pool: Option<Arc<ArenaPool>>,
@@ -49,14 +52,15 @@ impl Run {
     pub(super) fn unsorted(order: Order, notes: &TableNotes, pool: Option<Arc<ArenaPool>>) -> Self {
         let mut words = pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words());
         let records = notes.contents.records as usize;
+        pool.iter().for_each(|pool| pool.note_records(records as u64));
         words.reserve_exact(records.saturating_sub(words.len()));
         words.resize(records, 0);
-        Self { words, pieces: notes.contents.pieces(order), order, pool, folded: None }
+        Self { words, filed: None, pieces: notes.contents.pieces(order), order, pool, folded: None }
     }
 
     /// A run of these words, which are pieces of all prefixes.
     pub(super) fn of(words: Vec<u64>, order: Order, folded: Option<Folded>) -> Self {
-        Self { words, pieces: Pieces::WHOLE, order, pool: None, folded }
+        Self { words, filed: None, pieces: Pieces::WHOLE, order, pool: None, folded }
     }
 
     /// Appends a word for each of the table's records in a stretch of the buffer that cuts do not hide. Returns where it
@@ -106,11 +110,29 @@ impl Run {
     pub(super) fn take(&mut self) -> Self {
         let pool = self.pool.take();
         let words = std::mem::take(&mut self.words);
-        Self { words, pieces: self.pieces, order: self.order, pool, folded: None }
+        Self { words, filed: None, pieces: self.pieces, order: self.order, pool, folded: None }
     }
 
+    /// The same run, whose words are in a file. `None` where that cannot be.
+    pub(super) fn filed(&self, attic: &mut Attic) -> Result<Option<Self>> {
+        if self.is_folded() || self.filed.is_some() {
+            return Ok(None);
+        }
+        let filed = attic.take_words(&self.words)?;
+        let (pieces, order) = (self.pieces, self.order);
+        Ok(filed.map(|filed| Self {
+            words: Vec::new(),
+            filed: Some(filed),
+            pieces,
+            order,
+            pool: None,
+            folded: None,
+        }))
+    }
+
+    #[inline]
     pub(super) fn words(&self) -> &[u64] {
-        &self.words
+        self.filed.as_ref().map_or(&self.words, FiledWords::as_slice)
     }
 
     pub(super) fn words_mut(&mut self) -> &mut Vec<u64> {
@@ -162,18 +184,18 @@ impl Run {
 
     /// How many records, every version counted.
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.words().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.words().is_empty()
     }
 
     /// The place of the record at `index`.
     #[inline]
     pub(super) fn place(&self, index: usize) -> usize {
-        place_in(self.words[index])
+        place_in(self.words()[index])
     }
 
     /// Loads the first byte of some records, none waiting for another.
@@ -182,18 +204,18 @@ impl Run {
             return;
         }
         let bytes = buffer.bytes();
-        let places = self.words[indexes].iter().map(|&word| place_in(word));
+        let places = self.words()[indexes].iter().map(|&word| place_in(word));
         std::hint::black_box(places.fold(0, |sum: u8, place| sum ^ bytes[place]));
     }
 
     pub(super) fn places_from(&self, start: usize) -> impl Iterator<Item = usize> + '_ {
-        self.words[start..].iter().map(|&word| place_in(word))
+        self.words()[start..].iter().map(|&word| place_in(word))
     }
 
     /// The index of the first record that does not come before `(prefix, key)`.
     pub(super) fn lower_bound(&self, buffer: &WriteBuffer, prefix: u64, key: &[u8]) -> usize {
         let piece = self.pieces.of(prefix);
-        self.words.partition_point(|&word| match piece_of(word).cmp(&piece) {
+        self.words().partition_point(|&word| match piece_of(word).cmp(&piece) {
             Ordering::Equal => {
                 let found = self.record(buffer, place_in(word)).key;
                 (self.order.prefix(found), found) < (prefix, key)

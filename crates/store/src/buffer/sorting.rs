@@ -30,7 +30,14 @@ pub struct Sorting {
 
 impl Sorting {
     /// Starts sorting what the buffer holds of a table, but for what was deleted as a range.
-    pub fn new(buffer: &Arc<WriteBuffer>, notes: TableNotes, order: Order) -> Self {
+    pub fn new(buffer: &Arc<WriteBuffer>, mut notes: TableNotes, order: Order) -> Self {
+        let records = notes.contents.records as usize;
+        if notes.words.capacity() < records && notes.words.is_empty() {
+            // They will be collected: as many as there are, and not twice as much memory.
+            notes.words = buffer.pool().map_or_else(Vec::new, |pool| pool.take_words());
+            notes.words.clear();
+            notes.words.reserve_exact(records);
+        }
         let run = Run::unsorted(order, &notes, buffer.pool());
         let mut cuts = buffer.cuts(usize::MAX);
         cuts.retain(|cut| cut.table == notes.table);

@@ -11,6 +11,7 @@ use forebay_base::{Error, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
+use crate::memory::{MemoryClaim, MemoryUse, Owner};
 use crate::metrics::Cause;
 use crate::read_ahead;
 
@@ -47,6 +48,9 @@ const SCAN_CHUNK_BYTES_MIN: usize = 16 << 10;
 const SCAN_CHUNK_BYTES_MAX: usize = 256 << 10;
 /// But no longer than this part of the page cache: a scan has one of every list on its way.
 const SCAN_CACHE_PART: u64 = 64;
+/// Once all scans' pieces take this part of the limit, whoever has none yet goes on page by page. From half of it on they
+/// do not get longer.
+const SCANS_PART: u64 = 32;
 /// From this size on the device takes longer to transfer a chunk than to find it.
 const LONG_CHUNK_BYTES: usize = 256 << 10;
 
@@ -57,8 +61,9 @@ const FETCHED_CHUNKS: u64 = 4;
 pub(super) struct Chunks {
     reading: Reading,
     file: Arc<dyn File>,
+    memory: Arc<MemoryUse>,
     /// From the first read on: a short scan has none.
-    chunk: Option<AlignedBuf>,
+    chunk: Option<(AlignedBuf, MemoryClaim)>,
     chunk_bytes_max: usize,
     /// Of a scan: how many pages it has read one by one, and to how long its pieces grow.
     singles: u32,
@@ -93,6 +98,7 @@ impl Chunks {
         Ok(Self {
             reading,
             file,
+            memory: Arc::clone(&list.store().metrics.memory),
             chunk: None,
             chunk_bytes_max,
             singles: 0,
@@ -127,7 +133,9 @@ impl Chunks {
 
     /// Whether the next page that the cache lacks is read by itself.
     pub(super) fn reads_singles(&self) -> bool {
-        self.is_scan() && self.singles < SCAN_SINGLES
+        self.is_scan()
+            && (self.singles < SCAN_SINGLES
+                || self.chunk.is_none() && self.memory.exceeds(Owner::Scanning, SCANS_PART))
     }
 
     /// A page was read by itself.
@@ -149,7 +157,7 @@ impl Chunks {
         }
         let (offset, bytes) = body.index.extent(number);
         let start = (offset - self.chunk_offset) as usize;
-        let chunk = self.chunk.as_deref().unwrap_or_default();
+        let chunk = self.chunk.as_ref().map_or(&[][..], |(chunk, _)| chunk);
         Ok(PageBytes { bytes: &chunk[start..start + bytes], offset, shape: body.footer.shape })
     }
 
@@ -166,10 +174,13 @@ impl Chunks {
         let loaded = self.choose(body, number, wanted, direction);
         let bytes;
         (self.chunk_offset, bytes) = extent_of(body, &loaded);
-        self.chunk.take_if(|chunk| chunk.len() < bytes);
+        self.chunk.take_if(|(chunk, _)| chunk.len() < bytes);
         let room = bytes.max(self.chunk_bytes_max.min(body.footer.pages_bytes as usize));
         self.fetch(body, bytes, wanted);
-        let chunk = self.chunk.get_or_insert_with(|| AlignedBuf::zeroed(room));
+        let owner = if self.is_scan() { Owner::Scanning } else { Owner::Merging };
+        let (chunk, _) = self
+            .chunk
+            .get_or_insert_with(|| (AlignedBuf::zeroed(room), self.memory.claim(owner, room as u64)));
         let got = self.file.read_at(self.chunk_offset, &mut chunk[..bytes])?;
         if got < bytes {
             return Err(Error::corruption(
@@ -186,7 +197,9 @@ impl Chunks {
             Reading::Scan => {
                 metrics.page_reads.add(1);
                 metrics.page_read_bytes.add(bytes as u64);
-                self.chunk_bytes_max = (2 * self.chunk_bytes_max).min(self.grown_bytes);
+                if !self.memory.exceeds(Owner::Scanning, 2 * SCANS_PART) {
+                    self.chunk_bytes_max = (2 * self.chunk_bytes_max).min(self.grown_bytes);
+                }
             }
             Reading::Check => {}
         }

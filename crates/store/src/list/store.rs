@@ -107,7 +107,7 @@ impl ListStore {
             fs: MemoryFs::new(),
             dir: PathBuf::new(),
             cache: Arc::new(PageCache::new(0)),
-            metrics: Arc::default(),
+            metrics: Arc::new(Metrics { memory: Arc::clone(&self.metrics.memory), ..Metrics::default() }),
             trash: Arc::default(),
             in_memory: true,
             // It takes none.

@@ -1,29 +1,30 @@
-//! Writing a list: pages go out front to back in chunks of 1 MiB, then page search, digest and filter, then
+//! Writing a list: pages go out front to back in chunks of 1 MiB at most, then page search, digest and filter, then
 //! the footer, then one sync. A writer that is dropped unfinished removes its file.
+
+mod finish;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::checksum::{append, checksum};
+use forebay_base::checksum::append;
 use forebay_base::codec::Codec;
 use forebay_base::digest::Digest;
-use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::{Kind, Shape};
 use forebay_base::wire::put_raw;
-use forebay_base::{Block, Bound, Error, Range, Record, Result};
+use forebay_base::{Block, Bound, Range, Record, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::expiries::Expiries;
-use super::file::{Body, ListFile};
-use super::filter::{Filter, FilterWriter};
-use super::footer::Footer;
+use super::filter::{self, Filter, FilterWriter};
 use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
 use super::page;
-use super::store::{FileKind, FileMeta, ListStore};
+use super::store::ListStore;
+use crate::memory::{MemoryClaim, Owner};
 use crate::metrics::Cause;
 
-/// Lists in memory are short, and take any write at once.
-const MEMORY_CHUNK_BYTES: usize = 16 << 10;
+/// Lists in memory are short, and mostly written at once: so no more memory is taken than they have bytes.
+const MEMORY_CHUNK_BYTES: usize = 256 << 10;
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
 
@@ -36,6 +37,7 @@ pub struct ListWriter {
     file: Arc<dyn File>,
     /// Whole pages not yet written.
     chunk: AlignedBuf,
+    _claim: MemoryClaim,
     chunk_bytes: usize,
     written_bytes: u64,
     shape: Shape,
@@ -81,13 +83,21 @@ impl ListWriter {
             }
             _ => Starts::Ranks(Vec::new()),
         };
+        let memory = &store.metrics.memory;
+        let chunk_bytes_max = if store.in_memory { MEMORY_CHUNK_BYTES } else { memory.write_bytes() };
+        // While it is finished there are two of them.
+        let filter_bytes =
+            Filter::memory_bytes_of(options.order, records, records, options.filter_bits_per_key);
+        let claim =
+            memory.claim(Owner::Writing, chunk_bytes_max as u64 + 2 * filter_bytes + filter::EARLY_BYTES);
         Ok(Self {
             store: store.clone(),
             cause,
             id,
             path,
             file,
-            chunk: AlignedBuf::zeroed(if store.in_memory { MEMORY_CHUNK_BYTES } else { STEP_BYTES }),
+            chunk: AlignedBuf::zeroed(chunk_bytes_max),
+            _claim: claim,
             chunk_bytes: 0,
             written_bytes: 0,
             shape: if matches!(shape, Shape::Fixed { .. }) { shape } else { Shape::Variable },
@@ -266,62 +276,6 @@ impl ListWriter {
         self.written_bytes += self.chunk_bytes as u64;
         self.chunk_bytes = 0;
         Ok(())
-    }
-
-    /// Completes the file and makes its bytes durable; its name is durable only after a sync of the
-    /// directory. `None`, and no file, when nothing was pushed.
-    pub fn finish(mut self) -> Result<Option<Arc<ListFile>>> {
-        if self.records == 0 {
-            return Ok(None);
-        }
-        self.seal_page()?;
-        self.index.finish(self.last_prefix);
-        self.digest.shrink();
-        let too_many = || Error::invalid("a list of more records than a filter can number");
-        let finish = |filter: FilterWriter| {
-            filter.finish(self.records, self.store.options.filter_bits_per_key).ok_or_else(too_many)
-        };
-        let filter = self.filter.take().map(finish).transpose()?;
-        let pages_bytes = self.pages_bytes();
-        let mut meta = Vec::new();
-        self.index.encode(&mut meta);
-        self.digest.encode(&mut meta);
-        Filter::encode(filter.as_ref(), &mut meta);
-        let meta_bytes = meta.len() as u64;
-        let footer_at = (pages_bytes + meta_bytes).next_multiple_of(BLOCK_BYTES as u64);
-        meta.resize((footer_at - pages_bytes) as usize, 0);
-        let footer = Footer {
-            records: self.records,
-            tombstones: self.tombstones,
-            pages_bytes,
-            meta_bytes,
-            meta_sum: checksum(self.id, pages_bytes, &meta),
-            pages_sum: self.pages_sum,
-            is_lexical: self.store.options.order.is_lexical(),
-            shape: self.shape,
-            expiries: self.expiries,
-        };
-        let block = footer.encode(self.id, footer_at);
-        self.emit(&meta)?;
-        self.emit(&block)?;
-        self.flush()?;
-        if self.store.in_memory {
-            // It has grown by doubling.
-            self.file.set_len(footer_at + BLOCK_BYTES as u64)?;
-        }
-        self.file.sync()?;
-        let meta = FileMeta {
-            id: self.id,
-            bytes: footer_at + BLOCK_BYTES as u64,
-            digest: forebay_base::wire::u32_at(&block, 0),
-            kind: FileKind::List,
-        };
-        let file = self.store.fs.open_read(&self.path, Access::Random)?;
-        let (index, digest) = (self.index.clone(), std::mem::replace(&mut self.digest, Digest::new(0)));
-        let body = Body::new(&self.store, file, footer, index, filter, digest);
-        self.store.disk.finish(meta.bytes);
-        self.finished = true;
-        Ok(Some(ListFile::with_body(&self.store, meta, body)))
     }
 }
 

@@ -24,7 +24,7 @@ impl Refill {
     /// For so many bytes, as the image of this segment. A short one takes no more memory than that.
     pub fn new(segment: u64, bytes: usize, secret: Secret, pool: &ArenaPool) -> Self {
         let is_short = bytes < pool.arena_bytes();
-        let (arena, appender) = if is_short { Arena::new(bytes) } else { pool.take(bytes) };
+        let (arena, appender) = if is_short { pool.make(bytes) } else { pool.take(bytes) };
         Self { segment, secret, arena, appender, records: 0, cuts: Vec::new() }
     }
 

@@ -54,12 +54,15 @@ impl Rotation {
             None => false,
         };
         let (arena, appender) = pool.take(bytes_min);
+        let capacity = arena.capacity() as u64;
+        // So the arena goes back to the pool whatever happens.
+        let buffer = Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool))));
         let open = || {
             let file = match is_renamed {
                 true => fs.open(&path, Access::Buffered)?,
                 false => fs.create(&path, Access::Buffered)?,
             };
-            file.reserve(arena.capacity() as u64)?;
+            file.reserve(capacity)?;
             Ok(file)
         };
         let file = open().map_err(|error| {
@@ -68,7 +71,7 @@ impl Rotation {
             PrepareError::Refused(error, None)
         })?;
         fs.sync_dir(dir).map_err(PrepareError::Unknown)?;
-        Ok(Self { buffer: Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool)))), appender, file })
+        Ok(Self { buffer, appender, file })
     }
 
     /// The buffer that will be active.

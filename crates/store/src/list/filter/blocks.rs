@@ -149,13 +149,13 @@ impl Blocks {
         found || state & REWRITING != 0 || self.state.load(Relaxed) != state
     }
 
-    /// Folds neighbours until `keys` keys take no more than so many bits each, as far as that goes. Returns how
-    /// many bytes it gave back.
+    /// Folds neighbours until `keys` keys take no more than so many bits each, as far as that is of use; with no bits at
+    /// all until one block is left, which denies nothing. Returns how many bytes it gave back.
     pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
         let mut folds = 0;
         let bits = |folds: u32| (self.blocks() as u64).div_ceil(1 << folds) * BLOCK_BITS;
         while bits(folds) > bits_per_key as u64 * keys
-            && bits(folds + 1) >= BITS_MIN * keys
+            && (bits(folds + 1) >= BITS_MIN * keys || bits_per_key == 0)
             && bits(folds) > BLOCK_BITS
         {
             folds += 1;
@@ -201,21 +201,19 @@ impl Blocks {
         8 * BLOCK_WORDS as u64 * blocks
     }
 
-    /// Appends the filter's bytes.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the filter's bytes but for its blocks.
+    pub(super) fn encode_head(&self, out: &mut Vec<u8>) {
         let folds = self.state.load(Relaxed) & !REWRITING;
         out.extend_from_slice(&self.span.low.to_le_bytes());
         out.extend_from_slice(&self.span.scale.to_le_bytes());
         out.extend_from_slice(&self.span.shift.to_le_bytes());
         out.extend_from_slice(&(self.folded + folds).to_le_bytes());
         out.extend_from_slice(&(self.blocks() as u64).to_le_bytes());
-        self.encode_words(out);
     }
 
-    /// Appends the blocks' bytes alone.
-    pub(super) fn encode_words(&self, out: &mut Vec<u8>) {
-        let words = &self.words.as_slice()[..BLOCK_WORDS * self.blocks()];
-        words.iter().for_each(|word| out.extend_from_slice(&word.load(Relaxed).to_le_bytes()));
+    /// The words of its blocks.
+    pub(super) fn block_words(&self) -> &[AtomicU64] {
+        &self.words.as_slice()[..BLOCK_WORDS * self.blocks()]
     }
 
     /// Reads a filter.

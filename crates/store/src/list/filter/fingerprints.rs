@@ -128,28 +128,40 @@ impl Shape {
         self.lines.div_ceil(self.sharing) as usize + 1
     }
 
+    /// Memory for a filter, all zeros: for ranks, and behind them for lines.
+    pub(super) fn room(&self) -> Words {
+        Words::zeroed(self.head_words() + LINE_WORDS * self.lines as usize)
+    }
+
     /// How many words those take: whole cache lines.
-    fn head_words(&self) -> usize {
+    pub(super) fn head_words(&self) -> usize {
         self.ranks().div_ceil(2).next_multiple_of(LINE_WORDS)
     }
 }
 
 impl Fingerprints {
-    /// The filter of these lines, which begin at these ranks; last is the number of keys.
-    pub(super) fn of(shape: Shape, ranks: &[u32], lines: &[u64]) -> Self {
-        let last = ranks.last().into_iter();
-        let whole = ranks[..shape.lines as usize].iter().step_by(shape.sharing as usize).chain(last);
-        Self::assemble(shape, whole.copied(), lines.iter().copied())
+    /// The filter of these lines, all of whose ranks are kept whole.
+    pub(super) fn exact(shape: Shape, ranks: &[u32], lines: &[AtomicU64]) -> Self {
+        let lines = lines.iter().map(|word| word.load(Relaxed));
+        Self::assemble(Shape { sharing: 1, ..shape }, ranks.iter().copied(), lines)
     }
 
     /// The filter of these whole ranks and lines.
     fn assemble(shape: Shape, ranks: impl Iterator<Item = u32>, lines: impl Iterator<Item = u64>) -> Self {
+        let words = shape.room();
+        words.as_slice()[shape.head_words()..]
+            .iter()
+            .zip(lines)
+            .for_each(|(at, word)| at.store(word, Relaxed));
+        Self::over(shape, ranks, words)
+    }
+
+    /// The filter of these whole ranks, and of lines that are in their place already, in [room](Shape::room) for both.
+    pub(super) fn over(shape: Shape, ranks: impl Iterator<Item = u32>, words: Words) -> Self {
         let lines_at = shape.head_words();
-        let words = Words::zeroed(lines_at + LINE_WORDS * shape.lines as usize);
         for (index, rank) in ranks.enumerate() {
             words.set(index / 2, words.get(index / 2) | (rank as u64) << (32 * (index % 2)));
         }
-        words.as_slice()[lines_at..].iter().zip(lines).for_each(|(at, word)| at.store(word, Relaxed));
         let state = AtomicU64::new(State::idle(LINE_WORDS).to_word());
         Self { shape, state, level: Level::here(), lines_at, words }
     }
@@ -301,16 +313,18 @@ impl Fingerprints {
         self.words.memory_bytes(self.lines_at + words * self.shape.lines as usize)
     }
 
-    /// Appends the filter's bytes. It must not have been thinned.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the filter's bytes but for its lines. It must not have been thinned.
+    pub(super) fn encode_head(&self, out: &mut Vec<u8>) {
         let Shape { span, lines, keys, sharing } = self.shape;
         [span.low, span.scale].iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         [span.shift, sharing, lines, keys].iter().for_each(|&field| put_varint(out, field as u64));
         let ranks = 0..self.shape.ranks();
         ranks.for_each(|index| out.extend_from_slice(&self.whole_rank(index).to_le_bytes()));
-        let words = &self.words.as_slice()[self.lines_at..];
-        out.reserve(8 * words.len());
-        words.iter().for_each(|word| out.extend_from_slice(&word.load(Relaxed).to_le_bytes()));
+    }
+
+    /// The words of its lines.
+    pub(super) fn line_words(&self) -> &[AtomicU64] {
+        &self.words.as_slice()[self.lines_at..]
     }
 
     /// Reads a filter. `None` where the bytes are not one.

@@ -5,12 +5,14 @@
 //! will be, to less than a hundredth. Hashes that crowd at the low end, as somebody may choose his keys to have them, would
 //! tell of far too many: room is made for no more than a few times those that were announced.
 
-use super::fingerprints::{Fingerprints, Shape};
+use forebay_env::Words;
+
+use super::fingerprints::{Fingerprints, SHARING, Shape};
 use super::forms::LINE_WORDS;
 use super::line::line_of;
 
 /// So many are kept aside.
-const EARLY: usize = 1 << 16;
+pub(super) const EARLY: usize = 1 << 16;
 /// More keys are not numbered.
 const KEYS_MAX: u64 = 1 << 31;
 
@@ -33,7 +35,8 @@ pub(crate) struct Gathering {
 #[derive(Debug)]
 struct Lines {
     shape: Shape,
-    words: Vec<u64>,
+    /// Where they will stay, behind ranks.
+    words: Words,
     /// The rank at which each line begins.
     ranks: Vec<u32>,
     /// How far into its share each key of the last line is.
@@ -86,9 +89,8 @@ impl Gathering {
 impl Lines {
     fn new(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
         let shape = Shape { keys: 0, ..Shape::of(keys, bits_per_key, low, high) };
-        let words = Vec::with_capacity(LINE_WORDS * shape.lines as usize);
         let ranks = Vec::with_capacity(shape.lines as usize + 1);
-        Self { shape, words, ranks, fractions: Vec::new() }
+        Self { words: shape.room(), shape, ranks, fractions: Vec::new() }
     }
 
     #[inline]
@@ -101,9 +103,10 @@ impl Lines {
     }
 
     fn end_line(&mut self) {
-        let rank = self.shape.keys;
+        let (rank, at) = (self.shape.keys, self.shape.head_words() + LINE_WORDS * self.ranks.len());
         self.ranks.push(rank);
-        self.words.extend_from_slice(&line_of(&self.fractions, rank));
+        let line = line_of(&self.fractions, rank);
+        line.iter().enumerate().for_each(|(index, &word)| self.words.set(at + index, word));
         self.shape.keys = rank.saturating_add(self.fractions.len() as u32);
         self.fractions.clear();
     }
@@ -116,14 +119,15 @@ impl Lines {
             return None;
         }
         self.ranks.push(self.shape.keys);
-        let made = Fingerprints::of(self.shape, &self.ranks, &self.words);
+        let whole = self.ranks[..self.shape.lines as usize].iter().step_by(SHARING as usize);
+        let whole = whole.chain(self.ranks.last()).copied();
+        let made = Fingerprints::over(self.shape, whole, self.words);
         // Where hashes are not uniform, as those of no good hash are, ranks are kept whole.
         let is_exact = (0..self.shape.lines).all(|line| made.rank_of_line(line) == self.ranks[line as usize]);
         if is_exact {
             return Some(made);
         }
-        self.shape.sharing = 1;
-        Some(Fingerprints::of(self.shape, &self.ranks, &self.words))
+        Some(Fingerprints::exact(self.shape, &self.ranks, made.line_words()))
     }
 }
 
@@ -136,7 +140,7 @@ mod tests {
         let keys = 100_000_u64;
         let mut gathering = Gathering::new(keys, 11, 0, u64::MAX).unwrap_or_else(|| unreachable!());
         (0..keys).for_each(|hash| gathering.add(hash));
-        let reserved_bytes = gathering.lines.as_ref().map_or(0, |lines| lines.words.capacity() * 8);
+        let reserved_bytes = gathering.lines.as_ref().map_or(0, |lines| size_of_val(lines.words.as_slice()));
         assert!(reserved_bytes as u64 <= 4 * SURPLUS * keys, "{reserved_bytes} bytes of {keys} keys");
         assert!(gathering.finish().is_some());
     }

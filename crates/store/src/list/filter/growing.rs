@@ -3,6 +3,7 @@
 
 use forebay_base::hash::mix;
 use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::Ordering;
 
 use super::blocks::{Blocks, wanted};
 use super::span::Span;
@@ -92,7 +93,9 @@ impl GrowingFilter {
 
     /// Appends its blocks, one behind the other.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        self.blocks.encode_words(out);
+        let words = self.blocks.block_words();
+        out.reserve_exact(size_of_val(words));
+        words.iter().for_each(|word| out.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()));
     }
 }
 

@@ -14,6 +14,7 @@ mod tests;
 
 use forebay_base::wire::Reader;
 use forebay_base::{Order, Range as KeyRange};
+use forebay_env::sync::atomic::AtomicU64;
 
 pub(crate) use blocks::Blocks;
 pub(crate) use fingerprints::{Fingerprints, Place};
@@ -21,6 +22,9 @@ use fingerprints::{STEPS, Shape};
 use forms::LINE_WORDS;
 use gather::Gathering;
 pub use growing::{GrowingFilter, Mark};
+
+/// What fingerprints on their way may take for what is kept aside.
+pub(crate) const EARLY_BYTES: u64 = 8 * gather::EARLY as u64;
 
 /// A filter on its way.
 #[derive(Debug)]
@@ -134,18 +138,26 @@ impl Filter {
         }
     }
 
-    /// Appends the filter's bytes: its kind, and then its own.
-    pub(crate) fn encode(filter: Option<&Self>, out: &mut Vec<u8>) {
+    /// Appends the filter's bytes but for its [words](Self::words): its kind, and then its own.
+    pub(crate) fn encode_head(filter: Option<&Self>, out: &mut Vec<u8>) {
         match filter {
             None => out.push(0),
             Some(Self::Blocks(blocks)) => {
                 out.push(1);
-                blocks.encode(out);
+                blocks.encode_head(out);
             }
             Some(Self::Fingerprints(fingerprints)) => {
                 out.push(2);
-                fingerprints.encode(out);
+                fingerprints.encode_head(out);
             }
+        }
+    }
+
+    /// The words that its bytes end with: most of them.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        match self {
+            Self::Blocks(blocks) => blocks.block_words(),
+            Self::Fingerprints(fingerprints) => fingerprints.line_words(),
         }
     }
 

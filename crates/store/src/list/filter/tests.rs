@@ -1,6 +1,7 @@
 //! Filters against the sorted hashes they were made of.
 
 use forebay_base::hash::mix;
+use forebay_env::sync::atomic::Ordering::Relaxed;
 use proptest::prelude::*;
 
 use super::*;
@@ -26,7 +27,8 @@ fn decoded(bytes: &[u8]) -> Option<Filter> {
 
 fn encoded(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Filter::encode(Some(filter), &mut bytes);
+    Filter::encode_head(Some(filter), &mut bytes);
+    filter.words().iter().for_each(|word| bytes.extend_from_slice(&word.load(Relaxed).to_le_bytes()));
     bytes
 }
 

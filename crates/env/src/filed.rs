@@ -1,0 +1,96 @@
+//! Memory that moves to a file without a name, and is read there from then on: what is kept for somebody who may never
+//! look, such as a snapshot's.
+//!
+//! **Invariant:** once something has moved its bytes in the file never change.
+
+use std::path::Path;
+
+use forebay_base::Result;
+
+use crate::Arena;
+use crate::fs::{Access, File, FileSystem};
+use crate::kernel::{FiledWords, PAGE_BYTES};
+use crate::sync::Arc;
+
+/// A file that has lost its name, and takes in memory piece by piece.
+pub struct Attic {
+    file: Arc<dyn File>,
+    end: u64,
+}
+
+/// Words are written so many at a time.
+const PIECE_WORDS: usize = 8192;
+
+impl Attic {
+    /// Makes a file at a path and removes its name. `None` where files cannot be mapped.
+    pub fn make(fs: &dyn FileSystem, path: &Path) -> Result<Option<Self>> {
+        if !fs.maps_files() {
+            return Ok(None);
+        }
+        let file = fs.create(path, Access::Buffered)?;
+        fs.remove(path)?;
+        Ok(Some(Self { file, end: 0 }))
+    }
+
+    fn room(&mut self, bytes: usize) -> Result<u64> {
+        let at = self.end;
+        self.end += bytes.next_multiple_of(PAGE_BYTES) as u64;
+        self.file.set_len(self.end)?;
+        Ok(at)
+    }
+
+    /// Moves what is published of an arena, to which nothing may be appended any more. Says whether it was moved.
+    pub fn take_arena(&mut self, arena: &Arena) -> Result<bool> {
+        let at = self.room(arena.capacity())?;
+        self.file.write_at(at, arena.bytes())?;
+        Ok(self.file.handle().is_some_and(|file| arena.pages().turn_to_file(file, at)))
+    }
+
+    /// A copy of these words, if they can be had there.
+    pub fn take_words(&mut self, words: &[u64]) -> Result<Option<FiledWords>> {
+        let at = self.room(size_of_val(words))?;
+        let mut piece = Vec::with_capacity(PIECE_WORDS * size_of::<u64>());
+        for (index, part) in words.chunks(PIECE_WORDS).enumerate() {
+            piece.clear();
+            part.iter().for_each(|word| piece.extend_from_slice(&word.to_le_bytes()));
+            self.file.write_at(at + (index * PIECE_WORDS * size_of::<u64>()) as u64, &piece)?;
+        }
+        Ok(self.file.handle().and_then(|file| FiledWords::map(file, at, words.len())))
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::*;
+    use crate::Env;
+    use crate::fs::MemoryFs;
+
+    #[test]
+    fn what_moved_to_a_file_reads_as_before_and_leaves_no_name() {
+        let dir = std::env::temp_dir().join(format!("forebay-attic-{}", std::process::id()));
+        let fs = Env::real().fs;
+        fs.create_dir_all(&dir).unwrap();
+        let path = dir.join("attic");
+        let mut attic = Attic::make(&*fs, &path).unwrap().unwrap();
+        let (arena, mut appender) = Arena::new(300_001);
+        let bytes: Vec<u8> = (0..250_000u32).map(|index| (index % 251) as u8).collect();
+        appender.append(&bytes);
+        appender.publish();
+        let before = arena.bytes();
+        assert!(attic.take_arena(&arena).unwrap());
+        assert_eq!((before, arena.bytes()), (&bytes[..], &bytes[..]));
+        let words: Vec<u64> = (0..20_000).collect();
+        let filed = attic.take_words(&words).unwrap().unwrap();
+        assert_eq!(filed.as_slice(), words);
+        assert!(attic.take_words(&[]).unwrap().is_none());
+        assert!(fs.list(&dir).unwrap().is_empty());
+        drop(attic);
+        assert_eq!((arena.bytes(), filed.as_slice()), (&bytes[..], &words[..]));
+        // What is short is the allocator's.
+        let (arena, _appender) = Arena::new(1000);
+        assert!(!Attic::make(&*fs, &path).unwrap().unwrap().take_arena(&arena).unwrap());
+        assert!(Attic::make(&*MemoryFs::new(), &path).unwrap().is_none());
+        fs.remove_dir(&dir).unwrap();
+    }
+}

@@ -1,0 +1,33 @@
+//! Buffers that are in files, for those who still see them: see [`Attic`].
+
+use std::path::Path;
+
+use forebay_base::Result;
+use forebay_env::sync::atomic::Ordering;
+use forebay_env::{Attic, FileSystem};
+
+use super::WriteBuffer;
+
+impl WriteBuffer {
+    /// Whether it has [moved to a file](Self::move_to).
+    pub fn is_filed(&self) -> bool {
+        self.filed.load(Ordering::Acquire)
+    }
+
+    /// Moves an absorbed buffer out of memory, for those who still see it: its bytes, and the order over them. Lookups go on
+    /// meanwhile and after. Says whether that can be.
+    pub fn move_to(&self, fs: &dyn FileSystem, path: &Path) -> Result<bool> {
+        let Some(arena) = self.arena.as_ref().filter(|_| !self.is_filed()) else { return Ok(false) };
+        let Some(mut attic) = Attic::make(fs, path)? else { return Ok(false) };
+        if !attic.take_arena(arena)? {
+            return Ok(false);
+        }
+        if let Some(pool) = &self.pool {
+            pool.let_go(arena);
+        }
+        self.filed.store(true, Ordering::Release);
+        *self.sorted.write() = None;
+        self.index.write().tables.values_mut().try_for_each(|table| table.move_to(&mut attic))?;
+        Ok(true)
+    }
+}

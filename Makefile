@@ -15,7 +15,7 @@ RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test torture figures data rivals format lint
+.PHONY: help install demo test planted torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -26,6 +26,7 @@ help:
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
+	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 # Everything has a count; `power` and `full` mount a small disk of their own and need root.
@@ -68,6 +69,10 @@ rivals:
 	python3 -m venv $(RIVALS_VENV)
 	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
 	cd crates/bench-rivals && $(CARGO) build --release --workspace
+
+# Bugs that were mended are planted again, one after the other: the simulation must find each.
+planted:
+	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
 
 test: format lint
 	$(CARGO) test --workspace

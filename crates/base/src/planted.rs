@@ -34,6 +34,30 @@ use Campaign::Seeds;
 /// Every bug, in the order of names.
 pub const BUGS: &[Bug] = &[
     bug(
+        "background-sync-forgotten",
+        Seeds,
+        "a background sync bounds what a power loss takes",
+        "the keeper does not sync the log",
+    ),
+    bug(
+        "change-skipped",
+        Seeds,
+        "what was committed can be followed",
+        "the feed of changes leaves out a batch now and then",
+    ),
+    bug(
+        "expired-still-seen",
+        Seeds,
+        "an entry is not seen once its time is over",
+        "readers do not ask for the time",
+    ),
+    bug(
+        "ingest-under-buffers",
+        Seeds,
+        "entries brought in are newer than what was written before",
+        "what was written before stays in buffers, over what comes in",
+    ),
+    bug(
         "log-held-for-ever",
         Seeds,
         "the log goes back no further than 8 write buffers",
@@ -52,10 +76,23 @@ pub const BUGS: &[Bug] = &[
         "a range of which files have all is said to lack what newer log segments brought",
     ),
     bug(
+        "os-not-written",
+        Seeds,
+        "Os survives a crash of the process",
+        "a write at Os is acknowledged and not handed to the system",
+    ),
+    bug(
         "recycled-links",
         Seeds,
         "a checkpoint is a copy of its own",
         "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
+    ),
+    bug("retired-files-stay", Seeds, "space is given back", "files that nothing refers to are never removed"),
+    bug(
+        "savepoint-holds-nothing",
+        Seeds,
+        "a savepoint stays what it was",
+        "a savepoint does not hold its files, and merges remove them",
     ),
     bug(
         "sync-forgotten",

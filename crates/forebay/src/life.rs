@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_base::expiry;
+use forebay_base::{expiry, planted};
 use forebay_layouts::milliseconds_of;
 
 use crate::engine::{Engine, TableState};
@@ -32,7 +32,7 @@ impl Life {
     /// Whether the time of a stored value is over.
     #[inline]
     pub(crate) fn is_over(self, stored: &[u8]) -> bool {
-        self.now.is_some_and(|now| expiry::split(stored).1 <= now)
+        self.now.is_some_and(|now| expiry::split(stored).1 <= now) && !planted::is("expired-still-seen")
     }
 
     /// What the user gave of a stored value.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use forebay::env::Rng;
-use forebay_testkit::Config;
+use forebay_testkit::{Config, TABLES};
 
 /// One simulation.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct SimOptions {
     pub crash_within: u64,
     /// In how many of a hundred rounds it goes while the database is being opened.
     pub crash_opening_percent: u32,
-    /// In how many of a hundred rounds only the process dies.
+    /// In how many of a hundred crashes only the process dies.
     pub process_crash_percent: u32,
     /// In how many of a hundred rounds file operations fail.
     pub fault_percent: u32,
@@ -29,12 +29,16 @@ pub struct SimOptions {
     pub steps_max: usize,
 }
 
+/// Options that a failing history may do without.
+pub(crate) const PLAIN: [&str; 9] =
+    ["faults", "opening", "process", "aside", "bounds", "reclaim", "changes", "relief", "codec"];
+
 impl SimOptions {
     /// The options of a seed; more draws may follow.
     pub fn draw(rng: &mut Rng) -> Self {
         let dirs = ["/db", "/deep/down/db"];
         Self {
-            config: Config::draw(rng),
+            config: Config::draw_wide(rng),
             dir: PathBuf::from(dirs[rng.index(2)]),
             rounds: 2 + rng.below(5),
             ops_per_round: [10, 60, 250, 1000][rng.index(4)],
@@ -43,6 +47,25 @@ impl SimOptions {
             process_crash_percent: [0, 20, 50][rng.index(3)],
             fault_percent: [0, 0, 40][rng.index(3)],
             steps_max: [0, 1, 4, 20][rng.index(4)],
+        }
+    }
+
+    /// Without one of the options that a failing history may not need.
+    pub(crate) fn make_plain(&mut self, name: &str) {
+        match name {
+            "faults" => self.fault_percent = 0,
+            "opening" => self.crash_opening_percent = 0,
+            "process" => self.process_crash_percent = 0,
+            "aside" => {
+                if let Some(aside) = &mut self.config.aside {
+                    (aside.time_to_live, aside.drops) = (None, false);
+                }
+            }
+            "bounds" => self.config.max_space_amplification = [None; TABLES],
+            "reclaim" => self.config.reclaim_interval = [None; TABLES],
+            "changes" => self.config.keep_changes_bytes = 0,
+            "relief" => self.config.relief_ratio = 0.0,
+            _ => self.config.codec = forebay::Codec::None,
         }
     }
 }

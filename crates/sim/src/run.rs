@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::env::fs::{CrashFs, FaultyFs, TracedFs};
-use forebay::env::{Access, Env, FileSystem, Rng};
+use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error};
-use forebay_testkit::{Generator, Harness, Kind, Op};
+use forebay_testkit::{Generator, Harness, Op, Wall};
 
 use crate::trace::Trace;
-use crate::{SimOptions, faults};
+use crate::{Part, SimOptions, faults};
 
 /// Steps in which background work must come to rest once nobody writes.
-const STEPS_TO_REST: usize = 200_000;
+pub(crate) const STEPS_TO_REST: usize = 200_000;
+/// The operations of a round are numbered from a multiple of this.
+const ROUND: u64 = 10_000;
+/// The database and its copies that are written at a time.
+const DATABASES_MAX: usize = 3;
 
 /// What came of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,63 +29,76 @@ pub struct Outcome {
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     /// How often the power or the process was lost.
     pub crashes: u64,
-    /// How many operations were done.
-    pub operations: u64,
+    /// The numbers of the operations that were done.
+    pub operations: Vec<u64>,
 }
 
-struct Run {
-    options: SimOptions,
+pub(crate) struct Run {
+    seed: u64,
+    part: Part,
+    pub(crate) options: SimOptions,
     rng: Rng,
     generator: Generator,
-    fs: Arc<CrashFs>,
+    pub(crate) fs: Arc<CrashFs>,
     faulty: Arc<FaultyFs>,
     /// Writes down file operations, for whoever wants to be told.
     traced: Arc<TracedFs>,
-    harness: Harness,
-    /// What the crash before this round may not have taken.
-    survives: Durability,
+    wall: Arc<Wall>,
+    env: Env,
+    /// The database, and copies that are databases of their own.
+    pub(crate) databases: Vec<Harness>,
+    /// Whether anything fails in this round.
+    may_fail: bool,
+    /// The worst of the crashes since the last recovery.
+    loss: Durability,
     trace: Trace,
     crashes: u64,
-    operations: u64,
+    operations: Vec<u64>,
     verbose: bool,
 }
 
-/// Runs a seed; panics where the engine breaks a promise.
-pub fn run(seed: u64, verbose: bool) -> Outcome {
+/// Runs a part of a seed; panics where the engine breaks a promise. `watch` is told the number of each operation before it
+/// is done.
+pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) -> Outcome {
     let mut rng = Rng::new(seed);
-    let options = SimOptions::draw(&mut rng);
-    let mut generator = Generator::new(rng.fork(), &options.config);
-    if options.fault_percent > 0 {
-        // A fault in the middle of these leaves copies behind, or another order, which the model does not follow.
-        generator = generator.without(Kind::Checkpoint).without_turns();
-    }
+    let mut options = SimOptions::draw(&mut rng);
+    let generator = Generator::new(rng.fork(), &options.config).wide();
+    part.plain.iter().for_each(|name| options.make_plain(name));
     if verbose {
         println!("seed {seed}: {options:#?}\n{}", generator.mix());
     }
     let fs = CrashFs::new(rng.next_u64());
     let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
     let traced = TracedFs::new(Arc::clone(&faulty) as Arc<dyn FileSystem>);
-    let harness = Harness::closed(Env::memory(0), options.config.clone(), &options.dir);
-    let (rounds, survives, trace) = (options.rounds, Durability::Disk, Trace::default());
-    let (crashes, operations) = (0, 0);
+    let wall = Wall::new();
+    let env = Env::memory(0);
+    let mut database = Harness::closed(env.clone(), options.config.clone(), &options.dir);
+    database.wall = Some(Arc::clone(&wall));
+    let rounds = options.rounds;
     let mut run = Run {
+        seed,
+        part: part.clone(),
         options,
         rng,
         generator,
         fs,
         faulty,
         traced,
-        harness,
-        survives,
-        trace,
-        crashes,
-        operations,
+        wall,
+        env,
+        databases: vec![database],
+        may_fail: false,
+        loss: Durability::Os,
+        trace: Trace::default(),
+        crashes: 0,
+        operations: Vec::new(),
         verbose,
     };
     for round in 0..rounds {
         run.tell(|| format!("round {round}"));
+        run.rng = run.dice(round * ROUND + ROUND - 1);
         run.start();
-        run.operate();
+        run.operate(round, watch);
         run.crash();
     }
     run.come_to_rest();
@@ -94,14 +111,24 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
 }
 
 impl Run {
-    fn tell(&self, what: impl FnOnce() -> String) {
+    /// Dice that follow from the seed and this number alone.
+    fn dice(&self, number: u64) -> Rng {
+        let mut rng = Rng::new(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.fork()
+    }
+
+    pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
         if self.verbose {
             self.traced.take_log().iter().for_each(|line| println!("              {line}"));
             println!("{:>6} {}", self.fs.operations(), what());
         }
     }
 
-    /// Opens the database, however often the power goes meanwhile, and holds it against the model.
+    pub(crate) fn trace_operations(&mut self) {
+        self.trace.add(self.fs.operations());
+    }
+
+    /// Opens the databases, however often the power goes meanwhile, and holds them against their models.
     fn start(&mut self) {
         loop {
             let within = match self.rng.chance(self.options.crash_opening_percent) {
@@ -109,21 +136,18 @@ impl Run {
                 false => 30 + self.options.crash_within,
             };
             self.fs.crash_at(self.fs.operations() + 1 + self.rng.below(within));
-            match self.open().and_then(|()| self.recovered()) {
+            match self.open() {
                 Ok(()) => return,
                 Err(error) if self.fs.is_off() => {
                     self.tell(|| format!("power lost while opening: {error}"));
-                    // What survived the crash before this one is durable, and survives this one too.
-                    let survives = self.survives;
                     self.crash();
-                    self.survives = survives;
                 }
                 Err(error) => panic!("opening and reading after a crash: {error}"),
             }
         }
     }
 
-    fn open(&mut self) -> Result<(), Error> {
+    pub(crate) fn open(&mut self) -> Result<(), Error> {
         self.faulty = FaultyFs::new(Arc::clone(&self.fs) as Arc<dyn FileSystem>);
         self.traced = TracedFs::new(Arc::clone(&self.faulty) as Arc<dyn FileSystem>);
         let fs: Arc<dyn FileSystem> = match self.verbose {
@@ -131,149 +155,134 @@ impl Run {
             false => Arc::clone(&self.faulty) as Arc<dyn FileSystem>,
         };
         self.traced.start_log(&self.options.dir);
-        let env = Env::simulated(fs, self.rng.next_u64());
-        self.harness.restart(env);
-        self.harness.open()
-    }
-
-    /// What was recovered must be whole batches, all that was promised, and nothing else.
-    fn recovered(&mut self) -> Result<(), Error> {
-        let sequence = self.harness.db().last_sequence();
-        let kept = self.harness.model.kept_by(self.survives);
-        self.tell(|| format!("recovered to {sequence}; {kept} was promised"));
-        assert!(sequence >= kept, "recovered only to {sequence}; {kept} was acknowledged");
-        let last = self.harness.model.last_sequence();
-        assert!(sequence <= last, "recovered to {sequence}; only {last} was written");
-        self.harness.model.roll_back(sequence);
-        self.trace.add((sequence, self.fs.operations()));
-        self.harness.check_all()?;
-        self.harness.apply(&Op::Verify)?;
-        self.harness.check_copies()
+        self.env = self.wall.env(fs, self.rng.next_u64(), Some(&self.env));
+        for number in 0..self.databases.len() {
+            let database = &mut self.databases[number];
+            database.restart(self.env.clone());
+            database.open()?;
+            let sequence = database.recovered(self.loss)?;
+            self.tell(|| format!("database {number}: recovered to {sequence}"));
+            self.trace.add((sequence, self.fs.operations()));
+            let database = &mut self.databases[number];
+            database.check_all()?;
+            database.apply(&Op::Verify)?;
+            database.check_copies()?;
+        }
+        self.loss = Durability::Os;
+        Ok(())
     }
 
     /// Does operations until the power goes, or something fails for good.
-    fn operate(&mut self) {
+    fn operate(&mut self, round: u64, watch: &mut dyn FnMut(u64)) {
         let faults = match self.rng.chance(self.options.fault_percent) {
             true => faults::add(&self.faulty, &mut self.rng),
             false => Vec::new(),
         };
+        self.may_fail = !faults.is_empty();
+        if self.rng.chance(self.options.fault_percent / 4) {
+            let kind = [".log", ".manifest", ".list", ".tree"][self.rng.index(4)];
+            self.fs.fail_next_sync(kind);
+            self.tell(|| format!("the next sync of a {kind} fails, and what it was to write is lost"));
+            self.may_fail = true;
+        }
         if !faults.is_empty() {
             self.tell(|| format!("faults: {faults:?}"));
         }
-        for _ in 0..self.rng.below(self.options.ops_per_round) {
+        for index in 0..self.rng.below(self.options.ops_per_round) {
+            let number = round * ROUND + index;
+            if !self.part.has(number) {
+                continue;
+            }
+            let mut dice = self.dice(number);
+            self.generator.reseed(&mut dice, number << 10);
             let op = self.generator.draw();
-            self.tell(|| brief(&op));
-            self.operations += 1;
-            let outcome = self.harness.apply(&op);
-            self.trace.add((outcome.is_ok(), self.harness.model.last_sequence(), self.fs.operations()));
+            let database = dice.index(self.databases.len());
+            self.tell(|| format!("{number} database {database}: {}", brief(&op)));
+            watch(number);
+            self.operations.push(number);
+            let outcome = self.apply(database, &op);
+            let last = self.databases[database].model.last_sequence();
+            self.trace.add((outcome.is_ok(), last, self.fs.operations()));
             if let Err(error) = outcome {
                 self.tell(|| format!("error: {error}"));
                 if self.fs.is_off() || self.is_over(&op, &error) {
                     return;
                 }
             }
-            self.harness.env.jobs.step_some(self.rng.index(self.options.steps_max + 1));
+            self.env.jobs.step_some(dice.index(self.options.steps_max + 1));
         }
         self.recover_from_faults();
     }
 
+    fn apply(&mut self, number: usize, op: &Op) -> Result<(), Error> {
+        if !matches!(op, Op::Fork) || self.databases.len() == DATABASES_MAX {
+            return self.databases[number].apply(op);
+        }
+        let copy = self.databases[number].fork()?;
+        self.databases.push(copy);
+        let copy = self.databases.last_mut().expect("just added");
+        copy.open()?;
+        copy.check_all()
+    }
+
     /// Judges an error while the power is on: only faults excuse it. Tells whether the round must end.
     fn is_over(&self, op: &Op, error: &Error) -> bool {
-        assert!(self.faulty.fired() > 0, "{} failed without a cause: {error}", brief(op));
+        assert!(self.may_fail, "{} failed without a cause: {error}", brief(op));
         assert!(!error.is_corruption(), "{} took a fault for damage: {error}", brief(op));
-        matches!(error, Error::Poisoned(_)) || matches!(op, Op::Reopen)
+        // Of what has an effect whole or not at all, only recovery tells which.
+        let is_doubtful = matches!(
+            op,
+            Op::Reopen
+                | Op::ReopenKeeping
+                | Op::Turn(..)
+                | Op::Fork
+                | Op::Checkpoint
+                | Op::Savepoint(_)
+                | Op::Rollback(_)
+                | Op::DropSavepoint(_)
+                | Op::Ingest(..)
+                | Op::Renew
+        );
+        is_doubtful || matches!(error, Error::Poisoned(_))
     }
 
     /// Once the disk is well again, so is the database, unless a sync has failed.
     fn recover_from_faults(&mut self) {
-        if self.faulty.fired() == 0 || self.fs.is_off() {
+        if !self.may_fail || self.fs.is_off() {
             return;
         }
         self.faulty.clear();
-        self.harness.env.jobs.advance(Duration::from_secs(1));
-        self.harness.env.jobs.step_some(STEPS_TO_REST);
-        match self.harness.apply(&Op::Flush) {
-            Ok(()) | Err(Error::Poisoned(_)) => {}
-            Err(_) if self.fs.is_off() => return,
-            Err(error) => panic!("the disk is well again, and writing is not: {error}"),
-        }
-        if !self.fs.is_off() {
-            self.harness.check_all().expect("reading after faults");
+        self.env.jobs.advance(Duration::from_secs(1));
+        self.env.jobs.step_some(STEPS_TO_REST);
+        for database in &mut self.databases {
+            match database.apply(&Op::Flush) {
+                Ok(()) | Err(Error::Poisoned(_)) => {}
+                Err(_) if self.fs.is_off() => return,
+                Err(error) => panic!("the disk is well again, and writing is not: {error}"),
+            }
+            if !self.fs.is_off() {
+                database.check_all().expect("reading after faults");
+            }
         }
     }
 
     /// Loses power, or only the process.
     fn crash(&mut self) {
-        let only_process = !self.fs.is_off() && self.rng.chance(self.options.process_crash_percent);
+        let only_process = self.rng.chance(self.options.process_crash_percent);
         // Off before anything is dropped, so that nothing is closed in order.
-        let left = self.fs.power_cycle();
-        self.harness.abandon();
-        self.crashes += 1;
-        (self.fs, self.survives) = match only_process {
-            true => (durable_copy(&self.fs, self.rng.next_u64()), Durability::Os),
-            false => (left, Durability::Disk),
+        let left = match only_process {
+            true => self.fs.process_cycle(),
+            false => self.fs.power_cycle(),
         };
+        self.databases.iter_mut().for_each(Harness::abandon);
+        self.env.jobs.abandon();
+        self.crashes += 1;
+        self.fs = left;
+        if !only_process {
+            self.loss = Durability::Disk;
+        }
         self.tell(|| format!("crash: only of the process: {only_process}"));
     }
-
-    /// No more faults: the engine must come to rest, and give back space.
-    fn come_to_rest(&mut self) {
-        self.open().and_then(|()| self.recovered()).expect("opening without faults");
-        let jobs = self.harness.env.jobs.clone();
-        for table in 0..forebay_testkit::TABLES {
-            self.harness.apply(&Op::Compact(table)).expect("compacting without faults");
-        }
-        // Once for merges at rest, of what no compaction reaches, and once for the files that they leave behind.
-        for _ in 0..2 {
-            jobs.advance(Duration::from_secs(1));
-            jobs.step_some(STEPS_TO_REST);
-        }
-        assert_eq!(self.harness.db().stats().debt_bytes, 0, "background work does not come to rest");
-        self.harness.check_all().expect("reading at rest");
-        self.harness.apply(&Op::Verify).expect("verifying at rest");
-        self.check_space();
-        self.harness.close().expect("closing without faults");
-        self.trace.add(self.fs.operations());
-    }
-
-    /// No file is left over, and what there is holds little more than the records.
-    fn check_space(&self) {
-        let stats = self.harness.db().stats();
-        let names = self.fs.list(&self.options.dir).expect("listing");
-        let files = names.iter().filter(|name| name.ends_with(".list") || name.ends_with(".tree"));
-        let files = files.count() as u64;
-        assert_eq!(files, stats.list_files, "files that nothing refers to");
-        let logs = names.iter().filter(|name| name.ends_with(".log")).count();
-        let config = &self.options.config;
-        let is_bounded = config.keep_changes_bytes == 0;
-        assert!(!is_bounded || logs <= config.write_buffers + 1, "{logs} log segments are left");
-        for level in stats.tables.iter().flat_map(|table| table.levels.split_last()) {
-            let (leaves, inner) = level;
-            assert!(inner.iter().all(|level| level.lists == 0), "compacting left lists in inner nodes");
-            assert!(leaves.lists_max <= 1, "compacting left {} lists in a leaf", leaves.lists_max);
-        }
-        let live: usize =
-            self.harness.model.tables().iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
-        // A page, page search with filter and a footer at least for each list, and pages that long records
-        // leave half empty.
-        let bound = 3 * live as u64 + 20_000 * files + 100_000;
-        let disk_bytes = stats.disk_bytes - stats.kept_log_bytes;
-        assert!(disk_bytes <= bound, "{disk_bytes} bytes on disk for {live} bytes of records");
-    }
-}
-
-/// The files as processes saw them, all durable: what a crash of only the process leaves.
-fn durable_copy(from: &CrashFs, seed: u64) -> Arc<CrashFs> {
-    let copy = CrashFs::new(seed);
-    for (path, bytes) in from.snapshot_files() {
-        let dir = path.parent().expect("files are in directories");
-        copy.create_dir_all(dir).expect("making a directory");
-        let file = copy.create(&path, Access::Buffered).expect("making a file");
-        file.write_at(0, &bytes).expect("writing a file");
-        file.sync().expect("syncing a file");
-        dir.ancestors().for_each(|dir| copy.sync_dir(dir).expect("syncing a directory"));
-    }
-    copy
 }
 
 fn brief(op: &Op) -> String {

@@ -1,13 +1,12 @@
 //! Holding a table, or a snapshot of it, against the model: same answers to every kind of question.
 
 use std::ops::{Bound, RangeBounds};
-use std::path::Path;
 
-use forebay::env::Env;
 use forebay::{Result, Scan, Snapshot};
 
+use crate::seen::{Shown, Time};
 use crate::tables::keeps_order;
-use crate::{Config, Contents, Query, TABLES, Tables, walk};
+use crate::{Config, Contents, Moment, Query, Tables, walk};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -16,15 +15,6 @@ pub(crate) struct View<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) config: &'a Config,
     pub(crate) snapshot: Option<&'a Snapshot>,
-}
-
-/// All that a database must show at some moment.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// What tables hold.
-    pub tables: [Contents; TABLES],
-    /// What commits told of themselves.
-    pub metadata: [Option<Vec<u8>>; TABLES],
 }
 
 fn collect(scan: Result<Scan>) -> Result<Entries> {
@@ -45,6 +35,25 @@ fn expected(contents: &Contents, is_wanted: impl Fn(&[u8]) -> bool) -> Entries {
         .filter(|(key, _)| is_wanted(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// What was read but for what is doubtful, and what was wanted likewise.
+fn certain(got: Entries, shown: &Shown<'_>, is_wanted: impl Fn(&[u8]) -> bool) -> (Entries, Entries) {
+    let wanted = expected(&shown.contents, is_wanted);
+    if shown.doubtful.is_empty() {
+        return (got, wanted);
+    }
+    let (doubtful, got): (Entries, Entries) =
+        got.into_iter().partition(|(key, _)| shown.doubtful.contains(key));
+    for (key, value) in doubtful {
+        assert_eq!(
+            shown.contents.get(&key),
+            Some(&value),
+            "what may be gone is older than it was: {}",
+            brief(&key)
+        );
+    }
+    (got, wanted.into_iter().filter(|(key, _)| !shown.doubtful.contains(key)).collect())
 }
 
 /// Compares, and says where the first difference is rather than print everything.
@@ -76,28 +85,19 @@ fn brief(bytes: &[u8]) -> String {
 
 impl View<'_> {
     /// Asks a query and compares.
-    pub(crate) fn check(
-        &self,
-        table: usize,
-        contents: &Contents,
-        metadata: Option<&[u8]>,
-        query: &Query,
-    ) -> Result<()> {
+    pub(crate) fn check(&self, table: usize, shown: &Shown<'_>, query: &Query) -> Result<()> {
         match query {
-            Query::Get(key) => {
-                let got = self.tables.get(table, key, self.snapshot)?;
-                assert_eq!(got.as_ref(), contents.get(key), "get {}", brief(key));
-            }
+            Query::Get(key) => self.check_get(table, shown, key, self.tables.get(table, key, self.snapshot)?),
             Query::MultiGet(keys) => {
                 let got = self.tables.multi_get(table, keys, self.snapshot)?;
-                let wanted: Vec<_> = keys.iter().map(|key| contents.get(key).cloned()).collect();
-                assert_eq!(got, wanted, "multi_get");
+                assert_eq!(got.len(), keys.len(), "multi_get");
+                keys.iter().zip(got).for_each(|(key, got)| self.check_get(table, shown, key, got));
             }
-            Query::Range(low, high) => self.check_range(table, contents, borrowed(low), borrowed(high))?,
-            Query::Prefix(prefix) => self.check_prefix(table, contents, prefix)?,
+            Query::Range(low, high) => self.check_range(table, shown, borrowed(low), borrowed(high))?,
+            Query::Prefix(prefix) => self.check_prefix(table, shown, prefix)?,
             Query::Walk(steps) => {
-                if let Some(ordered) = self.tables.ordered(table) {
-                    walk::check(ordered, self.snapshot, contents, steps)?;
+                if let Some(ordered) = self.tables.ordered(table).filter(|_| shown.doubtful.is_empty()) {
+                    walk::check(ordered, self.snapshot, &shown.contents, steps)?;
                 }
             }
             Query::All => {
@@ -105,21 +105,29 @@ impl View<'_> {
                 if !keeps_order(self.config, table) {
                     got.sort();
                 }
-                compare("iter", &got, &expected(contents, |_| true));
+                let (got, wanted) = certain(got, shown, |_| true);
+                compare(&format!("iter of table {table}"), &got, &wanted);
                 let found = self.tables.metadata(table, self.snapshot)?;
-                assert_eq!(found.as_deref(), metadata, "metadata of table {table}");
+                assert_eq!(found.as_deref(), shown.metadata, "metadata of table {table}");
             }
         }
         Ok(())
     }
 
+    fn check_get(&self, table: usize, shown: &Shown<'_>, key: &[u8], got: Option<Vec<u8>>) {
+        if got.is_some() || !shown.doubtful.contains(key) {
+            assert_eq!(got.as_ref(), shown.contents.get(key), "get {} of table {table}", brief(key));
+        }
+    }
+
     /// The same of a table that keeps another order for a while.
-    pub(crate) fn check_turned(&self, table: usize, contents: &Contents) -> Result<()> {
+    pub(crate) fn check_turned(&self, table: usize, shown: &Shown<'_>) -> Result<()> {
         let mut got = self.tables.all(table, None)?;
         got.sort();
-        compare("iter", &got, &expected(contents, |_| true));
-        for (key, value) in contents.iter().take(20) {
-            assert_eq!(self.tables.get(table, key, None)?.as_ref(), Some(value), "of table {table}");
+        let (got, wanted) = certain(got, shown, |_| true);
+        compare("iter of another order", &got, &wanted);
+        for key in shown.contents.keys().take(20) {
+            self.check_get(table, shown, key, self.tables.get(table, key, None)?);
         }
         Ok(())
     }
@@ -127,58 +135,70 @@ impl View<'_> {
     fn check_range(
         &self,
         table: usize,
-        contents: &Contents,
+        shown: &Shown<'_>,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
     ) -> Result<()> {
         let Some(ordered) = self.tables.ordered(table) else { return Ok(()) };
         let bounds = (low, high);
-        let mut wanted = expected(contents, |key| RangeBounds::<&[u8]>::contains(&bounds, &key));
-        let (forward, backward) = match self.snapshot {
+        let is_wanted = |key: &[u8]| RangeBounds::<&[u8]>::contains(&bounds, &key);
+        let (forward, mut backward) = match self.snapshot {
             Some(snapshot) => {
                 (collect(snapshot.range(ordered, bounds))?, collect(snapshot.range_reverse(ordered, bounds))?)
             }
             None => (collect(ordered.range(bounds))?, collect(ordered.range_reverse(bounds))?),
         };
+        let (forward, wanted) = certain(forward, shown, is_wanted);
         compare("range", &forward, &wanted);
-        wanted.reverse();
-        compare("range_reverse", &backward, &wanted);
+        backward.reverse();
+        let (backward, wanted) = certain(backward, shown, is_wanted);
+        compare("range_reverse, reversed", &backward, &wanted);
         Ok(())
     }
 
-    fn check_prefix(&self, table: usize, contents: &Contents, prefix: &[u8]) -> Result<()> {
+    fn check_prefix(&self, table: usize, shown: &Shown<'_>, prefix: &[u8]) -> Result<()> {
         let Some(ordered) = self.tables.ordered(table) else { return Ok(()) };
-        let mut wanted = expected(contents, |key| key.starts_with(prefix));
+        let is_wanted = |key: &[u8]| key.starts_with(prefix);
         if let Some(snapshot) = self.snapshot {
-            compare("snapshot prefix", &collect(snapshot.prefix(ordered, prefix))?, &wanted);
+            let (got, wanted) = certain(collect(snapshot.prefix(ordered, prefix))?, shown, is_wanted);
+            compare("snapshot prefix", &got, &wanted);
             return Ok(());
         }
-        compare("prefix", &collect(ordered.prefix(prefix))?, &wanted);
-        wanted.reverse();
-        compare("prefix_reverse", &collect(ordered.prefix_reverse(prefix))?, &wanted);
+        let (got, wanted) = certain(collect(ordered.prefix(prefix))?, shown, is_wanted);
+        compare("prefix", &got, &wanted);
+        let mut backward = collect(ordered.prefix_reverse(prefix))?;
+        backward.reverse();
+        let (got, wanted) = certain(backward, shown, is_wanted);
+        compare("prefix_reverse, reversed", &got, &wanted);
+        Ok(())
+    }
+
+    /// Asks everything there is to ask of a table: each key there is, some there are not, and whole scans.
+    pub(crate) fn check_all(&self, table: usize, shown: &Shown<'_>) -> Result<()> {
+        self.check(table, shown, &Query::All)?;
+        self.check_range(table, shown, Bound::Unbounded, Bound::Unbounded)?;
+        for key in shown.contents.keys() {
+            self.check(table, shown, &Query::Get(key.clone()))?;
+            self.check(table, shown, &Query::Get([&key[..], b"~absent"].concat()))?;
+        }
         Ok(())
     }
 }
 
-/// Asks everything there is to ask of all tables: each key there is, some there are not, and whole scans.
-pub fn assert_same(tables: &Tables, config: &Config, seen: &Seen) -> Result<()> {
-    let view = View { tables, config, snapshot: None };
-    for (table, (contents, metadata)) in seen.tables.iter().zip(&seen.metadata).enumerate() {
-        let metadata = metadata.as_deref();
-        view.check(table, contents, metadata, &Query::All)?;
-        view.check_range(table, contents, Bound::Unbounded, Bound::Unbounded)?;
-        for key in contents.keys() {
-            view.check(table, contents, metadata, &Query::Get(key.clone()))?;
-            view.check(table, contents, metadata, &Query::Get([&key[..], b"~absent"].concat()))?;
-        }
-    }
-    Ok(())
+/// Whether a table holds just this; no panic where it does not.
+pub(crate) fn holds(tables: &Tables, table: usize, shown: &Shown<'_>) -> Result<bool> {
+    let mut got = tables.all(table, None)?;
+    got.sort();
+    let fits = |(key, value): &(Vec<u8>, Vec<u8>)| shown.contents.get(key) == Some(value);
+    let certain = got.iter().filter(|(key, _)| !shown.doubtful.contains(key)).count();
+    Ok(got.iter().all(fits)
+        && certain == shown.contents.len() - shown.doubtful.len()
+        && tables.metadata(table, None)?.as_deref() == shown.metadata)
 }
 
-/// Opens a checkpoint for reading and compares all of it.
-pub fn assert_checkpoint(env: &Env, config: &Config, dir: &Path, seen: &Seen) -> Result<()> {
-    let db = forebay::Database::open(dir, config.options(env).read_only(true))?;
-    assert_same(&Tables::open(&db, config)?, config, seen)?;
-    assert_eq!(db.verify(&mut |_, _| ())?.problems, Vec::<String>::new(), "a checkpoint does not verify");
-    Ok(())
+/// Asks everything there is to ask of all tables, where nothing expires.
+pub fn assert_same(tables: &Tables, config: &Config, moment: &Moment) -> Result<()> {
+    let view = View { tables, config, snapshot: None };
+    let time = Time { now: 0, highest: 0 };
+    (0..config.tables()).try_for_each(|table| view.check_all(table, &Shown::of(config, moment, table, time)))
 }

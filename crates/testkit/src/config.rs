@@ -1,12 +1,16 @@
-//! How a database and its two tables are set up for a test: small in every respect, so that a few thousand
+//! How a database and its tables are set up for a test: small in every respect, so that a few thousand
 //! records make a deep tree.
 
 use std::path::Path;
+use std::time::Duration;
 
 use forebay::env::{Env, Rng};
 use forebay::{Codec, Database, Layout, Options, Result};
 
 use crate::{Keys, Merging, TABLES, Values};
+
+/// The number of the third table.
+pub const ASIDE: usize = 2;
 
 /// One set of options.
 #[derive(Clone, Debug)]
@@ -47,6 +51,30 @@ pub struct Config {
     pub values: Values,
     /// What each table merges by.
     pub merging: [Merging; TABLES],
+    /// How much files may take, by what lives of them.
+    pub max_space_amplification: [Option<f64>; TABLES],
+    /// How soon what is deleted leaves the files.
+    pub reclaim_interval: [Option<Duration>; TABLES],
+    /// A third table.
+    pub aside: Option<Aside>,
+}
+
+/// A table beside the two: it keeps its keys in order, is dropped and made again, and does what only some tables do.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// How it is organised.
+    pub layout: Layout,
+    /// How long its entries live.
+    pub time_to_live: Option<Duration>,
+    /// Whether merges drop what [`is_dropped`] says.
+    pub drops: bool,
+    /// Of a hundred changes so many are to it: few leave it idle while others write.
+    pub share_percent: u32,
+}
+
+/// What the third table's compaction filter drops.
+pub fn is_dropped(key: &[u8], value: &[u8]) -> bool {
+    key.iter().chain(value).fold(0u8, |sum, byte| sum.wrapping_add(*byte)) % 4 == 1
 }
 
 impl Default for Config {
@@ -70,6 +98,9 @@ impl Default for Config {
             key_count: 1000,
             values: Values::Short,
             merging: [Merging::None; TABLES],
+            max_space_amplification: [None; TABLES],
+            reclaim_interval: [None; TABLES],
+            aside: None,
         }
     }
 }
@@ -121,9 +152,50 @@ impl Config {
             keys: Keys::ALL[rng.index(5)],
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(4)],
-            merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)]],
+            merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)], Merging::None],
             keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
+            max_space_amplification: [None; TABLES],
+            reclaim_interval: [None; TABLES],
+            aside: None,
         }
+    }
+
+    /// Any options, and a third table.
+    pub fn draw_wide(rng: &mut Rng) -> Self {
+        let drawn = Self::draw(rng);
+        let life =
+            [None, None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60)), Some(Duration::MAX)];
+        let aside = Aside {
+            layout: if rng.chance(30) { Layout::range_merge() } else { draw_layout(rng) },
+            time_to_live: life[rng.index(5)],
+            drops: rng.chance(25),
+            share_percent: [1, 10, 40, 80][rng.index(4)],
+        };
+        let is_bounded = rng.chance(15);
+        let bounds = [None, Some(1.25), Some(2.0)];
+        let intervals = [None, None, Some(Duration::from_secs(10))];
+        let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
+        Self {
+            max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
+            reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims)),
+            aside: Some(aside),
+            ..drawn
+        }
+    }
+
+    /// How many tables there are.
+    pub fn tables(&self) -> usize {
+        TABLES - usize::from(self.aside.is_none())
+    }
+
+    /// How long entries of a table live.
+    pub fn time_to_live(&self, table: usize) -> Option<Duration> {
+        self.aside.as_ref().filter(|_| table == ASIDE)?.time_to_live
+    }
+
+    /// Whether a table's merges drop entries.
+    pub(crate) fn drops(&self, table: usize) -> bool {
+        table == ASIDE && self.aside.as_ref().is_some_and(|aside| aside.drops)
     }
 
     /// The database's options.

@@ -1,23 +1,33 @@
 //! A database beside its model: does each operation on both and compares.
 //!
 //! **Invariant:** the model holds exactly what the engine has numbered, errors or not: a batch whose write
-//! failed counts if it has got a sequence number, because then it is visible and may survive.
+//! failed counts if it has got a sequence number, because then it is visible and may survive. Of what has an effect whole
+//! or not at all, and failed, `other` has the model with it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::{Env, FileSystem};
-use forebay::{Batch, Database, Durability, Error, Layout, Result, Snapshot};
+use forebay::env::Env;
+use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
 
-use crate::check::{Seen, View, assert_checkpoint, assert_same};
-use crate::{Change, Config, Model, Op, Query, Tables, Write};
+use crate::check::View;
+use crate::seen::{Kept, Shown, Time};
+use crate::{Change, Config, Model, Op, Query, Tables, Wall, Write};
 
-struct Open {
+/// A snapshot, what it must show, and the handles to ask with.
+pub(crate) struct Taken {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) seen: Vec<Kept>,
+    pub(crate) tables: Tables,
+}
+
+pub(crate) struct Open {
     // Dropped in this order: the database last, so that its lock is free when all of this is gone.
-    snapshots: Vec<(Snapshot, Seen)>,
-    tables: Tables,
-    db: Database,
+    pub(crate) snapshots: Vec<Taken>,
+    pub(crate) tables: Tables,
+    pub(crate) db: Database,
 }
 
 /// A database beside its model.
@@ -28,10 +38,24 @@ pub struct Harness {
     pub config: Config,
     /// What it must hold.
     pub model: Model,
-    dir: PathBuf,
-    open: Option<Open>,
+    /// What it may hold instead, as something failed that has an effect or none.
+    pub other: Option<Model>,
+    /// The wall clock, where that can be set.
+    pub wall: Option<Arc<Wall>>,
+    pub(crate) dir: PathBuf,
+    pub(crate) open: Option<Open>,
     /// Checkpoints that are not compared yet.
-    copies: Vec<(PathBuf, Seen)>,
+    pub(crate) copies: Vec<(PathBuf, Model)>,
+    /// Handles of before the last times it was opened.
+    pub(crate) stale: Vec<Tables>,
+    /// Snapshots of then.
+    pub(crate) kept: Vec<Taken>,
+    /// When savepoints were taken.
+    pub(crate) taken_at: BTreeMap<String, Time>,
+    /// The highest that the wall clock ever was, in milliseconds since 1970.
+    pub(crate) highest: u64,
+    /// By how much it went on, at most, while something was brought in that expires.
+    pub(crate) slack_milliseconds: u64,
 }
 
 impl Harness {
@@ -45,7 +69,21 @@ impl Harness {
     /// A harness whose database is not open yet.
     pub fn closed(env: Env, config: Config, dir: &Path) -> Self {
         let model = Model::new(config.merging);
-        Self { env, config, model, dir: dir.to_path_buf(), open: None, copies: Vec::new() }
+        Self {
+            env,
+            config,
+            model,
+            other: None,
+            wall: None,
+            dir: dir.to_path_buf(),
+            open: None,
+            copies: Vec::new(),
+            stale: Vec::new(),
+            kept: Vec::new(),
+            taken_at: BTreeMap::new(),
+            highest: 0,
+            slack_milliseconds: 0,
+        }
     }
 
     /// Goes on in another environment: the machine was started anew. Call `open` then.
@@ -53,22 +91,32 @@ impl Harness {
         self.env = env;
     }
 
+    /// Where it lies.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The open database.
     pub fn db(&self) -> &Database {
-        &self.open.as_ref().expect("the database is open").db
+        &self.opened().db
     }
 
     /// Its tables.
     pub fn tables(&self) -> &Tables {
-        &self.open.as_ref().expect("the database is open").tables
+        &self.opened().tables
+    }
+
+    pub(crate) fn opened(&self) -> &Open {
+        self.open.as_ref().expect("the database is open")
     }
 
     /// Opens the database.
     pub fn open(&mut self) -> Result<()> {
+        self.look_at_the_clock();
         let db = self.config.open(&self.env, &self.dir)?;
         // Background work may meet tables whose rules are not known yet.
-        self.env.jobs.step_some(self.model.last_sequence() as usize % 40);
-        let tables = Tables::open(&db, &self.config)?;
+        let steps = self.model.last_sequence() as usize % 40;
+        let tables = Tables::open_after(&db, &self.config, || self.env.jobs.step_some(steps))?;
         self.open = Some(Open { snapshots: Vec::new(), tables, db });
         Ok(())
     }
@@ -84,17 +132,38 @@ impl Harness {
     /// Drops everything as it is, as when the process dies.
     pub fn abandon(&mut self) {
         self.env.jobs.abandon();
+        self.stale.clear();
+        self.kept.clear();
         self.open = None;
     }
 
     /// Compares everything.
     pub fn check_all(&self) -> Result<()> {
-        assert_same(self.tables(), &self.config, &self.seen())
+        let view = View { tables: self.tables(), config: &self.config, snapshot: None };
+        (0..self.config.tables()).try_for_each(|table| view.check_all(table, &self.shown(table)))
+    }
+
+    /// What a table must show now.
+    pub(crate) fn shown(&self, table: usize) -> Shown<'_> {
+        Shown::of(&self.config, self.model.now(), table, self.time())
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        let now = self.env.clock.unix_milliseconds();
+        Time { now: now - self.slack_milliseconds, highest: self.highest.max(now) }
+    }
+
+    pub(crate) fn look_at_the_clock(&mut self) -> u64 {
+        let now = self.env.clock.unix_milliseconds();
+        self.highest = self.highest.max(now);
+        now
     }
 
     /// Does an operation on both and compares.
     pub fn apply(&mut self, op: &Op) -> Result<()> {
+        self.look_at_the_clock();
         let outcome = self.act(op);
+        self.look_at_the_clock();
         if let Some(open) = &self.open {
             self.model.acknowledge(open.db.durable_sequence(), Durability::Disk);
         }
@@ -105,17 +174,13 @@ impl Harness {
         match op {
             Op::Commit(changes, durability) => self.commit(changes, *durability),
             Op::Read(table, query) => self.read(*table, query),
-            Op::Snapshot => {
-                let contents = self.seen();
-                let open = self.open.as_mut().expect("the database is open");
-                open.snapshots.push((open.db.snapshot(), contents));
-                Ok(())
-            }
+            Op::Snapshot => self.take_snapshot(),
             Op::ReadSnapshot(table, query) => self.read_snapshots(*table, query),
             Op::DropSnapshot => {
                 let open = self.open.as_mut().expect("the database is open");
-                if !open.snapshots.is_empty() {
-                    drop(open.snapshots.remove(0));
+                let oldest = if self.kept.is_empty() { &mut open.snapshots } else { &mut self.kept };
+                if !oldest.is_empty() {
+                    drop(oldest.remove(0));
                 }
                 Ok(())
             }
@@ -126,9 +191,12 @@ impl Harness {
             }
             Op::Flush => self.db().flush(),
             Op::Compact(table) => self.tables().compact(*table),
-            Op::SetLayout(layout) => self.tables().set_layout(*layout),
-            Op::Turn(table, layout) => self.turn(*table, *layout),
-            Op::Checkpoint => self.checkpoint(),
+            Op::Turn(table, layout, meanwhile) => self.turn(*table, *layout, meanwhile),
+            Op::Checkpoint | Op::Fork => {
+                let copy = self.checkpoint()?;
+                self.copies.push(copy);
+                Ok(())
+            }
             Op::Reopen => self.reopen(),
             Op::Verify => {
                 let report = self.db().verify(&mut |_, _| ())?;
@@ -141,26 +209,29 @@ impl Harness {
                 self.env.jobs.step_some(*steps);
                 Ok(())
             }
-            Op::Wait(milliseconds) => {
-                self.env.jobs.advance(Duration::from_millis(*milliseconds));
-                Ok(())
-            }
+            Op::Wait(milliseconds) => self.wait(*milliseconds),
+            other => self.act_wide(other),
         }
     }
 
-    /// Gives a table the other order, and then its own again.
-    fn turn(&self, table: usize, ordered: Layout) -> Result<()> {
-        let Some(plain) = self.tables().plain(table) else { return Ok(()) };
-        let before = plain.layout()?;
-        plain.set_layout(if before.is_ordered() { Layout::write_buffer() } else { ordered })?;
-        let view = View { tables: self.tables(), config: &self.config, snapshot: None };
-        view.check_turned(table, self.model.table(table))?;
-        plain.set_layout(before)
+    /// Lets time pass. What was written before the last sync in the background was due is durable then.
+    fn wait(&mut self, milliseconds: u64) -> Result<()> {
+        self.env.jobs.advance(Duration::from_millis(milliseconds));
+        if self.config.aside.is_some() && milliseconds >= 200 {
+            self.env.jobs.step_some(3000);
+            let (durable, last) = (self.db().durable_sequence(), self.model.last_sequence());
+            if durable < last {
+                self.db().sync()?;
+                panic!("{milliseconds} ms later only {durable} of {last} is durable, and nothing has failed");
+            }
+        }
+        Ok(())
     }
 
     /// Writes a batch, and tells the model what became of it.
     pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
+        let stored = self.stored(changes);
         changes.iter().for_each(|change| self.tables().push(&mut batch, change));
         let mut records = batch.len() as u64;
         let outcome = match changes.last() {
@@ -172,72 +243,63 @@ impl Harness {
         };
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
-            self.model.accept(numbered, records, changes.to_vec());
+            self.model.accept(numbered, records, stored);
         }
-        let sequence = outcome?;
+        let sequence = match outcome {
+            Err(Error::NoSpace { .. }) if self.holds_files() => return Ok(()),
+            outcome => outcome?,
+        };
         assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
         self.model.acknowledge(sequence, durability);
         Ok(())
     }
 
-    /// The feed of changes goes to the end without a gap; from the very beginning, where all of it is kept.
-    fn check_changes(&self) -> Result<()> {
-        let last = self.model.last_sequence();
-        let since = if self.config.keep_changes_bytes == u64::MAX { last.min(1) } else { 0 };
-        let mut seen = None;
-        for batch in self.db().changes(since)? {
-            seen = Some(batch?.last_sequence);
-        }
-        assert!(seen.is_none_or(|seen| seen == last), "changes up to {seen:?} of {last}");
-        Ok(())
+    /// Changes with values as they are stored: where they expire, with their expiry.
+    pub(crate) fn stored(&self, changes: &[Change]) -> Vec<Change> {
+        let now = self.env.clock.unix_milliseconds();
+        let store = |change: &Change| {
+            let Some(usual) = self.config.time_to_live(change.table) else { return change.clone() };
+            let (value, life) = match &change.write {
+                Write::Put(value) => (value, usual),
+                Write::PutFor(value, life) => (value, *life),
+                _ => return change.clone(),
+            };
+            Change { write: Write::Put(joined(value, now, life)), ..change.clone() }
+        };
+        changes.iter().map(store).collect()
+    }
+
+    /// Whether files are held that a merge would free: then there may be no room within a table's bound.
+    pub(crate) fn holds_files(&self) -> bool {
+        !self.opened().snapshots.is_empty() || !self.kept.is_empty()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {
         let view = View { tables: self.tables(), config: &self.config, snapshot: None };
-        view.check(table, self.model.table(table), self.model.metadata()[table].as_deref(), query)
+        view.check(table, &self.shown(table), query)
     }
 
-    /// What there is now.
-    fn seen(&self) -> Seen {
-        Seen { tables: self.model.tables().clone(), metadata: self.model.metadata().clone() }
+    fn take_snapshot(&mut self) -> Result<()> {
+        let seen = (0..self.config.tables()).map(|table| self.shown(table).kept()).collect();
+        let open = self.open.as_mut().expect("the database is open");
+        open.snapshots.push(Taken { snapshot: open.db.snapshot(), seen, tables: open.tables.clone() });
+        Ok(())
     }
 
     fn read_snapshots(&self, table: usize, query: &Query) -> Result<()> {
-        let open = self.open.as_ref().expect("the database is open");
-        for (snapshot, seen) in &open.snapshots {
-            let view = View { tables: &open.tables, config: &self.config, snapshot: Some(snapshot) };
-            view.check(table, &seen.tables[table], seen.metadata[table].as_deref(), query)?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        let fs = Arc::clone(&self.env.fs);
-        let mut number = 0;
-        let dir = loop {
-            let dir = self.dir.with_file_name(format!("copy-{number}"));
-            if !fs.exists(&dir)? {
-                break dir;
-            }
-            number += 1;
-        };
-        self.db().checkpoint(&dir)?;
-        let seen = self.seen();
-        self.copies.push((dir, seen));
-        Ok(())
-    }
-
-    /// Compares all checkpoints with what the database held when they were made, and removes them.
-    pub fn check_copies(&mut self) -> Result<()> {
-        while let Some((dir, contents)) = self.copies.pop() {
-            assert_checkpoint(&self.env, &self.config, &dir, &contents)?;
-            remove_all(&*self.env.fs, &dir)?;
+        for Taken { snapshot, seen, tables } in self.opened().snapshots.iter().chain(&self.kept) {
+            let view = View { tables, config: &self.config, snapshot: Some(snapshot) };
+            view.check(table, &seen[table].shown(), query)?;
         }
         Ok(())
     }
 
     fn reopen(&mut self) -> Result<()> {
         self.close()?;
+        self.open_again()
+    }
+
+    pub(crate) fn open_again(&mut self) -> Result<()> {
         let last = self.model.last_sequence();
         self.model.acknowledge(last, Durability::Disk);
         self.open()?;
@@ -246,9 +308,10 @@ impl Harness {
     }
 }
 
-fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    fs.list(dir)?.iter().try_for_each(|name| fs.remove(&dir.join(name)))?;
-    fs.remove_dir(dir)
+/// What is stored of a value that lives so long from now.
+pub(crate) fn joined(value: &[u8], now: u64, life: Duration) -> Vec<u8> {
+    let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+    [value, &now.saturating_add(life).to_le_bytes()].concat()
 }
 
 impl Drop for Harness {

@@ -7,24 +7,32 @@
 //! **Invariant:** everything follows from the seed.
 
 mod check;
+mod clock;
 mod config;
 mod data;
+mod generator;
 pub mod golden;
 mod harness;
 mod model;
 mod ops;
+mod recovered;
 mod rules;
+mod seen;
 mod sweep;
 mod tables;
 mod walk;
+mod wide;
 
-pub use check::{Seen, assert_checkpoint, assert_same};
-pub use config::{Config, ordered_layouts};
+pub use check::assert_same;
+pub use clock::Wall;
+pub use config::{ASIDE, Aside, Config, is_dropped, ordered_layouts};
 pub use data::{Keys, Values};
+pub use generator::Generator;
 pub use harness::Harness;
-pub use model::{Change, Contents, Model, TABLES, Write};
-pub use ops::{Generator, Kind, Op, Query};
+pub use model::{Accepted, Change, Contents, Model, Moment, TABLES, Write};
+pub use ops::{Kind, Op, Query, Stale};
 pub use rules::{Merging, Multiset, Suffix};
+pub use seen::{Kept, Shown, Time};
 pub use sweep::{Swept, sweep};
-pub use tables::Tables;
+pub use tables::{Tables, name_of};
 pub use walk::Step;

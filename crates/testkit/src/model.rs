@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
 
 use forebay::Durability;
 
 use crate::Merging;
 
-/// How many tables tests use: two, so that batches span tables.
-pub const TABLES: usize = 2;
+/// How many tables tests use at most: two, so that batches span tables, and [one aside](crate::Aside).
+pub const TABLES: usize = 3;
 
 /// A table's contents.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -20,6 +21,8 @@ pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 pub enum Write {
     /// It gets a value.
     Put(Vec<u8>),
+    /// It gets a value for so long.
+    PutFor(Vec<u8>, Duration),
     /// It has none any more.
     Delete,
     /// Not a key but all that lie between.
@@ -41,10 +44,24 @@ pub struct Change {
     pub write: Write,
 }
 
+/// A batch that was accepted.
 #[derive(Clone, Debug)]
-struct Accepted {
-    last_sequence: u64,
-    changes: Vec<Change>,
+pub struct Accepted {
+    /// The number of its last record.
+    pub last_sequence: u64,
+    /// What it changed. Of tables that expire, values have their expiry behind them, as they are stored.
+    pub changes: Vec<Change>,
+}
+
+/// What tables hold at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// By table.
+    pub tables: [Contents; TABLES],
+    /// What the last commits with metadata told, by table.
+    pub metadata: [Option<Vec<u8>>; TABLES],
+    /// The number of the last record.
+    pub sequence: u64,
 }
 
 /// The model of a database.
@@ -52,43 +69,40 @@ struct Accepted {
 pub struct Model {
     /// What tables merge by.
     merging: [Merging; TABLES],
-    /// The contents at `base_sequence`.
-    base: [Contents; TABLES],
-    base_metadata: [Option<Vec<u8>>; TABLES],
-    base_sequence: u64,
+    /// What survives whatever comes.
+    base: Moment,
     /// What was accepted since.
     batches: Vec<Accepted>,
-    /// The contents now.
-    now: [Contents; TABLES],
-    metadata: [Option<Vec<u8>>; TABLES],
-    last_sequence: u64,
+    now: Moment,
+    /// All batches that were ever accepted and not lost: what the feed of changes tells.
+    history: Vec<Accepted>,
     /// What must survive a crash of the process.
     kept_by_process_crash: u64,
     /// What must survive a power loss.
     kept_by_power_loss: u64,
+    /// What is kept under a name.
+    savepoints: BTreeMap<String, Moment>,
 }
 
-fn apply(
-    merging: [Merging; TABLES],
-    contents: &mut [Contents; TABLES],
-    metadata: &mut [Option<Vec<u8>>; TABLES],
-    changes: &[Change],
-) {
-    for Change { table: number, key, write } in changes {
-        let table = &mut contents[*number];
-        match write {
-            Write::Put(value) => drop(table.insert(key.clone(), value.clone())),
-            Write::Delete => drop(table.remove(key)),
-            Write::DeleteRange(low, high) => {
-                let bounds = (low.as_ref(), high.as_ref());
-                table.retain(|key, _| !bounds.contains(key));
+impl Moment {
+    fn apply(&mut self, merging: &[Merging; TABLES], batch: &Accepted) {
+        for Change { table: number, key, write } in &batch.changes {
+            let table = &mut self.tables[*number];
+            match write {
+                Write::Put(value) | Write::PutFor(value, _) => drop(table.insert(key.clone(), value.clone())),
+                Write::Delete => drop(table.remove(key)),
+                Write::DeleteRange(low, high) => {
+                    let bounds = (low.as_ref(), high.as_ref());
+                    table.retain(|key, _| !bounds.contains(key));
+                }
+                Write::Merge(operand) => {
+                    let merged = merging[*number].merged(operand, table.get(key).map(Vec::as_slice));
+                    table.insert(key.clone(), merged);
+                }
+                Write::Metadata(bytes) => self.metadata[*number] = Some(bytes.clone()),
             }
-            Write::Merge(operand) => {
-                let merged = merging[*number].merged(operand, table.get(key).map(Vec::as_slice));
-                table.insert(key.clone(), merged);
-            }
-            Write::Metadata(bytes) => metadata[*number] = Some(bytes.clone()),
         }
+        self.sequence = batch.last_sequence;
     }
 }
 
@@ -100,38 +114,54 @@ impl Model {
 
     /// What the last commits with metadata told, by table.
     pub fn metadata(&self) -> &[Option<Vec<u8>>; TABLES] {
-        &self.metadata
+        &self.now.metadata
     }
 
     /// The contents of a table now.
     pub fn table(&self, table: usize) -> &Contents {
-        &self.now[table]
+        &self.now.tables[table]
     }
 
     /// The contents of all tables now.
     pub fn tables(&self) -> &[Contents; TABLES] {
+        &self.now.tables
+    }
+
+    /// Everything as it is now.
+    pub fn now(&self) -> &Moment {
         &self.now
     }
 
     /// The number of the last record.
     pub fn last_sequence(&self) -> u64 {
-        self.last_sequence
+        self.now.sequence
+    }
+
+    /// All batches, in their order.
+    pub fn history(&self) -> &[Accepted] {
+        &self.history
+    }
+
+    /// What is kept under names.
+    pub fn savepoints(&self) -> &BTreeMap<String, Moment> {
+        &self.savepoints
     }
 
     /// The engine numbered a batch of so many records, which may be fewer than its changes, as a batch merges states of
     /// one key: from here on it is visible.
     pub fn accept(&mut self, last_sequence: u64, records: u64, changes: Vec<Change>) {
         assert!(records <= changes.len() as u64, "a batch has more records than changes");
-        let expected = self.last_sequence + records;
+        let expected = self.now.sequence + records;
         assert_eq!(last_sequence, expected, "sequence numbers have a hole");
-        apply(self.merging, &mut self.now, &mut self.metadata, &changes);
-        self.last_sequence = last_sequence;
-        self.batches.push(Accepted { last_sequence, changes });
+        let batch = Accepted { last_sequence, changes };
+        self.now.apply(&self.merging, &batch);
+        self.batches.push(batch.clone());
+        self.history.push(batch);
     }
 
     /// The engine said that records up to here are this durable.
     pub fn acknowledge(&mut self, sequence: u64, durability: Durability) {
-        assert!(sequence <= self.last_sequence, "more was acknowledged than was accepted");
+        assert!(sequence <= self.now.sequence, "more was acknowledged than was accepted");
         if durability >= Durability::Os {
             self.kept_by_process_crash = self.kept_by_process_crash.max(sequence);
         }
@@ -149,21 +179,81 @@ impl Model {
         }
     }
 
-    /// A crash took everything behind `sequence`, all of which is durable from now on. It must be the end
-    /// of a batch.
-    pub fn roll_back(&mut self, sequence: u64) {
-        let is_whole = sequence == self.base_sequence
-            || self.batches.iter().any(|batch| batch.last_sequence == sequence);
-        assert!(is_whole, "recovery ended at {sequence}, inside a batch");
-        let kept: Vec<Accepted> =
-            self.batches.drain(..).take_while(|batch| batch.last_sequence <= sequence).collect();
-        let (merging, base, metadata) = (self.merging, &mut self.base, &mut self.base_metadata);
-        kept.iter().for_each(|batch| apply(merging, base, metadata, &batch.changes));
-        self.base_sequence = sequence;
-        self.now = self.base.clone();
-        self.metadata = self.base_metadata.clone();
-        self.last_sequence = sequence;
+    /// Whether a crash may have left it there: at the end of a batch.
+    pub fn may_end_at(&self, sequence: u64) -> bool {
+        sequence == self.base.sequence || self.batches.iter().any(|batch| batch.last_sequence == sequence)
+    }
+
+    /// A crash took everything behind `sequence`, which must be the end of a batch. Nothing up to there is lost by
+    /// another crash of the process, nor by a power loss if this one was a loss of this `kind` or it was promised before.
+    pub fn roll_back(&mut self, sequence: u64, kind: Durability) {
+        assert!(self.may_end_at(sequence), "recovery ended at {sequence}, inside a batch");
+        self.batches.retain(|batch| batch.last_sequence <= sequence);
+        self.history.retain(|batch| batch.last_sequence <= sequence);
         self.kept_by_process_crash = sequence;
-        self.kept_by_power_loss = sequence;
+        if kind == Durability::Disk {
+            self.kept_by_power_loss = sequence;
+        }
+        self.fold();
+        self.now = self.base.clone();
+        self.batches.iter().for_each(|batch| self.now.apply(&self.merging, batch));
+    }
+
+    /// What is durable needs no batches any more.
+    fn fold(&mut self) {
+        let kept = self.kept_by_power_loss;
+        let durable = self.batches.iter().take_while(|batch| batch.last_sequence <= kept).count();
+        for batch in self.batches.drain(..durable) {
+            self.base.apply(&self.merging, &batch);
+        }
+    }
+
+    /// Everything so far is durable, and what comes next is no batch but passes by the log.
+    fn settle(&mut self) {
+        self.base = self.now.clone();
+        self.batches.clear();
+        self.acknowledge(self.now.sequence, Durability::Disk);
+    }
+
+    /// Entries came in from the side.
+    pub fn ingest(&mut self, table: usize, entries: &[(Vec<u8>, Vec<u8>)]) {
+        self.now.tables[table].extend(entries.iter().cloned());
+        self.settle();
+    }
+
+    /// A table was dropped and made again: no crash brings back what it had.
+    pub fn renew(&mut self, table: usize) {
+        for moment in [&mut self.base, &mut self.now] {
+            moment.tables[table].clear();
+        }
+        for batch in self.batches.iter_mut().chain(&mut self.history) {
+            batch.changes.retain(|change| change.table != table);
+        }
+    }
+
+    /// All is kept under a name.
+    pub fn keep(&mut self, name: &str) {
+        self.settle();
+        self.savepoints.insert(name.to_owned(), self.now.clone());
+    }
+
+    /// What was kept under a name goes.
+    pub fn forget(&mut self, name: &str) {
+        self.savepoints.remove(name);
+    }
+
+    /// Tables become what they were. Numbers go on.
+    pub fn restore(&mut self, name: &str) {
+        let Some(then) = self.savepoints.get(name) else { return };
+        self.now = Moment { sequence: self.now.sequence, ..then.clone() };
+        self.settle();
+    }
+
+    /// What a checkpoint becomes: this, but for savepoints.
+    pub fn copied(&self) -> Self {
+        let mut copy = self.clone();
+        copy.savepoints.clear();
+        copy.settle();
+        copy
     }
 }

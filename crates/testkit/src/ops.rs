@@ -1,14 +1,10 @@
-//! Operations, drawn from a seed. Each seed draws its own weights, some of them nothing (*swarm testing*):
-//! what a uniform mix hides, a lopsided one shows.
+//! What is done to a database: operations, their kinds, and how often each is usual.
 
 use std::ops::Bound;
 
-use forebay::env::Rng;
 use forebay::{Durability, Layout};
 
-use crate::config::draw_layout;
-use crate::tables::keeps_order;
-use crate::{Change, Config, Keys, Merging, Step, TABLES, Values, Write, walk};
+use crate::{Change, Step};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -48,8 +44,11 @@ pub enum Op {
     Compact(usize),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
-    /// Gives a table a layout of the other order, this one if that is key order, and then its own again.
-    Turn(usize, Layout),
+    /// The same of a table aside.
+    SetLayoutAside(Layout),
+    /// Gives a table a layout of the other order, this one if that is key order, and then its own again. Meanwhile these
+    /// batches are written.
+    Turn(usize, Layout, Vec<Vec<Change>>),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -60,6 +59,36 @@ pub enum Op {
     Step(usize),
     /// Lets milliseconds pass.
     Wait(u64),
+    /// Sets the wall clock forward, or back, by milliseconds.
+    Clock(i64),
+    /// Keeps all tables under a name.
+    Savepoint(String),
+    /// Reads a table as it was kept under a name.
+    ReadSavepoint(String, usize, Query),
+    /// Tables become what they were.
+    Rollback(String),
+    /// Lets a name go.
+    DropSavepoint(String),
+    /// Brings sorted entries into a table.
+    Ingest(usize, Vec<(Vec<u8>, Vec<u8>)>),
+    /// Closes and opens, and keeps handles and snapshots of before.
+    ReopenKeeping,
+    /// Uses handles of before, which must change nothing.
+    Stale(Stale),
+    /// Drops the table aside and makes it again.
+    Renew,
+    /// Copies the database, and goes on writing to both.
+    Fork,
+}
+
+/// What is tried with handles of a database that was closed.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "they are the calls of a table")]
+pub enum Stale {
+    Commit(Vec<Change>),
+    Ingest(Vec<(Vec<u8>, Vec<u8>)>),
+    SetLayout(Layout),
+    Compact(usize),
 }
 
 /// The kinds of operations.
@@ -86,10 +115,20 @@ pub enum Kind {
     Verify,
     Step,
     Wait,
+    Clock,
+    Savepoint,
+    ReadSavepoint,
+    Rollback,
+    DropSavepoint,
+    Ingest,
+    ReopenKeeping,
+    Stale,
+    Renew,
+    Fork,
 }
 
-/// Every kind with its usual weight.
-const USUAL: [(Kind, u32); 20] = [
+/// Kinds with their usual weights.
+pub(crate) const USUAL: [(Kind, u32); 20] = [
     (Kind::Put, 200),
     (Kind::Delete, 50),
     (Kind::Merge, 100),
@@ -112,248 +151,16 @@ const USUAL: [(Kind, u32); 20] = [
     (Kind::Wait, 4),
 ];
 
-/// Draws operations.
-#[derive(Debug)]
-pub struct Generator {
-    rng: Rng,
-    /// Walks have dice of their own, so that all else of a seed is as it was before there were any.
-    walks: Rng,
-    /// So have ranges that are deleted.
-    cuts: Rng,
-    /// Which tables have such.
-    cut: [bool; TABLES],
-    /// Whether tables get other orders.
-    turns: bool,
-    weights: Vec<(Kind, u32)>,
-    durabilities: Vec<Durability>,
-    keys: Keys,
-    key_count: u64,
-    values: Values,
-    merging: [Merging; TABLES],
-    batch_max: u64,
-    stamp: u64,
-}
-
-impl Generator {
-    /// A stream of operations for databases set up so.
-    pub fn new(mut rng: Rng, config: &Config) -> Self {
-        let weights = USUAL
-            .iter()
-            .map(|&(kind, usual)| match kind {
-                Kind::Put | Kind::Merge | Kind::Batch => (kind, usual * [1, 1, 3][rng.index(3)]),
-                _ => (kind, usual * [0, 1, 2, 6][rng.index(4)] / 2),
-            })
-            .collect();
-        let all = [Durability::Memory, Durability::Os, Durability::Disk];
-        let durabilities = match rng.below(5) {
-            0 => vec![Durability::Disk],
-            1 => vec![Durability::Os],
-            2 => vec![Durability::Memory, Durability::Os],
-            _ => all.to_vec(),
-        };
-        let batch_max = [4, 30, 200][rng.index(3)];
-        let Config { keys, key_count, values, merging, .. } = *config;
-        let walks = rng.clone().fork();
-        let cuts = walks.clone().fork();
-        let cut = std::array::from_fn(|table| keeps_order(config, table) && !merging[table].has_states());
-        Self {
-            rng,
-            walks,
-            cuts,
-            cut,
-            turns: true,
-            weights,
-            durabilities,
-            keys,
-            key_count,
-            values,
-            merging,
-            batch_max,
-            stamp: 0,
-        }
-    }
-
-    /// Never draws this kind again.
-    pub fn without(mut self, kind: Kind) -> Self {
-        self.weights.retain(|(other, _)| *other != kind);
-        self
-    }
-
-    /// Never gives a table another order.
-    pub fn without_turns(mut self) -> Self {
-        self.turns = false;
-        self
-    }
-
-    /// What is drawn how often.
-    pub fn mix(&self) -> String {
-        format!("{:?} {:?} batches to {}", self.weights, self.durabilities, self.batch_max)
-    }
-
-    /// The next operation.
-    pub fn draw(&mut self) -> Op {
-        let kind = self.kind();
-        let table = self.rng.index(TABLES);
-        match kind {
-            Kind::Put => Op::Commit(vec![self.put(table)], self.durability()),
-            Kind::Delete => Op::Commit(vec![self.delete(table)], self.durability()),
-            Kind::Merge => Op::Commit(vec![self.merge(table)], self.durability()),
-            Kind::Batch => Op::Commit(self.batch(), self.durability()),
-            Kind::Get => Op::Read(table, Query::Get(self.key())),
-            Kind::MultiGet => Op::Read(table, self.multi_get()),
-            Kind::Scan => Op::Read(table, self.scan()),
-            Kind::Iterate => Op::Read(table, Query::All),
-            Kind::Snapshot => Op::Snapshot,
-            Kind::ReadSnapshot => match self.rng.below(4) {
-                0 => Op::ReadSnapshot(table, Query::Get(self.key())),
-                1 => Op::ReadSnapshot(table, self.multi_get()),
-                2 => Op::ReadSnapshot(table, self.scan()),
-                _ => Op::ReadSnapshot(table, Query::All),
-            },
-            Kind::DropSnapshot => Op::DropSnapshot,
-            Kind::Sync => Op::Sync,
-            Kind::Flush => Op::Flush,
-            Kind::Compact => Op::Compact(table),
-            Kind::SetLayout => {
-                let layout = draw_layout(&mut self.rng);
-                match self.turns && !self.merging[table].has_states() && self.cuts.chance(50) {
-                    true => Op::Turn(table, layout),
-                    false => Op::SetLayout(layout),
-                }
-            }
-            Kind::Checkpoint => Op::Checkpoint,
-            Kind::Reopen => Op::Reopen,
-            Kind::Verify => Op::Verify,
-            Kind::Step => Op::Step(1 + self.rng.index(30)),
-            Kind::Wait => Op::Wait(self.rng.below(300)),
-        }
-    }
-
-    fn kind(&mut self) -> Kind {
-        let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
-        let mut at = self.rng.below(u64::from(total)) as u32;
-        for &(kind, weight) in &self.weights {
-            if at < weight {
-                return kind;
-            }
-            at -= weight;
-        }
-        Kind::Put
-    }
-
-    /// A key: mostly one of those in use, sometimes one of twice as many.
-    fn key(&mut self) -> Vec<u8> {
-        draw_key(&mut self.rng, self.keys, self.key_count)
-    }
-
-    fn durability(&mut self) -> Durability {
-        self.durabilities[self.rng.index(self.durabilities.len())]
-    }
-
-    fn put(&mut self, table: usize) -> Change {
-        self.stamp += 1;
-        let (key, stamp) = (self.key(), self.stamp);
-        let value = self.values.value(&mut self.rng, stamp);
-        let write = if self.merging[table].has_states() { Write::Merge(value) } else { Write::Put(value) };
-        Change { table, key, write }
-    }
-
-    /// A merge where the table has a rule; else a put.
-    fn merge(&mut self, table: usize) -> Change {
-        let Change { key, write, .. } = self.put(table);
-        let write = match write {
-            Write::Put(value) if self.merging[table] == Merging::Operands => Write::Merge(value),
-            write => write,
-        };
-        Change { table, key, write }
-    }
-
-    /// A delete where the table has such.
-    fn delete(&mut self, table: usize) -> Change {
-        match self.merging[table].has_states() {
-            true => self.put(table),
-            false => {
-                let key = self.key();
-                let write = match self.cut[table] && self.cuts.chance(10) {
-                    true => self.cut_at(&key),
-                    false => Write::Delete,
-                };
-                Change { table, key, write }
-            }
-        }
-    }
-
-    /// The deletion of a range from a key on: mostly a short one.
-    fn cut_at(&mut self, key: &[u8]) -> Write {
-        let (low, cuts) = (key.to_vec(), &mut self.cuts);
-        let mut high = low.clone();
-        match high.last_mut() {
-            Some(last) if cuts.chance(80) => *last = last.saturating_add(1 + cuts.below(40) as u8),
-            _ => high = draw_key(cuts, self.keys, self.key_count),
-        }
-        let low = if cuts.chance(80) { Bound::Included(low) } else { Bound::Excluded(low) };
-        match cuts.below(20) {
-            0 => Write::DeleteRange(low, Bound::Unbounded),
-            1 => Write::DeleteRange(Bound::Unbounded, Bound::Included(high)),
-            2..8 => Write::DeleteRange(low, Bound::Included(high)),
-            _ => Write::DeleteRange(low, Bound::Excluded(high)),
-        }
-    }
-
-    fn batch(&mut self) -> Vec<Change> {
-        let length = 1 + self.rng.below(self.batch_max);
-        let mut changes: Vec<Change> = (0..length)
-            .map(|_| {
-                let table = self.rng.index(TABLES);
-                match self.rng.below(10) {
-                    0..5 => self.put(table),
-                    5..8 => self.merge(table),
-                    _ => self.delete(table),
-                }
-            })
-            .collect();
-        let table = self.rng.index(TABLES);
-        if self.merging[table].has_states() && self.rng.chance(50) {
-            let write = Write::Metadata(self.stamp.to_le_bytes().to_vec());
-            changes.push(Change { table, key: Vec::new(), write });
-        }
-        changes
-    }
-
-    fn multi_get(&mut self) -> Query {
-        let count = self.rng.below(12);
-        Query::MultiGet((0..count).map(|_| self.key()).collect())
-    }
-
-    fn bound(&mut self) -> Bound<Vec<u8>> {
-        match self.rng.below(6) {
-            0 => Bound::Unbounded,
-            1..4 => Bound::Included(self.key()),
-            _ => Bound::Excluded(self.key()),
-        }
-    }
-
-    /// A range, a prefix, or in place of either a walk.
-    fn scan(&mut self) -> Query {
-        let range = self.range();
-        if self.walks.chance(50) {
-            return range;
-        }
-        let (keys, key_count) = (self.keys, self.key_count);
-        Query::Walk(walk::draw(&mut self.walks, |rng| draw_key(rng, keys, key_count)))
-    }
-
-    fn range(&mut self) -> Query {
-        if self.rng.chance(70) {
-            return Query::Range(self.bound(), self.bound());
-        }
-        let mut prefix = self.key();
-        prefix.truncate(self.rng.index(10));
-        Query::Prefix(prefix)
-    }
-}
-
-fn draw_key(rng: &mut Rng, keys: Keys, key_count: u64) -> Vec<u8> {
-    let among = if rng.chance(10) { 2 * key_count } else { key_count };
-    keys.key(rng.below(among))
-}
+/// Those of a [wide](crate::Generator::wide) draw besides.
+pub(crate) const WIDE: [(Kind, u32); 10] = [
+    (Kind::Clock, 6),
+    (Kind::Savepoint, 6),
+    (Kind::ReadSavepoint, 6),
+    (Kind::Rollback, 3),
+    (Kind::DropSavepoint, 3),
+    (Kind::Ingest, 8),
+    (Kind::ReopenKeeping, 2),
+    (Kind::Stale, 6),
+    (Kind::Renew, 2),
+    (Kind::Fork, 2),
+];

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Change, Config, Harness, Keys, Merging, Op, Query, TABLES, Values, Write};
+use crate::{Change, Config, Harness, Keys, Merging, Op, Query, Values, Write};
 use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error, Layout};
 
 const DIR: &str = "/some/where/db";
+/// How many tables there are.
+const TABLES: usize = 2;
 
 /// A tiny database, whose first table, or the second where this layout is of hash order, has it.
 fn config(layout: Layout) -> Config {
@@ -26,7 +28,7 @@ fn config(layout: Layout) -> Config {
         key_count: 150,
         keys: Keys::Mixed,
         values: Values::Short,
-        merging: [Merging::Operands, Merging::Tally],
+        merging: [Merging::Operands, Merging::Tally, Merging::None],
         ..Config::default()
     }
 }
@@ -136,7 +138,7 @@ impl Sweep {
         let (sequence, kept) =
             (self.harness.db().last_sequence(), self.harness.model.kept_by(Durability::Os));
         assert!(sequence >= kept, "recovered only to {sequence}; {kept} was acknowledged");
-        self.harness.model.roll_back(sequence);
+        self.harness.model.roll_back(sequence, Durability::Disk);
     }
 
     /// The disk is well again: so is the database, at once or, after a failed sync, once it is reopened.

@@ -1,9 +1,10 @@
-//! The two tables of a test, each with or without a merge rule, behind the same questions.
+//! The tables of a test, each with or without a merge rule, behind the same questions.
 
-use forebay::{Aggregator, Batch, Database, Layout, OrderedTable, Result, Snapshot, Table};
+use forebay::{Aggregator, Batch, Database, Keep, Layout, OrderedTable, Result, Snapshot, Table};
 
 use crate::check::borrowed;
-use crate::{Change, Config, Merging, Multiset, Suffix, TABLES, Write};
+use crate::config::ASIDE;
+use crate::{Change, Config, Merging, Multiset, Suffix, Write, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -15,14 +16,24 @@ enum Handle {
     States(Aggregator<Multiset>),
 }
 
-/// The two tables.
+/// The tables.
 #[derive(Clone, Debug)]
 pub struct Tables(Vec<Handle>);
 
 impl Tables {
     /// Opens or makes the tables.
     pub fn open(db: &Database, config: &Config) -> Result<Self> {
-        (0..TABLES).map(|number| open(db, config, number)).collect::<Result<_>>().map(Self)
+        Self::open_after(db, config, || ())
+    }
+
+    /// The same, with something else before each: background work meets tables whose rules are not known yet.
+    pub fn open_after(db: &Database, config: &Config, mut before: impl FnMut()) -> Result<Self> {
+        let mut opened = Vec::new();
+        for number in 0..config.tables() {
+            before();
+            opened.push(open(db, config, number)?);
+        }
+        Ok(Self(opened))
     }
 
     pub(crate) fn plain(&self, table: usize) -> Option<&Table> {
@@ -106,14 +117,45 @@ impl Tables {
 
     /// Gives the plain table that keeps its keys in order another layout, if there is one.
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
-        let mut ordered = (0..TABLES).filter_map(|table| self.ordered(table));
+        let mut ordered = (0..ASIDE).filter_map(|table| self.ordered(table));
         ordered.try_for_each(|table| table.set_layout(layout))
+    }
+
+    /// The same of the table aside.
+    pub fn set_layout_aside(&self, layout: Layout) -> Result<()> {
+        self.0.get(ASIDE).and_then(|_| self.ordered(ASIDE)).map_or(Ok(()), |table| table.set_layout(layout))
+    }
+
+    /// The tables as a snapshot has them, which may have been dropped since.
+    pub fn at(&self, snapshot: &Snapshot) -> Result<Self> {
+        let handle = |(number, handle): (usize, &Handle)| match handle {
+            Handle::Hashed(_) => snapshot.table(&name_of(number)).map(Handle::Hashed),
+            Handle::Ordered(_) => snapshot.ordered_table(&name_of(number)).map(Handle::Ordered),
+            Handle::States(_) => Ok(handle.clone()),
+        };
+        self.0.iter().enumerate().map(handle).collect::<Result<_>>().map(Self)
+    }
+
+    /// Does one change by the table's own handle, unless it is metadata.
+    pub(crate) fn write(&self, Change { table, key, write }: &Change) -> Option<Result<()>> {
+        match (self.plain(*table), self.states(*table), write) {
+            (Some(table), _, Write::Put(value)) => Some(table.put(key, value)),
+            (Some(table), _, Write::PutFor(value, life)) => Some(table.put_with_ttl(key, value, *life)),
+            (Some(table), _, Write::Delete) => Some(table.delete(key)),
+            (Some(table), _, Write::Merge(operand)) => Some(table.merge(key, operand)),
+            (_, Some(table), Write::Merge(value)) => Some(table.add(key, value)),
+            (Some(_), _, Write::DeleteRange(low, high)) => {
+                self.ordered(*table).map(|table| table.delete_range((borrowed(low), borrowed(high))))
+            }
+            _ => None,
+        }
     }
 
     /// Adds a change to a batch, unless it is metadata.
     pub fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
+            (Some(table), _, Write::PutFor(value, life)) => batch.put_with_ttl(table, key, value, *life),
             (Some(table), _, Write::Delete) => batch.delete(table, key),
             (Some(_), _, Write::DeleteRange(low, high)) => {
                 let ordered = self.ordered(*table).expect("only tables in order lose ranges");
@@ -121,7 +163,7 @@ impl Tables {
             }
             (Some(table), _, Write::Merge(operand)) => batch.merge(table, key, operand),
             (_, Some(table), Write::Merge(value)) => batch.add(table, key, value),
-            (_, Some(_), Write::Put(_) | Write::Delete | Write::DeleteRange(..)) => {
+            (_, Some(_), Write::Put(_) | Write::PutFor(..) | Write::Delete | Write::DeleteRange(..)) => {
                 panic!("tables of states take only merges")
             }
             (None, None, _) | (_, _, Write::Metadata(_)) => {}
@@ -135,7 +177,7 @@ impl Tables {
 }
 
 fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
-    let (name, merging) = (format!("table-{number}"), config.merging[number]);
+    let (name, merging) = (name_of(number), config.merging[number]);
     // One that is there may have got another layout since it was made.
     let found = db.tables().into_iter().find(|(table, _)| *table == name).map(|(_, layout)| layout);
     let mut layout = found.unwrap_or_else(|| layout_of(config, number));
@@ -147,8 +189,8 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
         table.open()?.set_layout(layout)?;
     }
     macro_rules! with_options {
-        ($builder:expr) => {
-            $builder
+        ($builder:expr) => {{
+            let mut builder = $builder
                 .layout(layout)
                 .node_bytes(config.node_bytes)
                 .fan_out(config.fan_out)
@@ -156,25 +198,52 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
                 .lists_max(config.lists_max)
                 .repeats_max(config.repeats_max)
                 .filter_bits_per_key(config.filter_bits_per_key)
-                .codec(config.codec)
-        };
+                .codec(config.codec);
+            if let Some(most) = config.max_space_amplification[number] {
+                builder = builder.max_space_amplification(most);
+            }
+            if let Some(interval) = config.reclaim_interval[number] {
+                builder = builder.reclaim_interval(interval);
+            }
+            builder
+        }};
     }
     if merging.has_states() {
         return with_options!(db.aggregator(&name, Multiset(merging))).open().map(Handle::States);
     }
-    let builder = with_options!(db.table(&name));
-    let builder = if merging == Merging::Operands { builder.merge_rule(Suffix) } else { builder };
+    let mut builder = with_options!(db.table(&name));
+    if merging == Merging::Operands {
+        builder = builder.merge_rule(Suffix);
+    }
+    if let Some(life) = config.time_to_live(number) {
+        builder = builder.time_to_live(life);
+    }
+    if config.drops(number) {
+        builder = builder.compaction_filter(|key, value| match is_dropped(key, value) {
+            true => Keep::Drop,
+            false => Keep::Keep,
+        });
+    }
     match keeps_order(config, number) {
         true => builder.open_ordered().map(Handle::Ordered),
         false => builder.open().map(Handle::Hashed),
     }
 }
 
+/// The name of a table.
+pub fn name_of(number: usize) -> String {
+    format!("table-{number}")
+}
+
 /// Whether a table keeps its keys in order.
 pub(crate) fn keeps_order(config: &Config, number: usize) -> bool {
-    config.ordered == (number == 0)
+    number == ASIDE || config.ordered == (number == 0)
 }
 
 fn layout_of(config: &Config, number: usize) -> Layout {
-    if keeps_order(config, number) { config.ordered_layout } else { Layout::write_buffer() }
+    match &config.aside {
+        Some(aside) if number == ASIDE => aside.layout,
+        _ if keeps_order(config, number) => config.ordered_layout,
+        _ => Layout::write_buffer(),
+    }
 }

@@ -19,7 +19,11 @@ pub(crate) fn config(layout: Layout, seed: u64) -> Config {
         key_count: 300,
         keys: Keys::Mixed,
         values: Values::ALL[rng.index(4)],
-        merging: [Merging::None, [Merging::Tally, Merging::Operands, Merging::Bag][rng.index(3)]],
+        merging: [
+            Merging::None,
+            [Merging::Tally, Merging::Operands, Merging::Bag][rng.index(3)],
+            Merging::None,
+        ],
         keep_changes_bytes: [0, 30 << 10][rng.index(2)],
         ..Config::default()
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay::env::Env;
 use forebay::{Batch, Durability, Layout, Result};
-use forebay_testkit::{Config, Model, Seen, Tables, Write, assert_same};
+use forebay_testkit::{Config, Model, Tables, Write, assert_same};
 
 use crate::history;
 
@@ -81,9 +81,8 @@ impl Oracle {
         }
         let kept = model.kept_by(survives);
         assert!(recovered >= kept, "recovered only to {recovered}; {kept} was acknowledged as {survives:?}");
-        model.roll_back(recovered);
-        let seen = Seen { tables: model.tables().clone(), metadata: model.metadata().clone() };
-        assert_same(&tables, &self.config, &seen)?;
+        model.roll_back(recovered, survives);
+        assert_same(&tables, &self.config, model.now())?;
         let report = db.verify(&mut |_, _| ())?;
         assert!(report.problems.is_empty(), "verify found: {:?}", report.problems);
         let (next, _) = ends.into_iter().rfind(|(_, end)| *end == recovered).expect("roll_back has seen it");

@@ -88,6 +88,18 @@ impl CrashFs {
         Self::of(left, state.rng.fork())
     }
 
+    /// The process dies, and the power stays: the next start finds every file as it was seen, and what was not synced is
+    /// still not durable. Locks are free. For this file system the power is off.
+    pub fn process_cycle(&self) -> Arc<Self> {
+        let state = &mut *self.machine.state.lock();
+        state.off = true;
+        let (disk, rng, operations) = (state.disk.clone(), state.rng.fork(), state.operations);
+        let live = MemoryFs::of(self.machine.live.copy());
+        let state =
+            Mutex::new(State { disk, rng, operations, crash_at: u64::MAX, off: false, failing: None });
+        Arc::new(Self { machine: Arc::new(Machine { live, state }) })
+    }
+
     /// Every file's content as processes see it, durable or not, by path.
     pub fn snapshot_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.machine.live.snapshot_files()

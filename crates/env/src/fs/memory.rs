@@ -65,6 +65,11 @@ impl MemoryFs {
 
     /// A copy that shares nothing with this one; locks are not held in it.
     pub fn deep_clone(&self) -> Arc<Self> {
+        Arc::new(Self::of(self.copy()))
+    }
+
+    /// Names and contents, apart from those of this one.
+    pub(super) fn copy(&self) -> Names {
         let names = self.names.lock();
         let mut copies = BTreeMap::new();
         let mut copy = |inode: &Arc<Inode>| {
@@ -72,7 +77,7 @@ impl MemoryFs {
             Arc::clone(copies.entry(inode.id).or_insert_with(fresh))
         };
         let files = names.files.iter().map(|(path, inode)| (path.clone(), copy(inode))).collect();
-        Arc::new(Self::of(Names { files, dirs: names.dirs.clone(), next_id: names.next_id }))
+        Names { files, dirs: names.dirs.clone(), next_id: names.next_id }
     }
 
     /// The inode `path` leads to.

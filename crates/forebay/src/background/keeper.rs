@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::{Machine, Step};
 
 use crate::engine::Engine;
@@ -47,7 +47,7 @@ impl Keeper {
     fn keep(&mut self) -> Result<()> {
         let engine = &self.engine;
         let now = engine.env.clock.now();
-        let synced = if now >= self.next_sync {
+        let synced = if now >= self.next_sync && !planted::is("background-sync-forgotten") {
             self.next_sync = now.saturating_add(engine.options.sync_interval);
             engine.log()?.sync_to(u64::MAX)
         } else {
@@ -67,7 +67,7 @@ impl Keeper {
     /// Removes a piece of the next retired file, if it is time for that. All at one go, the log and readers would wait.
     fn remove(&mut self, now: Duration) {
         let (engine, clock) = (&self.engine, &self.engine.env.clock);
-        if self.next_removal.is_none_or(|next| now < next) {
+        if self.next_removal.is_none_or(|next| now < next) || planted::is("retired-files-stay") {
             return;
         }
         self.next_removal = engine.lists.trash.remove_some(&*engine.env.fs).then(|| {

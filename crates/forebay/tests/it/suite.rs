@@ -96,7 +96,7 @@ fn every_kind_of_merging_equals_the_model() {
             for ordered in [false, true] {
                 seed += 1;
                 let (key_count, lists_max) = ([20, 400][seed as usize % 2], [2, 16][seed as usize / 2 % 2]);
-                let merging = [merging; 2];
+                let merging = [merging, merging, Merging::None];
                 let config = Config { merging, keys, ordered, key_count, lists_max, ..Config::default() };
                 run(config, seed, 700);
             }
@@ -113,7 +113,7 @@ fn every_ordered_layout_equals_the_model() {
         {
             seed += 1;
             let node_bytes = [2 << 10, 16 << 10][seed as usize % 2];
-            let merging = [merging; 2];
+            let merging = [merging, merging, Merging::None];
             let config =
                 Config { ordered: true, ordered_layout, keys, merging, node_bytes, ..Config::default() };
             run(config, seed, 700);

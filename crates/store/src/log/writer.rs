@@ -169,6 +169,7 @@ impl Log {
     pub fn settle(&self, position: Position, durability: Durability) -> Result<()> {
         match durability {
             Durability::Memory => Ok(()),
+            Durability::Os if planted::is("os-not-written") => Ok(()),
             Durability::Os => self.write_to(position).map(drop),
             Durability::Disk => self.sync_to(position.sequence),
         }

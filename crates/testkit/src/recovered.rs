@@ -1,0 +1,97 @@
+//! What is there after a crash, and in copies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay::env::FileSystem;
+use forebay::{Database, Durability, Result};
+
+use crate::check::{View, holds};
+use crate::seen::Shown;
+use crate::{Harness, Model, Tables};
+
+impl Harness {
+    /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
+    /// Returns the number of the last record.
+    pub fn recovered(&mut self, loss: Durability) -> Result<u64> {
+        let sequence = self.db().last_sequence();
+        if let Some(other) = &self.other
+            && !self.fits(&self.model, sequence, loss)?
+            && self.fits(other, sequence, loss)?
+        {
+            self.model = other.clone();
+        }
+        let kept = self.model.kept_by(loss);
+        assert!(sequence >= kept, "recovered only to {sequence}; {kept} was acknowledged");
+        let last = self.model.last_sequence();
+        assert!(sequence <= last, "recovered to {sequence}; only {last} was written");
+        self.model.roll_back(sequence, loss);
+        self.model.acknowledge(self.db().durable_sequence().min(sequence), Durability::Disk);
+        self.other = None;
+        assert_eq!(
+            self.names_kept(),
+            self.model.savepoints().keys().cloned().collect::<Vec<_>>(),
+            "savepoints"
+        );
+        Ok(sequence)
+    }
+
+    fn fits(&self, model: &Model, sequence: u64, loss: Durability) -> Result<bool> {
+        if !model.may_end_at(sequence) || sequence < model.kept_by(loss) {
+            return Ok(false);
+        }
+        let mut model = model.clone();
+        model.roll_back(sequence, loss);
+        for table in 0..self.config.tables() {
+            let shown = Shown::of(&self.config, model.now(), table, self.time());
+            if !holds(self.tables(), table, &shown)? {
+                return Ok(false);
+            }
+        }
+        Ok(self.names_kept().iter().eq(model.savepoints().keys()))
+    }
+
+    fn names_kept(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.db().savepoints().into_iter().map(|savepoint| savepoint.name).collect();
+        names.sort();
+        names
+    }
+
+    /// Copies the database. Returns where to, and what the copy must hold.
+    pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
+        let fs = Arc::clone(&self.env.fs);
+        let mut number = 0;
+        let dir = loop {
+            let dir = self.dir.with_file_name(format!("copy-{number}"));
+            if !fs.exists(&dir)? {
+                break dir;
+            }
+            number += 1;
+        };
+        self.db().checkpoint(&dir)?;
+        Ok((dir, self.model.copied()))
+    }
+
+    /// Compares all checkpoints with what the database held when they were made, and removes them.
+    pub fn check_copies(&mut self) -> Result<()> {
+        while let Some((dir, model)) = self.copies.pop() {
+            let db = Database::open(&dir, self.config.options(&self.env).read_only(true))?;
+            let tables = Tables::open(&db, &self.config)?;
+            let view = View { tables: &tables, config: &self.config, snapshot: None };
+            for table in 0..self.config.tables() {
+                view.check_all(table, &Shown::of(&self.config, model.now(), table, self.time()))?;
+            }
+            let problems = db.verify(&mut |_, _| ())?.problems;
+            assert_eq!(problems, Vec::<String>::new(), "a checkpoint does not verify");
+            drop((tables, db));
+            remove_all(&*self.env.fs, &dir)?;
+        }
+        Ok(())
+    }
+}
+
+fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    fs.list(dir)?.iter().try_for_each(|name| fs.remove(&dir.join(name)))?;
+    fs.remove_dir(dir)
+}

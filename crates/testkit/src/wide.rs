@@ -1,0 +1,288 @@
+//! What only a wide draw does: savepoints, entries from the side, other orders, handles of before, tables made again.
+
+use std::cell::RefCell;
+
+use forebay::{Batch, Durability, Error, Layout, Operation, Result};
+
+use crate::check::View;
+use crate::config::ASIDE;
+use crate::harness::{Harness, Open, joined};
+use crate::seen::{Shown, Time};
+use crate::{Accepted, Change, Model, Op, Query, Stale, Tables, Write, name_of};
+
+/// Generations of handles that are kept, and snapshots of theirs.
+const KEPT_MAX: usize = 3;
+
+impl Harness {
+    pub(crate) fn act_wide(&mut self, op: &Op) -> Result<()> {
+        match op {
+            Op::Clock(by) => {
+                if let Some(wall) = &self.wall {
+                    wall.jump(*by);
+                }
+                Ok(())
+            }
+            Op::SetLayout(layout) => unless_refused(self.tables().set_layout(*layout)),
+            Op::SetLayoutAside(layout) => unless_refused(self.tables().set_layout_aside(*layout)),
+            Op::Savepoint(name) => self.keep(name),
+            Op::ReadSavepoint(name, table, query) => self.read_savepoint(name, *table, query),
+            Op::Rollback(name) => self.restore(name),
+            Op::DropSavepoint(name) if self.model.savepoints().contains_key(name) => {
+                let outcome = self.db().drop_savepoint(name);
+                self.whole(outcome, |model| model.forget(name))
+            }
+            Op::Ingest(table, entries) => self.ingest(*table, entries),
+            Op::ReopenKeeping => self.reopen_keeping(),
+            Op::Stale(stale) => {
+                self.use_stale(stale);
+                Ok(())
+            }
+            Op::Renew if self.config.aside.is_some() => {
+                let outcome = self.db().drop_table(&name_of(ASIDE));
+                self.whole(outcome, |model| model.renew(ASIDE))?;
+                self.open_tables()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What has an effect whole or not at all was done. Where it failed, recovery tells which.
+    fn whole(&mut self, outcome: Result<()>, effect: impl FnOnce(&mut Model)) -> Result<()> {
+        let mut after = self.model.clone();
+        effect(&mut after);
+        match &outcome {
+            Ok(()) => self.model = after,
+            // Refused.
+            Err(Error::Invalid(_)) => {}
+            Err(_) => self.other = Some(after),
+        }
+        outcome
+    }
+
+    fn open_tables(&mut self) -> Result<()> {
+        let open = self.open.as_mut().expect("the database is open");
+        open.tables = Tables::open(&open.db, &self.config)?;
+        Ok(())
+    }
+
+    fn keep(&mut self, name: &str) -> Result<()> {
+        if self.model.savepoints().contains_key(name) {
+            assert!(
+                matches!(self.db().savepoint(name), Err(Error::Invalid(_))),
+                "a savepoint `{name}` again"
+            );
+            return Ok(());
+        }
+        let before = self.time();
+        let outcome = self.db().savepoint(name);
+        let highest = self.look_at_the_clock().max(self.highest);
+        self.taken_at.insert(name.to_owned(), Time { now: before.now, highest });
+        match outcome {
+            Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => Ok(()),
+            outcome => {
+                if let Ok(sequence) = &outcome {
+                    assert_eq!(*sequence, self.model.last_sequence(), "the last record of a savepoint");
+                }
+                self.whole(outcome.map(drop), |model| model.keep(name))
+            }
+        }
+    }
+
+    fn read_savepoint(&self, name: &str, table: usize, query: &Query) -> Result<()> {
+        let Some(moment) = self.model.savepoints().get(name) else {
+            assert!(self.db().open_savepoint(name).is_err(), "there is a savepoint `{name}`");
+            return Ok(());
+        };
+        let snapshot = self.db().open_savepoint(name)?;
+        let tables = self.tables().at(&snapshot)?;
+        let view = View { tables: &tables, config: &self.config, snapshot: Some(&snapshot) };
+        view.check(table, &Shown::of(&self.config, moment, table, self.taken_at[name]), query)
+    }
+
+    fn restore(&mut self, name: &str) -> Result<()> {
+        if !self.model.savepoints().contains_key(name) {
+            assert!(self.db().rollback(name).is_err(), "a rollback to nothing");
+            return Ok(());
+        }
+        let outcome = self.db().rollback(name);
+        self.whole(outcome, |model| model.restore(name))?;
+        // A table that was dropped since and made again is the old one now.
+        self.open_tables()
+    }
+
+    fn ingest(&mut self, table: usize, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let Some(ordered) = self.tables().ordered(table) else { return Ok(()) };
+        let before = self.env.clock.unix_milliseconds();
+        let owned = entries.to_vec();
+        let outcome = ordered.ingest(owned.into_iter().map(Ok));
+        let after = self.look_at_the_clock();
+        let stored: Vec<_> = match self.config.time_to_live(table) {
+            Some(life) => {
+                self.slack_milliseconds = self.slack_milliseconds.max(after.saturating_sub(before));
+                entries.iter().map(|(key, value)| (key.clone(), joined(value, before, life))).collect()
+            }
+            None => entries.to_vec(),
+        };
+        match outcome {
+            Err(Error::Invalid(reason)) if reason.contains("takes in nothing but batches") => Ok(()),
+            Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
+            outcome => {
+                if let Ok(count) = &outcome {
+                    assert_eq!(*count, entries.len() as u64, "how many entries came in");
+                }
+                self.whole(outcome.map(drop), |model| model.ingest(table, &stored))
+            }
+        }
+    }
+
+    /// Gives a table the other order, and then its own again; meanwhile batches are written.
+    pub(crate) fn turn(&mut self, table: usize, ordered: Layout, meanwhile: &[Vec<Change>]) -> Result<()> {
+        let Some(plain) = self.tables().plain(table).cloned() else { return Ok(()) };
+        let before = plain.layout()?;
+        let fits = |change: &&Change| !matches!(change.write, Write::DeleteRange(..) | Write::Metadata(_));
+        let mut batches = meanwhile.iter().map(|changes| changes.iter().filter(fits).cloned().collect());
+        let written = RefCell::new(Vec::new());
+        let mut write = |_, _| {
+            let Some(changes): Option<Vec<Change>> = batches.next() else { return };
+            let mut batch = Batch::new();
+            let stored = self.stored(&changes);
+            changes.iter().for_each(|change| self.tables().push(&mut batch, change));
+            let records = batch.len() as u64;
+            let outcome = self.db().write(&mut batch, Durability::Os);
+            written.borrow_mut().push((stored, records, self.db().last_sequence(), outcome));
+        };
+        let turned = plain.set_layout_telling(
+            if before.is_ordered() { Layout::write_buffer() } else { ordered },
+            &mut write,
+        );
+        let mut refused = Ok(());
+        for (stored, records, numbered, outcome) in written.into_inner() {
+            if numbered > self.model.last_sequence() {
+                self.model.accept(numbered, records, stored);
+            }
+            match outcome {
+                Ok(sequence) => self.model.acknowledge(sequence, Durability::Os),
+                Err(Error::NoSpace { .. }) if self.holds_files() => {}
+                Err(error) => refused = Err(error),
+            }
+        }
+        if is_refused(&turned) {
+            return refused;
+        }
+        turned.and(refused)?;
+        let view = View { tables: self.tables(), config: &self.config, snapshot: None };
+        view.check_turned(table, &self.shown(table))?;
+        plain.set_layout(before)
+    }
+
+    /// Copies the database. The copy is opened and goes on by itself.
+    pub fn fork(&mut self) -> Result<Self> {
+        let (dir, model) = self.checkpoint()?;
+        let mut copy = Self::closed(self.env.clone(), self.config.clone(), &dir);
+        (copy.model, copy.wall) = (model, self.wall.clone());
+        (copy.highest, copy.slack_milliseconds) = (self.highest, self.slack_milliseconds);
+        Ok(copy)
+    }
+
+    fn reopen_keeping(&mut self) -> Result<()> {
+        let Some(Open { snapshots, tables, db }) = self.open.take() else { return Ok(()) };
+        self.kept.extend(snapshots);
+        self.stale.push(tables);
+        self.kept.drain(..self.kept.len().saturating_sub(KEPT_MAX));
+        self.stale.drain(..self.stale.len().saturating_sub(KEPT_MAX));
+        db.close()?;
+        self.open_again()
+    }
+
+    /// Handles of a database that was closed change nothing, and say so.
+    fn use_stale(&self, stale: &Stale) {
+        let Some(tables) = self.stale.first() else { return };
+        let refused = |what: &str, outcome: Result<()>| {
+            assert!(outcome.is_err(), "{what} by a handle of a database that was closed");
+        };
+        match stale {
+            Stale::Commit(changes) => changes.iter().for_each(|change| {
+                if let Some(outcome) = tables.write(change) {
+                    refused("a write", outcome);
+                }
+            }),
+            Stale::Ingest(entries) => {
+                let Some(ordered) = tables.ordered(ASIDE) else { return };
+                refused("an ingest", ordered.ingest(entries.clone().into_iter().map(Ok)).map(drop));
+            }
+            Stale::SetLayout(layout) => {
+                let Some(ordered) = tables.ordered(ASIDE) else { return };
+                if ordered.layout().is_ok_and(|now| now != *layout) {
+                    refused("another layout", ordered.set_layout(*layout));
+                }
+            }
+            // Nothing may be left to do.
+            Stale::Compact(table) => drop(tables.compact(*table)),
+        }
+    }
+
+    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all of them, where
+    /// all of the log is kept.
+    pub(crate) fn check_changes(&self) -> Result<()> {
+        let keeps_all = self.config.keep_changes_bytes == u64::MAX && !self.is_copy();
+        let history = self.model.history();
+        let since = if keeps_all { self.model.last_sequence().min(1) } else { 0 };
+        let mut fed = Vec::new();
+        for batch in self.db().changes(since)? {
+            fed.push(batch?);
+        }
+        let expected = history.iter().filter(|batch| batch.last_sequence > since).count();
+        assert!(!keeps_all || fed.len() == expected, "{} of {expected} batches are fed", fed.len());
+        assert!(fed.len() <= history.len(), "{} batches are fed, of {}", fed.len(), history.len());
+        let known = &history[history.len() - fed.len()..];
+        for (fed, known) in fed.iter().zip(known) {
+            assert_eq!(fed.last_sequence, known.last_sequence, "the number of a batch that is fed");
+            let fed: Vec<_> = fed.changes.iter().filter_map(|change| self.told(change)).collect();
+            assert_eq!(fed, self.wanted(known), "a batch that is fed");
+        }
+        Ok(())
+    }
+
+    fn is_copy(&self) -> bool {
+        self.dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("copy"))
+    }
+
+    /// What the feed tells of a change, unless it is of states, which a batch merges by itself.
+    fn told(&self, change: &forebay::Change) -> Option<(usize, Write, Vec<u8>)> {
+        let table = (0..self.config.tables()).find(|&table| *change.table == *name_of(table))?;
+        if self.config.merging[table].has_states() {
+            return None;
+        }
+        Some(match &change.operation {
+            Operation::Put { key, value, expiry_milliseconds } => {
+                let mut stored = value.clone();
+                stored.extend(expiry_milliseconds.iter().flat_map(|expiry| expiry.to_le_bytes()));
+                if self.config.time_to_live(table).is_some() && expiry_milliseconds.is_none() {
+                    stored.extend(u64::MAX.to_le_bytes());
+                }
+                (table, Write::Put(stored), key.clone())
+            }
+            Operation::Delete { key } => (table, Write::Delete, key.clone()),
+            Operation::Merge { key, operand } => (table, Write::Merge(operand.clone()), key.clone()),
+            // How bounds are told is another story; without keys between them they are not told.
+            Operation::DeleteRange { .. } => return None,
+        })
+    }
+
+    fn wanted(&self, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
+        let is_told = |change: &&Change| {
+            !self.config.merging[change.table].has_states() && !matches!(change.write, Write::DeleteRange(..))
+        };
+        let told = known.changes.iter().filter(is_told);
+        told.map(|change| (change.table, change.write.clone(), change.key.clone())).collect()
+    }
+}
+
+/// Range-merge refuses tables that promise when what is deleted is gone.
+fn is_refused(outcome: &Result<()>) -> bool {
+    matches!(outcome, Err(Error::Invalid(reason)) if reason.contains("reclaim_interval"))
+}
+
+fn unless_refused(outcome: Result<()>) -> Result<()> {
+    if is_refused(&outcome) { Ok(()) } else { outcome }
+}

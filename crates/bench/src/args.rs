@@ -85,6 +85,17 @@ impl CgroupSize {
 }
 
 impl BenchArgs {
+    /// Where the databases of this process's runs are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.dir.join(format!("forebay-bench.{}", std::process::id()))
+    }
+
+    /// What goes when this process ends, however it ends.
+    pub fn temporary(&self) -> Option<PathBuf> {
+        let runs = !self.list && !self.child && !self.keep;
+        runs.then(|| self.folder())
+    }
+
     /// The workloads as they are to be run, with `memory` and the other options instead of their own.
     pub(crate) fn workloads(&self, memory: Option<u64>) -> Result<Vec<Workload>, Stop> {
         self.workloads.iter().map(|name| self.workload(name, memory)).collect()

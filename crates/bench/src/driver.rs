@@ -44,7 +44,7 @@ pub(crate) fn run(
 ) -> Result<(), Stop> {
     let workloads = args.workloads(memory)?;
     let kinds = chosen(program, &args.engines)?;
-    let folder = args.dir.join(format!("forebay-bench.{}", std::process::id()));
+    let folder = args.folder();
     memory::touch(workloads.iter().map(|one| one.memory() + one.data_bytes()).max().unwrap_or(0));
     let mut driver = Driver {
         program: *program,

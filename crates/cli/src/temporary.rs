@@ -70,11 +70,22 @@ fn watch_signals() {
         let Some(signal) = signals.forever().next() else { return };
         let places = places().lock();
         for path in &*places {
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            let _ = if path.is_dir() { remove_dir(path) } else { std::fs::remove_file(path) };
         }
         let _ = emulate_default_handler(signal);
     };
     let _ = thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(watch);
+}
+
+/// Removes a directory under another name, so that a process of this one's that still writes there brings nothing back.
+#[expect(clippy::disallowed_methods, reason = "what goes is no database that anybody has open here")]
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    let mut aside = dir.as_os_str().to_owned();
+    aside.push(".going");
+    match std::fs::rename(dir, &aside) {
+        Ok(()) => std::fs::remove_dir_all(&aside),
+        Err(_) => std::fs::remove_dir_all(dir),
+    }
 }
 
 /// Whether the process was started so that a signal does nothing, as `nohup` does.

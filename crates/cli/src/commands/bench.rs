@@ -6,6 +6,7 @@ use forebay_bench::{Forebay, Program, Stop};
 use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::Form;
+use crate::temporary::Temporary;
 
 /// Run workloads on a new database and measure them
 #[derive(Debug, Args)]
@@ -22,6 +23,8 @@ pub(crate) fn run(args: &BenchArgs, common: &Common) -> Result<(), Failure> {
         Form::Text => forebay_bench::Form::Text,
         Form::Json => forebay_bench::Form::Json,
     };
+    // The driver removes it, and a signal does.
+    let _folder = args.bench.temporary().map(|folder| Temporary::make(|| Ok(folder), |folder| folder));
     let program = Program { kinds: &[&Forebay], words: &["bench"] };
     forebay_bench::run(&program, &args.bench, form, common.memory).map_err(|stop| match stop {
         Stop::Usage(reason) => Failure::Usage(reason),

@@ -106,6 +106,21 @@ fn a_signal_leaves_nothing_aside() {
     }
 }
 
+/// Nor does it leave the databases of a benchmark.
+#[test]
+fn a_signal_leaves_no_database_of_a_benchmark() {
+    let folder = Folder::new("bench-signal");
+    let arguments = ["bench", "load-16", "--records", "5000000", "--memory", "64M", "--json"];
+    let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    // The first line is told by the process that runs, once it has begun.
+    output.read_exact(&mut [0; 64]).unwrap();
+    assert!(names(&folder).iter().any(|name| name.starts_with("forebay-bench.")));
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    child.wait().unwrap();
+    assert_eq!(names(&folder), [] as [&str; 0]);
+}
+
 #[test]
 fn what_is_aside_has_no_name_that_outlives_a_kill() {
     let folder = Folder::new("killed-aside");

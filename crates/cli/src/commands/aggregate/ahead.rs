@@ -1,4 +1,4 @@
-//! Reads ahead on a thread of its own, where making the bytes costs something, as gunzipping does.
+//! Reads ahead on a thread of its own, where making the bytes costs something, as unpacking does.
 //!
 //! **Invariant:** no more than a few blocks wait; a reader that goes away ends the thread at its next block.
 

@@ -7,6 +7,8 @@ use super::engine::{Engine, Means};
 use super::inputs::{Input, Inputs};
 use super::labels::Labels;
 use super::reached::{Extent, Place, Separator, State};
+use super::reads::Reads;
+use super::sequences::{Piece, Records};
 use super::words::{Case, Words};
 use super::{kmers, ngrams, phrases, sequences};
 use crate::failure::Failure;
@@ -109,6 +111,13 @@ pub(super) fn phrases(
     Ok(Labels::Phrases)
 }
 
+/// The place up to which all k-mers are added.
+fn within<W: kmers::Word>(records: Option<&Records>, roller: &kmers::Roller<W>) -> Place {
+    let at = records.map_or_else(Position::default, Records::position);
+    let state = records.map_or(State::Stateless, |records| State::Sequence(records.clone(), roller.kept()));
+    Place { at, end: at.offset, extent: Extent::Part, state }
+}
+
 /// Adds the k-mers of all inputs.
 pub(super) fn kmers<W: kmers::Word>(
     inputs: &mut Inputs<'_, '_>,
@@ -117,41 +126,62 @@ pub(super) fn kmers<W: kmers::Word>(
 ) -> Result<Labels, Failure> {
     inputs.for_each(engine, |inputs, path, engine| {
         let Some(mut input) = inputs.open(path, engine, Separator::None)? else { return Ok(()) };
-        let (roller, mut mark) = match &input.state {
-            State::Sequence(records, kept) => (kmers::Roller::<W>::resume(kept), Some(records.clone())),
-            _ => (None, None),
-        };
-        let mut roller = roller.unwrap_or_else(|| kmers::Roller::new(k));
-        sequences::for_each(input.take(), &input.name, mark.clone(), input.tail, |piece| match piece {
-            sequences::Piece::Next => {
-                roller.clear();
-                Ok(())
-            }
-            sequences::Piece::Bases(bases) => {
-                roller.feed(bases, |key| inputs.note(engine.add(key, ()), &input.name, Position::default))
-            }
-            sequences::Piece::Malformed(at, reason) => inputs.refuse(&input.name, at, reason),
-            sequences::Piece::Mark(records) => {
-                if engine.is_due() {
-                    let (at, state) = (records.position(), State::Sequence(records.clone(), roller.kept()));
-                    input.reach(Place { at, end: at.offset, extent: Extent::Part, state }, engine)?;
-                }
-                mark = Some(records.clone());
-                Ok(())
-            }
-        })?;
-        let (next, state) = match mark {
-            Some(records) => (Some(records.position()), State::Sequence(records, roller.kept())),
-            None => (None, State::Stateless),
-        };
-        if input.tail == Tail::Left && matches!(&state, State::Sequence(records, _) if !records.is_whole()) {
-            inputs.tally.unfinished_files += 1;
-            eprintln!(
-                "forebay: {}: the last record has no end yet; --final takes it for malformed",
-                input.name
-            );
-        }
-        input.end(0, 0, next, state, inputs, engine)
+        kmers_of::<W>(&mut input, inputs, engine, k)
     })?;
     Ok(Labels::Kmers(k))
+}
+
+/// Adds the k-mers of an input.
+fn kmers_of<W: kmers::Word>(
+    input: &mut Input<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<Count>,
+    k: usize,
+) -> Result<(), Failure> {
+    let (roller, mut mark) = match &input.state {
+        State::Sequence(records, kept) => (kmers::Roller::<W>::resume(kept), Some(records.clone())),
+        _ => (None, None),
+    };
+    let mut reads = Reads::new(roller.unwrap_or_else(|| kmers::Roller::new(k)), mark.as_ref());
+    // Whether all that was added stands before the mark.
+    let mut is_marked = true;
+    let from = input.take();
+    let shown = sequences::for_each(from, &input.name, mark.clone(), input.tail, |piece| {
+        let add = |key: &[u8]| {
+            is_marked = false;
+            inputs.note(engine.add(key, ()), &input.name, Position::default)
+        };
+        match piece {
+            Piece::Next => reads.begin(),
+            Piece::Record => reads.begin_held(),
+            Piece::Bases(bases) => reads.take(bases, add)?,
+            Piece::Whole => reads.release(add)?,
+            Piece::Malformed(records, reason) => {
+                if reads.forget() {
+                    (mark, is_marked) = (Some(records.before_record()), true);
+                }
+                inputs.refuse(&input.name, records.record(), reason)?;
+            }
+            Piece::Mark(records) => {
+                let records = if reads.is_held() { records.before_record() } else { records.clone() };
+                if engine.is_due() {
+                    input.reach(within(Some(&records), &reads.roller), engine)?;
+                }
+                (mark, is_marked) = (Some(records), true);
+            }
+        }
+        Ok(())
+    });
+    let place = within(mark.as_ref(), &reads.roller);
+    if shown.is_err() && is_marked {
+        inputs.settle(input, place, engine);
+        return shown;
+    }
+    shown?;
+    let is_whole = !reads.is_held() && mark.as_ref().is_none_or(Records::is_whole);
+    if input.tail == Tail::Left && !is_whole {
+        inputs.tally.unfinished_files += 1;
+        eprintln!("forebay: {}: the last record has no end yet; --final takes it for malformed", input.name);
+    }
+    input.end(0, 0, mark.map(|records| records.position()), place.state, inputs, engine)
 }

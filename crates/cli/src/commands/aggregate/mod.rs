@@ -25,6 +25,7 @@ mod ngrams;
 mod order;
 mod phrases;
 mod reached;
+mod reads;
 mod report;
 mod sequences;
 mod shape;
@@ -33,6 +34,7 @@ mod shown;
 mod store;
 mod words;
 
+use std::mem;
 use std::path::PathBuf;
 use std::thread;
 
@@ -260,7 +262,11 @@ impl<'a> Job<'a> {
         let mut engine = Engine::new(Arc::new(function), means.clone(), self.store)?;
         let watch = Stopwatch::start();
         let (labels, tally, groups) = progress.tell_while(|| {
-            let (labels, tally, failed) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
+            let (labels, tally, mut failed) = self.read(&progress, |inputs| feed(inputs, &mut engine))?;
+            if tally.records == 0 {
+                // Nothing is kept either, so that a new store goes again.
+                Inputs::failure(mem::take(&mut failed), self.files.len())?;
+            }
             let base = engine.finish()?;
             Inputs::failure(failed, self.files.len())?;
             let groups = match &self.cube {

@@ -18,12 +18,16 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// What a file holds, in order.
 pub(super) enum Piece<'a> {
-    /// What follows is another sequence.
+    /// What follows is another sequence of FASTA.
     Next,
+    /// What follows is a record of FASTQ, which may turn out to be malformed.
+    Record,
     /// A part of a sequence, perhaps with ends of lines.
     Bases(&'a [u8]),
-    /// A record that is malformed.
-    Malformed(Position, &'static str),
+    /// The record is whole, so far.
+    Whole,
+    /// A record is malformed, and why.
+    Malformed(&'a Records, &'static str),
     /// Everything up to here was shown; from here reading can go on at another time.
     Mark(&'a Records),
 }
@@ -46,10 +50,9 @@ pub(super) fn for_each(
             Err(error) => return Err(Failure::work(format!("cannot read {name}: {error}"))),
         };
         if read == 0 {
-            return match (file, tail) {
-                (Some(mut file), Tail::Taken) => file.end(&mut show),
-                _ => Ok(()),
-            };
+            let Some(mut file) = file else { return Ok(()) };
+            file.end(tail, &mut show)?;
+            return show(Piece::Mark(&file));
         }
         let mut bytes = &chunk[..read];
         let records = match &mut file {
@@ -133,6 +136,18 @@ impl Records {
         Position { number: self.record.number, offset: self.offset }
     }
 
+    /// The record of FASTQ that was shown last.
+    pub(super) fn record(&self) -> Position {
+        self.record
+    }
+
+    /// Where that record begins.
+    pub(super) fn before_record(&self) -> Self {
+        let Position { number, offset } = self.record;
+        let record = Position { number: number.saturating_sub(1), offset };
+        Self { line: Line::Between, begins: true, offset, record, bases: 0, qualities: 0 }
+    }
+
     fn take(
         &mut self,
         chunk: &[u8],
@@ -206,7 +221,7 @@ impl Records {
         self.record = self.next_record();
         self.line = Line::Title;
         (self.bases, self.qualities) = (0, 0);
-        show(Piece::Next)
+        show(Piece::Record)
     }
 
     fn finish_line(
@@ -220,7 +235,10 @@ impl Records {
             Line::Quality if self.bases != self.qualities => {
                 return self.lose("it has not as many qualities as bases", show);
             }
-            Line::Quality => Line::Between,
+            Line::Quality => {
+                show(Piece::Whole)?;
+                Line::Between
+            }
             line => line,
         };
         Ok(())
@@ -232,7 +250,12 @@ impl Records {
         show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.line = Line::Lost;
-        show(Piece::Malformed(self.record, reason))
+        show(Piece::Malformed(self, reason))
+    }
+
+    /// Whether a record of FASTQ has begun and may go on.
+    pub(super) fn is_in_record(&self) -> bool {
+        matches!(self.line, Line::Title | Line::Sequence | Line::Plus | Line::Quality)
     }
 
     /// Whether no record would be cut off if the file ended here.
@@ -244,11 +267,16 @@ impl Records {
         }
     }
 
-    /// The file ends here.
-    fn end(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        match self.is_whole() {
-            true => Ok(()),
-            false => self.lose("the input ends in the middle of a record", show),
+    /// The file ends here, for now or for good.
+    fn end(
+        &mut self,
+        tail: Tail,
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match (self.is_whole(), tail) {
+            (true, _) => show(Piece::Whole),
+            (false, Tail::Taken) => self.lose("the input ends in the middle of a record", show),
+            (false, Tail::Left) => Ok(()),
         }
     }
 }
@@ -273,14 +301,15 @@ mod tests {
             let mut seen = Vec::new();
             let shown = for_each(Trickle(text.as_bytes(), at_once), "test", None, Tail::Taken, |piece| {
                 match piece {
-                    Piece::Next => seen.push(String::new()),
+                    Piece::Next | Piece::Record => seen.push(String::new()),
                     Piece::Bases(bases) => {
                         seen.last_mut().unwrap().push_str(std::str::from_utf8(bases).unwrap().trim_end());
                     }
-                    Piece::Malformed(at, reason) => {
-                        seen.push(format!("{}@{} {reason}", at.number, at.offset))
+                    Piece::Malformed(records, reason) => {
+                        let at = records.record();
+                        seen.push(format!("{}@{} {reason}", at.number, at.offset));
                     }
-                    Piece::Mark(_) => {}
+                    Piece::Whole | Piece::Mark(_) => {}
                 }
                 Ok(())
             });

@@ -3,6 +3,7 @@
 //! Columns are decoded some thousand rows at a time. A column holds single values, and stands at the top of the schema
 //! or inside of structures, as `address.city`; lists and maps are refused.
 
+mod delta;
 mod text;
 
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::fs::File;
 use forebay::aggregate::Value;
 use forebay::aggregate::names::similar;
 use parquet::basic::Compression;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader};
@@ -20,6 +21,7 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use super::format::Column;
 use super::{Position, Rows, Trouble, TroubleKind};
 use crate::failure::Failure;
+use delta::Widened;
 use text::{Cells, Form};
 
 /// Rows that are decoded together.
@@ -186,7 +188,9 @@ impl Chosen {
     }
 
     fn begin(&mut self, group: &dyn RowGroupReader) -> Result<(), ParquetError> {
-        self.reader = Some(group.get_column_reader(self.place)?);
+        let pages = group.get_column_page_reader(self.place)?;
+        let pages = Widened::over(pages, group.metadata().column(self.place));
+        self.reader = Some(get_column_reader(self.descriptor.clone(), pages));
         Ok(())
     }
 
@@ -288,14 +292,8 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
         if self.row >= self.rows {
             let decoded = self.decode().map_err(|error| {
                 let reason = reason(&error);
-                // The library takes differences of as many bits as the integers have; some writers write more.
-                let hint = match reason.contains("min_delta") || reason.contains("delta bit width") {
-                    true => "; differences of integers (DELTA_BINARY_PACKED) that are longer than the integers are \
-                             not read: write the file without that encoding",
-                    false => "",
-                };
                 let number = self.position.number;
-                Box::new(TroubleKind::Read(std::io::Error::other(format!("behind row {number}: {reason}{hint}"))))
+                Box::new(TroubleKind::Read(std::io::Error::other(format!("behind row {number}: {reason}"))))
             })?;
             if !decoded {
                 return Ok(false);

@@ -193,3 +193,19 @@ fn what_pyarrow_writes_is_read() {
     std::fs::write(folder.path("latin"), b"\xe9t\xe9").unwrap();
     folder.run("aggregate latin --by word --out o.parquet").refused(1, &["UTF-8"]);
 }
+
+/// Differences of more bits than the integers have, with and without nulls; `tests/data/make_duckdb.py` tells how the file
+/// was made.
+#[test]
+fn integers_that_jump_are_read() {
+    let folder = Folder::new("parquet-jumps");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    std::fs::copy(data.join("jumps.parquet"), folder.path("jumps.parquet")).unwrap();
+    assert_eq!(
+        folder.ok("aggregate jumps.parquet --by column:k --fn count:v,sum:v,min:v,max:v,sum:w"),
+        "k\tcount:v\tsum:v\tmin:v\tmax:v\tsum:w\n\
+         0\t85\t-2147483690\t-2147483648\t2147483638\t-200\n\
+         1\t86\t254\t-2147483644\t2147483646\t100\n\
+         2\t86\t-340\t-2147483646\t2147483642\t-200\n"
+    );
+}

@@ -59,7 +59,7 @@ fn other_commands_work_on_a_store() {
         ("kmer:3", "GTA", "", "ACG\t2\nGTA\t2\n"),
     ] {
         let table = by.replace(':', "");
-        std::fs::write(folder.path("f.txt"), if by == "kmer:3" { ">r\nACGTAC\n" } else { "the cat the" })
+        std::fs::write(folder.path("f.txt"), if by == "kmer:3" { ">r\nACGTAC\n" } else { "the cat the\n" })
             .unwrap();
         folder.ok(&format!("aggregate --store db --table {table} --by {by} f.txt"));
         let run = |command: &str, word: &str| {
@@ -317,6 +317,30 @@ fn a_file_that_fails_does_not_stop_others() {
     }
     std::fs::write(folder.path("b.csv"), "k,v\nb,10\nb,1\nb,100\n").unwrap();
     assert_eq!(folder.ok(&format!("{by} b.csv")), "k\tsum:v\na\t1\nb\t111\nc\t1000\n");
+}
+
+/// So it is of sequences: nothing of a malformed record is counted, and it is read again once it is mended.
+#[test]
+fn a_malformed_record_of_sequences_does_not_stop_other_files() {
+    let folder = Folder::new("store-sequences");
+    std::fs::write(folder.path("a.fq"), "@1\nACGT\n+\nIIII\n@2\nTTTT\n+\nI\n@3\nCCC\n+\nIII\n").unwrap();
+    std::fs::write(folder.path("b.fa"), "no sequences\n").unwrap();
+    std::fs::write(folder.path("c.fa"), ">1\nGGTT\n").unwrap();
+    let command = "aggregate --store db --by kmer:3";
+    for _ in 0..2 {
+        folder.run(&format!("{command} a.fq b.fa c.fa")).refused(
+            1,
+            &[
+                "2 files of 3",
+                "a.fq: record 2 at byte offset 15",
+                "qualities",
+                "b.fa: it begins with neither",
+            ],
+        );
+        assert_eq!(folder.ok("aggregate --store db"), "AAC\t1\nACC\t1\nACG\t2\n");
+    }
+    std::fs::write(folder.path("a.fq"), "@1\nACGT\n+\nIIII\n@2\nTTT\n+\nIII\n@3\nCCC\n+\nIII\n").unwrap();
+    assert_eq!(folder.ok(&format!("{command} a.fq")), "AAA\t1\nAAC\t1\nACC\t1\nACG\t2\nCCC\t1\n");
 }
 
 /// Log files that are rotated by renaming them are the same files.

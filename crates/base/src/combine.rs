@@ -1,6 +1,6 @@
 //! What becomes of several records of one key.
 
-use crate::limits::VALUE_BYTES_MAX;
+use crate::limits::STORED_VALUE_BYTES_MAX;
 use crate::record::{Kind, Record};
 
 /// A table's rule for folding operands. Puts and deletes are barriers: what is older than one is dropped.
@@ -38,9 +38,9 @@ pub trait Combine: Send + Sync {
         false
     }
 
-    /// The longest value that a merge of lists may make. Where records of a key come to more, they stay as they are.
+    /// The longest value that a merge of lists may make. Where records of a key come to more, the lists stay as they are.
     fn value_bytes_max(&self) -> usize {
-        VALUE_BYTES_MAX
+        STORED_VALUE_BYTES_MAX
     }
 
     /// Whether [`keeps`](Self::keeps) is to be asked.

@@ -41,7 +41,7 @@ pub enum Error {
         reason: String,
     },
     /// Records of a key merge to a value that is longer than any may be. They stay as they are, and so does what is kept
-    /// with them; all else goes on. Delete the key or overwrite it, then compact the table.
+    /// with them; all else goes on. Delete the key, in key order by `delete_range`, and open the database again.
     TooLong(String),
     /// The call or an option is wrong. Mend the call.
     Invalid(String),
@@ -115,7 +115,7 @@ impl Error {
         let more = if rest.is_empty() { "" } else { "…" };
         Self::TooLong(format!(
             "the records of key `{}{more}` merge to {bytes} bytes, and a value has {bytes_max} at most; they stay unmerged, \
-             with what is kept beside them, until the key is deleted or overwritten and the table is opened again and compacted",
+             with what is kept beside them; delete the key, in key order by delete_range, and open the database again",
             start.escape_ascii()
         ))
     }

@@ -46,6 +46,12 @@ pub const BUGS: &[Bug] = &[
         "the feed of changes leaves out a batch now and then",
     ),
     bug(
+        "checkpoint-copies-each-version",
+        Seeds,
+        "a checkpoint is a whole copy",
+        "an older version of a tree that grew is copied over the newest one, and cuts it off",
+    ),
+    bug(
         "expired-still-seen",
         Seeds,
         "an entry is not seen once its time is over",

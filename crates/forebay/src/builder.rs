@@ -198,7 +198,8 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Page compression; none unless given.
+    /// Compression of lists, page by page; none unless given. Trees are not compressed: of layout `jungle` only what waits in
+    /// level 0 is.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.asked.codec = Some(codec);
         self

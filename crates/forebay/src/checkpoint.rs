@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
@@ -100,8 +100,11 @@ impl Engine {
         };
         for table in view.state.tables.values() {
             // Parts of a tree's file may be of several versions: the longest has all that the others have.
-            for file in table.versions().values().filter(|file| !file.is_resident()) {
-                match file {
+            let each_tree = planted::is("checkpoint-copies-each-version")
+                .then(|| table.catalog.files().into_iter().filter(|file| matches!(file, DataFile::Tree(_))));
+            let files = table.versions().into_values().chain(each_tree.into_iter().flatten());
+            for file in files.filter(|file| !file.is_resident()) {
+                match &file {
                     DataFile::List(list) => fs.hard_link(list.path(), &names::list(target, file.id()))?,
                     // It grows here, and in the copy: each has a file of its own.
                     DataFile::Tree(tree) => {

@@ -1,13 +1,13 @@
 //! Merge rules: what a table makes of operands.
 
 use forebay_base::Combine;
-use forebay_base::limits::VALUE_BYTES_MAX;
+use forebay_base::limits::STORED_VALUE_BYTES_MAX;
 
 /// How a table merges operands, for [`TableBuilder::merge_rule`](crate::TableBuilder::merge_rule).
 ///
 /// **Laws.** Merging must not depend on how operands are grouped: merging *c* into the merge of *b* into *a* gives the
 /// same bytes as merging the merge of *c* and *b* into *a*. Their order is kept. An operand with nothing beneath it is
-/// the key's value. No bytes may make it panic. What it makes should stay within the longest value, 256 MiB: see
+/// the key's value. No bytes may make it panic. What it makes must stay within 2 GiB: see
 /// [`value_bytes_max`](Self::value_bytes_max).
 ///
 /// ```
@@ -45,11 +45,11 @@ pub trait MergeRule: Send + Sync + 'static {
     /// Appends to `out` the merge of a newer operand into what is older: an operand, or the key's value.
     fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
 
-    /// The longest value that merging should come to; no more than 256 MiB. Where a key's operands come to more, they stay
-    /// as they are: the key can still be read, and [`Table::compact`](crate::Table::compact) and
-    /// [`Database::verify`](crate::Database::verify) name it.
+    /// The longest value that merges of lists may make; no more than 2 GiB, though an operand has 256 MiB at most. Lists in
+    /// which a key's operands come to more stay as they are, with all their keys: everything can still be read, flushes go
+    /// on, and [`Table::compact`](crate::Table::compact) and [`Database::verify`](crate::Database::verify) name the key.
     fn value_bytes_max(&self) -> usize {
-        VALUE_BYTES_MAX
+        STORED_VALUE_BYTES_MAX
     }
 }
 
@@ -62,6 +62,6 @@ impl<R: MergeRule> Combine for Operands<R> {
     }
 
     fn value_bytes_max(&self) -> usize {
-        self.0.value_bytes_max().min(VALUE_BYTES_MAX)
+        self.0.value_bytes_max().min(STORED_VALUE_BYTES_MAX)
     }
 }

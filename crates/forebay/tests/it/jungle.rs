@@ -153,31 +153,30 @@ fn a_checkpoint_and_its_original_part_ways() {
 /// that there was.
 #[test]
 fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
-    let env = Env::memory(0);
-    let db = open(&env);
-    let table = db.table("t").layout(Layout::jungle(100.0)).node_bytes(160 << 10).open_ordered().unwrap();
-    let mut model = Model::new();
-    let put = |model: &mut Model, key: u64, byte: u8| {
-        let (key, value) = (key.to_be_bytes().to_vec(), vec![byte; 300]);
-        table.put(&key, &value).unwrap();
-        model.insert(key, value);
-    };
-    (0..4 * 300).for_each(|key| put(&mut model, key % 300, 1));
-    table.compact().unwrap();
-    (0..2 * 300).for_each(|key| put(&mut model, key % 300, 2));
-    (0..8 * 140).for_each(|key| put(&mut model, key % 140, 3));
-    db.settle().unwrap();
-    let (low, high) = (145_u64.to_be_bytes(), 155_u64.to_be_bytes());
-    table.delete_range(&low[..]..&high[..]).unwrap();
-    model.retain(|key, _| !(&low[..]..&high[..]).contains(&&key[..]));
-    for byte in 4..12 {
-        (0..140).for_each(|key| put(&mut model, key, byte));
+    for seed in [3, 4, 8] {
+        let env = Env::memory(seed);
+        let mut rng = Rng::new(seed + 20);
+        let db = open(&env);
+        let table = db.table("t").layout("jungle:c=3,t=2".parse().unwrap());
+        let table = table.node_bytes(48 << 10).open_ordered().unwrap();
+        for round in 0..10_u8 {
+            for _ in 0..200 {
+                let (key, value) = (rng.below(4_000).to_be_bytes(), vec![round; 100 + rng.index(300)]);
+                table.put(&key, &value).unwrap();
+            }
+            let low = rng.below(4_000);
+            table.delete_range(&low.to_be_bytes()[..]..&(low + 20).to_be_bytes()[..]).unwrap();
+            db.settle().unwrap();
+            if round % 3 == 0 {
+                let name = format!("/copy-{round}");
+                db.checkpoint(&name).unwrap();
+                let copy = open_at(&env, &name);
+                assert_eq!(copy.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new(), "{name}");
+                let copied = copy.table("t").open_ordered().unwrap();
+                assert!(contents(copied.iter()) == contents(table.iter()), "seed {seed}, {name}");
+            }
+        }
     }
-    db.settle().unwrap();
-    db.checkpoint("/copy").unwrap();
-    let copy = open_at(&env, "/copy");
-    assert_eq!(copy.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
-    assert!(contents(copy.table("t").open_ordered().unwrap().iter()) == model);
 }
 
 #[test]

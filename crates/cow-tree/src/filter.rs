@@ -32,6 +32,8 @@ pub(crate) const PARTS_MAX: u32 = 64;
 const PARTS_WRITTEN_MAX: u32 = 16;
 /// There is room for so many hashes at first.
 const HASHES_MIN: usize = 512;
+/// What comes before the first of the added takes no more.
+const ADDED_HEAD_BYTES: usize = 24;
 /// Shorter ones are written whole each time.
 const WHOLE_BYTES_MIN: u64 = 1 << 10;
 
@@ -198,7 +200,7 @@ pub(crate) struct FilterWriter {
     store: TreeStore,
     before: Option<(Tree, Chain)>,
     hashes: Vec<u64>,
-    /// Of the hashes.
+    /// Of the hashes, and while a part is written of what that takes.
     claim: MemoryClaim,
     /// What was written whole.
     whole: Option<GrowingFilter>,
@@ -227,9 +229,14 @@ impl FilterWriter {
         if self.hashes.len() == self.hashes.capacity() {
             // Less at a time than twice as much, of what may be millions.
             self.hashes.reserve_exact((self.hashes.len() / 4).max(HASHES_MIN));
-            self.claim.resize(size_of::<u64>() as u64 * self.hashes.capacity() as u64);
+            self.claim_beside(0);
         }
         self.hashes.push(filter_hash(self.store.options.order, prefix, key));
+    }
+
+    /// Claims so much beside the hashes.
+    fn claim_beside(&mut self, bytes: u64) {
+        self.claim.resize(size_of::<u64>() as u64 * self.hashes.capacity() as u64 + bytes);
     }
 
     /// Appends what was added, or the filter whole where that is not much more.
@@ -244,31 +251,38 @@ impl FilterWriter {
             // It is made for half as many again: a tree that has grown so far is divided.
             let keys = self.hashes.len() as u64 * 3 / 2;
             let blocks = GrowingFilter::blocks_for(keys, self.store.options.filter_bits_per_key);
+            self.claim_beside(2 * whole_bytes(blocks));
             return self.write_whole(tail, GrowingFilter::new(blocks));
         };
         if self.hashes.is_empty() {
             return Ok(*before);
         }
-        let whole_bytes = before.blocks as u64 * GrowingFilter::BLOCK_BYTES as u64;
-        let added = self.added(before);
+        let (tree, before) = (tree.clone(), *before);
+        let whole_bytes = whole_bytes(before.blocks);
+        let added = self.added(&before);
+        self.claim_beside(added.capacity() as u64);
         let chained_bytes = before.bytes.saturating_sub(whole_bytes) + added.len() as u64;
         let is_whole = whole_bytes < WHOLE_BYTES_MIN
             || before.parts >= PARTS_WRITTEN_MAX
             || chained_bytes > whole_bytes
             || added.len() as u64 > u32::MAX as u64;
         if is_whole {
-            let filter = load(tree, before, Reader::Job(tail.cause()))?;
+            drop(added);
+            // The parts that are read, too, are no longer than all of it.
+            self.claim_beside(2 * whole_bytes);
+            let filter = load(&tree, &before, Reader::Job(tail.cause()))?;
             return self.write_whole(tail, filter);
         }
         let newest = tail.append(&added)?;
         let (parts, bytes) = (before.parts + 1, before.bytes + added.len() as u64);
-        Ok(Chain { newest, parts, bytes, ..*before })
+        Ok(Chain { newest, parts, bytes, ..before })
     }
 
     /// The bytes of a part of the hashes.
     fn added(&self, before: &Chain) -> Vec<u8> {
         let block_bytes = block_bytes(before.blocks);
-        let mut bytes = vec![ADDED];
+        let mut bytes = Vec::with_capacity(ADDED_HEAD_BYTES + self.hashes.len() * (block_bytes + 4));
+        bytes.push(ADDED);
         before.newest.encode(&mut bytes);
         for mark in marks(&self.hashes, before.blocks) {
             bytes.extend_from_slice(&mark.block.to_le_bytes()[..block_bytes]);
@@ -287,6 +301,7 @@ impl FilterWriter {
             parts: 1,
             bytes: bytes.len() as u64,
         };
+        self.claim_beside(whole_bytes(filter.count()));
         self.whole = Some(filter);
         Ok(chain)
     }
@@ -309,6 +324,11 @@ impl FilterWriter {
             joined.push(chain.newest);
         }
     }
+}
+
+/// What so many blocks take.
+fn whole_bytes(blocks: u32) -> u64 {
+    blocks as u64 * GrowingFilter::BLOCK_BYTES as u64
 }
 
 fn marks(hashes: &[u64], blocks: u32) -> impl Iterator<Item = Mark> {

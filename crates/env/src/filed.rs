@@ -3,9 +3,9 @@
 //!
 //! **Invariant:** once something has moved its bytes in the file never change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
 
 use crate::Arena;
 use crate::fs::{Access, File, FileSystem};
@@ -20,6 +20,15 @@ pub struct Attic {
 
 /// Words are written so many at a time.
 const PIECE_WORDS: usize = 8192;
+/// And files.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What a file of some other place has, to be read only.
+struct FiledCopy {
+    path: PathBuf,
+    words: FiledWords,
+    bytes: usize,
+}
 
 impl Attic {
     /// Makes a file at a path and removes its name. `None` where files cannot be mapped.
@@ -57,6 +66,61 @@ impl Attic {
         }
         Ok(self.file.handle().and_then(|file| FiledWords::map(file, at, words.len())))
     }
+
+    /// A copy of this file, to be read only, if it can be had there.
+    pub fn take_file(&mut self, from: &dyn File) -> Result<Option<Arc<dyn File>>> {
+        let bytes = usize::try_from(from.len()?).unwrap_or(usize::MAX);
+        let at = self.room(bytes)?;
+        let mut piece = vec![0; PIECE_BYTES.min(bytes)];
+        for offset in (0..bytes as u64).step_by(PIECE_BYTES) {
+            let read = from.read_at(offset, &mut piece)?;
+            self.file.write_at(at + offset, &piece[..read])?;
+        }
+        let words = bytes.div_ceil(size_of::<u64>());
+        let mapped = self.file.handle().and_then(|file| FiledWords::map(file, at, words));
+        let path = from.path().to_path_buf();
+        Ok(mapped.map(|words| Arc::new(FiledCopy { path, words, bytes }) as Arc<dyn File>))
+    }
+}
+
+impl FiledCopy {
+    fn refuse(&self, operation: &'static str) -> Result<()> {
+        Err(Error::io(operation, &self.path, &std::io::ErrorKind::ReadOnlyFilesystem.into()))
+    }
+}
+
+impl File for FiledCopy {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let bytes = &self.words.as_bytes()[..self.bytes];
+        let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
+        let count = into.len().min(bytes.len() - start);
+        into[..count].copy_from_slice(&bytes[start..start + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        self.refuse("write")
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.bytes as u64)
+    }
+
+    fn set_len(&self, _: u64) -> Result<()> {
+        self.refuse("set the length of")
+    }
+
+    fn reserve(&self, _: u64) -> Result<()> {
+        self.refuse("reserve space for")
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +148,14 @@ mod tests {
         let filed = attic.take_words(&words).unwrap().unwrap();
         assert_eq!(filed.as_slice(), words);
         assert!(attic.take_words(&[]).unwrap().is_none());
+        let memory = MemoryFs::new();
+        let from = memory.create(Path::new("/list"), Access::Buffered).unwrap();
+        from.write_at(0, &bytes[..200_003]).unwrap();
+        let copy = attic.take_file(&*from).unwrap().unwrap();
+        let mut read = vec![0; 300_000];
+        assert_eq!((copy.read_at(3, &mut read).unwrap(), copy.len().unwrap()), (200_000, 200_003));
+        assert_eq!(read[..200_000], bytes[3..200_003]);
+        assert!(copy.write_at(0, &[1]).is_err());
         assert!(fs.list(&dir).unwrap().is_empty());
         drop(attic);
         assert_eq!((arena.bytes(), filed.as_slice()), (&bytes[..], &words[..]));

@@ -176,6 +176,12 @@ impl FiledWords {
         // SAFETY: a mapping is aligned to pages, of `len` words, any bytes are words, and it lives as long as self.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
+
+    /// Their bytes, as the file has them.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        // SAFETY: as above; any word is so many bytes.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len * size_of::<u64>()) }
+    }
 }
 
 impl Drop for FiledWords {

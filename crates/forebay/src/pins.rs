@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use forebay_env::Attic;
 use forebay_layouts::DataFile;
-use forebay_store::{WriteBuffer, names};
+use forebay_store::{Owner, WriteBuffer, names};
 use serde::Serialize;
 
 use crate::engine::{Engine, State};
@@ -101,6 +102,24 @@ impl Engine {
             if fits || !buffer.move_to(&*self.env.fs, &path).unwrap_or(false) {
                 break;
             }
+        }
+    }
+
+    /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than their
+    /// share.
+    pub(crate) fn move_pinned_lists(&self) {
+        if self.metrics.memory.now(Owner::Resident) <= self.options.resident_bytes() {
+            return;
+        }
+        let pinned = self.pinned_files();
+        let mut lists =
+            pinned.iter().filter_map(DataFile::list).filter(|list| list.is_in_memory()).peekable();
+        let Some(first) = lists.peek() else { return };
+        // A crash before it loses its name leaves what the next open removes.
+        let path = names::list(&self.dir, first.meta().id).with_extension("list.tmp");
+        // Where it fails, as on a full disk, they stay where they are until the next try.
+        if let Ok(Some(mut attic)) = Attic::make(&*self.env.fs, &path) {
+            lists.all(|list| list.move_to(&mut attic).is_ok());
         }
     }
 

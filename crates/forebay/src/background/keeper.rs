@@ -101,6 +101,7 @@ impl Machine for Keeper {
         }
         let engine = Arc::clone(&self.engine);
         engine.move_pinned_buffers();
+        engine.move_pinned_lists();
         let prepared = engine.prepare_segment();
         let now = engine.env.clock.now();
         let mut kept = Ok(());

@@ -104,3 +104,39 @@ fn buffers_that_only_snapshots_see_leave_memory() {
     assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
     Database::destroy(&dir).unwrap();
 }
+
+#[test]
+fn lists_in_memory_that_only_snapshots_see_leave_memory() {
+    let dir = std::env::temp_dir().join(format!("forebay-pinned-lists-{}", std::process::id()));
+    let limit = 2 << 20;
+    let db = Database::open(&dir, Options::default().memory_limit(limit)).unwrap();
+    let table = db.table("t").layout("range-merge".parse().unwrap()).open().unwrap();
+    let mut held = Vec::new();
+    let value = [7; 1000];
+    for number in 0..6000u32 {
+        table.put(&number.to_le_bytes(), &value).unwrap();
+        if number % 50 == 0 {
+            held.push((number, db.snapshot()));
+        }
+    }
+    db.flush().unwrap();
+    // All came by memory and went to files, and snapshots see it still; the keeper moves it as soon as it gets a turn.
+    let memory = || db.stats().memory;
+    let fit = (0..2000).any(|turn| {
+        table.put(b"again", &[turn as u8]).unwrap();
+        memory().total <= limit
+    });
+    assert!(fit, "{:?}", memory());
+    for (number, snapshot) in &held {
+        assert_eq!(snapshot.get(&table, &number.to_le_bytes()).unwrap().as_deref(), Some(&value[..]));
+        assert_eq!(snapshot.get(&table, &(number + 1).to_le_bytes()).unwrap(), None);
+    }
+    let (_, last) = held.last().unwrap();
+    assert_eq!(last.iter(&table).unwrap().count(), 5951);
+    drop(held);
+    drop(table);
+    db.close().unwrap();
+    let names = Env::real().fs.list(&dir).unwrap();
+    assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
+    Database::destroy(&dir).unwrap();
+}

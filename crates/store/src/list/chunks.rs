@@ -85,7 +85,10 @@ pub(super) struct PageBytes<'a> {
 impl Chunks {
     pub(super) fn new(list: &ListFile, reading: Reading) -> Result<Self> {
         let body = list.body()?;
-        let direct = || list.store().fs.open_read(list.path(), Access::Direct);
+        let direct = || match list.is_resident() {
+            true => Ok(Arc::clone(&body.file)),
+            false => list.store().fs.open_read(list.path(), Access::Direct),
+        };
         let (file, chunk_bytes_max) = match reading {
             Reading::Job { chunk_bytes, .. } => {
                 let file = if chunk_bytes < LONG_CHUNK_BYTES { Arc::clone(&body.file) } else { direct()? };

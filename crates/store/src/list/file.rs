@@ -16,8 +16,8 @@ use super::filter::{Filter, Fingerprints};
 use super::footer::Footer;
 use super::index::{PageIndex, Starts};
 use super::page::Page;
+use super::resident::Resident;
 use super::store::{FileMeta, ListStore};
-use crate::memory::{MemoryClaim, Owner};
 
 /// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
 /// gone by the end), and opening it may fail: then the error is what every lookup in it answers.
@@ -37,8 +37,8 @@ pub(crate) struct Body {
     filter: Option<Filter>,
     pub(crate) digest: Digest,
     store: ListStore,
-    /// Of a list in memory: all that it takes.
-    _claim: Option<MemoryClaim>,
+    /// Of a list in memory.
+    pub(super) resident: Option<Resident>,
 }
 
 /// A key to look up, with what is computed from it once.
@@ -286,12 +286,14 @@ impl Body {
         let metrics = &store.metrics;
         metrics.filter_memory_bytes.add(filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
         metrics.index_memory_bytes.add((index.memory_bytes() + digest.memory_bytes()) as u64);
-        let claim = store.in_memory.then(|| {
+        let (mut file, mut resident) = (file, None);
+        if store.in_memory {
             let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes);
-            let bytes = filter_bytes + index.memory_bytes() + digest.memory_bytes();
-            metrics.memory.claim(Owner::Resident, file.len().unwrap_or(0) + bytes as u64)
-        });
-        Self { file, footer, index, filter, digest, store: store.clone(), _claim: claim }
+            let beside = (filter_bytes + index.memory_bytes() + digest.memory_bytes()) as u64;
+            let (made, readable) = Resident::new(file, beside, &metrics.memory);
+            (file, resident) = (readable, Some(made));
+        }
+        Self { file, footer, index, filter, digest, store: store.clone(), resident }
     }
 
     #[inline]

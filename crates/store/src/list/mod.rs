@@ -17,6 +17,7 @@ mod footer;
 mod index;
 mod measure;
 mod page;
+mod resident;
 mod search;
 mod size;
 mod store;

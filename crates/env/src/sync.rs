@@ -18,6 +18,8 @@ use std::sync as backend;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
+use crate::jobs::until_free;
+
 #[cfg(loom)]
 pub(crate) use loom::thread;
 #[cfg(shuttle)]
@@ -35,6 +37,15 @@ pub mod atomic {
     pub use super::backend::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 }
 
+/// A lock that was tried for, if nobody held it.
+fn free<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
+    match tried {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Mutual exclusion without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(backend::Mutex<T>);
@@ -47,16 +58,13 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let free = self.try_lock().or_else(|| until_free(|| self.try_lock()));
+        free.unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The lock, if nobody holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        free(self.0.try_lock())
     }
 
     /// The value, when nobody else can hold the lock.
@@ -82,12 +90,16 @@ impl<T> RwLock<T> {
 
     /// Waits until no writer holds the lock.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        let attempt = || free(self.0.try_read());
+        let free = attempt().or_else(|| until_free(attempt));
+        free.unwrap_or_else(|| self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until nobody holds the lock.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        let attempt = || free(self.0.try_write());
+        let free = attempt().or_else(|| until_free(attempt));
+        free.unwrap_or_else(|| self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -99,6 +111,23 @@ impl Condvar {
     /// A condition nobody waits for.
     pub fn new() -> Self {
         Self(backend::Condvar::new())
+    }
+
+    /// Unlocks the mutex, waits for a notification, locks it again. In a simulation whoever could notify may have stopped
+    /// between two lines: then others run meanwhile.
+    pub fn wait_of<'a, T>(&self, mutex: &'a Mutex<T>, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let mut guard = Some(guard);
+        let mut passed = false;
+        let again = until_free(|| {
+            guard = None;
+            // Not before others have had a turn.
+            std::mem::replace(&mut passed, true).then(|| mutex.try_lock()).flatten()
+        });
+        match (again, guard) {
+            (Some(guard), _) => guard,
+            (None, Some(guard)) => self.wait(guard),
+            (None, None) => mutex.lock(),
+        }
     }
 
     /// Unlocks, waits for a notification, locks again.

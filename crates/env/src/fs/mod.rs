@@ -2,7 +2,8 @@
 //!
 //! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power
 //! cut would leave of them; [`FaultyFs`] fails chosen operations; [`LimitedFs`] opens no more than so many;
-//! [`TracedFs`] counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open.
+//! [`TracedFs`] counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open; [`GatedFs`] lets
+//! nothing be changed any more once it is closed.
 //!
 //! **Invariant:** they differ only in what their names say. The same calls get the same answers.
 
@@ -10,6 +11,7 @@ mod bounded;
 mod crash;
 mod crash_file;
 mod faulty;
+mod gate;
 mod handles;
 mod inode;
 #[cfg(target_os = "linux")]
@@ -37,6 +39,7 @@ use crate::sync::Arc;
 pub use bounded::BoundedFs;
 pub use crash::CrashFs;
 pub use faulty::FaultyFs;
+pub use gate::GatedFs;
 pub use limited::LimitedFs;
 pub use memory::MemoryFs;
 pub use real::RealFs;

@@ -7,20 +7,26 @@
 //! **Invariant:** a wake that follows a change is never lost: whoever looked before the change looks
 //! again after it.
 
+mod slot;
 mod stepper;
+mod strand;
 mod threads;
 
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::clock::{Clock, ManualClock};
 use crate::sync::{Arc, thread::JoinHandle};
 use stepper::Stepper;
+pub(crate) use strand::until_free;
+pub use strand::yield_point;
 use threads::Threads;
+pub use threads::text_of;
 
 /// What a machine's step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +45,16 @@ pub enum Step {
 pub trait Machine: Send {
     /// Does a bounded piece of work. Must not wait on [`Jobs`].
     fn step(&mut self) -> Step;
+}
+
+/// Does something once.
+struct Once<F>(Option<F>);
+
+impl<F: FnOnce() + Send> Machine for Once<F> {
+    fn step(&mut self) -> Step {
+        self.0.take().into_iter().for_each(|run| run());
+        Step::Finished
+    }
 }
 
 /// Who drives the machines.
@@ -66,6 +82,11 @@ enum Running {
 }
 
 impl Handle {
+    /// Why the machine does not run, if it could not be started.
+    pub fn refused(&self) -> Option<&'static str> {
+        matches!(self.running, Running::Never).then_some("a background thread could not be started")
+    }
+
     /// Waits until the machine has finished, panicked or been abandoned.
     pub fn join(self) {
         match self.running {
@@ -94,9 +115,41 @@ impl Jobs {
             Driver::Threads(threads) => {
                 Threads::spawn(threads, name, machine).map_or(Running::Never, Running::Thread)
             }
-            Driver::Stepper(stepper) => Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine)),
+            Driver::Stepper(stepper) => {
+                Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine, false))
+            }
         };
         Handle { running }
+    }
+
+    /// Runs something beside the caller: on a thread, or, under a stepper, which [interleaves](Self::interleave) from
+    /// then on, in turns with everybody else. It may wait.
+    pub fn fork(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Handle {
+        let machine = Box::new(Once(Some(run)));
+        match &self.driver {
+            Driver::Threads(_) => self.spawn(name, machine),
+            Driver::Stepper(stepper) => {
+                // Unless it does so already.
+                stepper.interleave(0);
+                Handle { running: Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine, true)) }
+            }
+        }
+    }
+
+    /// Stepper: from now on steps stop between two lines, at [yield points](yield_point), and others run there, as the seed
+    /// says; so do calls of whoever drives. Threads: nothing.
+    pub fn interleave(&self, seed: u64) {
+        if let Driver::Stepper(stepper) = &self.driver {
+            stepper.interleave(seed);
+        }
+    }
+
+    /// Stepper: how often somebody stopped at each yield point.
+    pub fn pauses(&self) -> BTreeMap<&'static str, u64> {
+        match &self.driver {
+            Driver::Threads(_) => BTreeMap::new(),
+            Driver::Stepper(stepper) => stepper.pauses(),
+        }
     }
 
     /// Something changed: idle machines and waiters look again.

@@ -225,3 +225,70 @@ fn machines_may_spawn_machines() {
         jobs.wait(&mut || made.load(Ordering::Acquire) == 1);
     }
 }
+
+/// Two who read, let others run, and write: under some seeds one's work is lost, and the same seed loses the same.
+#[test]
+fn steps_stop_between_two_lines_as_the_seed_says() {
+    let counted = |seed| {
+        let (jobs, _) = stepper(seed);
+        jobs.interleave(seed);
+        let total = Arc::new(AtomicU64::new(0));
+        let users = ["a", "b"].map(|name| {
+            let total = Arc::clone(&total);
+            jobs.fork(name, move || {
+                for _ in 0..10 {
+                    let seen = total.load(Ordering::SeqCst);
+                    super::yield_point("between");
+                    total.store(seen + 1, Ordering::SeqCst);
+                }
+            })
+        });
+        users.into_iter().for_each(super::Handle::join);
+        assert!(jobs.pauses()["between"] <= 20);
+        total.load(Ordering::SeqCst)
+    };
+    let first: Vec<u64> = (0..10).map(counted).collect();
+    assert!(first.iter().any(|&total| total < 20), "{first:?}");
+    assert_eq!(first, (0..10).map(counted).collect::<Vec<_>>());
+}
+
+/// Whoever holds a lock may stop, and others who want it: they wait for one another, and nothing is lost.
+#[test]
+fn a_lock_that_a_stopped_step_holds_is_waited_for() {
+    for seed in 0..20 {
+        let (jobs, _) = stepper(seed);
+        jobs.interleave(seed);
+        let total = Arc::new(Mutex::new(0));
+        let add = |total: &Mutex<u64>| {
+            let mut guard = total.lock();
+            let seen = *guard;
+            super::yield_point("locked");
+            *guard = seen + 1;
+        };
+        let users = ["a", "b"].map(|name| {
+            let total = Arc::clone(&total);
+            jobs.fork(name, move || (0..10).for_each(|_| add(&total)))
+        });
+        (0..10).for_each(|_| add(&total));
+        users.into_iter().for_each(super::Handle::join);
+        assert_eq!(*total.lock(), 30);
+    }
+}
+
+/// A user who waits stops, too, and a simulation that is given up unwinds whoever has stopped.
+#[test]
+fn what_has_stopped_is_unwound_when_all_is_abandoned() {
+    let (jobs, _) = stepper(3);
+    let (held, dropped) = (Arc::new(Mutex::new(())), Arc::new(AtomicU64::new(0)));
+    for name in ["a", "b"] {
+        let (jobs_of, held, alive) = (jobs.clone(), Arc::clone(&held), Arc::clone(&dropped));
+        jobs.fork(name, move || {
+            let _held = held.lock();
+            jobs_of.wait(&mut || alive.load(Ordering::SeqCst) > 100);
+        });
+    }
+    jobs.step_some(20);
+    jobs.abandon();
+    assert_eq!(Arc::strong_count(&dropped), 1);
+    assert!(held.try_lock().is_some());
+}

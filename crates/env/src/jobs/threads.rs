@@ -124,7 +124,8 @@ impl Threads {
     }
 }
 
-pub(super) fn text_of(panic: &(dyn Any + Send)) -> &str {
+/// What a panic said.
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -1,0 +1,160 @@
+//! [`GatedFs`]: another file system, until its gate is closed. From then on it only reads: whoever still holds it, or a file
+//! opened by it, changes nothing any more.
+//!
+//! **Invariant:** once [`close`](GatedFs::close) has returned, no change is under way and none comes.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use forebay_base::{Error, Result};
+
+use super::{Access, File, FileLock, FileSystem, LockMode, ReadRequest};
+use crate::sync::{Arc, RwLock};
+
+/// A file system that can be closed to changes.
+pub struct GatedFs {
+    inner: Arc<dyn FileSystem>,
+    gate: Arc<Gate>,
+}
+
+/// Held for reading by every change while it is made.
+struct Gate {
+    is_closed: RwLock<bool>,
+    /// What whoever comes too late is told.
+    reason: &'static str,
+}
+
+struct GatedFile {
+    inner: Arc<dyn File>,
+    gate: Arc<Gate>,
+}
+
+impl GatedFs {
+    /// `inner`, open. Later changes are refused for this reason.
+    pub fn new(inner: Arc<dyn FileSystem>, reason: &'static str) -> Arc<Self> {
+        Arc::new(Self { inner, gate: Arc::new(Gate { is_closed: RwLock::new(false), reason }) })
+    }
+
+    /// Refuses all changes from now on. Waits for those that are under way.
+    pub fn close(&self) {
+        *self.gate.is_closed.write() = true;
+    }
+
+    fn file(&self, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(GatedFile { inner, gate: Arc::clone(&self.gate) })
+    }
+}
+
+impl Gate {
+    fn pass<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        let is_closed = self.is_closed.read();
+        match *is_closed {
+            true => Err(Error::invalid(self.reason)),
+            false => change(),
+        }
+    }
+}
+
+impl File for GatedFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.gate.pass(|| self.inner.write_at(offset, bytes))
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.gate.pass(|| self.inner.set_len(bytes))
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<()> {
+        self.gate.pass(|| self.inner.reserve(bytes))
+    }
+
+    fn will_need(&self, offset: u64, bytes: usize) {
+        self.inner.will_need(offset, bytes);
+    }
+
+    fn wont_need(&self, offset: u64, bytes: usize) {
+        self.inner.wont_need(offset, bytes);
+    }
+
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.handle()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.gate.pass(|| self.inner.sync())
+    }
+}
+
+impl FileSystem for GatedFs {
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.gate.pass(|| self.inner.create(path, access)).map(|file| self.file(file))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.gate.pass(|| self.inner.open(path, access)).map(|file| self.file(file))
+    }
+
+    fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.inner.open_read(path, access)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.remove(path))
+    }
+
+    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
+        self.gate.pass(|| self.inner.shorten(path, by))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.hard_link(from, to))
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.create_dir_all(dir))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.remove_dir(dir))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.gate.pass(|| self.inner.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
+        self.gate.pass(|| self.inner.lock(path, mode))
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        self.inner.read_many(requests);
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+}

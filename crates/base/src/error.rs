@@ -72,6 +72,9 @@ pub enum Error {
         /// The number of the oldest record that the log still has.
         oldest: u64,
     },
+    /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
+    /// needs its answer is not done; all else goes on. Mend it, and open the database again.
+    Panicked(String),
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
 }
@@ -122,7 +125,7 @@ impl Error {
 
     /// Whether the same work would fail in the same way again.
     pub fn is_lasting(&self) -> bool {
-        matches!(self, Self::Corruption { .. } | Self::TooLong(_))
+        matches!(self, Self::Corruption { .. } | Self::TooLong(_) | Self::Panicked(_))
     }
 
     /// Whether there is no such file.
@@ -182,6 +185,9 @@ impl fmt::Display for Error {
                 "changes after {since} are not kept any more, the oldest that is has number {oldest}; copy the database \
                  anew and follow it from there, or raise keep_changes before that"
             ),
+            Self::Panicked(what) => {
+                write!(f, "{what}; mend that code and open the database again")
+            }
             Self::Poisoned(cause) => {
                 write!(f, "writes stopped after a failure ({cause}); reopen the database")
             }

@@ -58,6 +58,12 @@ pub const BUGS: &[Bug] = &[
         "readers do not ask for the time",
     ),
     bug(
+        "gate-left-open",
+        Seeds,
+        "handles that outlive close change nothing",
+        "close leaves the manifest and the files to whoever still holds a handle",
+    ),
+    bug(
         "ingest-under-buffers",
         Seeds,
         "entries brought in are newer than what was written before",
@@ -94,6 +100,12 @@ pub const BUGS: &[Bug] = &[
         "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
     ),
     bug("retired-files-stay", Seeds, "space is given back", "files that nothing refers to are never removed"),
+    bug(
+        "rewrite-follows-late",
+        Seeds,
+        "a table that is sorted anew loses no write",
+        "a buffer is gone from memory before its lists are among those that follow the rewrite",
+    ),
     bug(
         "savepoint-holds-nothing",
         Seeds,

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use forebay_base::{Bound, Error, Result};
 use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::Ordering;
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_layouts::{NodeKey, Plan, Planned, Usage};
 
 use crate::background::MERGE;
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, closed};
 
 /// What the versions of a bounded table share.
 #[derive(Default)]
@@ -29,6 +29,8 @@ pub(crate) struct Reclaim {
     /// Where the way round the table goes on.
     place: Mutex<Option<Bound>>,
     stuck: Mutex<Option<Stuck>>,
+    /// Absorption waits for merges of this table, and nobody is known who holds what they would free.
+    pub(crate) starves: AtomicBool,
 }
 
 /// What the lists came to when they were looked at last.
@@ -149,7 +151,8 @@ impl Engine {
     /// Whether there is room for a job. While nobody holds what it frees there always is: it frees as much.
     pub(crate) fn has_room_for(&self, table: &TableState, planned: &Planned) -> bool {
         let Planned::Job(plan) = planned else { return true };
-        let fits = self.fits(table, plan.bytes) || table.space.disk.held_bytes() == 0;
+        let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
+        let fits = self.fits(table, plan.bytes) || table.space.disk.held_bytes() == 0 || starves;
         if !fits {
             self.note_stuck(table, true);
         }
@@ -177,6 +180,13 @@ impl Engine {
             return Some(plan);
         }
         again(&busy.iter().chain(&plan.nodes).copied().collect())
+    }
+
+    /// Why what there is to do for a bounded table is not done, if so.
+    pub(crate) fn refuses(&self, table: &TableState) -> Option<Error> {
+        let is_refused = self.stuck(table).is_some_and(|stuck| stuck.no_room);
+        let room = self.room(table).filter(|_| is_refused)?;
+        Some(self.no_space(table, &room))
     }
 
     fn note_stuck(&self, table: &TableState, no_room: bool) {
@@ -227,7 +237,7 @@ impl Engine {
             return Some(Err(error));
         }
         if self.is_closing() {
-            return Some(Err(Error::invalid("the database is being closed")));
+            return Some(Err(closed()));
         }
         let (disk, stuck) = (&table.space.disk, self.stuck(table)?);
         let held_bytes = disk.held_bytes();
@@ -261,12 +271,13 @@ impl Engine {
             false => snapshots.join(", "),
         };
         Error::NoSpace(format!(
-            "table `{}` takes {} bytes on disk, where its max_space_amplification of {} allows {}; {} of them are held \
-             for readers ({who}); let go of those, and write again",
+            "table `{}` takes {} bytes on disk and wants {} more to merge them, where its max_space_amplification of {} \
+             allows {}; {} of them are held for readers ({who}); let go of those, and write again",
             table.name,
             room.disk,
+            room.claimed - room.disk,
             table.options.max_space_amplification.unwrap_or_default(),
-            room.limit,
+            room.bound,
             disk.held_bytes(),
         ))
     }

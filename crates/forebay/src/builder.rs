@@ -1,5 +1,7 @@
 //! Opening tables, and making them: options are checked against those that a table was made with.
 
+mod agree;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +10,13 @@ use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
 use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions, TableRule};
+use forebay_env::yield_point;
+use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions};
 use forebay_store::manifest::{Edit, TableEntry};
 
 use crate::engine::{Engine, TableState};
 use crate::merge_rule::Operands;
 use crate::replay::table_state;
-use crate::stats::time_text;
 use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
 /// The longest name of a table, in bytes.
@@ -33,6 +35,8 @@ pub struct TableBuilder<K = ()> {
     rule: AskedRule,
     filter: AskedFilter,
     existing: bool,
+    /// Whether it keeps order if it is made and nothing else was asked for.
+    made_ordered: bool,
     asked: AskedOptions,
 }
 
@@ -88,6 +92,7 @@ impl TableBuilder {
             rule: AskedRule::default(),
             filter: AskedFilter::default(),
             existing: false,
+            made_ordered: false,
             asked: AskedOptions::default(),
         }
     }
@@ -106,8 +111,17 @@ impl TableBuilder {
         let function = Arc::new(function);
         let name = RuleName::States(function.state_type().as_str().to_string());
         let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
-        let Self { engine, name, filter, existing, asked, .. } = self;
-        TableBuilder { engine, name, kind: Aggregating(function), rule, filter, existing, asked }
+        let Self { engine, name, filter, existing, made_ordered, asked, .. } = self;
+        TableBuilder {
+            engine,
+            name,
+            kind: Aggregating(function),
+            rule,
+            filter,
+            existing,
+            made_ordered,
+            asked,
+        }
     }
 
     /// Opens or makes the table.
@@ -118,16 +132,19 @@ impl TableBuilder {
 
     /// Opens or makes a table that keeps its keys in order; its layout must be one that does.
     pub fn open_ordered(mut self) -> Result<OrderedTable> {
-        let found = self.engine.state().table_named(&self.name).map(|table| table.options.layout);
-        let layout = self.asked.layout.or(found).unwrap_or_else(Layout::write_buffer_ordered);
-        if !layout.is_ordered() {
-            return Err(Error::invalid(format!(
-                "table `{}` has layout {layout}, which keeps no order; ranges need another, such as write-buffer:ordered",
-                self.name
-            )));
+        let asked = self.asked.layout.filter(|layout| !layout.is_ordered());
+        self.made_ordered = true;
+        // It may get another layout at any time: what counts is what it has when it is opened.
+        let state = if asked.is_none() { Some(self.open_state()?) } else { None };
+        let layout = asked.or_else(|| state.as_ref().map(|state| state.options.layout));
+        match (layout.filter(|layout| !layout.is_ordered()), state) {
+            (None, Some(state)) => Ok(OrderedTable::new(Table::new(&self.engine, &state))),
+            (layout, _) => Err(Error::invalid(format!(
+                "table `{}` has layout {}, which keeps no order; ranges need another, such as write-buffer:ordered",
+                self.name,
+                layout.unwrap_or_else(Layout::write_buffer)
+            ))),
         }
-        self.asked.layout = Some(layout);
-        self.open().map(OrderedTable::new)
     }
 
     /// The engine's own table for metadata of commits: it has no name.
@@ -262,12 +279,12 @@ impl<K> TableBuilder<K> {
         let table = self.find_or_make()?;
         if let Some(code) = &self.rule.code {
             let was_known = table.rule.known().is_some();
-            table.rule.provide(Arc::clone(code));
+            table.rule.provide(Arc::clone(code), &self.name);
             if !was_known {
                 self.engine.absorb_again();
             }
         }
-        self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter)));
+        self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter), &self.name));
         // Without its code only where somebody else has brought it.
         table.rule()?;
         Ok(table)
@@ -305,12 +322,16 @@ impl<K> TableBuilder<K> {
         let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
         engine.append(&mut ledger, &Edit::CreateTable(entry))?;
         ledger.next_table += 1;
+        yield_point("table is durable");
         engine.update_state(|state| state.tables.insert(Arc::clone(&table)));
         Ok(table)
     }
 
     fn options(&self) -> TableOptions {
-        let layout = self.asked.layout.unwrap_or_else(Layout::write_buffer);
+        let layout = self.asked.layout.unwrap_or_else(|| match self.made_ordered {
+            true => Layout::write_buffer_ordered(),
+            false => Layout::write_buffer(),
+        });
         let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
         TableOptions {
             layout,
@@ -330,65 +351,5 @@ impl<K> TableBuilder<K> {
                 }),
             },
         }
-    }
-
-    /// Whether the rule asked for is the one that the table was made with. None need be asked for where operands are
-    /// merged by one that is known already.
-    fn agrees_on_rule(&self, kept: &TableRule) -> Result<()> {
-        let (asked, kept) = (&self.rule.name, kept.name());
-        let may_be_known = *asked == RuleName::None && matches!(kept, RuleName::Operands(_));
-        if asked == kept || may_be_known {
-            return Ok(());
-        }
-        let how = match kept {
-            RuleName::None => "open it without a rule, or make another table",
-            RuleName::Operands(_) => "open it with TableBuilder::merge_rule and that rule",
-            RuleName::States(_) => "open it with Database::aggregator and a function of that type",
-        };
-        let asked = match asked {
-            RuleName::None => String::new(),
-            _ => format!(", not with {}", asked.describe()),
-        };
-        Err(Error::invalid(format!("table `{}` was made with {}{asked}; {how}", self.name, kept.describe())))
-    }
-
-    /// Whether everything asked for is what the table was made with.
-    fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
-        let differs = |name: &str, asked: Option<String>, kept: String| match asked {
-            Some(asked) if asked != kept => Err(Error::invalid(format!(
-                "table `{}` was made with {name} {kept}, not {asked}; leave the option out, or make another table",
-                self.name
-            ))),
-            _ => Ok(()),
-        };
-        differs("layout", self.asked.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
-        differs(
-            "node_bytes",
-            self.asked.node_bytes.map(|v| v.to_string()),
-            kept.tree.node_bytes.to_string(),
-        )?;
-        differs("fan_out", self.asked.fan_out.map(|v| v.to_string()), kept.tree.fan_out.to_string())?;
-        differs(
-            "fast_per_slow",
-            self.asked.fast_per_slow.map(|v| v.to_string()),
-            kept.tree.fast_per_slow.to_string(),
-        )?;
-        differs("lists_max", self.asked.lists_max.map(|v| v.to_string()), kept.tree.lists_max.to_string())?;
-        differs(
-            "repeats_max",
-            self.asked.repeats_max.map(|v| v.to_string()),
-            kept.tree.repeats_max.to_string(),
-        )?;
-        let asked = self.asked.max_space_amplification.map(|most| most.to_string());
-        let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
-        differs("max_space_amplification", asked, most)?;
-        let show = time_text;
-        let interval = kept.reclaim_interval.map_or("none".into(), show);
-        differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
-        let life = kept.time_to_live.map_or("none".into(), show);
-        differs("time_to_live", self.asked.time_to_live.map(show), life)?;
-        let bits = kept.filter_bits_per_key.to_string();
-        differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
-        differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))
     }
 }

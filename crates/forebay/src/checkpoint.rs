@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::atomic::Ordering;
-use forebay_env::{Access, FileSystem, LockMode};
+use forebay_env::{Access, FileSystem, LockMode, yield_point};
 use forebay_layouts::DataFile;
 use forebay_store::log::{Log, frame};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
@@ -37,6 +37,7 @@ impl Engine {
     pub(crate) fn flush(&self) -> Result<()> {
         let log = self.log()?;
         let (segment, empty) = (log.active_segment(), self.state().active.is_empty());
+        yield_point("flush begins");
         if !empty {
             self.rotate(segment, 0)?;
         }
@@ -53,19 +54,6 @@ impl Engine {
         let is_out = || self.state().tables.values().all(|table| table.catalog.resident().is_none());
         self.wait_for(|| self.trouble_of(MERGE).filter(|error| !error.is_lasting()), is_out)?;
         Ok(draining)
-    }
-
-    /// Merges every leaf of a table to one list.
-    pub(crate) fn compact(&self, table: u32) -> Result<()> {
-        self.flush()?;
-        self.compacting.lock().insert(table);
-        self.env.jobs.wake();
-        self.wait_for(
-            || self.trouble().filter(|error| !error.is_lasting()),
-            || !self.compacting.lock().contains(&table),
-        )?;
-        // What is damaged is left as it is, and that must be said.
-        self.damage.lock().get(&table).cloned().map_or(Ok(()), Err)
     }
 
     /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the

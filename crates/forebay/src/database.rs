@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_aggregate::Aggregate;
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Env, Handle, LockMode};
+use forebay_env::{Access, Env, Handle, LockMode, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 use forebay_store::manifest::{AppendError, Current, Edit};
@@ -72,9 +72,11 @@ impl Database {
         let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
         let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
         engine.append(&mut ledger, &Edit::DropTable(table.id))?;
+        yield_point("drop is durable");
         engine.update_state(|state| state.tables.remove(table.id));
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
         ledger.busy.remove(&table.id);
+        engine.weigh();
         engine.weigh_savepoints(&ledger);
         engine.absorb_again();
         Ok(())
@@ -242,6 +244,10 @@ impl Database {
     }
 
     /// Makes everything durable and marks the database as closed in order, so that any later damage shows.
+    ///
+    /// Tables, snapshots, cursors and scans that are still held can be read on: of them nothing has changed, and a table
+    /// shows what it held when this was called. Everything else that they are asked for is refused with an error, and
+    /// changes no file, also where it was under way: writes, ingests, compactions, layouts, tables that are to be made.
     pub fn close(self) -> Result<()> {
         self.shut()
     }
@@ -254,7 +260,11 @@ impl Database {
         self.engine.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
         let outcome = self.seal();
-        // Tables and snapshots that are still held can read on; nothing writes any more.
+        // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
+        if !planted::is("gate-left-open") {
+            self.engine.ledger.lock().manifest = None;
+            self.engine.gate.close();
+        }
         self.engine.lock.lock().take();
         outcome
     }
@@ -265,14 +275,19 @@ impl Database {
         if let Some(fatal) = self.engine.fatal() {
             return Err(fatal);
         }
+        // Whoever makes a segment has one by now, or is refused.
+        let _nobody_rotates = self.engine.rotating.lock();
         let last_sequence = log.close()?;
         self.trim_segments()?;
         self.engine.lists.trash.empty(&*self.engine.env.fs);
-        let ledger = self.engine.ledger.lock();
+        let mut ledger = self.engine.ledger.lock();
         let Some(manifest) = &ledger.manifest else { return Ok(()) };
-        let closed = Some(manifest.closed(last_sequence));
-        let current = Current { manifest: manifest.id(), closed };
-        current.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
+        let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
+        if !planted::is("gate-left-open") {
+            // So that what `CURRENT` says of it stays true.
+            ledger.manifest = None;
+        }
+        closed.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
     }
 
     /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::{Error, Order, Result};
+use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Env, FileLock};
+use forebay_env::{Env, FileLock, guest};
 use forebay_layouts::{Catalog, DataFile, Help, Layout, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
@@ -22,6 +23,8 @@ use forebay_store::manifest::{Superblock, TableEntry};
 use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
+use crate::background::ABSORB;
+use crate::compaction::Compaction;
 use crate::ledger::Ledger;
 use crate::pace::Pace;
 use crate::pins::Pins;
@@ -199,7 +202,7 @@ pub(crate) struct Engine {
     /// One rotation at a time.
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
-    pub(crate) compacting: Mutex<BTreeSet<u32>>,
+    pub(crate) compacting: Mutex<BTreeMap<u32, Compaction>>,
     /// Savepoints that are to be taken as soon as a buffer is absorbed, and what came of them.
     pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
@@ -222,6 +225,8 @@ pub(crate) struct Engine {
     pub(crate) pins: Mutex<Pins>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<FileLock>>,
+    /// All files are opened and changed through it: once it is closed, whoever still holds the engine only reads.
+    pub(crate) gate: Arc<GatedFs>,
 }
 
 impl Engine {
@@ -243,6 +248,7 @@ impl Engine {
 
     /// The log, or the reason why there is none.
     pub(crate) fn log(&self) -> Result<&Log> {
+        refuse_guests()?;
         self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
     }
 
@@ -257,19 +263,19 @@ impl Engine {
 
     /// Why nothing can be written any more, if so: a failed sync, or a background panic.
     pub(crate) fn fatal(&self) -> Option<Error> {
-        let panicked = self.env.jobs.panicked();
-        let cause = panicked.or_else(|| self.log.as_ref().and_then(Log::poisoned));
-        cause.map(Error::Poisoned)
+        self.log.as_ref().and_then(Log::poisoned).map(Error::Poisoned)
     }
 
     /// Why background work does not get on, if so.
     pub(crate) fn trouble(&self) -> Option<Error> {
-        self.troubles.lock().values().next().cloned()
+        let first = self.troubles.lock().values().next().cloned();
+        first.or_else(|| self.lacks_rule())
     }
 
     /// Why one machine does not get on, if so.
     pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
-        self.troubles.lock().get(machine).cloned()
+        let known = self.troubles.lock().get(machine).cloned();
+        known.or_else(|| (machine == ABSORB).then(|| self.lacks_rule()).flatten())
     }
 
     /// Notes what keeps some of a table's nodes from being merged, from now until the database is opened again.
@@ -288,16 +294,16 @@ impl Engine {
         trouble: impl Fn() -> Option<Error>,
         done: impl Fn() -> bool,
     ) -> Result<()> {
-        let mut stuck = None;
+        let mut verdict = Ok(());
+        // What counts is what was seen: by the time it is told it may be otherwise.
         self.env.jobs.wait(&mut || {
-            stuck = self.fatal().or_else(&trouble);
-            done() || stuck.is_some() || self.is_closing()
+            let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(closed));
+            let (is_done, reason) = if done() { (true, None) } else { (false, reason()) };
+            let is_over = is_done || reason.is_some();
+            verdict = reason.map_or(Ok(()), Err);
+            is_over
         });
-        match stuck {
-            _ if done() => Ok(()),
-            Some(error) => Err(error),
-            None => Err(Error::invalid("the database is being closed")),
-        }
+        verdict
     }
 
     /// Stops all further writes for this reason.
@@ -311,6 +317,24 @@ impl Engine {
     pub(crate) fn debt(&self) -> u64 {
         let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();
         sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What whoever comes too late is told.
+pub(crate) const CLOSED: &str = "the database is closed";
+
+pub(crate) fn closed() -> Error {
+    Error::invalid(CLOSED)
+}
+
+/// Refuses what a merge rule, a function or a filter asks of a database: it is asked itself in the midst of work that may
+/// hold what it would wait for.
+pub(crate) fn refuse_guests() -> Result<()> {
+    match guest::is_inside() {
+        false => Ok(()),
+        true => Err(Error::invalid(
+            "a merge rule, an aggregation function or a compaction filter must ask nothing of a database while it is asked",
+        )),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::merge::Cursor;
 use forebay_base::{Error, Order, Record, Result, planted};
+use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 
 use crate::cursor::Entry;
@@ -39,7 +40,7 @@ impl Engine {
                 table.name, table.options.layout
             )));
         };
-        let outcome = job.finish(&|| Ok(()))?;
+        let outcome = job.finish(&|| self.check_open())?;
         let (records, finished) = (outcome.records(), Finished { table: id, era: table.era, outcome });
         // While this is held, no buffer is sealed.
         let sealing = loop {
@@ -64,6 +65,7 @@ impl Engine {
                 break sealing;
             }
         };
+        yield_point("ingest is written");
         let committed = self.commit(Commit::Finished(finished));
         drop(sealing);
         if !committed? {

@@ -1,23 +1,26 @@
 //! The ledger: the manifest, which files are referred to, which nodes are busy. Every edit of any table
 //! goes through [`Engine::commit`]: settle, make durable, apply, publish, retire.
 
+mod references;
+
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::sync::MutexGuard;
+use forebay_env::yield_point;
 use forebay_layouts::{Applied, Catalog, DataFile, NodeKey, Outcome, Planned, Settled};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, LogMark, Manifest, Snapshot};
 use forebay_store::{WriteBuffer, names};
 
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, closed};
 use crate::held::Held;
 use crate::savepoint::Savepoint;
 
 pub(crate) struct Ledger {
-    /// `None` when opened for reading only.
+    /// `None` when opened for reading only, and once the database is closed.
     pub(crate) manifest: Option<Manifest>,
     /// Every live file, in its newest version, and how many parts refer to it.
     pub(crate) references: BTreeMap<u64, (DataFile, i64)>,
@@ -52,6 +55,26 @@ pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
 }
 
+/// What is recorded at once.
+#[derive(Default)]
+pub(crate) struct Pending {
+    change: Change,
+    /// Edits that no manifest has.
+    passing: Vec<(u32, Vec<u8>)>,
+    /// Files that edits may name for the first time.
+    files: BTreeMap<u64, DataFile>,
+    /// A buffer that went into lists, and its last record.
+    absorbed: Option<(Arc<WriteBuffer>, u64)>,
+    /// Which lists it became, by table.
+    added: Vec<(u32, Vec<DataFile>)>,
+}
+
+impl Pending {
+    pub(crate) fn edits(edits: Vec<(u32, Vec<u8>)>) -> Self {
+        Self { change: Change { edits, ..Change::default() }, ..Self::default() }
+    }
+}
+
 /// What to plan for, once all nodes are within their limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
@@ -83,44 +106,38 @@ impl Engine {
             outcomes.iter().for_each(Finished::discard);
             return Ok(false);
         }
-        let (mut change, mut passing) = (Change::default(), Vec::new());
-        let mut files: BTreeMap<u64, DataFile> = BTreeMap::new();
-        let (mut added, is_absorbed) = (Vec::new(), absorbed.is_some());
+        let is_absorbed = absorbed.is_some();
+        let mut pending = Pending { absorbed, ..Pending::default() };
         let settle = || -> Result<()> {
             for Finished { table: id, outcome, .. } in outcomes {
                 // A table may have been dropped meanwhile: then its outcome goes nowhere.
                 let made = outcome.files();
-                files.extend(made.iter().map(|file| (file.id(), file.clone())));
+                pending.files.extend(made.iter().map(|file| (file.id(), file.clone())));
                 let Some(table) = state.tables.get(&id) else { continue };
                 let Settled { edit, is_lasting } = table.catalog.settle(outcome)?;
                 if is_lasting {
-                    change.edits.push((id, edit));
-                    change.files.extend(made.iter().map(|file| (id, file.meta())));
+                    pending.change.edits.push((id, edit));
+                    pending.change.files.extend(made.iter().map(|file| (id, file.meta())));
                 } else {
-                    passing.push((id, edit));
+                    pending.passing.push((id, edit));
                 }
                 if is_absorbed {
-                    added.push((id, made));
+                    pending.added.push((id, made));
                 }
             }
             Ok(())
         };
         let settled = settle();
-        let done = settled
-            .and_then(|()| self.record(&mut ledger, &state, change, &passing, &files, absorbed))
-            .map(|()| true);
-        if done.is_ok() {
-            added.into_iter().for_each(|(table, lists)| self.added(table, lists));
-            if is_absorbed {
-                self.keep_wanted(&mut ledger);
-            }
+        let done = settled.and_then(|()| self.record(&mut ledger, &state, &mut pending)).map(|()| true);
+        if done.is_ok() && is_absorbed {
+            self.keep_wanted(&mut ledger);
         }
         if self.log.as_ref().is_some_and(|log| log.poisoned().is_some()) {
             // The edit may be durable all the same: then its files will be asked for.
             return done;
         }
         let kept = &ledger.references;
-        files.values().filter(|file| !kept.contains_key(&file.id())).for_each(DataFile::discard);
+        pending.files.values().filter(|file| !kept.contains_key(&file.id())).for_each(DataFile::discard);
         drop(ledger);
         self.tend_filters();
         done
@@ -151,32 +168,33 @@ impl Engine {
             };
             planned = more.map(Planned::Job);
         }
-        let planned = planned.filter(|planned| self.has_room_for(entry, planned));
+        let mut planned = planned.filter(|planned| self.has_room_for(entry, planned));
+        if planned.is_none() && goal == Goal::Space {
+            // What gets most back may be more than there is room for; what is needed may be less.
+            planned = entry.catalog.next_work(busy).filter(|planned| self.has_room_for(entry, planned));
+        }
         match &planned {
             Some(Planned::Job(plan)) => busy.extend(&plan.nodes),
             Some(Planned::Edit(edit)) => {
                 self.metrics.free_edits.add(1);
-                let change = Change { edits: vec![(table, edit.clone())], ..Change::default() };
-                self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
+                self.record(&mut ledger, &state, &mut Pending::edits(vec![(table, edit.clone())]))?;
             }
             None => {}
         }
         Ok(planned.map(|planned| (planned, Arc::clone(entry))))
     }
 
-    /// Makes a change durable, applies it and publishes the new version. `passing` are edits that no manifest has.
+    /// Makes a change durable, applies it and publishes the new version.
     pub(crate) fn record(
         &self,
         ledger: &mut MutexGuard<'_, Ledger>,
         state: &Arc<State>,
-        mut change: Change,
-        passing: &[(u32, Vec<u8>)],
-        files: &BTreeMap<u64, DataFile>,
-        absorbed: Option<(Arc<WriteBuffer>, u64)>,
+        pending: &mut Pending,
     ) -> Result<()> {
+        let Pending { change, passing, files, absorbed, added } = pending;
         let mut catalogs: BTreeMap<u32, Arc<dyn Catalog>> = BTreeMap::new();
         let mut references = Vec::new();
-        for (id, edit) in change.edits.iter().chain(passing) {
+        for (id, edit) in change.edits.iter().chain(&*passing) {
             let Some(table) = state.tables.get(id) else { continue };
             let known = &ledger.references;
             // Of a tree a savepoint may have a later version than its table.
@@ -202,11 +220,16 @@ impl Engine {
             }
             self.sync_held(&log)?;
             change.log = (log != ledger.log || ledger.log_is_ahead).then_some(log);
-            self.append(ledger, &Edit::Change(change))?;
+            self.append(ledger, &Edit::Change(std::mem::take(change)))?;
             ledger.log_is_ahead = false;
         } else {
             ledger.log_is_ahead = true;
         }
+        // Before anybody can see that the buffer is gone: whoever sees that looks for its lists here.
+        if !planted::is("rewrite-follows-late") {
+            added.drain(..).for_each(|(table, lists)| self.added(table, lists));
+        }
+        yield_point("edit is durable");
         self.update_state(|state| {
             for (id, catalog) in catalogs {
                 state.tables.replace(id, |table| table.with_catalog(catalog));
@@ -216,6 +239,8 @@ impl Engine {
                 self.pins.lock().absorbed(buffer);
             }
         });
+        yield_point("edit is published");
+        added.drain(..).for_each(|(table, lists)| self.added(table, lists));
         ledger.refer(references);
         self.hold(ledger, log, absorbed.as_ref().map(|(buffer, _)| &**buffer));
         self.lists.resident.due_below.store(ledger.due_below(&self.lists.resident), Ordering::Relaxed);
@@ -255,7 +280,7 @@ impl Engine {
     /// Appends an edit to the manifest, which is rewritten when it has grown.
     pub(crate) fn append(&self, ledger: &mut Ledger, edit: &Edit) -> Result<()> {
         let Some(manifest) = &mut ledger.manifest else {
-            return Err(Error::invalid("the database is open for reading only"));
+            return Err(self.log().err().unwrap_or_else(closed));
         };
         manifest.append(edit).map_err(|error| self.judge(error))
     }
@@ -327,32 +352,6 @@ impl Engine {
 impl Finished {
     /// Gives up what was written.
     pub(crate) fn discard(&self) {
-        self.outcome.files().iter().for_each(DataFile::discard);
-    }
-}
-
-impl Ledger {
-    /// Counts what is referred to now in place of what was. More before fewer, so that no file is taken for unneeded in
-    /// between.
-    pub(crate) fn refer_instead(&mut self, before: Vec<DataFile>, now: Vec<DataFile>) {
-        let more = now.into_iter().map(|file| (file, 1));
-        self.refer(more.chain(before.into_iter().map(|file| (file, -1))).collect());
-    }
-
-    /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
-    pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
-        for (file, by) in references {
-            let (id, bytes) = (file.id(), file.meta().bytes);
-            let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
-            if bytes > entry.0.meta().bytes {
-                entry.0 = file;
-            }
-            entry.1 += by as i64;
-            if entry.1 <= 0
-                && let Some((file, _)) = self.references.remove(&id)
-            {
-                file.retire();
-            }
-        }
+        self.outcome.discard();
     }
 }

@@ -42,6 +42,7 @@ mod bound;
 mod builder;
 mod changes;
 mod checkpoint;
+mod compaction;
 mod cursor;
 mod database;
 mod description;

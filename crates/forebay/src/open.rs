@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::fs::BoundedFs;
+use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Arena, Env, FileLock, FileSystem, LockMode};
@@ -18,7 +18,7 @@ use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Su
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
-use crate::engine::{Engine, State};
+use crate::engine::{CLOSED, Engine, State};
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
@@ -30,10 +30,18 @@ use crate::replay::Replay;
 const FIRST_MANIFEST: u64 = 1;
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
+/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time.
+fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>)> {
+    options.validate()?;
+    let env = options.env.clone().unwrap_or_else(Env::real);
+    let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
+    let files_max = options.open_files(env.fs.process_files_max());
+    Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate))
+}
+
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
-    options.validate()?;
-    let env = environment(&options);
+    let (env, gate) = environment(&options)?;
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
     let lock = enter(&env, dir, &options)?;
@@ -98,16 +106,10 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         env,
         options,
         lock: Mutex::new(Some(lock)),
+        gate,
     });
     weigh(&engine);
     Ok((engine, pending))
-}
-
-/// Where the database's files are, few of which are open at a time.
-fn environment(options: &Options) -> Env {
-    let env = options.env.clone().unwrap_or_else(Env::real);
-    let files_max = options.open_files(env.fs.process_files_max());
-    Env { fs: BoundedFs::new(env.fs, files_max), ..env }
 }
 
 /// Notes what there is to do, and what memory there is for it.

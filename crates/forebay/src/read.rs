@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use forebay_base::combine::Fold;
 use forebay_base::{Error, Record, Result};
+use forebay_env::guest;
 use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::answered;
 use forebay_store::WriteBuffer;
 use forebay_store::list::Lookup;
 
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, refuse_guests};
 use crate::pins::Pin;
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
@@ -49,6 +51,7 @@ impl View {
     }
 
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
+        refuse_guests()?;
         let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
         self.state.tables.get(&id).ok_or_else(gone)
     }
@@ -82,6 +85,7 @@ impl Engine {
     fn find(&self, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let lookup = Lookup::new(table.order, key);
         let (rule, rows) = (table.rule()?, table.rows());
+        guest::take_failure();
         let mut fold = Fold::default();
         let mut open = true;
         for (buffer, limit) in view.buffers() {
@@ -98,7 +102,7 @@ impl Engine {
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
-        Ok(self.life(view, table).reveal(fold.into_value()))
+        answered(Ok(self.life(view, table).reveal(fold.into_value())))
     }
 
     /// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
@@ -110,6 +114,7 @@ impl Engine {
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let table = view.table(table)?;
         let (rule, rows) = (table.rule()?, table.rows());
+        guest::take_failure();
         self.metrics.gets.add(keys.len() as u64);
         let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
         let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
@@ -130,6 +135,6 @@ impl Engine {
         let vain = table.catalog.find(&lookups, &mut each)?;
         table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
         let life = self.life(view, table);
-        Ok(folds.into_iter().map(|fold| life.reveal(fold.into_value())).collect())
+        answered(Ok(folds.into_iter().map(|fold| life.reveal(fold.into_value())).collect()))
     }
 }

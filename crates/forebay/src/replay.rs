@@ -204,7 +204,7 @@ pub(crate) fn table_state(
     if let (RuleName::States(state_type), None) = (rule.name(), rule.known())
         && let Some(function) = BuiltIn::of(state_type)
     {
-        rule.stand_in(function.rule());
+        rule.stand_in(function.rule(), &entry.name);
     }
     let order = options.layout.order(seed);
     Ok(Arc::new(TableState {

@@ -17,11 +17,12 @@ use std::sync::Arc;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Range, Record, Result};
+use forebay_env::yield_point;
 use forebay_layouts::{DataFile, Layout, Successor, TableOptions};
 use forebay_store::manifest::Edit;
 
 use crate::Cursor;
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, closed};
 use crate::read::View;
 use crate::replay::store_for;
 
@@ -42,6 +43,21 @@ pub(crate) struct Following {
     pub(crate) progress: (u64, u64),
 }
 
+/// A rewrite that is under way, until this is dropped, also by a panic of whoever is told of progress.
+struct Rewriting<'a> {
+    engine: &'a Engine,
+    table: u32,
+}
+
+impl Drop for Rewriting<'_> {
+    fn drop(&mut self) {
+        self.engine.rewriting.lock().remove(&self.table);
+        // The swap has let writers go on already, unless it failed.
+        let _ = self.engine.freeze(self.table, false);
+        self.engine.env.jobs.wake();
+    }
+}
+
 impl Engine {
     /// Gives a table a layout of another order.
     pub(crate) fn rewrite(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
@@ -50,12 +66,8 @@ impl Engine {
         let options = TableOptions { layout, ..table.options };
         options.validate()?;
         self.begin_rewrite(&table)?;
-        let outcome = self.rewrite_begun(id, &options, tell);
-        self.rewriting.lock().remove(&id);
-        // The swap has let writers go on already, unless it failed.
-        self.freeze(id, false)?;
-        self.env.jobs.wake();
-        outcome
+        let _ends = Rewriting { engine: self, table: id };
+        self.rewrite_begun(id, &options, tell)
     }
 
     fn begin_rewrite(&self, table: &TableState) -> Result<()> {
@@ -87,10 +99,11 @@ impl Engine {
         Ok(())
     }
 
-    fn check_rewrite(&self) -> Result<()> {
+    /// The reason why nothing can be written any more, if there is one.
+    pub(crate) fn check_open(&self) -> Result<()> {
         match self.fatal() {
             Some(fatal) => Err(fatal),
-            None if self.is_closing() => Err(Error::invalid("the database is being closed")),
+            None if self.is_closing() => Err(closed()),
             None => Ok(()),
         }
     }
@@ -161,7 +174,7 @@ impl Engine {
         tell: Tell<'_>,
     ) -> Result<()> {
         let all = table.catalog.records();
-        let check = || self.check_rewrite();
+        let check = || self.check_open();
         let mut done = 0;
         let mut cursor = Cursor::new(self, view, table.id, Range::all(), Direction::Forward)?;
         cursor.next()?;
@@ -187,8 +200,9 @@ impl Engine {
 
     /// Brings to the successor what was absorbed since.
     fn catch_up(&self, id: u32, successor: &mut Successor) -> Result<()> {
+        yield_point("rewrite catches up");
         let files = self.rewriting.lock().get_mut(&id).map(|following| std::mem::take(&mut following.files));
-        let check = || self.check_rewrite();
+        let check = || self.check_open();
         files.unwrap_or_default().iter().try_for_each(|file| successor.push_file(file, &check))
     }
 

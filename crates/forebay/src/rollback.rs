@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result};
+use forebay_env::yield_point;
 use forebay_store::manifest::{Edit, Rollback};
 
 use crate::engine::{Engine, State, TableState};
@@ -67,6 +68,7 @@ impl Engine {
         let edit = Edit::Rollback(Rollback { log: ledger.log, tables: entries });
         self.append(&mut ledger, &edit)?;
         ledger.log_is_ahead = false;
+        yield_point("rollback is durable");
         log.switch(|| {
             self.update_state(|state| {
                 state.tables.clone_from(&tables);

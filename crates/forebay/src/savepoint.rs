@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::Arena;
 use forebay_env::sync::atomic::Ordering;
+use forebay_env::{Arena, yield_point};
 use forebay_layouts::DataFile;
 use forebay_store::WriteBuffer;
 use forebay_store::manifest::{self, Edit};
@@ -107,6 +107,7 @@ impl Engine {
         self.ledger.lock().is_free(name)?;
         // Until it is taken, no table takes records into memory that no file has.
         let _draining = self.flush_to_files()?;
+        yield_point("savepoint is flushed");
         {
             let mut ledger = self.ledger.lock();
             let state = self.state();

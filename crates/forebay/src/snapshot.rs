@@ -4,16 +4,18 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::merge::Direction;
-use forebay_base::{Error, Range, Result};
+use forebay_base::{Combine, Error, Range, Result};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::cursor::Entry;
 use crate::engine::Engine;
+use crate::merge_rule::Operands;
 use crate::pins::Pin;
 use crate::read::View;
 use crate::table::{prefix_range, range_of};
-use crate::{Cursor, Nearest, OrderedTable, Scan, Table};
+use crate::{Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, Scan, Table};
 
 /// The database at one moment.
 #[derive(Clone)]
@@ -57,6 +59,33 @@ impl Snapshot {
             RuleName::States(state_type) => Some(state_type.clone()),
             RuleName::None | RuleName::Operands(_) => None,
         })
+    }
+
+    /// A table that was there and merges by a rule, which comes with this: of a table that was dropped nobody else brings
+    /// it once the database was opened again. For others it is [`table`](Self::table).
+    pub fn table_merging(&self, name: &str, rule: impl MergeRule) -> Result<Table> {
+        let asked = RuleName::Operands(rule.name().to_string());
+        self.provide(name, &asked, Arc::new(Operands(rule)))
+    }
+
+    /// The same of an aggregator's table: what it gives is for [`AggregatorSnapshot`](crate::AggregatorSnapshot)'s calls.
+    pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> Result<AggregatorSnapshot<A>> {
+        let function = Arc::new(function);
+        let asked = RuleName::States(function.state_type().as_str().to_string());
+        let table = self.provide(name, &asked, Arc::new(Merging(Arc::clone(&function))))?;
+        Ok(Aggregator::new(table, function).at(self))
+    }
+
+    fn provide(&self, name: &str, asked: &RuleName, code: Arc<dyn Combine>) -> Result<Table> {
+        let table = self.table(name)?;
+        let state = self.view.table(table.id())?;
+        if state.rule.name() != asked {
+            let (kept, asked) = (state.rule.name().describe(), asked.describe());
+            return Err(Error::invalid(format!("table `{name}` was made with {kept}, not with {asked}")));
+        }
+        state.rule.provide(code, name);
+        self.engine.absorb_again();
+        Ok(table)
     }
 
     /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.

@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
+use forebay_env::yield_point;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Durability, PrepareError, Rotation, frame};
 
 use crate::background::ABSORB;
-use crate::engine::Engine;
+use crate::engine::{Engine, closed};
 
 impl Engine {
     /// Writes a batch. Returns the number of its last record.
@@ -26,7 +27,7 @@ impl Engine {
             return Err(fatal);
         }
         if self.is_closing() {
-            return Err(Error::invalid("the database is closed"));
+            return Err(closed());
         }
         if payload.records() == 0 {
             // Whoever asks for the device gets it, of what was written before.
@@ -45,6 +46,7 @@ impl Engine {
         let position = loop {
             let turn = log.turns();
             let noted = self.admit(payload)?;
+            yield_point("write is admitted");
             let segment = log.active_segment();
             match log.append(&noted, sum, turn)? {
                 Some(position) => break position,
@@ -53,6 +55,7 @@ impl Engine {
             }
         };
         self.end_rest();
+        yield_point("write is appended");
         log.settle(position, durability)?;
         self.metrics.user_records.add(payload.records() as u64);
         self.metrics.user_bytes.add(payload.user_bytes());
@@ -103,6 +106,9 @@ impl Engine {
         if log.active_segment() != segment {
             return Ok(());
         }
+        if self.is_closing() {
+            return Err(closed());
+        }
         self.make_room()?;
         let next = match self.next_segment.lock().take() {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
@@ -113,6 +119,7 @@ impl Engine {
             None => self.new_segment(bytes_min)?,
         };
         let id = next.buffer().segment();
+        yield_point("segment is ready");
         log.rotate(segment, next, |fresh| {
             self.update_state(|state| {
                 let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));

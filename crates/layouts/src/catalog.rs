@@ -82,6 +82,11 @@ impl Outcome {
         }
     }
 
+    /// Gives up what was written.
+    pub fn discard(&self) {
+        self.files().iter().for_each(DataFile::discard);
+    }
+
     /// The files that were written, or grew.
     pub fn files(&self) -> Vec<DataFile> {
         match self {

@@ -25,7 +25,7 @@ pub use data_file::{DataFile, FileReport, Store, Trees};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
 pub use restore::{empty, restore};
-pub use rule::{Filter, Keep, Rule, RuleName, TableRule};
+pub use rule::{Filter, Keep, Rule, RuleName, TableRule, answered};
 pub use simulated::{Paths, Simulated, simulated};
 pub use source::Source;
 pub use space::{Held, Usage};

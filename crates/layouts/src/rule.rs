@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::expiry;
 use forebay_base::wire::{Reader, put_bytes};
 use forebay_base::{Combine, Error, LastWriterWins, Result};
+use forebay_env::guest;
 
 /// Which rule a table has, as the manifest keeps it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -58,7 +59,9 @@ impl RuleName {
 pub struct Rule {
     code: Arc<dyn Combine>,
     merges_puts: bool,
-    filter: Option<Filter>,
+    keeps_length: bool,
+    guest: Guest,
+    filter: Option<(Filter, Guest)>,
     /// What has expired by then goes; `None` where values say nothing of that.
     now: Option<u64>,
 }
@@ -76,9 +79,9 @@ pub enum Keep {
 pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 
 impl Rule {
-    fn new(code: Arc<dyn Combine>) -> Self {
-        let merges_puts = code.merges_puts();
-        Self { code, merges_puts, filter: None, now: None }
+    fn new(code: Arc<dyn Combine>, guest: Guest) -> Self {
+        let (merges_puts, keeps_length) = (code.merges_puts(), code.keeps_length());
+        Self { code, merges_puts, keeps_length, guest, filter: None, now: None }
     }
 
     /// The same for values that expire: what has by `now` goes where nothing older lies beneath.
@@ -92,23 +95,53 @@ impl Rule {
     }
 }
 
+/// Whose code it is, as errors tell it.
+#[derive(Clone)]
+struct Guest(Arc<str>);
+
+impl Guest {
+    fn of_key(&self, key: &[u8]) -> String {
+        const SHOWN: usize = 64;
+        let more = if key.len() > SHOWN { "..." } else { "" };
+        format!("{} panicked at key \"{}{more}\"", self.0, key[..key.len().min(SHOWN)].escape_ascii())
+    }
+}
+
+/// An answer, unless code of users that was asked for it has panicked. Call
+/// [`take_failure`](forebay_env::guest::take_failure) before the work begins.
+pub fn answered<T>(answer: Result<T>) -> Result<T> {
+    guest::take_failure().map_or(answer, |failure| Err(Error::Panicked(failure)))
+}
+
+/// Its code is a user's: where that panics the newest record stands for all, and whoever asked takes the failure.
 impl Combine for Rule {
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
-        self.code.fold(key, newer, older, out);
+        let bytes = out.len();
+        let fold = || self.code.fold(key, newer, older, out);
+        if guest::ask(|| self.guest.of_key(key), fold).is_none() {
+            out.truncate(bytes);
+            out.extend_from_slice(newer);
+        }
     }
     #[inline]
     fn merges_puts(&self) -> bool {
         self.merges_puts
     }
     fn keeps_length(&self) -> bool {
-        self.code.keeps_length()
+        self.keeps_length
     }
     fn merge_states(&self, key: &[u8], states: &[&[u8]], out: &mut Vec<u8>) {
-        self.code.merge_states(key, states, out);
+        let bytes = out.len();
+        let merge = || self.code.merge_states(key, states, out);
+        if guest::ask(|| self.guest.of_key(key), merge).is_none() {
+            out.truncate(bytes);
+            states.first().into_iter().for_each(|newest| out.extend_from_slice(newest));
+        }
     }
     #[inline]
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
-        self.code.merge_in_place(newer, older)
+        let asked = || format!("{} panicked", self.guest.0);
+        guest::ask(asked, || self.code.merge_in_place(newer, older)).unwrap_or(true)
     }
     fn value_bytes_max(&self) -> usize {
         self.code.value_bytes_max()
@@ -118,8 +151,10 @@ impl Combine for Rule {
     }
     fn keeps(&self, key: &[u8], value: &[u8]) -> bool {
         let (value, expiry) = if self.now.is_some() { expiry::split(value) } else { (value, expiry::NEVER) };
-        self.now.is_none_or(|now| expiry > now)
-            && self.filter.as_ref().is_none_or(|filter| filter(key, value) == Keep::Keep)
+        let filters = |(filter, guest): &(Filter, Guest)| {
+            guest::ask(|| guest.of_key(key), || filter(key, value) == Keep::Keep).unwrap_or(true)
+        };
+        self.now.is_none_or(|now| expiry > now) && self.filter.as_ref().is_none_or(filters)
     }
 }
 
@@ -129,7 +164,7 @@ pub struct TableRule {
     rule: OnceLock<Rule>,
     /// What merges as the rule does until its code comes.
     stand_in: OnceLock<Rule>,
-    filter: OnceLock<Filter>,
+    filter: OnceLock<(Filter, Guest)>,
 }
 
 impl TableRule {
@@ -137,7 +172,7 @@ impl TableRule {
     pub fn new(name: RuleName) -> Arc<Self> {
         let rule = OnceLock::new();
         if name == RuleName::None {
-            let _ = rule.set(Rule::new(Arc::new(LastWriterWins)));
+            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), Guest("no rule".into())));
         }
         Arc::new(Self { name, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
     }
@@ -147,19 +182,24 @@ impl TableRule {
         &self.name
     }
 
-    /// Takes the code of the rule, unless it is there already. It must be of this name.
-    pub fn provide(&self, code: Arc<dyn Combine>) {
-        let _ = self.rule.set(Rule::new(code));
+    /// Takes the code of the rule for the table of this name, unless it is there already. It must be of the rule's name.
+    pub fn provide(&self, code: Arc<dyn Combine>, table: &str) {
+        let _ = self.rule.set(Rule::new(code, self.guest(table)));
     }
 
     /// Takes code that merges as the rule does, for as long as nobody brings the rule's own.
-    pub fn stand_in(&self, code: Arc<dyn Combine>) {
-        let _ = self.stand_in.set(Rule::new(code));
+    pub fn stand_in(&self, code: Arc<dyn Combine>, table: &str) {
+        let _ = self.stand_in.set(Rule::new(code, self.guest(table)));
+    }
+
+    fn guest(&self, table: &str) -> Guest {
+        Guest(format!("the {} of table `{table}`", self.name.describe()).into())
     }
 
     /// Takes a filter for merges to come, unless there is one already.
-    pub fn filter_by(&self, filter: Filter) {
-        let _ = self.filter.set(filter);
+    pub fn filter_by(&self, filter: Filter, table: &str) {
+        let guest = Guest(format!("the compaction filter of table `{table}`").into());
+        let _ = self.filter.set((filter, guest));
     }
 
     /// The code, if it is there.

@@ -4,7 +4,7 @@
 //! **Invariant:** once [`close`](GatedFs::close) has returned, no change is under way and none comes.
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_base::{Error, Result};
 
@@ -152,6 +152,18 @@ impl FileSystem for GatedFs {
 
     fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
         self.inner.read_many(requests);
+    }
+
+    fn link_count(&self, path: &Path) -> Result<u64> {
+        self.inner.link_count(path)
+    }
+
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
+    fn process_files_max(&self) -> Option<usize> {
+        self.inner.process_files_max()
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

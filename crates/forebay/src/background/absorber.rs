@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
-use forebay_env::{Machine, Step};
+use forebay_env::{Machine, Step, yield_point};
 use forebay_layouts::run_set::Policy;
 use forebay_layouts::{Job, Layout, NodeKey, Plan, TableOptions};
 use forebay_store::buffer::{Contents, SortedTable};
@@ -39,9 +40,22 @@ struct Work {
     busy: Vec<(u32, u64, Vec<NodeKey>)>,
     bytes: u64,
     done_bytes: u64,
-    /// What tables held in memory when this began to wait for room there.
-    full_bytes: Option<u64>,
+    /// Since this waits for room in the memory of its tables.
+    waits: Option<Waits>,
 }
+
+/// A wait for merges that make room.
+#[derive(Clone, Copy)]
+struct Waits {
+    /// What tables held in memory when it began.
+    full_bytes: u64,
+    began: Duration,
+    /// When the merger is told again if it rests.
+    next_look: Duration,
+}
+
+/// How long readers may keep merges from making room before that is told, or done all the same.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much of a buffer's absorption it is to wait for room, if it does.
 const ROOM_SHARE: f64 = 0.4;
@@ -56,9 +70,8 @@ impl Absorber {
         let state = self.engine.state();
         let buffer = Arc::clone(state.sealed.last()?);
         let waiting: VecDeque<_> = buffer.sorted()?.iter().cloned().collect();
-        let tables = waiting.iter().filter_map(|sorted| state.tables.get(&sorted.table));
-        if let Some(error) = tables.filter_map(|table| table.rule().err()).next() {
-            self.engine.waits(super::ABSORB, error);
+        if self.engine.lacks_rule().is_some() {
+            yield_point("a rule is missing");
             return None;
         }
         let last_sequence = self.engine.ledger.lock().log.absorbed.1 + frame::records_of(buffer.bytes());
@@ -74,26 +87,26 @@ impl Absorber {
             busy: Vec::new(),
             bytes,
             done_bytes: 0,
-            full_bytes: None,
+            waits: None,
         })
     }
 
-    /// `false` where other work has to make room first.
-    fn advance(&mut self) -> Result<bool> {
-        let Some(work) = &mut self.work else { return Ok(false) };
+    /// Goes on for a bit, or until when other work has to make room first.
+    fn advance(&mut self) -> Result<Step> {
+        let Some(work) = &mut self.work else { return Ok(Step::Idle) };
         if work.cutting.advance(&self.engine, work.last_sequence)? {
             self.engine.progressed(STEP_BYTES as u64);
-            return Ok(true);
+            return Ok(Step::Worked);
         }
         if work.writing.is_none() && work.waiting.is_empty() {
-            return self.finish().map(|()| true);
+            return self.finish().map(|()| Step::Worked);
         }
-        let worked = work.advance(&self.engine)?;
+        let step = work.advance(&self.engine)?;
         self.engine.absorbed(&work.buffer, work.share(&self.engine));
-        if worked {
+        if step == Step::Worked {
             self.engine.progressed(STEP_BYTES as u64);
         }
-        Ok(worked)
+        Ok(step)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -119,7 +132,7 @@ impl Absorber {
 impl Work {
     /// How much of the buffer is absorbed, from 0 to 1: writers go on as far.
     fn share(&self, engine: &Engine) -> f64 {
-        let room = self.full_bytes.map(|full| {
+        let room = self.waits.map(|Waits { full_bytes: full, .. }| {
             let now = engine.lists.resident.used_bytes.load(Ordering::Relaxed);
             let wanted = full.saturating_sub(engine.lists.resident.bytes.load(Ordering::Relaxed) / 2);
             ROOM_SHARE * (full.saturating_sub(now) as f64 / wanted.max(1) as f64).min(1.0)
@@ -129,11 +142,13 @@ impl Work {
         SORTED_SHARE + room.unwrap_or(0.0) + left * written.min(1.0)
     }
 
-    fn advance(&mut self, engine: &Engine) -> Result<bool> {
+    fn advance(&mut self, engine: &Engine) -> Result<Step> {
         if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
             let step = job.step(STEP_BYTES);
-            if let Err(error @ Error::TooLong(_)) = &step {
+            if let Err(error) = &step
+                && error.is_lasting()
+            {
                 engine.set_aside(table, error);
             }
             match step? {
@@ -143,22 +158,25 @@ impl Work {
         } else if let Some(SortedTable { table, contents, run }) = self.waiting.front() {
             match engine.plan_absorption(*table, self.buffer.segment(), contents) {
                 Absorption::Planned(entry, plan) => {
+                    entry.space.reclaim.starves.store(false, Ordering::Relaxed);
                     self.busy.push((*table, entry.era, plan.nodes.clone()));
                     self.bytes += plan.bytes;
                     let job = entry.catalog.absorb(&plan, &self.buffer, Arc::clone(run), contents)?;
                     self.writing = Some((*table, entry.era, job));
                 }
-                Absorption::Waits => {
-                    let used_bytes = &engine.lists.resident.used_bytes;
-                    self.full_bytes.get_or_insert_with(|| used_bytes.load(Ordering::Relaxed));
-                    return engine.no_room_for(*table).map_or(Ok(false), Err);
+                Absorption::Waits(entry) => {
+                    let now = engine.env.clock.now();
+                    let full_bytes = engine.lists.resident.used_bytes.load(Ordering::Relaxed);
+                    let next_look = now + super::RETRY_AFTER;
+                    let waits = self.waits.get_or_insert(Waits { full_bytes, began: now, next_look });
+                    return engine.wait_for_room(&entry, now, waits);
                 }
                 // It takes its records with it.
                 Absorption::Dropped => {}
             }
             self.waiting.pop_front();
         }
-        Ok(true)
+        Ok(Step::Worked)
     }
 
     /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
@@ -184,8 +202,7 @@ impl Machine for Absorber {
             }
         }
         match self.advance() {
-            Ok(true) => Step::Worked,
-            Ok(false) => Step::Idle,
+            Ok(step) => step,
             Err(error) => {
                 // Runs that it was not to be merged with are busy now, and left alone from now on.
                 let last = self.work.as_ref().and_then(|work| work.busy.last());
@@ -211,7 +228,7 @@ fn unmerged(options: &TableOptions) -> TableOptions {
 /// What becomes of a buffer's records of a table.
 enum Absorption {
     Planned(Arc<TableState>, Plan),
-    Waits,
+    Waits(Arc<TableState>),
     Dropped,
 }
 
@@ -227,19 +244,44 @@ impl Engine {
         let catalog = alone.and_then(|options| entry.catalog.convert(&options, 0));
         let catalog = catalog.unwrap_or_else(|| Arc::clone(&entry.catalog));
         let again = |busy: &BTreeSet<NodeKey>| catalog.plan_absorption(segment, contents, busy);
-        let Some(plan) = again(busy) else { return Absorption::Waits };
-        let Some(plan) = self.fit_absorption(&entry, plan, contents.bytes, busy, again) else {
-            return Absorption::Waits;
+        let plan = again(busy);
+        let plan = plan.and_then(|plan| self.fit_absorption(&entry, plan, contents.bytes, busy, again));
+        let Some(plan) = plan else {
+            return Absorption::Waits(entry);
         };
         busy.extend(&plan.nodes);
         Absorption::Planned(entry, plan)
     }
 
-    /// Why merges make no room in a table's memory, if they do not.
-    fn no_room_for(&self, table: u32) -> Option<Error> {
+    /// Absorption waits for merges that make room in a table's memory. It never does while nobody works on that: the merger
+    /// is told to look again; where a bound on space keeps it from that, that is said, if snapshots are to blame, or else
+    /// the merge is done all the same.
+    fn wait_for_room(&self, table: &TableState, now: Duration, waits: &mut Waits) -> Result<Step> {
         let rests = self.merger_rests.load(Ordering::Relaxed);
-        let damage = || self.damage.lock().get(&table).filter(|_| rests).cloned();
-        self.trouble_of(super::MERGE).or_else(damage)
+        let damage = || self.damage.lock().get(&table.id).filter(|_| rests).cloned();
+        if let Some(error) = self.trouble_of(super::MERGE).or_else(damage) {
+            return Err(error);
+        }
+        if rests && now >= waits.next_look {
+            waits.next_look = now + super::RETRY_AFTER;
+            if let Some(refused) = self.refuses(table).filter(|_| now >= waits.began + PATIENCE) {
+                if self.bytes_held_by_snapshots(table.id) > 0 {
+                    return Err(refused);
+                }
+                table.space.reclaim.starves.store(true, Ordering::Relaxed);
+            }
+            self.env.jobs.wake();
+        }
+        Ok(Step::Until(waits.next_look.max(now + super::RETRY_AFTER)))
+    }
+
+    /// Why the oldest sealed buffer is not absorbed: the rule of one of its tables is not known. It is asked of what is
+    /// there, whenever somebody wants to know, so it ends when that does.
+    pub(crate) fn lacks_rule(&self) -> Option<Error> {
+        let state = self.state();
+        let sorted = state.sealed.last()?.sorted()?;
+        let tables = sorted.iter().filter_map(|sorted| state.tables.get(&sorted.table));
+        tables.filter_map(|table| table.rule().err()).next()
     }
 
     /// Notes how much of a buffer is absorbed, from 0 to 1, if it is the one that writers wait for.

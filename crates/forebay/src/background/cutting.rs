@@ -10,10 +10,9 @@ use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Range, Result};
 use forebay_layouts::Job;
 use forebay_store::WriteBuffer;
-use forebay_store::manifest::Change;
 
 use crate::engine::Engine;
-use crate::ledger::{Commit, Finished};
+use crate::ledger::{Commit, Finished, Pending};
 
 /// The cuts of one buffer.
 pub(super) struct Cutting {
@@ -79,8 +78,7 @@ impl Engine {
             catalog = catalog.apply(&edit, &|_| None)?.catalog;
             edits.push((table, edit));
         }
-        let change = Change { edits, ..Change::default() };
-        self.record(&mut ledger, &state, change, &[], &BTreeMap::new(), None)?;
+        self.record(&mut ledger, &state, &mut Pending::edits(edits))?;
         Ok(true)
     }
 }

@@ -1,7 +1,6 @@
 //! Deep work: whatever the tables' catalogs plan, the table with the largest debt first; and where there is
 //! nothing, merges for the sake of lookups.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,6 +15,8 @@ use crate::ledger::{Commit, Finished, Goal};
 pub(super) struct Merger {
     engine: Arc<Engine>,
     running: Option<Running>,
+    /// The table whose job failed last: others come first.
+    failed: Option<u32>,
 }
 
 struct Running {
@@ -27,7 +28,7 @@ struct Running {
 
 impl Merger {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, running: None }
+        Self { engine, running: None, failed: None }
     }
 
     /// Does a bit of the running job, or finds the next.
@@ -47,47 +48,61 @@ impl Merger {
         Ok(Step::Worked)
     }
 
-    /// `false` when there is nothing.
+    /// `false` when there is nothing. What one table fails at keeps none of the others waiting.
     fn find_work(&mut self) -> Result<bool> {
-        let state = self.engine.state();
-        let compacting: BTreeSet<u32> = self.engine.compacting.lock().clone();
+        let engine = Arc::clone(&self.engine);
+        let state = engine.state();
+        let compacting = engine.compactions();
         let mut tables: Vec<_> = state.tables.values().collect();
-        let due_below = self.engine.lists.resident.due_below.load(Ordering::Relaxed);
+        let due_below = engine.lists.resident.due_below.load(Ordering::Relaxed);
         let holds_log = |table: &TableState| {
             table.catalog.resident().is_some_and(|resident| resident.first_segment < due_below)
         };
-        tables.sort_by_key(|table| std::cmp::Reverse((holds_log(table), table.catalog.debt_bytes())));
-        self.engine.empty_trash_for_space(&state);
-        let goal = |table: &TableState| match compacting.contains(&table.id) {
+        let failed_last = std::mem::take(&mut self.failed);
+        tables.sort_by_key(|table| {
+            let (last, first) = (failed_last == Some(table.id), holds_log(table));
+            (last, std::cmp::Reverse((first, table.catalog.debt_bytes())))
+        });
+        engine.empty_trash_for_space(&state);
+        let goal = |table: &TableState| match compacting.contains_key(&table.id) {
             true => Goal::Compaction,
-            false if self.engine.wants_space(table) || self.engine.wants_round(table, &state) => Goal::Space,
+            false if engine.wants_space(table) || engine.wants_round(table, &state) => Goal::Space,
             false => Goal::Limits,
         };
-        let limits = tables.iter().map(|table| (table.id, goal(table)));
+        let limits = tables.iter().map(|table| (*table, goal(table)));
         // Only once nothing else is to be done.
-        let relief = tables.iter().map(|table| (table.id, Goal::Relief));
+        let relief = tables.iter().map(|table| (*table, Goal::Relief));
+        let mut failure = None;
         for (table, goal) in limits.chain(relief) {
-            match self.engine.plan(table, goal)? {
-                Some((Planned::Edit(_), _)) => return Ok(true),
-                Some((Planned::Job(plan), entry)) => {
-                    let started = entry.catalog.start(&plan);
-                    let job =
-                        started.inspect_err(|error| self.set_aside(table, entry.era, &plan.nodes, error))?;
-                    if let Some(help) = job.help() {
-                        *self.engine.help.lock() = Some(help);
-                        self.engine.env.jobs.wake();
-                    }
-                    self.running = Some(Running { table, era: entry.era, nodes: plan.nodes, job });
-                    return Ok(true);
+            match self.begin(table.id, goal) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {
+                    let asked = compacting.get(&table.id).filter(|_| goal == Goal::Compaction);
+                    asked.into_iter().for_each(|&asked| engine.found_compact(table, asked));
                 }
-                None if goal == Goal::Compaction => {
-                    self.engine.compacting.lock().remove(&table);
-                    self.engine.env.jobs.wake();
-                }
-                None => {}
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
-        Ok(false)
+        failure.map_or(Ok(false), Err)
+    }
+
+    /// Begins what there is to do for a table. `false` when there is nothing.
+    fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
+        match self.engine.plan(table, goal)? {
+            Some((Planned::Edit(_), _)) => Ok(true),
+            Some((Planned::Job(plan), entry)) => {
+                let started = entry.catalog.start(&plan);
+                let job =
+                    started.inspect_err(|error| self.set_aside(table, entry.era, &plan.nodes, error))?;
+                if let Some(help) = job.help() {
+                    *self.engine.help.lock() = Some(help);
+                    self.engine.env.jobs.wake();
+                }
+                self.running = Some(Running { table, era: entry.era, nodes: plan.nodes, job });
+                Ok(true)
+            }
+            None => Ok(false),
+        }
     }
 
     fn work(&mut self) -> Result<()> {
@@ -111,6 +126,7 @@ impl Merger {
         if let Some(Running { table, era, nodes, job }) = self.leave() {
             // Removes the unfinished files.
             drop(job);
+            self.failed = Some(table);
             self.set_aside(table, era, &nodes, error);
         }
     }
@@ -121,12 +137,13 @@ impl Merger {
         self.running.take()
     }
 
-    /// Nodes with damaged lists stay busy until the next open: trying again would fail again.
+    /// Nodes with damaged lists, or of which a rule panics, stay busy until the next open: trying again would fail again.
     fn set_aside(&self, table: u32, era: u64, nodes: &[NodeKey], error: &Error) {
         if error.is_lasting() {
             self.engine.set_aside(table, error);
         } else {
             self.engine.release(table, era, nodes);
+            self.engine.failed_compact(table, error);
         }
     }
 }

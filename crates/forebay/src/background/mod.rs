@@ -18,10 +18,12 @@ mod merger;
 mod sorter;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
+use forebay_env::jobs::text_of;
 use forebay_env::{Handle, Machine, Step};
 use forebay_store::log::recover::Extent;
 
@@ -56,7 +58,39 @@ pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<V
         let buffer = read_back::load(&engine.log_files(), &extent, &engine.pool)?;
         engine.update_state(|state| state.sealed.insert(0, buffer));
     }
-    Ok(machines.into_iter().map(|(name, machine)| engine.env.jobs.spawn(name, machine)).collect())
+    let spawn = |(name, machine): (&'static str, Box<dyn Machine>)| {
+        let guarded = Guarded { name, engine: Arc::clone(engine), machine };
+        let handle = engine.env.jobs.spawn(name, Box::new(guarded));
+        if let Some(reason) = handle.refused() {
+            engine.poison(&Error::invalid(reason.to_string()));
+        }
+        handle
+    };
+    Ok(machines.into_iter().map(spawn).collect())
+}
+
+/// A machine whose panic ends its own database, and no other one that shares its environment.
+struct Guarded {
+    name: &'static str,
+    engine: Arc<Engine>,
+    machine: Box<dyn Machine>,
+}
+
+impl Machine for Guarded {
+    fn step(&mut self) -> Step {
+        let Self { name, engine, machine } = self;
+        if engine.env.jobs.is_stepper() {
+            // A simulation's user sees it where it waits.
+            return machine.step();
+        }
+        let stepped = catch_unwind(AssertUnwindSafe(|| machine.step()));
+        stepped.unwrap_or_else(|panic| {
+            engine.poison(&Error::invalid(format!("{name} panicked: {}", text_of(&*panic))));
+            engine.env.jobs.wake();
+            // It is only dropped, so a half-changed one is never seen.
+            Step::Finished
+        })
+    }
 }
 
 impl Engine {
@@ -73,13 +107,6 @@ impl Engine {
         Step::Until(self.env.clock.now() + RETRY_AFTER)
     }
 
-    /// Notes what a machine waits for that users must do.
-    fn waits(&self, machine: &'static str, reason: Error) {
-        if self.troubles.lock().insert(machine, reason).is_none() {
-            self.env.jobs.wake();
-        }
-    }
-
     /// Notes that a machine gets on again. Damage stays: what lies under it is not worked on any more, so
     /// nobody may wait for that.
     fn recovered(&self, machine: &'static str) {
@@ -89,5 +116,46 @@ impl Engine {
             drop(troubles);
             self.env.jobs.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Env;
+    use forebay_env::fs::MemoryFs;
+
+    use super::*;
+    use crate::Options;
+
+    struct Panics;
+
+    impl Machine for Panics {
+        fn step(&mut self) -> Step {
+            panic!("no luck");
+        }
+    }
+
+    /// An environment is cloned into any number of databases, and once the first panic of any stopped them all for good.
+    #[test]
+    fn a_panic_in_one_database_leaves_others_of_its_environment_alone() {
+        let env = Env { fs: MemoryFs::new(), ..Env::real() };
+        let options = || Options::default().memory_limit(1 << 20).env(env.clone());
+        let engines = ["/one", "/other"].map(|dir| crate::open::open(dir.as_ref(), options()).unwrap().0);
+        let guarded = Guarded { name: "unlucky", engine: Arc::clone(&engines[0]), machine: Box::new(Panics) };
+        env.jobs.spawn("unlucky", Box::new(guarded)).join();
+        assert!(
+            engines[0].fatal().is_some_and(|error| error.to_string().contains("unlucky panicked: no luck"))
+        );
+        assert!(engines[1].fatal().is_none());
+    }
+
+    /// What was over when it was looked at is over, whatever is the case by the time that is told.
+    #[test]
+    fn who_waits_is_told_what_was_seen() {
+        let env = Env::memory(1);
+        let engine = crate::open::open("/db".as_ref(), Options::default().env(env)).unwrap().0;
+        let looks = std::cell::Cell::new(0);
+        let is_done_once = || looks.replace(looks.get() + 1) == 0;
+        assert!(engine.wait_for(|| None, is_done_once).is_ok());
     }
 }

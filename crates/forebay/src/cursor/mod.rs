@@ -19,7 +19,8 @@ use forebay_base::combine::{Combine, Depth, Fold};
 use forebay_base::merge::{Cursor as _, Direction, LoserTree, Others};
 use forebay_base::wire::{is_same, put_raw};
 use forebay_base::{Error, Kind, Range, Result};
-use forebay_layouts::Rule;
+use forebay_env::guest;
+use forebay_layouts::{Rule, answered};
 use forebay_store::list::Pace;
 
 use crate::engine::{Engine, TableState};
@@ -354,6 +355,7 @@ impl Cursor {
     /// Folds all records of the key before the merge. Says whether it has a value.
     fn fold_key(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else { return Ok(false) };
+        guest::take_failure();
         let prefix = merge.prefix();
         self.key.clear();
         put_raw(&mut self.key, merge.record().key);
@@ -363,7 +365,7 @@ impl Cursor {
             open = open && self.fold.add(&self.rule, &merge.record());
             merge.advance()?;
         }
-        Ok(self.fold.finish(&self.key, Depth::Bottom).is_some())
+        answered(Ok(self.fold.finish(&self.key, Depth::Bottom).is_some()))
     }
 }
 

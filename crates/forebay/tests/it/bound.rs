@@ -206,3 +206,31 @@ fn bounds_out_of_bounds_and_other_bounds_are_refused() {
     assert!(db.table("t").open().is_ok());
     assert!(db.describe().to_string().contains("at most 2 times on disk"));
 }
+
+/// Nobody worked on the room that a flush waited for, and nobody said so.
+#[test]
+fn what_rangemerge_keeps_in_memory_waits_for_no_room_in_silence() {
+    for seed in 0..4 {
+        let env = Env::memory(13 + seed);
+        let db = open(&env);
+        let (table, other) = (bounded(&db, Layout::range_merge(), 1.25), db.table("other").open().unwrap());
+        write(&db, &table, 0..2 * KEYS, &mut || ()).unwrap();
+        let held = db.snapshot();
+        let mut written = 2 * KEYS;
+        while written < 6 * KEYS && write(&db, &table, written..written + 100, &mut || ()).is_ok() {
+            written += 100;
+        }
+        for number in 0..200 {
+            let refused = other.put(&key(number), &value(number)).err();
+            assert!(refused.is_none_or(|error| matches!(error, Error::NoSpace(_))));
+        }
+        let refused = db.flush().err();
+        assert!(refused.as_ref().is_none_or(|error| matches!(error, Error::NoSpace(_))), "{refused:?}");
+        check(&table, written);
+        drop(held);
+        env.jobs.advance(std::time::Duration::from_secs(1));
+        env.jobs.step_some(10_000);
+        db.flush().unwrap();
+        check(&table, written);
+    }
+}

@@ -3,6 +3,8 @@
 
 mod bound;
 mod changes;
+mod closed;
+mod compaction;
 mod cursors;
 mod damage;
 mod descriptors;
@@ -11,7 +13,9 @@ mod expiry;
 mod faults;
 mod filter;
 mod golden;
+mod guests;
 mod ingest;
+mod interleaved;
 mod jungle;
 mod layouts;
 mod log;

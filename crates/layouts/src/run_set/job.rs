@@ -6,12 +6,14 @@ use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Direction};
 use forebay_base::{Block, Bound, Order, Range, Record, Result};
 use forebay_buffer_tree::{Expected, shape_of_merged};
+use forebay_env::guest;
 use forebay_store::Cause;
 use forebay_store::list::Reading;
 
 use super::plan::{Made, Slice};
 use super::set::Part;
 use super::writer::{FileWriter, Writers};
+use crate::rule::answered;
 use crate::{DataFile, Job, Outcome, Rule, Source};
 
 /// A merge on its way.
@@ -66,12 +68,14 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
             let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
             return Ok(Some(Outcome::Runs(Made::new(slice, parts))));
         }
+        guest::take_failure();
         let (output, bytes_max) = (&mut self.output, bytes_max.max(1));
         match &mut self.block {
             Some(block) => self.collapse.run_blocks(bytes_max, block, |block| output.push_block(block))?,
             None => self.collapse.run(bytes_max, |prefix, record| output.push(prefix, record))?,
         };
-        Ok(None)
+        // Before what was written of it is finished.
+        answered(Ok(None))
     }
 
     fn cause(&self) -> Cause {

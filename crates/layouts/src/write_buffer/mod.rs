@@ -18,6 +18,7 @@ use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Portion, Terms, Tree};
+use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
@@ -26,6 +27,7 @@ use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Str
 use crate::convert::runs_of;
 use crate::files::{Fragment, Means, Writer, malformed_edit};
 use crate::restore::Restored;
+use crate::rule::answered;
 use crate::run_set::RunSetTable;
 use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
 use crate::{DataFile, Layout, Outcome, Rule, Source, TableOptions};
@@ -81,10 +83,13 @@ struct TreeJob<C> {
 
 impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
-        match self.job.step(bytes_max)? {
-            JobStep::Worked(_) => Ok(None),
-            JobStep::Done(outcome) => Ok(Some(Outcome::Tree(outcome))),
-        }
+        guest::take_failure();
+        let outcome = match self.job.step(bytes_max)? {
+            JobStep::Worked(_) => None,
+            JobStep::Done(outcome) => Some(Outcome::Tree(outcome)),
+        };
+        answered(Ok(())).inspect_err(|_| outcome.iter().for_each(Outcome::discard))?;
+        Ok(outcome)
     }
 
     fn cause(&self) -> Cause {

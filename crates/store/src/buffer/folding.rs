@@ -10,6 +10,7 @@ use forebay_base::combine::{Depth, Fold};
 use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::sort::{pack, piece_of, sort_words};
 use forebay_base::{Combine, Record};
+use forebay_env::guest;
 use smallvec::SmallVec;
 
 use super::run::{FOLDED_PLACE, Folded, Run, place_in, record_in};
@@ -142,7 +143,9 @@ impl<'a> Folding<'a> {
             record
         };
         let end = self.records.len() + record.encoded_bytes();
-        let fits = record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE;
+        // Where the rule panics for a key, its records stay as they are: who looks that key up is told.
+        let fits =
+            record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE && guest::take_failure().is_none();
         if fits {
             self.words.push(self.own_word(first));
             record.encode(&mut self.records);

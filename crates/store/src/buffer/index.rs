@@ -31,6 +31,25 @@ pub(super) struct TableIndex {
     past: VecDeque<(usize, Vec<Arc<Run>>)>,
     /// What single lookups of a table of states ask instead of runs.
     latest: Latest,
+    /// How often runs were changed, or words taken away.
+    turn: u64,
+}
+
+/// Runs in the making, up to a length.
+pub(super) struct Aside {
+    made: TableIndex,
+    to: usize,
+}
+
+impl Aside {
+    /// Sees to it that there are runs that tell what the buffer held at this length.
+    pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, cuts: &[Cut], limit: usize) {
+        self.made.look_at(buffer, rows, cuts, (limit, self.to));
+    }
+
+    pub(super) fn runs_at(&self, limit: usize) -> Option<&[Arc<Run>]> {
+        self.made.runs_at(limit)
+    }
 }
 
 /// So many moments of the past are remembered.
@@ -40,8 +59,45 @@ const PAST_MAX: usize = 2;
 const GROWTH: usize = 16;
 
 impl TableIndex {
-    pub(super) fn whole(run: Arc<Run>, covers: usize) -> Self {
-        Self { order: Some(run.order), runs: vec![run], covers, ..Self::default() }
+    /// The same with one run over all of it.
+    pub(super) fn replaced(&self, run: Arc<Run>, covers: usize) -> Self {
+        let turn = self.turn + 1;
+        Self { order: Some(run.order), runs: vec![run], covers, turn, ..Self::default() }
+    }
+
+    /// A copy in which runs can be made that tell this length, while others go on with this one. Where nothing merges it
+    /// has the words that wait, or they would be there twice.
+    pub(super) fn aside(&mut self, rows: &TableRows<'_>, limit: usize, length: usize) -> Aside {
+        self.order = Some(rows.order);
+        let (to, tail) = match (rows.rule, &mut self.tail) {
+            (None, tail) => (length, tail.take()),
+            // What is taken into states may have left the tail.
+            (Some(_), Some(tail)) if !self.latest.is_begun() => {
+                (limit, Some(tail[..tail.partition_point(|&word| place_in(word) < limit)].to_vec()))
+            }
+            (Some(_), _) => (limit, None),
+        };
+        let (runs, covers, order, turn) = (self.runs.clone(), self.covers, self.order, self.turn);
+        Aside { made: Self { order, tail, runs, covers, turn, ..Self::default() }, to }
+    }
+
+    /// Goes on with what was made, unless something else was done meanwhile.
+    pub(super) fn take_over(&mut self, Aside { made, .. }: Aside) {
+        if self.turn != made.turn {
+            return;
+        }
+        self.turn += 1;
+        if made.covers > self.covers {
+            (self.runs, self.covers) = (made.runs, made.covers);
+            if let Some(tail) = &mut self.tail
+                && !self.latest.is_begun()
+            {
+                // Where nothing merges these are all newer: none goes.
+                tail.drain(..tail.partition_point(|&word| place_in(word) < made.covers));
+            }
+        }
+        self.past.extend(made.past);
+        self.past.drain(..self.past.len().saturating_sub(PAST_MAX));
     }
 
     /// Whether the table had another order when what is here was written. Whoever asks looks at a moment before that, and
@@ -72,6 +128,7 @@ impl TableIndex {
 
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
+        self.turn += 1;
         let order = self.order.unwrap_or(Order::Lexical);
         if self.has_states() {
             // Lookups still take in what is left of the tail: the buffer is walked.
@@ -155,14 +212,19 @@ impl TableIndex {
         takes.then_some((&self.latest, &words[..]))
     }
 
-    /// Sees to it that there are runs that tell what the buffer held at this length.
-    pub(super) fn look_at(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, cuts: &[Cut], limit: usize) {
-        self.order = Some(rows.order);
+    /// Sees to it that there are runs that tell what the buffer held at length `limit`; those that are not folded tell
+    /// earlier lengths too, and go up to `to`.
+    fn look_at(
+        &mut self,
+        buffer: &WriteBuffer,
+        rows: &TableRows<'_>,
+        cuts: &[Cut],
+        (limit, to): (usize, usize),
+    ) {
         // What is folded is never of both sides of a cut.
         let cuts = cuts.iter().filter(|cut| rows.rule.is_some() && cut.table == rows.table);
         let cuts: Vec<usize> = cuts.map(|cut| cut.place).collect();
-        // What is not folded tells earlier lengths too.
-        self.extend(buffer, rows, &cuts, if rows.rule.is_some() { limit } else { buffer.len() });
+        self.extend(buffer, rows, &cuts, to);
         if self.runs_at(limit).is_some() {
             return;
         }
@@ -186,14 +248,8 @@ impl TableIndex {
     /// The words of what lies between what is covered and `to`.
     fn take_tail(&mut self, buffer: &WriteBuffer, rows: &TableRows<'_>, to: usize) -> Run {
         let mut newest = Run::of(Vec::new(), rows.order, None);
-        // What is taken into states may have left the tail.
-        let tail = self.tail.as_mut().filter(|_| !self.latest.is_begun());
-        match tail {
-            // The tail's memory is kept: folded runs are small, and the next look is soon.
-            Some(tail) if rows.rule.is_some() => {
-                newest.words.extend(tail.drain(..tail.partition_point(|&word| place_in(word) < to)));
-            }
-            Some(tail) => newest.words = std::mem::take(tail),
+        match self.tail.take() {
+            Some(tail) => newest.words = tail,
             None => {
                 let mut words = Vec::new();
                 newest.collect(buffer, (rows.table, &[]), (self.covers, to), &mut words);

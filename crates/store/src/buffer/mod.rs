@@ -24,8 +24,8 @@ use std::sync::Arc;
 use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
-use forebay_env::sync::RwLock;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
 pub use cuts::Cut;
@@ -75,6 +75,8 @@ pub struct WriteBuffer {
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
     index: RwLock<Index>,
+    /// Held by who sorts what lookups want, beside the index.
+    sorting: Mutex<()>,
     /// Until it is absorbed.
     sorted: RwLock<Option<Arc<[SortedTable]>>>,
     /// Whether it is in a file by now.
@@ -100,6 +102,7 @@ impl WriteBuffer {
             arena: Some(arena),
             pool,
             index: RwLock::default(),
+            sorting: Mutex::default(),
             sorted: RwLock::default(),
             filed: AtomicBool::new(false),
         }
@@ -221,27 +224,30 @@ impl WriteBuffer {
         each: &mut impl FnMut(&Record<'_>) -> bool,
     ) -> bool {
         let sought = (Pieces::WHOLE.of(prefix), key);
-        {
+        let found = {
             let index = self.index.read();
             let Some(table) = index.tables.get(&rows.table) else { return index.noted || self.is_empty() };
             if table.is_of_other_order(rows) {
                 return true;
             }
             let limit = limit.min(self.len());
-            if let Some((latest, words)) = table.states_at(limit) {
-                latest.find(words, self, sought, limit, each);
-                return true;
+            match table.states_at(limit) {
+                Some((latest, words)) => Some(latest.find(words, self, sought, limit)),
+                None if table.may_take_in() => None,
+                None => return false,
             }
-            if !table.may_take_in() {
-                return false;
-            }
-        }
-        let mut index = self.index.write();
-        let Some(table) = index.tables.get_mut(&rows.table) else { return false };
-        let limit = limit.min(self.len());
-        let Some((latest, words)) = table.take_in(self, rule, limit) else { return false };
-        latest.find(words, self, sought, limit, each);
-        true
+        };
+        let found = found.or_else(|| {
+            let mut index = self.index.write();
+            let limit = limit.min(self.len());
+            let (latest, words) = index.tables.get_mut(&rows.table)?.take_in(self, rule, limit)?;
+            Some(latest.find(words, self, sought, limit))
+        });
+        // The rule is asked when nothing is locked.
+        found.is_some_and(|found| {
+            found.show(self, key, each);
+            true
+        })
     }
 
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first. They stand
@@ -264,7 +270,8 @@ impl WriteBuffer {
         self.index.write().cuts = cuts;
     }
 
-    /// Runs `look` over runs that tell what the buffer held at length `limit`.
+    /// Runs `look` over runs that tell what the buffer held at length `limit`. What puts them in order, and the rule that
+    /// merges, run while nothing is locked that writers want.
     fn with_runs<T>(
         &self,
         rows: &TableRows<'_>,
@@ -274,23 +281,36 @@ impl WriteBuffer {
         {
             // Nothing is published while the index is locked.
             let index = self.index.read();
-            match index.tables.get(&rows.table) {
-                Some(table) if table.is_of_other_order(rows) => return look(&[], &index.cuts),
-                Some(table) => {
-                    if let Some(runs) = table.runs_at(limit.min(self.len())) {
-                        return look(runs, &index.cuts);
-                    }
+            let runs = match index.tables.get(&rows.table) {
+                Some(table) if table.is_of_other_order(rows) => Some(&[][..]),
+                Some(table) => table.runs_at(limit.min(self.len())),
+                None if index.noted || self.is_empty() => Some(&[][..]),
+                None => None,
+            };
+            match runs {
+                Some(runs) if rows.rule.is_none() => return look(runs, &index.cuts),
+                Some(runs) => {
+                    let (runs, cuts) = (runs.to_vec(), index.cuts.clone());
+                    drop(index);
+                    return look(&runs, &cuts);
                 }
-                None if index.noted || self.is_empty() => return look(&[], &index.cuts),
                 None => {}
             }
         }
-        let mut index = self.index.write();
-        let Index { tables, cuts, .. } = &mut *index;
-        let table = tables.entry(rows.table).or_default();
-        let limit = limit.min(self.len());
-        table.look_at(self, rows, cuts, limit);
-        look(table.runs_at(limit).unwrap_or_default(), cuts)
+        // Of those who find the same to be sorted one does it. No code of users runs under this.
+        let _one_at_a_time = rows.rule.is_none().then(|| self.sorting.lock());
+        let (mut aside, cuts, limit) = {
+            let mut index = self.index.write();
+            let Index { tables, cuts, .. } = &mut *index;
+            let limit = limit.min(self.len());
+            (tables.entry(rows.table).or_default().aside(rows, limit, self.len()), cuts.clone(), limit)
+        };
+        aside.look_at(self, rows, &cuts, limit);
+        let outcome = look(aside.runs_at(limit).unwrap_or_default(), &cuts);
+        if let Some(table) = self.index.write().tables.get_mut(&rows.table) {
+            table.take_over(aside);
+        }
+        outcome
     }
 
     /// Notes a batch whose payload begins at `base`, and publishes it: no lookup sees one without the other.
@@ -308,6 +328,8 @@ impl WriteBuffer {
 
     /// What is noted of a sealed buffer, for the sorter. One that was read back from the log is walked for it.
     pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Vec<TableNotes> {
+        // Whoever sorts has words that are not in the index meanwhile.
+        let _nobody_sorts = self.sorting.lock();
         let mut index = self.index.write();
         if index.noted {
             let noted = index.tables.iter_mut().map(|(&table, index)| index.take_notes(table));
@@ -348,7 +370,7 @@ impl WriteBuffer {
         let mut index = self.index.write();
         let index = index.tables.entry(table).or_default();
         if !index.is_folded() && !index.has_states() {
-            *index = TableIndex::whole(Arc::clone(run), self.len());
+            *index = index.replaced(Arc::clone(run), self.len());
         }
     }
 }

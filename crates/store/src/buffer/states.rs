@@ -11,6 +11,9 @@
 
 use forebay_base::sort::{pack, piece_of};
 use forebay_base::{Combine, Record};
+use forebay_env::guest;
+
+use smallvec::SmallVec;
 
 use super::WriteBuffer;
 use super::run::{FOLDED_PLACE, place_in, record_in};
@@ -135,24 +138,34 @@ impl Latest {
         !self.odd
     }
 
-    /// Shows what there was of a key of this piece, newest first.
+    /// What there was of a key of this piece: the places of what is not taken in, newest first, and the state of the rest.
     pub(super) fn find(
         &self,
         words: &[u64],
         buffer: &WriteBuffer,
         (piece, key): (u32, &[u8]),
         limit: usize,
-        each: &mut impl FnMut(&Record<'_>) -> bool,
-    ) {
-        let untaken = self.untaken(words, limit).iter().rev();
-        for &word in untaken.filter(|&&word| piece_of(word) == piece) {
-            let record = buffer.record(place_in(word));
-            if record.key == key && !each(&record) {
-                return;
-            }
-        }
-        if let Some(record) = self.states.as_ref().and_then(|states| states.find(buffer, piece, key)) {
-            each(&record);
+    ) -> Found {
+        let untaken = self.untaken(words, limit).iter().rev().filter(|&&word| piece_of(word) == piece);
+        let places = untaken.map(|&word| place_in(word)).filter(|&place| buffer.record(place).key == key);
+        let state = self.states.as_ref().and_then(|states| states.find(buffer, piece, key));
+        Found { places: places.collect(), state: state.map(|record| record.value.into()) }
+    }
+}
+
+/// What there is of a key.
+pub(super) struct Found {
+    places: SmallVec<[usize; 8]>,
+    state: Option<SmallVec<[u8; 32]>>,
+}
+
+impl Found {
+    /// Shows it, newest first.
+    pub(super) fn show(&self, buffer: &WriteBuffer, key: &[u8], each: &mut impl FnMut(&Record<'_>) -> bool) {
+        if self.places.iter().all(|&place| each(&buffer.record(place)))
+            && let Some(state) = &self.state
+        {
+            each(&Record::put(key, state));
         }
     }
 }
@@ -223,7 +236,10 @@ impl Merges {
         }
         state.clear();
         state.extend_from_slice(newer.value);
-        let merges = state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
+        let merges = state.len() == older.value.len()
+            && rule.merge_in_place(&mut state, older.value)
+            // Where the rule panics, states come to nothing: records are merged whenever they are looked at.
+            && guest::take_failure().is_none();
         let merged = match (merges, place.checked_sub(FOLDED_PLACE)) {
             (false, _) => Err(Odd),
             (true, Some(at)) => {

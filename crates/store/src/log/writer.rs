@@ -10,7 +10,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Condvar, Mutex, MutexGuard};
-use forebay_env::{Appender, File};
+use forebay_env::{Appender, File, yield_point};
 
 use super::batch::Payload;
 use super::durability::Durability;
@@ -193,7 +193,7 @@ impl Log {
     /// Waits until somebody has written or synced.
     fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         inner.waiting += 1;
-        let mut inner = self.idle.wait(inner);
+        let mut inner = self.idle.wait_of(&self.inner, inner);
         inner.waiting -= 1;
         inner
     }
@@ -218,6 +218,7 @@ impl Log {
         }
         inner.writing = true;
         drop(inner);
+        yield_point("log is written");
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
         let mut inner = self.relock(|inner| inner.writing = false);
         outcome?;
@@ -258,6 +259,7 @@ impl Log {
         if planted::is("sync-forgotten") {
             files.clear();
         }
+        yield_point("log is synced");
         let outcome = files.iter().try_for_each(|file| file.sync());
         let mut inner = self.relock(|inner| inner.syncing = false);
         self.metrics.log_syncs.add(files.len() as u64);

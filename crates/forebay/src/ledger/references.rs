@@ -1,0 +1,33 @@
+//! Counting references to files.
+//!
+//! **Invariant:** a file is retired only once nothing refers to it.
+
+use forebay_layouts::DataFile;
+
+use super::Ledger;
+
+impl Ledger {
+    /// Counts what is referred to now in place of what was. More before fewer, so that no file is taken for unneeded in
+    /// between.
+    pub(crate) fn refer_instead(&mut self, before: Vec<DataFile>, now: Vec<DataFile>) {
+        let more = now.into_iter().map(|file| (file, 1));
+        self.refer(more.chain(before.into_iter().map(|file| (file, -1))).collect());
+    }
+
+    /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
+    pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
+        for (file, by) in references {
+            let (id, bytes) = (file.id(), file.meta().bytes);
+            let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
+            if bytes > entry.0.meta().bytes {
+                entry.0 = file;
+            }
+            entry.1 += by as i64;
+            if entry.1 <= 0
+                && let Some((file, _)) = self.references.remove(&id)
+            {
+                file.retire();
+            }
+        }
+    }
+}

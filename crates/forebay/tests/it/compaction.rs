@@ -1,0 +1,125 @@
+//! Compactions that users wait for: they end, and say what was not done.
+
+use std::sync::Arc;
+
+use forebay::env::Env;
+use forebay::env::fs::{FaultyFs, MemoryFs};
+use forebay::env::sync::Mutex;
+use forebay::{Database, Error, Layout, Options, Table};
+use forebay_testkit::Suffix;
+
+fn options(env: &Env) -> Options {
+    Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
+}
+
+fn fill(table: &Table, value: u8) {
+    (0..300_u32).for_each(|n| table.put(&n.to_be_bytes(), &[value; 40]).unwrap());
+}
+
+#[test]
+fn compacting_a_table_that_is_gone_says_so() {
+    for is_rolled_back in [false, true] {
+        let env = Env::memory(1);
+        let db = Database::open("/db", options(&env)).unwrap();
+        db.savepoint("before").unwrap();
+        let table = db.table("t").open().unwrap();
+        fill(&table, 1);
+        match is_rolled_back {
+            true => db.rollback("before").unwrap(),
+            false => db.drop_table("t").unwrap(),
+        }
+        assert!(matches!(table.compact(), Err(Error::NotFound(_))));
+    }
+}
+
+#[test]
+fn compacting_a_table_that_goes_meanwhile_ends() {
+    for seed in 0..20 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = db.table("t").open().unwrap();
+        fill(&table, 1);
+        let compacting = env.jobs.fork("compacting", {
+            let table = table.clone();
+            move || {
+                let outcome = table.compact();
+                assert!(matches!(outcome, Ok(()) | Err(Error::NotFound(_))), "{outcome:?}");
+            }
+        });
+        env.jobs.step_some(seed as usize * 5);
+        db.drop_table("t").unwrap();
+        compacting.join();
+        assert_eq!(db.stats().debt_bytes, 0, "a dropped table owes nothing");
+        db.close().unwrap();
+    }
+}
+
+/// It said that all was done where the table's rule was not known, and nothing was.
+#[test]
+fn compacting_says_what_keeps_it_from_that() {
+    let env = Env::memory(2);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let table = db.table("t").merge_rule(Suffix).open().unwrap();
+    table.merge(b"k", b"12345678").unwrap();
+    db.flush().unwrap();
+    drop(table);
+    db.close().unwrap();
+    let db = Database::open("/db", options(&env)).unwrap();
+    let table = db.snapshot().table("t").unwrap();
+    let said = table.compact().unwrap_err().to_string();
+    assert!(said.contains("`t`") && said.contains("was not opened with it"), "{said}");
+}
+
+/// Both ask at once: nobody is told before a merger has looked since they asked, and all are told.
+#[test]
+fn all_who_ask_for_a_compaction_are_told() {
+    for seed in 0..10 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+        let users = [1, 2, 3].map(|value| {
+            let table = table.clone();
+            env.jobs.fork("user", move || {
+                fill(&table, value);
+                table.compact().unwrap();
+            })
+        });
+        users.into_iter().for_each(forebay::env::Handle::join);
+        drop(table);
+        db.close().unwrap();
+    }
+}
+
+/// One table's files cannot be read for now: merges of others went on waiting for it.
+#[test]
+fn a_table_that_fails_keeps_no_other_waiting() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::simulated(fs.clone(), 3);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let tables = ["a", "b"].map(|name| db.table(name).open().unwrap());
+    for value in 1..4 {
+        fill(&tables[0], value);
+        db.flush().unwrap();
+    }
+    let lists_of_a: Vec<String> = env.fs.list("/db".as_ref()).unwrap();
+    for value in 1..4 {
+        fill(&tables[1], value);
+        db.flush().unwrap();
+    }
+    for name in lists_of_a.iter().filter(|name| name.ends_with(".list")) {
+        fs.rule(&format!("read {name} all io-error")).unwrap();
+    }
+    let [a, b] = tables;
+    let outcome = Arc::new(Mutex::new(None));
+    let compacting = env.jobs.fork("compacting a", {
+        let (a, outcome) = (a.clone(), Arc::clone(&outcome));
+        move || *outcome.lock() = Some(a.compact())
+    });
+    b.compact().unwrap();
+    compacting.join();
+    assert!(outcome.lock().take().unwrap().is_err());
+    fs.clear();
+    a.compact().unwrap();
+}

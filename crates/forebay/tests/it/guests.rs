@@ -1,0 +1,223 @@
+//! Code of users that a table asks: it panics, or asks something of the database. Whoever wanted its answer is told; nobody
+//! else notices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use forebay::aggregate::{Aggregate, StateType};
+use forebay::env::Env;
+use forebay::{Database, Error, Keep, Layout, MergeRule, Options, Result, Table};
+
+fn options(env: &Env) -> Options {
+    Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
+}
+
+/// Appends, and panics at one key while it is told to.
+#[derive(Clone, Default)]
+struct Fussy(Arc<AtomicBool>);
+
+impl Fussy {
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl MergeRule for Fussy {
+    fn name(&self) -> &str {
+        "fussy/1"
+    }
+    fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        assert!(key != b"bad" || !self.0.load(Ordering::SeqCst), "no such key");
+        out.extend_from_slice(older);
+        out.extend_from_slice(newer);
+    }
+}
+
+#[track_caller]
+fn assert_panicked<T>(outcome: Result<T>) {
+    let error = outcome.err().expect("an error");
+    assert!(matches!(error, Error::Panicked(_)), "{error}");
+    let said = error.to_string();
+    let parts = ["merge rule `fussy/1` of table `t`", "bad", "no such key"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+}
+
+/// Others' records were not found any more, and no error said so.
+#[test]
+fn a_rule_that_panics_at_one_key_leaves_the_others_as_they_are() {
+    let env = Env::memory(1);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let table = db.table("t").merge_rule(Fussy::new()).open().unwrap();
+    for value in [b"1", b"2", b"3"] {
+        for key in [&b"bad"[..], b"good", b"other"] {
+            table.merge(key, value).unwrap();
+        }
+        assert_eq!(table.get(b"good").unwrap().unwrap().last(), value.last());
+    }
+    for _ in 0..2 {
+        assert_panicked(table.get(b"bad"));
+        assert_eq!(table.get(b"good").unwrap().as_deref(), Some(&b"123"[..]));
+        assert_panicked(table.multi_get(&[&b"good"[..], b"bad"]));
+        assert_eq!(table.multi_get(&[b"good", b"none"]).unwrap(), [Some(b"123".to_vec()), None]);
+        let all: Vec<_> = table.iter().unwrap().collect();
+        assert!(all.iter().any(|entry| matches!(entry, Err(Error::Panicked(_)))));
+    }
+    let snapshot = db.snapshot();
+    table.merge(b"other", b"4").unwrap();
+    assert_eq!(snapshot.get(&table, b"other").unwrap().as_deref(), Some(&b"123"[..]));
+}
+
+/// The buffer cannot be absorbed: whoever waits for that is told, and once the rule is mended all is there.
+#[test]
+fn a_rule_that_panics_in_the_background_stops_no_reader_and_is_named() {
+    let env = Env::memory(2);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let rule = Fussy::new();
+    let table = db.table("t").merge_rule(rule.clone()).open().unwrap();
+    let plain = db.table("plain").open().unwrap();
+    (0..2).for_each(|_| table.merge(b"bad", b"1").unwrap());
+    (0..2).for_each(|_| table.merge(b"good", b"1").unwrap());
+    plain.put(b"k", b"v").unwrap();
+    assert_panicked(db.flush());
+    assert_eq!(table.get(b"good").unwrap().as_deref(), Some(&b"11"[..]));
+    assert_eq!(plain.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    rule.0.store(false, Ordering::SeqCst);
+    env.jobs.advance(std::time::Duration::from_secs(1));
+    env.jobs.step_some(1000);
+    db.flush().unwrap();
+    assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"11"[..]));
+}
+
+/// A merge that asks a filter that panics is set aside; other tables' merges go on, and the database stays open.
+#[test]
+fn a_filter_that_panics_is_named_by_compact_and_stops_no_other_table() {
+    let env = Env::memory(3);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let filter = |key: &[u8], _: &[u8]| {
+        assert!(key != b"bad", "no such key");
+        Keep::Keep
+    };
+    let layout = Layout::leveling(4);
+    let table = db.table("t").layout(layout).compaction_filter(filter).open().unwrap();
+    let other = db.table("other").layout(layout).open().unwrap();
+    for value in [b"1", b"2"] {
+        table.put(b"bad", value).unwrap();
+        other.put(b"bad", value).unwrap();
+        db.flush().unwrap();
+    }
+    let error = table.compact().unwrap_err();
+    assert!(error.to_string().contains("the compaction filter of table `t` panicked"), "{error}");
+    other.compact().unwrap();
+    table.put(b"k", b"v").unwrap();
+    db.flush().unwrap();
+    assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"2"[..]));
+    db.close().unwrap();
+}
+
+/// Adds bytes; panics where the sum would be 13.
+struct Superstitious;
+
+impl Aggregate for Superstitious {
+    type Input<'a> = u8;
+    type Output = u8;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("superstitious", 1)
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Some(1)
+    }
+    fn lift(&self, value: u8, state: &mut Vec<u8>) -> Result<()> {
+        state.push(value);
+        Ok(())
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let sum = states.iter().map(|state| state[0]).sum();
+        assert_ne!(sum, 13);
+        out.push(sum);
+    }
+    fn finish(&self, state: &[u8]) -> Result<u8> {
+        Ok(state[0])
+    }
+}
+
+/// A lookup that panicked midway counted some values twice from then on.
+#[test]
+fn a_function_that_panics_counts_nothing_twice() {
+    let env = Env::memory(4);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let sums = db.aggregator("sums", Superstitious).open().unwrap();
+    sums.add(b"a", 1).unwrap();
+    assert_eq!(sums.get(b"a").unwrap(), Some(1));
+    for (key, value) in [(b"a", 2), (b"b", 6), (b"b", 7), (b"a", 4)] {
+        sums.add(key, value).unwrap();
+    }
+    for _ in 0..3 {
+        assert!(matches!(sums.get(b"b"), Err(Error::Panicked(_))));
+        assert_eq!(sums.get(b"a").unwrap(), Some(7));
+    }
+    sums.add(b"b", 1).unwrap();
+    sums.add(b"a", 1).unwrap();
+    assert_eq!(sums.get(b"a").unwrap(), Some(8));
+}
+
+/// Writes to its own table while it merges.
+struct Writes(Arc<OnceLock<Table>>);
+
+impl MergeRule for Writes {
+    fn name(&self) -> &str {
+        "writes/1"
+    }
+    fn merge(&self, _: &[u8], newer: &[u8], _: &[u8], out: &mut Vec<u8>) {
+        if let Some(table) = self.0.get() {
+            let write = table.put(b"from the rule", b"1").unwrap_err();
+            let read = table.get(b"k").unwrap_err();
+            out.extend_from_slice(format!("{write}; {read}").as_bytes());
+        }
+        out.extend_from_slice(newer);
+    }
+}
+
+/// It waited for a lock that its own thread held.
+#[test]
+fn a_rule_that_asks_something_of_its_database_gets_an_error() {
+    let env = Env::memory(5);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let own = Arc::new(OnceLock::new());
+    let table = db.table("t").merge_rule(Writes(Arc::clone(&own))).open().unwrap();
+    own.set(table.clone()).unwrap();
+    table.merge(b"k", b"1").unwrap();
+    table.merge(b"k", b"2").unwrap();
+    let said = String::from_utf8(table.get(b"k").unwrap().unwrap()).unwrap();
+    assert_eq!(said.matches("must ask nothing of a database").count(), 2, "{said}");
+    db.flush().unwrap();
+    own.get().into_iter().for_each(|table| assert!(table.get(b"from the rule").unwrap().is_none()));
+}
+
+/// After the database was opened again nobody could bring the rule of a table that only savepoints have.
+#[test]
+fn a_dropped_table_is_read_of_a_savepoint_with_the_rule_that_comes_along() {
+    let env = Env::memory(6);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let rule = Fussy::default();
+    let table = db.table("t").merge_rule(rule.clone()).open().unwrap();
+    let sums = db.aggregator("sums", Superstitious).open().unwrap();
+    for value in [b"1", b"2"] {
+        table.merge(b"k", value).unwrap();
+        sums.add(b"k", 3).unwrap();
+        db.flush().unwrap();
+    }
+    db.savepoint("kept").unwrap();
+    drop((table, sums));
+    db.drop_table("t").unwrap();
+    db.drop_table("sums").unwrap();
+    db.close().unwrap();
+    let db = Database::open("/db", options(&env)).unwrap();
+    let kept = db.open_savepoint("kept").unwrap();
+    let table = kept.table("t").unwrap();
+    assert!(kept.get(&table, b"k").is_err());
+    assert!(kept.table_merging("t", forebay_testkit::Suffix).is_err(), "that is another rule");
+    let table = kept.table_merging("t", rule).unwrap();
+    assert_eq!(kept.get(&table, b"k").unwrap().as_deref(), Some(&b"12"[..]));
+    assert_eq!(kept.aggregator("sums", Superstitious).unwrap().get(b"k").unwrap(), Some(6));
+}

@@ -1,0 +1,130 @@
+//! Users and background work who stop between two lines while others go on, as a seed says.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use forebay::env::Env;
+use forebay::{Database, Layout, Options, Table};
+use forebay_testkit::Suffix;
+
+const KEYS: u64 = 50;
+
+fn open(env: &Env) -> Database {
+    let options = Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone());
+    Database::open(Path::new("/db"), options).unwrap()
+}
+
+fn write(table: &Table, number: u64) {
+    table.put(&(number % KEYS).to_be_bytes(), &number.to_be_bytes()).unwrap();
+}
+
+/// What was acknowledged is there, or something newer of the key.
+fn assert_all_there(db: &Database, table: &Table, acknowledged: u64, what: &str) {
+    let snapshot = db.snapshot();
+    for key in 0..KEYS.min(acknowledged) {
+        let last = (acknowledged - 1 - key) / KEYS * KEYS + key;
+        let got = snapshot.get(table, &key.to_be_bytes()).unwrap();
+        let got = got.map(|value| u64::from_be_bytes(value.try_into().unwrap()));
+        assert!(got.is_some_and(|got| got >= last), "{what}: key {key} is {got:?}, was {last}");
+    }
+}
+
+/// Its layout was read first, and then it had to have just that.
+#[test]
+fn a_table_is_opened_whatever_order_of_runs_it_is_given_meanwhile() {
+    for seed in 0..20 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = open(&env);
+        let table = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+        let changing = env.jobs.fork("changing", move || {
+            for _ in 0..20 {
+                table.set_layout(Layout::tiering(4)).unwrap();
+                table.set_layout(Layout::leveling(4)).unwrap();
+            }
+        });
+        for _ in 0..20 {
+            db.table("t").open_ordered().unwrap();
+        }
+        changing.join();
+        db.close().unwrap();
+    }
+}
+
+/// The absorber had just seen that a rule was missing, and said so when it was there.
+#[test]
+fn nobody_is_told_that_a_rule_is_missing_once_it_is_there() {
+    for seed in 0..40 {
+        let env = Env::memory(seed);
+        let db = open(&env);
+        for name in ["a", "b"] {
+            let table = db.table(name).merge_rule(Suffix).open().unwrap();
+            (0..60_u64).for_each(|n| table.merge(&n.to_be_bytes(), &[0; 8]).unwrap());
+        }
+        drop(db);
+        env.jobs.interleave(seed);
+        let db = open(&env);
+        env.jobs.step_some(seed as usize);
+        let [a, b] = ["a", "b"].map(|name| db.table(name).merge_rule(Suffix).open().unwrap());
+        db.flush().unwrap();
+        a.merge(b"k", &[0; 8]).unwrap();
+        b.compact().unwrap();
+    }
+}
+
+/// Whoever is told of progress may panic. The table is as it was, and nothing thinks that it is still being sorted.
+#[test]
+fn a_rewrite_whose_user_panics_is_over() {
+    let env = Env::memory(1);
+    let db = open(&env);
+    let table = db.table("t").open().unwrap();
+    (0..500).for_each(|number| write(&table, number));
+    db.savepoint("before").unwrap();
+    let ordered = Layout::write_buffer_ordered();
+    let panics = || table.set_layout_telling(ordered, &mut |_, _| panic!("no luck"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    write(&table, 1);
+    db.rollback("before").unwrap();
+    table.set_layout(ordered).unwrap();
+    assert_all_there(&db, &table, 500, "after all");
+}
+
+/// The buffer that held the last writes had left memory, and its lists were not among those that follow yet, when the
+/// table that was sorted anew took over.
+#[test]
+fn a_table_that_is_sorted_anew_keeps_what_others_write_meanwhile() {
+    let mut pauses = 0;
+    for seed in 0..40 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = open(&env);
+        let table = db.table("t").open().unwrap();
+        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let writer = env.jobs.fork("writer", {
+            let (table, stop, written) = (table.clone(), Arc::clone(&stop), Arc::clone(&written));
+            move || {
+                for number in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    write(&table, number);
+                    written.store(number + 1, Ordering::SeqCst);
+                }
+            }
+        });
+        for round in 0..8 {
+            env.jobs.step_some(200);
+            let layouts = [Layout::write_buffer_ordered(), Layout::write_buffer()];
+            table.set_layout(layouts[round % 2]).unwrap();
+            let acknowledged = written.load(Ordering::SeqCst);
+            assert_all_there(&db, &table, acknowledged, &format!("seed {seed}, round {round}"));
+        }
+        stop.store(true, Ordering::SeqCst);
+        writer.join();
+        pauses += env.jobs.pauses().get("edit is published").copied().unwrap_or_default();
+        db.close().unwrap();
+    }
+    assert!(pauses > 0);
+}

@@ -136,11 +136,6 @@ fn replayed(
     Ok((current, manifest, replay))
 }
 
-/// Notes which manifest counts, and that from here on the database is open.
-fn mark_open(fs: &dyn FileSystem, dir: &Path, manifest: u64) -> Result<()> {
-    Current { manifest, closed: None }.write(fs, dir).map_err(AppendError::into_cause)
-}
-
 /// The log, in the segment that is filled first, and the buffer of that.
 fn begin(
     env: &Env,
@@ -180,7 +175,9 @@ fn settle(
         manifest.sync()?;
         manifest
     };
-    mark_open(fs, dir, manifest.id()).map(|()| manifest)
+    // From here on the database is open, and this the manifest that counts.
+    let current = Current { manifest: manifest.id(), closed: None };
+    current.write(fs, dir).map_err(AppendError::into_cause).map(|()| manifest)
 }
 
 /// The ledger of what was replayed. No list is opened for it: there may be very many.

@@ -31,3 +31,20 @@ impl WriteBuffer {
         Ok(true)
     }
 }
+
+impl Drop for WriteBuffer {
+    fn drop(&mut self) {
+        if let (Some(pool), Some(arena)) = (&self.pool, self.arena.take()) {
+            // A lookup may be the last that has it: giving much memory back to the system would take it long.
+            let mut index = self.index.write();
+            index
+                .tables
+                .values_mut()
+                .filter_map(|table| table.tail.take())
+                .for_each(|words| pool.put_back_words(words));
+            if !self.filed.load(Ordering::Acquire) {
+                pool.put_back(arena);
+            }
+        }
+    }
+}

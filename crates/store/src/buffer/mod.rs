@@ -24,7 +24,7 @@ use std::sync::Arc;
 use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
 use forebay_env::Arena;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::atomic::AtomicBool;
 use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
@@ -371,23 +371,6 @@ impl WriteBuffer {
         let index = index.tables.entry(table).or_default();
         if !index.is_folded() && !index.has_states() {
             *index = index.replaced(Arc::clone(run), self.len());
-        }
-    }
-}
-
-impl Drop for WriteBuffer {
-    fn drop(&mut self) {
-        if let (Some(pool), Some(arena)) = (&self.pool, self.arena.take()) {
-            // A lookup may be the last that has it: giving much memory back to the system would take it long.
-            let mut index = self.index.write();
-            index
-                .tables
-                .values_mut()
-                .filter_map(|table| table.tail.take())
-                .for_each(|words| pool.put_back_words(words));
-            if !self.filed.load(Ordering::Acquire) {
-                pool.put_back(arena);
-            }
         }
     }
 }

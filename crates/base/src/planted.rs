@@ -58,6 +58,12 @@ pub const BUGS: &[Bug] = &[
         "readers do not ask for the time",
     ),
     bug(
+        "files-cut-under-readers",
+        Seeds,
+        "what is held beyond a close reads on",
+        "who opens the database next cuts files, or overwrites their ends, that older handles still read",
+    ),
+    bug(
         "gate-left-open",
         Seeds,
         "handles that outlive close change nothing",

@@ -171,6 +171,12 @@ impl TreeFile {
         self.tail.lock().at
     }
 
+    /// Whether somebody may read what stands behind that, who opened the database earlier and had versions there.
+    pub(crate) fn may_be_read_behind(&self) -> bool {
+        self.trash.has_strangers()
+            && self.handle().and_then(|file| file.len()).map_or(true, |bytes| bytes > self.covered_bytes())
+    }
+
     /// The file is removed once nobody reads it any more.
     pub(crate) fn retire(&self) {
         let mut tail = self.tail.lock();

@@ -94,6 +94,11 @@ impl Tree {
         chain.map(|chain| self.file().filter().join(self, &chain)).transpose()
     }
 
+    /// Opens the file, where it is closed by now.
+    pub fn reopen(&self) -> Result<()> {
+        self.handle()?.len().map(drop)
+    }
+
     /// How many keys the file's filter in memory is made for.
     pub fn filter_keys(&self) -> u64 {
         self.file().filter().get().map_or(0, |filter| filter.keys())
@@ -146,9 +151,9 @@ impl Tree {
         expiries.by(clock.unix_milliseconds()) as f64 / entries.max(1) as f64
     }
 
-    /// Whether its file has no later version that anybody has named.
+    /// Whether its file has no later version that anybody has named, or may read who opened the database earlier.
     pub fn is_newest(&self) -> bool {
-        self.0.file.covered_bytes() == self.total_bytes()
+        self.0.file.covered_bytes() == self.total_bytes() && !self.0.file.may_be_read_behind()
     }
 
     /// Levels of nodes: how many nodes a lookup passes; 0 when it cannot be opened.

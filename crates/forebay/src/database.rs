@@ -260,10 +260,13 @@ impl Database {
         self.engine.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
         let outcome = self.seal();
+        if Arc::strong_count(&self.engine) > 1 && !planted::is("files-cut-under-readers") {
+            self.engine.hold_files();
+        }
         // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
         if !planted::is("gate-left-open") {
             self.engine.ledger.lock().manifest = None;
-            self.engine.gate.close();
+            self.engine.shut_gate();
         }
         self.engine.lock.lock().take();
         outcome

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use forebay_base::Error;
 use forebay_env::Attic;
 use forebay_layouts::DataFile;
+use forebay_store::manifest::Superblock;
 use forebay_store::{Owner, WriteBuffer, names};
 use serde::Serialize;
 
-use crate::engine::{Engine, State};
+use crate::engine::{CLOSED, Engine, State};
 
 /// The snapshots of a database that are held, by their numbers.
 #[derive(Default)]
@@ -157,6 +159,40 @@ impl Engine {
                 .sum(),
         });
         stats.collect()
+    }
+
+    /// Opens what snapshots and tables may still read, as far as files may be open: whoever opens the database next may
+    /// remove their names.
+    pub(crate) fn hold_files(&self) {
+        let pinned: Vec<_> = self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
+        let states = pinned.into_iter().chain([self.state()]);
+        let files: BTreeMap<u64, DataFile> = states
+            .flat_map(|state| {
+                state.tables.values().flat_map(|table| table.catalog.files()).collect::<Vec<_>>()
+            })
+            .filter(|file| !file.is_resident())
+            .map(|file| (file.id(), file))
+            .collect();
+        let most = self.options.open_files(self.env.fs.process_files_max()) / 2;
+        // One that cannot be opened is an error to who reads it.
+        files.values().take(most).for_each(|file| drop(file.reopen()));
+    }
+
+    /// Lets nothing be changed any more. What is opened to be read from here on is this database's, or an error: the
+    /// directory may be another's by then.
+    pub(crate) fn shut_gate(&self) {
+        let (dir, superblock) = (self.dir.clone(), self.superblock);
+        self.gate.close(move |fs| {
+            let found = Superblock::read(fs, &dir);
+            match found {
+                Ok(found) if found == superblock => Ok(()),
+                Err(error) if !error.is_not_found() => Err(error),
+                _ => Err(Error::NotFound(format!(
+                    "{CLOSED}, and was removed since: what is still held of it can be read no more from {}",
+                    dir.display()
+                ))),
+            }
+        });
     }
 
     /// Bytes of a table's files that are there for snapshots only.

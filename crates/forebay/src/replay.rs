@@ -9,8 +9,9 @@ use forebay_aggregate::BuiltIn;
 use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
+use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
-use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit};
+use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
 use forebay_store::manifest::{self, Change, Edit, LogMark, Snapshot, TableEntry};
 use forebay_store::{Metrics, PageCache};
 
@@ -47,7 +48,7 @@ impl Replay {
             next_id: Arc::default(),
             cache: Arc::new(PageCache::new(options.reading_bytes())),
             metrics: Arc::clone(metrics),
-            trash: Arc::default(),
+            trash: Arc::new(Trash::of(Opener::new(&*env.fs, dir))),
             // Each table's own take their place.
             disk: Arc::default(),
             options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },

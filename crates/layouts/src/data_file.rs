@@ -177,6 +177,14 @@ impl DataFile {
         }
     }
 
+    /// Opens the file, where it is closed by now.
+    pub fn reopen(&self) -> Result<()> {
+        match self {
+            Self::List(list) => list.reopen(),
+            Self::Tree(tree) => tree.reopen(),
+        }
+    }
+
     /// How many records it has; 0 when it cannot be opened.
     pub fn records(&self) -> u64 {
         match self {

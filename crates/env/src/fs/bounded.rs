@@ -281,6 +281,10 @@ impl FileSystem for BoundedFs {
         self.inner.link_count(path)
     }
 
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.inner.absolute(path)
     }

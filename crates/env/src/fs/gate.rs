@@ -2,14 +2,20 @@
 //! opened by it, changes nothing any more.
 //!
 //! **Invariant:** once [`close`](GatedFs::close) has returned, no change is under way and none comes.
+//!
+//! **Invariant:** a file that is opened after that is one of those there were: others may have made some of the same names.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use forebay_base::{Error, Result};
 
 use super::{Access, File, FileLock, FileSystem, LockMode, ReadRequest};
 use crate::sync::{Arc, RwLock};
+
+/// Fails once the files are not those any more that there were.
+type Check = Box<dyn Fn(&dyn FileSystem) -> Result<()> + Send + Sync>;
 
 /// A file system that can be closed to changes.
 pub struct GatedFs {
@@ -20,6 +26,8 @@ pub struct GatedFs {
 /// Held for reading by every change while it is made.
 struct Gate {
     is_closed: RwLock<bool>,
+    /// Asked of each file that is opened after that.
+    check: OnceLock<Check>,
     /// What whoever comes too late is told.
     reason: &'static str,
 }
@@ -32,11 +40,16 @@ struct GatedFile {
 impl GatedFs {
     /// `inner`, open. Later changes are refused for this reason.
     pub fn new(inner: Arc<dyn FileSystem>, reason: &'static str) -> Arc<Self> {
-        Arc::new(Self { inner, gate: Arc::new(Gate { is_closed: RwLock::new(false), reason }) })
+        Arc::new(Self {
+            inner,
+            gate: Arc::new(Gate { is_closed: RwLock::new(false), check: OnceLock::new(), reason }),
+        })
     }
 
-    /// Refuses all changes from now on. Waits for those that are under way.
-    pub fn close(&self) {
+    /// Refuses all changes from now on. Waits for those that are under way. A file that is opened later is asked for by
+    /// its name, so this must pass then: it fails once files of such names may be others.
+    pub fn close(&self, check: impl Fn(&dyn FileSystem) -> Result<()> + Send + Sync + 'static) {
+        let _ = self.gate.check.set(Box::new(check));
         *self.gate.is_closed.write() = true;
     }
 
@@ -107,7 +120,18 @@ impl FileSystem for GatedFs {
     }
 
     fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
-        self.inner.open_read(path, access)
+        let opened = self.inner.open_read(path, access);
+        let Some(check) = self.gate.check.get() else { return opened };
+        // The file was opened first: if all is as it was now, it was then.
+        check(&*self.inner)?;
+        opened.map_err(|error| match error.is_not_found() {
+            true => Error::NotFound(format!(
+                "{}, and {} was removed by who has opened it since",
+                self.gate.reason,
+                path.display()
+            )),
+            false => error,
+        })
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -156,6 +180,10 @@ impl FileSystem for GatedFs {
 
     fn link_count(&self, path: &Path) -> Result<u64> {
         self.inner.link_count(path)
+    }
+
+    fn identity(&self) -> usize {
+        self.inner.identity()
     }
 
     fn absolute(&self, path: &Path) -> Result<PathBuf> {

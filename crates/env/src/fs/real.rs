@@ -245,6 +245,10 @@ impl FileSystem for RealFs {
         Ok(found.nlink())
     }
 
+    fn identity(&self) -> usize {
+        0
+    }
+
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         std::path::absolute(path).map_err(|e| Error::io("find the directory of", path, &e))
     }

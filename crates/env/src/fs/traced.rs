@@ -259,6 +259,10 @@ impl FileSystem for TracedFs {
         self.inner.link_count(path)
     }
 
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.inner.absolute(path)
     }

@@ -108,3 +108,27 @@ fn too_few_files_are_refused() {
     let error = Database::open("/db", options(MemoryFs::new()).open_files_max(15)).unwrap_err();
     assert!(error.to_string().contains("open_files_max is 15"), "{error}");
 }
+
+#[test]
+fn what_outlives_its_database_reads_files_that_the_next_one_removes() {
+    let fs = MemoryFs::new();
+    let open = || Database::open("/db", options(Arc::<MemoryFs>::clone(&fs))).unwrap();
+    // Files of the one that is closed last are not opened before that.
+    let db = open();
+    let old = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+    old.put(b"key", b"value").unwrap();
+    db.flush().unwrap();
+    drop(old);
+    db.close().unwrap();
+    let db = open();
+    let old = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+    let snapshot = db.snapshot();
+    db.close().unwrap();
+    let db = open();
+    db.drop_table("t").unwrap();
+    db.close().unwrap();
+    let names = fs.list(std::path::Path::new("/db")).unwrap();
+    assert!(!names.iter().any(|name| name.ends_with(".list")), "{names:?}");
+    assert_eq!(snapshot.get(&old, b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(old.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+}

@@ -179,6 +179,40 @@ fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
     }
 }
 
+/// The next owner of the directory took the version that the table had gone back to for the last of its file, and wrote over
+/// what the snapshot read.
+#[test]
+fn a_snapshot_of_before_a_rollback_reads_on_while_the_next_owner_grows_the_tree() {
+    let env = Env::memory(0);
+    let open_table = |db: &Database| {
+        db.table("t").layout(Layout::jungle(100.0)).node_bytes(160 << 10).open_ordered().unwrap()
+    };
+    let put = |table: &OrderedTable, rounds: std::ops::Range<u8>| {
+        for byte in rounds {
+            (0..300_u64).for_each(|key| table.put(&key.to_be_bytes(), &[byte; 300]).unwrap());
+        }
+    };
+    let db = open(&env);
+    let old = open_table(&db);
+    put(&old, 0..4);
+    old.compact().unwrap();
+    db.savepoint("before").unwrap();
+    put(&old, 4..16);
+    db.settle().unwrap();
+    let (snapshot, grown) = (db.snapshot(), contents(old.iter()));
+    db.rollback("before").unwrap();
+    db.close().unwrap();
+    for byte in 16..20 {
+        let db = open(&env);
+        let table = open_table(&db);
+        put(&table, byte..byte + 1);
+        (0..4).for_each(|_| put(&table, byte..byte + 1));
+        db.settle().unwrap();
+        db.close().unwrap();
+        assert!(contents(snapshot.iter(&old)) == grown, "round {byte}");
+    }
+}
+
 #[test]
 fn a_lower_factor_gives_space_back_on_a_table_in_use() {
     let env = Env::memory(3);

@@ -117,6 +117,11 @@ impl ListFile {
         self.body.get()?.as_ref().ok()
     }
 
+    /// Opens the file, where it is closed by now.
+    pub fn reopen(&self) -> Result<()> {
+        self.body()?.file.len().map(drop)
+    }
+
     fn open(&self) -> Result<Body> {
         let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
         let file = self.store.fs.open_read(&self.path, Access::Random)?;

@@ -6,7 +6,8 @@
 //! **Invariant:** what is open is counted before it is opened. More than the bound is open only where all of it is being
 //! written, or read at this moment.
 //!
-//! **Invariant:** who asks for a read-only file sees to it that its name stays as long as the file is read.
+//! **Invariant:** who asks for a read-only file sees to it that its name stays as long as the file is read, or that another
+//! file of that name is refused: see [`GatedFs::close`](super::GatedFs::close).
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};

@@ -110,49 +110,6 @@ fn a_handle_of_before_wipes_no_log_of_who_opened_the_database_again() {
     }
 }
 
-/// Files of few are open at a time, and are opened by their names: those were another database's by then.
-#[test]
-fn a_snapshot_of_a_removed_database_reads_no_file_of_the_next_one() {
-    let env = Env::memory(4);
-    let options = |env: &Env| options(env).open_files_max(16);
-    let put = |db: &Database, value: &[u8]| {
-        for number in 0..40_u8 {
-            let table = db.table(&format!("{number}")).layout(Layout::leveling(4)).open().unwrap();
-            table.put(b"key", value).unwrap();
-            db.flush().unwrap();
-        }
-    };
-    let db = Database::open("/db", options(&env)).unwrap();
-    put(&db, b"right");
-    let snapshot = db.snapshot();
-    db.close().unwrap();
-    let get = |number: u8| snapshot.get(&snapshot.table(&format!("{number}")).unwrap(), b"key");
-    for number in 0..40 {
-        assert_eq!(get(number).unwrap().as_deref(), Some(&b"right"[..]), "closed and there: {number}");
-    }
-    for name in env.fs.list(Path::new("/db")).unwrap() {
-        env.fs.remove(&Path::new("/db").join(name)).unwrap();
-    }
-    let check = |when: &str| {
-        let answers: Vec<_> = (0..40).map(get).collect();
-        for (number, answer) in answers.iter().enumerate() {
-            match answer {
-                Ok(value) => assert_eq!(value.as_deref(), Some(&b"right"[..]), "{when}: {number}"),
-                Err(error) => {
-                    assert!(error.to_string().contains("the database is closed"), "{when}: {error}")
-                }
-            }
-        }
-        assert!(answers.iter().any(Result::is_err), "{when}: none was closed");
-    };
-    check("removed");
-    let next = Env { fs: Arc::clone(&env.fs), ..Env::memory(5) };
-    let db = Database::open("/db", options(&next)).unwrap();
-    put(&db, b"wrong");
-    check("another's");
-    db.close().unwrap();
-}
-
 /// A writer who stood still between two lines for as long as closing and opening again took.
 #[test]
 fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {

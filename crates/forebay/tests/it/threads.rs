@@ -262,3 +262,45 @@ fn threads_read_counters_that_others_add_to() {
     writers.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
     assert_eq!(hits.multi_get(&keys).unwrap(), vec![Some(2 * COUNTED); 6]);
 }
+
+/// A buffer was gone before its lists were among those that follow a rewrite, and what it held with it.
+#[test]
+fn a_table_that_changes_its_layout_loses_nothing_of_its_writers() {
+    const WRITERS: u64 = 2;
+    const WRITES: u64 = 8_000;
+    let dir = TestDir::new("layouts-beside-writers");
+    let options = Options::default().memory_limit(1 << 20).write_buffer(8 << 10);
+    let db = Database::open(&dir.path, options).unwrap();
+    let table = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+    let writing = AtomicU64::new(WRITERS);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (table, writing) = (table.clone(), &writing);
+            scope.spawn(move || {
+                for number in 0..WRITES {
+                    let (key, value) = (key(number % KEYS * WRITERS + writer), number.to_le_bytes());
+                    table.put(&key, &value).unwrap();
+                    let got = table.get(&key).unwrap().map(|value| counter(&value));
+                    assert_eq!(got, Some(number), "writer {writer}");
+                }
+                writing.fetch_sub(1, Ordering::AcqRel);
+            });
+        }
+        let layouts = [Layout::write_buffer(), Layout::tiering(4), Layout::jungle(2.0), Layout::leveling(4)];
+        for layout in layouts.into_iter().cycle().take(40) {
+            if writing.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            table.set_layout(layout).unwrap();
+        }
+    });
+    for number in WRITES - KEYS..WRITES {
+        for writer in 0..WRITERS {
+            let got = table.get(&key(number % KEYS * WRITERS + writer)).unwrap();
+            assert_eq!(got.map(|value| counter(&value)), Some(number), "writer {writer}");
+        }
+    }
+    assert_eq!(table.iter().unwrap().count() as u64, KEYS * WRITERS);
+    drop(table);
+    db.close().unwrap();
+}

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
-    load, man, put, rollback, savepoint, savepoints, scan, simulate, stats, verify,
+    load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::output::Form;
 use forebay_bench::sizes;
@@ -112,6 +112,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
     Verify(verify::VerifyArgs),
+    Rescue(rescue::RescueArgs),
     Compact(compact::CompactArgs),
     Layout(layout::LayoutArgs),
     Checkpoint(checkpoint::CheckpointArgs),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Bound, Kind, Range, Record, Result};
+use forebay_base::{Bound, Error, Kind, Range, Record, Result};
 use smallvec::SmallVec;
 
 use crate::extent::Extent;
@@ -66,7 +66,11 @@ impl TreeCursor {
     pub fn seek(&mut self, place: Option<Place<'_>>, direction: Direction) -> Result<()> {
         (self.direction, self.prefix, self.leaf) = (direction, None, None);
         self.path.clear();
-        let Some(top) = self.tree.top()?.filter(|_| !self.range.is_empty()) else { return Ok(()) };
+        let top = match self.tree.top() {
+            Err(error) if self.passes_over(&error) => return Ok(()),
+            top => top?,
+        };
+        let Some(top) = top.filter(|_| !self.range.is_empty()) else { return Ok(()) };
         let range = Arc::clone(&self.range);
         fn edge(bound: &Bound) -> Place<'_> {
             (bound.prefix, &bound.key)
@@ -78,7 +82,10 @@ impl TreeCursor {
                 (place, high) => place.or(high),
             },
         };
-        self.descend(top.node, top.level, start)
+        match self.descend(top.node, top.level, start) {
+            Err(error) if self.passes_over(&error) => self.leave(),
+            outcome => outcome,
+        }
     }
 
     /// Goes from a node to the leaf, and in it to the record, where the walk begins.
@@ -121,7 +128,36 @@ impl TreeCursor {
     }
 
     /// Stands on a record of the leaf, or on the next leaf's first one, or nowhere.
-    fn stand_on(&mut self, at: usize) -> Result<()> {
+    fn stand_on(&mut self, mut at: usize) -> Result<()> {
+        loop {
+            match self.stand_at(at) {
+                // Its value is damaged.
+                Err(error) if self.leaf.is_some() && self.passes_over(&error) => at = self.next_to(at),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn next_to(&self, at: usize) -> usize {
+        match self.direction {
+            Direction::Forward => at + 1,
+            Direction::Backward => at.wrapping_sub(1),
+        }
+    }
+
+    /// Notes what cannot be read; `false` where that must not be passed over. The keys concerned lie between those of the
+    /// way that has been come.
+    fn passes_over(&self, error: &Error) -> bool {
+        let bound = |key: Key| Bound { prefix: self.tree.order().prefix(&key), key: key[..].into() };
+        let keys = self.path.last().map(|(node, index)| Range {
+            low: bound(node.key(*index)),
+            high: (index + 1 < node.len()).then(|| bound(node.key(index + 1))),
+        });
+        let gaps = self.tree.salvage();
+        gaps.is_some_and(|gaps| gaps.pass_over(self.tree.path(), error, keys))
+    }
+
+    fn stand_at(&mut self, at: usize) -> Result<()> {
         let Some(leaf) = self.leaf.as_ref().filter(|leaf| at < leaf.len()) else { return self.leave() };
         leaf.key_into(at, &mut self.key);
         let prefix = self.tree.order().prefix(&self.key);
@@ -165,7 +201,11 @@ impl TreeCursor {
             }
             *index = next;
             let (child, level) = (node.child(next).node, node.level() - 1);
-            return self.descend(child, level, None);
+            self.leaf = None;
+            match self.descend(child, level, None) {
+                Err(error) if self.leaf.is_none() && self.passes_over(&error) => {}
+                outcome => return outcome,
+            }
         }
         Ok(())
     }
@@ -203,9 +243,6 @@ impl Cursor for TreeCursor {
 
     fn advance(&mut self) -> Result<()> {
         self.prefix = None;
-        self.stand_on(match self.direction {
-            Direction::Forward => self.at + 1,
-            Direction::Backward => self.at.wrapping_sub(1),
-        })
+        self.stand_on(self.next_to(self.at))
     }
 }

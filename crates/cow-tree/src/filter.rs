@@ -416,6 +416,7 @@ mod tests {
             files: Arc::default(),
             options: TreeOptions::new(Order::Lexical),
             expiry: None,
+            salvage: None,
             filter_bits_max: Arc::new(u32::MAX.into()),
         };
         let put = |mut writer: TreeWriter<LastWriterWins>, numbers: Range<u64>| {

@@ -8,6 +8,7 @@ use forebay_base::limits::BLOCK_BYTES;
 use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
 use forebay_store::list::{DiskUse, Trash};
+use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, names};
 
 use crate::cache::NodeCache;
@@ -57,6 +58,8 @@ pub struct TreeStore {
     pub options: TreeOptions,
     /// By which entries expire; `None` where they do not.
     pub expiry: Option<Arc<dyn Clock>>,
+    /// Where damage is noted that is passed over; `None` where it is an error.
+    pub salvage: Option<Arc<Gaps>>,
     /// How many bits of filters a key may take in memory; filters of files have more where this is few.
     pub filter_bits_max: Arc<AtomicU32>,
 }

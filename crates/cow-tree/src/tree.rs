@@ -6,11 +6,13 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
 use forebay_store::list::Lookup;
+use forebay_store::salvage::Gaps;
 
 use crate::extent::Extent;
 use crate::file::{Reader, TreeFile};
 use crate::filter::Filter;
 use crate::node::{Node, Value};
+use crate::recover::last_root;
 use crate::root::{Lives, ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
 
@@ -67,7 +69,19 @@ impl Tree {
     }
 
     fn read_root(&self) -> Result<Root> {
-        let (file, version) = (self.file(), self.version());
+        let version = self.version();
+        match (self.root_of(version), self.salvage()) {
+            // What an earlier append left is older, and most of what there is.
+            (Err(error), Some(gaps)) if gaps.pass_over(self.path(), &error, None) => {
+                let older = last_root(self.store(), version.file_id, version.root_at)?;
+                older.map_or(Err(error), |older| self.root_of(older))
+            }
+            (root, _) => root,
+        }
+    }
+
+    fn root_of(&self, version: Version) -> Result<Root> {
+        let file = self.file();
         let mut block = [0; ROOT_BYTES as usize];
         file.read_at(&**file.handle()?, version.root_at, &mut block)?;
         if Root::digest_of(&block, version.file_id, version.root_at) != Some(version.digest) {
@@ -114,6 +128,11 @@ impl Tree {
     /// What it takes to open it again.
     pub fn version(&self) -> Version {
         self.0.version
+    }
+
+    /// Where damage is noted that is passed over, if it is.
+    pub(crate) fn salvage(&self) -> Option<&Gaps> {
+        self.store().salvage.as_deref()
     }
 
     /// Where its file is.

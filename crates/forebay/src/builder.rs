@@ -97,6 +97,27 @@ impl TableBuilder {
         }
     }
 
+    /// For a table with the options and the rule of another one.
+    pub(crate) fn like(engine: &Arc<Engine>, table: &TableState) -> Self {
+        let TableOptions { layout, filter_bits_per_key, codec, tree, .. } = table.options;
+        let TableOptions { max_space_amplification, reclaim_interval, time_to_live, .. } = table.options;
+        let asked = AskedOptions {
+            layout: Some(layout),
+            node_bytes: Some(tree.node_bytes),
+            fan_out: Some(tree.fan_out),
+            fast_per_slow: Some(tree.fast_per_slow),
+            lists_max: Some(tree.lists_max),
+            repeats_max: Some(tree.repeats_max),
+            filter_bits_per_key: Some(filter_bits_per_key),
+            codec: Some(codec),
+            max_space_amplification,
+            reclaim_interval,
+            time_to_live,
+        };
+        let rule = AskedRule { name: table.rule.name().clone(), code: table.rule.shared() };
+        Self { rule, asked, ..Self::new(engine, &table.name) }
+    }
+
     /// The rule that merges operands of [`Table::merge`]. A table keeps the name of the rule that it is made with.
     /// Opening a database does not bring its code back, so the table must be opened with it again. Until then it is not
     /// read and nothing of it is merged; once what was left in the log by then fills the write buffers, writes to any

@@ -14,7 +14,7 @@ use forebay_store::names;
 
 use crate::background::{ABSORB, MERGE};
 use crate::engine::Engine;
-use crate::open::create_dir_durably;
+use crate::enter::create_dir_durably;
 
 /// As long as it is there, tables take nothing into memory to keep it there.
 pub(crate) struct Draining<'a>(&'a Engine);

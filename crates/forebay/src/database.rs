@@ -15,7 +15,7 @@ use forebay_store::names;
 
 use crate::builder::Aggregating;
 use crate::engine::Engine;
-use crate::open::is_ours;
+use crate::enter::is_ours;
 use crate::{
     Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
     VerifyReport, background, open,
@@ -93,6 +93,10 @@ impl Database {
         let sequence = self.engine.write(batch.payload(self.id())?, durability)?;
         batch.clear();
         Ok(sequence)
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     fn id(&self) -> u64 {
@@ -220,11 +224,11 @@ impl Database {
         self.engine.verify(progress)
     }
 
-    /// What of the log could not be read and was passed over, of a database that was opened by
-    /// [`Options::salvage`](crate::Options::salvage); else empty, for then opening fails. Nothing is known of the tables
-    /// and keys that were there.
+    /// What could not be read and was passed over so far, of a database that was opened by
+    /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What nobody
+    /// has read yet is not known to be damaged.
     pub fn damage(&self) -> Vec<Damage> {
-        self.engine.gaps.iter().map(Damage::of).collect()
+        Damage::all(&self.engine)
     }
 
     /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] without the rest, for whoever

@@ -17,9 +17,10 @@ use forebay_env::{Env, FileLock, guest};
 use forebay_layouts::{Catalog, DataFile, Help, Layout, Rule, TableOptions, TableRule, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
-use forebay_store::log::recover::{Gap, LogFiles};
+use forebay_store::log::recover::LogFiles;
 use forebay_store::log::{Log, Rotation};
 use forebay_store::manifest::{Superblock, TableEntry};
+use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
@@ -211,7 +212,7 @@ pub(crate) struct Engine {
     /// left as they are.
     pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
     /// Places of the log that were passed over when it was read, where that was wanted.
-    pub(crate) gaps: Vec<Gap>,
+    pub(crate) gaps: Arc<Gaps>,
     /// What the merger has that can be helped with.
     pub(crate) help: Mutex<Option<Box<dyn Help>>>,
     /// The merger has found nothing that it could do: waiting for it would be in vain.

@@ -9,25 +9,25 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Arena, Env, FileLock, FileSystem, LockMode};
+use forebay_env::{Arena, Env, FileSystem};
 use forebay_store::buffer::ArenaPool;
-use forebay_store::log::frame::Secret;
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PrepareError, Rotation};
-use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Superblock};
+use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
 use crate::engine::{CLOSED, Engine, State};
+use crate::enter::{enter, is_ours};
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
 use crate::pace::Pace;
 use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
+use crate::salvage::salvage;
 
-/// The id of a new database's manifest.
-const FIRST_MANIFEST: u64 = 1;
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time.
@@ -46,21 +46,22 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
     let dir = &*env.fs.absolute(dir)?;
     let lock = enter(&env, dir, &options)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
-    let superblock = Superblock::read(fs, dir)?;
-    let (current, manifest, mut replay) = replayed(&env, dir, &options, superblock.hash_seed, &metrics)?;
+    let gaps = Arc::new(Gaps::default());
+    let (superblock, closed, manifest, mut replay) = roots(&env, dir, &options, &metrics, &gaps)?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let files = LogFiles { fs, dir, secret: superblock.log_secret };
-    let closed = current.closed.map(|closed| closed.last_sequence);
     let reader = Reader { files, pool: &pool, options: &options, closed };
     let ids = listing.logs_from(replay.log.low.0);
     let ReadBack { recovered, held, buffers, pending, is_folded } = reader.read(&mut replay, &ids)?;
     let held = held_segments(&replay.lists, &listing.logs, &replay.log, &held, superblock.log_secret)?;
+    recovered.gaps.into_iter().for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
+        superblock.keep_spare(fs, dir)?;
         let used: BTreeSet<u64> = buffers.iter().map(|buffer| buffer.segment()).collect();
         let used: BTreeSet<u64> = pending.iter().map(|extent| extent.id).chain(used).collect();
         let folded = used.first().copied().filter(|_| is_folded);
@@ -96,7 +97,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         wanted: Mutex::default(),
         rewriting: Mutex::default(),
         damage: Mutex::default(),
-        gaps: recovered.gaps,
+        gaps,
         help: Mutex::default(),
         merger_rests: AtomicBool::new(true),
         resting: AtomicBool::new(false),
@@ -105,7 +106,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         env,
         options,
-        lock: Mutex::new(Some(lock)),
+        lock: Mutex::new(lock),
         gate,
     });
     weigh(&engine);
@@ -119,21 +120,33 @@ fn weigh(engine: &Engine) {
     engine.tend_filters();
 }
 
-/// What the manifest says.
-fn replayed(
+/// The superblock, and what the manifest says; and the last record, if the database was closed in order. Where it is
+/// salvaged the superblock may be its spare, and there is no manifest to go on with.
+fn roots(
     env: &Env,
     dir: &Path,
     options: &Options,
-    seed: u64,
     metrics: &Arc<Metrics>,
-) -> Result<(Current, Manifest, Replay)> {
+    gaps: &Arc<Gaps>,
+) -> Result<(Superblock, Option<u64>, Option<Manifest>, Replay)> {
     let fs = &*env.fs;
+    let superblock = match Superblock::read(fs, dir) {
+        Err(error) if options.salvage && gaps.pass_over(&dir.join(names::SUPERBLOCK), &error, None) => {
+            Superblock::read_spare(fs, dir)?
+        }
+        read => read?,
+    };
+    let mut replay = Replay::new(env, dir, options, superblock.hash_seed, metrics);
+    if options.salvage {
+        replay.lists.salvage = Some(Arc::clone(gaps));
+        let ids = Listing::read(fs, dir)?.manifests;
+        return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (superblock, closed, None, replay));
+    }
     let current = Current::read(fs, dir)?;
     let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics))?;
-    let mut replay = Replay::new(env, dir, options, seed, metrics);
     let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
     applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
-    Ok((current, manifest, replay))
+    Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
 }
 
 /// The log, in the segment that is filled first, and the buffer of that.
@@ -157,10 +170,11 @@ fn settle(
     env: &Env,
     dir: &Path,
     replay: &mut Replay,
-    manifest: Manifest,
+    manifest: Option<Manifest>,
     is_unclean: bool,
     folded: Option<u64>,
 ) -> Result<Manifest> {
+    let manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
     let fs = &*env.fs;
     if let Some(first) = folded {
         replay.log.begin_at(first);
@@ -208,73 +222,6 @@ fn ledger_of(
     ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());
     ledger
-}
-
-/// Takes the lock, and makes the database if there is none and that is wanted.
-fn enter(env: &Env, dir: &Path, options: &Options) -> Result<FileLock> {
-    let fs = &*env.fs;
-    let exists = fs.exists(&dir.join(names::SUPERBLOCK))?;
-    if !exists {
-        let names = if fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
-        if names.iter().any(|name| !is_ours(name)) {
-            return Err(Error::NotFound(format!(
-                "{} is not a forebay database; it holds other files",
-                dir.display()
-            )));
-        }
-        // Making a database that a crash cut short leaves its first manifest at the most.
-        if names
-            .iter()
-            .any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest")))
-        {
-            let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
-            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
-        }
-        if !options.create_if_missing {
-            return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
-        }
-        create_dir_durably(fs, dir)?;
-    }
-    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
-    let lock = fs.lock(&dir.join(names::LOCK), mode)?;
-    if !fs.exists(&dir.join(names::SUPERBLOCK))? {
-        let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
-        let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
-        let manifest = manifest.map_err(AppendError::into_cause)?;
-        let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
-        current.write(fs, dir).map_err(AppendError::into_cause)?;
-        // Last of all: from here on the directory is a database.
-        let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
-        // 0 is for none.
-        let log_secret = Secret((env.entropy)().max(1));
-        Superblock { database_id, hash_seed, log_secret }.write(fs, dir)?;
-    }
-    Ok(lock)
-}
-
-/// Makes a directory and its missing ancestors, whose names survive a power loss from then on.
-pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let parent_of = |dir: &Path| match dir.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        Some(parent) => parent.to_path_buf(),
-        None => dir.to_path_buf(),
-    };
-    // Its own parent also where the directory is there already: a crash may have come before its sync.
-    let mut parents = vec![parent_of(dir)];
-    for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
-        if fs.exists(ancestor)? {
-            break;
-        }
-        parents.push(parent_of(ancestor));
-    }
-    fs.create_dir_all(dir)?;
-    parents.iter().try_for_each(|parent| fs.sync_dir(parent))
-}
-
-/// Whether a file of this name may stand in a database's directory.
-pub(crate) fn is_ours(name: &str) -> bool {
-    let stem = name.strip_suffix(".tmp").unwrap_or(name);
-    matches!(stem, names::SUPERBLOCK | names::CURRENT | names::LOCK) || names::parse(stem).is_some()
 }
 
 /// The numbered files of a directory.

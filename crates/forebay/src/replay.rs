@@ -55,6 +55,7 @@ impl Replay {
             expiry: Some(Arc::clone(&env.clock)),
             filter_bits_max: Arc::new(u32::MAX.into()),
             resident: Arc::new(ResidentLimit::new(RESIDENT_BUFFERS_MAX)),
+            salvage: None,
             in_memory: false,
         };
         Self {

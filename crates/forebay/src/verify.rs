@@ -5,13 +5,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Bound, Error, Result};
 use forebay_layouts::DataFile;
-use forebay_store::log::recover::{Extent, Gap, check};
+use forebay_store::log::recover::{Extent, check};
 use forebay_store::manifest::{Current, Manifest, Superblock};
+use forebay_store::names;
+use forebay_store::salvage::Gap;
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, State, TableState};
 
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -45,6 +47,7 @@ impl Engine {
         let files = files.filter(|file| !file.is_resident());
         // A version of a tree does not reach all that older ones do.
         let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
+        let tables = tables_of_files(&state);
         let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
         for file in files.values() {
             match file.verify() {
@@ -52,7 +55,7 @@ impl Engine {
                     report.pages += found.pages;
                     report.records += found.records;
                 }
-                Err(error) => report.problems.push(error.to_string()),
+                Err(error) => report.problems.push(told(file, &error, &tables)),
             }
             report.files += 1;
             report.bytes += file.meta().bytes;
@@ -92,6 +95,11 @@ impl Engine {
             }
         };
         note(Superblock::read(fs, &self.dir).map(drop));
+        // Where it is gone, opening for writing makes it anew.
+        note(Superblock::read_spare(fs, &self.dir).map(drop).or_else(|error| match error.is_not_found() {
+            true => Ok(()),
+            false => Err(error),
+        }));
         {
             // Nothing is appended to the manifest.
             let _ledger = self.ledger.lock();
@@ -108,7 +116,7 @@ impl Engine {
                 note(found);
             }
         }
-        self.gaps.iter().for_each(|gap| report.problems.push(Damage::of(gap).to_string()));
+        report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
     }
 
     /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are left
@@ -153,14 +161,66 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(crate) fn of(gap: &Gap) -> Self {
-        let Gap { file, offset, reason } = gap.clone();
-        Self { file, offset, table: None, low: None, high: None, reason }
+    /// All that was passed over so far.
+    pub(crate) fn all(engine: &Engine) -> Vec<Self> {
+        let state = engine.state();
+        let tables = tables_of_files(&state);
+        engine.gaps.all().into_iter().map(|gap| Self::of(gap, &tables)).collect()
     }
+
+    /// `tables` are those that have files, by the files' ids.
+    fn of(gap: Gap, tables: &BTreeMap<u64, &TableState>) -> Self {
+        let Gap { file, offset, reason, keys } = gap;
+        let id = file.file_name().and_then(|name| names::parse(name.to_str()?)).map(|(id, _)| id);
+        let table = id.and_then(|id| tables.get(&id));
+        // In the order of hashes, what lies between two keys says nothing.
+        let keys = keys.filter(|_| table.is_some_and(|table| table.order.is_lexical()));
+        let (low, high) =
+            keys.map_or((None, None), |keys| (key_at(&keys.low), keys.high.and_then(|high| key_at(&high))));
+        Self { file, offset, table: table.map(|table| table.name.clone()), low, high, reason }
+    }
+}
+
+/// The tables that have files, by the files' ids.
+fn tables_of_files(state: &State) -> BTreeMap<u64, &TableState> {
+    let mut tables = BTreeMap::new();
+    for table in state.user_tables() {
+        tables.extend(table.catalog.files().into_iter().map(|file| (file.id(), &**table)));
+    }
+    tables
+}
+
+/// A fault of a file, with its table and the keys concerned.
+fn told(file: &DataFile, error: &Error, tables: &BTreeMap<u64, &TableState>) -> String {
+    let Error::Corruption { file: path, offset, reason } = error else { return error.to_string() };
+    let keys = file.list().and_then(|list| list.keys_at(*offset));
+    let gap = Gap { file: path.clone(), offset: *offset, reason: reason.clone(), keys };
+    Damage::of(gap, tables).to_string()
+}
+
+/// The key at a bound of a table in key order; `None` at the very front.
+fn key_at(bound: &Bound) -> Option<Vec<u8>> {
+    if !bound.key.is_empty() {
+        return Some(bound.key.to_vec());
+    }
+    let prefix = bound.prefix.to_be_bytes();
+    let length = prefix.iter().rposition(|&byte| byte != 0)? + 1;
+    Some(prefix[..length].to_vec())
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is damaged at offset {}: {}", self.file.display(), self.offset, self.reason)
+        write!(f, "{} is damaged at offset {}", self.file.display(), self.offset)?;
+        if let Some(table) = &self.table {
+            write!(f, ", table `{}`", table.escape_debug())?;
+        }
+        let show = |key: &[u8]| key.escape_ascii().to_string();
+        match (self.low.as_deref().map(show), self.high.as_deref().map(show)) {
+            (Some(low), Some(high)) => write!(f, ", keys from {low} to {high}")?,
+            (Some(low), None) => write!(f, ", keys from {low} on")?,
+            (None, Some(high)) => write!(f, ", keys before {high}")?,
+            (None, None) => {}
+        }
+        write!(f, ": {}", self.reason)
     }
 }

@@ -74,6 +74,7 @@ impl Store {
                 ..TreeOptions::new(lists.options.order)
             },
             expiry: lists.expiry.clone(),
+            salvage: lists.salvage.clone(),
             filter_bits_max: Arc::clone(&lists.filter_bits_max),
         };
         Self { lists, trees }

@@ -207,6 +207,11 @@ impl TableRule {
         self.rule.get().or_else(|| self.stand_in.get())
     }
 
+    /// The rule's own code, for another table like this one.
+    pub fn shared(&self) -> Option<Arc<dyn Combine>> {
+        self.known().map(|rule| Arc::clone(&rule.code))
+    }
+
     /// The code, for a job. The engine asks for none before it is there.
     pub(crate) fn code(&self) -> Result<Rule> {
         let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");

@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metrics;
 pub mod names;
 mod read_ahead;
+pub mod salvage;
 
 pub use buffer::{BufferCursor, WriteBuffer};
 pub use cache::{BlockCache, Cached, PageCache};

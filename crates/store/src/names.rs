@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// Identity, format version and what must never change; written once.
 pub const SUPERBLOCK: &str = "FOREBAY";
+/// A second copy of that, which only salvage reads.
+pub const SUPERBLOCK_SPARE: &str = "FOREBAY.spare";
 /// Which manifest is current, and whether the database was closed in order.
 pub const CURRENT: &str = "CURRENT";
 /// Held while the database is open.

@@ -19,6 +19,7 @@ mod made;
 pub(crate) mod man;
 mod progress;
 pub(crate) mod put;
+pub(crate) mod rescue;
 pub(crate) mod rollback;
 pub(crate) mod savepoint;
 pub(crate) mod savepoints;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Stats(args) => stats::run(args, &args.reading.of(common)),
         Command::Describe(args) => describe::run(args, &args.reading.of(common)),
         Command::Verify(args) => verify::run(args, &args.reading.of(common)),
+        Command::Rescue(args) => rescue::run(args, &args.reading.of(common)),
         Command::Compact(args) => compact::run(args, &args.writing.of(common)),
         Command::Layout(args) => layout::run(args, &args.writing.of(common)),
         Command::Checkpoint(args) => checkpoint::run(args, &args.writing.of(common)),

@@ -117,3 +117,26 @@ fn destruction_stops_at_what_is_named() {
     folder.run("destroy nowhere").refused(1, &["nowhere"]);
     assert_eq!(std::fs::read(folder.path("precious/letter")).unwrap(), b"dear");
 }
+
+#[test]
+fn what_is_intact_of_a_damaged_database_is_rescued() {
+    let folder = loaded("rescue");
+    folder.ok("compact db");
+    let lists = std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path());
+    let lists: Vec<_> = lists.filter(|path| path.extension().is_some_and(|end| end == "list")).collect();
+    for list in &lists {
+        let mut bytes = std::fs::read(list).unwrap();
+        bytes[4096 + 30] ^= 1;
+        std::fs::write(list, bytes).unwrap();
+    }
+    for command in ["verify db", "rescue db saved"] {
+        let outcome = folder.run(command);
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        assert!(outcome.stderr.contains("is damaged at offset 4096, table `t`, keys from "), "{outcome:?}");
+    }
+    let kept = folder.ok("scan saved t").lines().count();
+    assert!((3000..5000).contains(&kept), "{kept} records");
+    assert!(folder.ok("verify saved").contains("no problem"));
+    // Never over what is there.
+    folder.run("rescue db saved").refused(2, &["is there already"]);
+}

@@ -98,6 +98,7 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
         files: Arc::default(),
         options,
         expiry: None,
+        salvage: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
     }
 }

@@ -28,6 +28,7 @@ mod ranges;
 mod read_back;
 mod reads;
 mod recovery;
+mod rescue;
 mod rewrite;
 mod savepoints;
 mod simulate;

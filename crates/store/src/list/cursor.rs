@@ -77,7 +77,11 @@ impl ListCursor {
             cursor.chunks.begin(pace);
             cursor.set_out(place, direction)?;
             match cursor.next_number() {
-                Some(number) if cursor.chunks.reads_singles() && !cursor.has_at_hand(number) => {
+                Some(number)
+                    if cursor.chunks.reads_singles()
+                        && cursor.list.store().salvage.is_none()
+                        && !cursor.has_at_hand(number) =>
+                {
                     waiting.push((cursor, number));
                 }
                 // No list waits for memory that another one needs.
@@ -131,7 +135,16 @@ impl ListCursor {
     #[inline(never)]
     fn enter_next_page(&mut self, place: Option<(u64, &[u8])>) -> Result<()> {
         while let Some(number) = self.next_number() {
-            self.load(number)?;
+            match self.load(number) {
+                Err(error) if self.list.passes_over(number, &error) => {
+                    match self.direction {
+                        Direction::Forward => self.left.start += 1,
+                        Direction::Backward => self.left.end -= 1,
+                    }
+                    continue;
+                }
+                loaded => loaded?,
+            }
             self.inside = self.records_inside();
             let Span { start, end } = self.inside;
             let split =
@@ -166,6 +179,12 @@ impl ListCursor {
     /// Takes in a page: where a scan begins through the cache, as a lookup does; others out of longer reads.
     fn load(&mut self, number: usize) -> Result<()> {
         if self.number == Some(number) {
+            return Ok(());
+        }
+        if self.list.store().salvage.is_some() {
+            // Page by page, or one that is damaged would take others with it.
+            let page = self.list.page(number)?;
+            self.take(number, page);
             return Ok(());
         }
         if !self.chunks.holds(number) {

@@ -17,6 +17,7 @@ use super::footer::Footer;
 use super::index::{PageIndex, Starts};
 use super::page::Page;
 use super::resident::Resident;
+use super::salvage::rebuild;
 use super::store::{FileMeta, ListStore};
 
 /// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
@@ -123,6 +124,14 @@ impl ListFile {
     }
 
     fn open(&self) -> Result<Body> {
+        let opened = self.read_body();
+        match (&self.store.salvage, opened) {
+            (Some(gaps), Err(why)) => rebuild(self, gaps, why),
+            (_, opened) => opened,
+        }
+    }
+
+    fn read_body(&self) -> Result<Body> {
         let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
         let file = self.store.fs.open_read(&self.path, Access::Random)?;
         let bytes = file.len()?;

@@ -18,6 +18,7 @@ mod index;
 mod measure;
 mod page;
 mod resident;
+mod salvage;
 mod search;
 mod size;
 mod store;

@@ -13,6 +13,7 @@ use super::disk::{DiskUse, Leaving, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
+use crate::salvage::Gaps;
 
 /// What the manifest keeps of a file of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub struct ListStore {
     pub filter_bits_max: Arc<AtomicU32>,
     /// What tables may keep in memory.
     pub resident: Arc<ResidentLimit>,
+    /// Where damage is noted that is passed over; `None` where it is an error.
+    pub salvage: Option<Arc<Gaps>>,
     /// Whether this is a store of lists in memory.
     pub in_memory: bool,
 }

@@ -33,6 +33,7 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         expiry: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
         resident: Arc::new(ResidentLimit::new(1)),
+        salvage: None,
         in_memory: false,
     }
 }

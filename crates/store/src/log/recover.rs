@@ -9,7 +9,7 @@
 //!
 //! To [salvage](Reading::Salvage), nothing is an error: what stands behind damage is read too, and each gap is noted.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_base::{Error, Result};
 use forebay_env::FileSystem;
@@ -19,6 +19,7 @@ use super::frame::{self, Header, Secret};
 use super::frames::Frames;
 use crate::buffer::Cut;
 use crate::names;
+use crate::salvage::Gap;
 
 /// Where the log is.
 #[derive(Clone, Copy)]
@@ -74,17 +75,6 @@ pub struct Extent {
     pub before: u64,
     /// Where its last sound frame ends.
     pub bytes: u64,
-}
-
-/// A place of the log that cannot be read.
-#[derive(Clone, Debug)]
-pub struct Gap {
-    /// The file.
-    pub file: PathBuf,
-    /// Where in it.
-    pub offset: u64,
-    /// What is wrong.
-    pub reason: String,
 }
 
 /// What recovery found.
@@ -209,7 +199,7 @@ impl Scan<'_> {
         match self.reading {
             Reading::Strict => Err(Error::corruption(&file, offset, reason)),
             Reading::Salvage => {
-                self.found.gaps.push(Gap { file, offset, reason });
+                self.found.gaps.push(Gap { file, offset, reason, keys: None });
                 Ok(())
             }
         }

@@ -93,13 +93,7 @@ impl Manifest {
     ) -> Result<(Self, Vec<Edit>)> {
         let id = current.manifest;
         let path = names::manifest(dir, id);
-        let file = match writable {
-            true => fs.open(&path, Access::Buffered)?,
-            false => fs.open_read(&path, Access::Buffered)?,
-        };
-        let mut bytes = vec![0; file.len()? as usize];
-        let got = file.read_at(0, &mut bytes)?;
-        bytes.truncate(got);
+        let (file, bytes) = read_whole(fs, &path, writable)?;
         if let Some(closed) = &current.closed {
             let sum = append(0, &bytes);
             if bytes.len() as u64 != closed.manifest_bytes || sum != closed.manifest_sum {
@@ -132,6 +126,17 @@ impl Manifest {
         }
         let end = end as u64;
         Ok((Self { id, path, file, end, snapshot_bytes, sum, metrics }, edits))
+    }
+
+    /// Reads what is sound of a manifest from its front, and where that ends if something is left.
+    pub fn salvage(fs: &dyn FileSystem, dir: &Path, id: u64) -> Result<(Vec<Edit>, Option<u64>)> {
+        let path = names::manifest(dir, id);
+        let (_, bytes) = read_whole(fs, &path, false)?;
+        let (end, edits) = read_records(&bytes, id, &path)?;
+        if edits.is_empty() {
+            return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
+        }
+        Ok((edits, (end < bytes.len()).then_some(end as u64)))
     }
 
     /// Makes all that was read durable. Its last record may be in the system's memory alone: who acts on it, and lets go of
@@ -200,6 +205,17 @@ fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
     bytes.get(at..at + HEADER_BYTES)?;
     let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
     (checksum(id, at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
+}
+
+fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<dyn File>, Vec<u8>)> {
+    let file = match writable {
+        true => fs.open(path, Access::Buffered)?,
+        false => fs.open_read(path, Access::Buffered)?,
+    };
+    let mut bytes = vec![0; file.len()? as usize];
+    let got = file.read_at(0, &mut bytes)?;
+    bytes.truncate(got);
+    Ok((file, bytes))
 }
 
 /// All sound records from the front, and where they end.

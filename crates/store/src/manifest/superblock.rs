@@ -31,7 +31,24 @@ pub struct Superblock {
 impl Superblock {
     /// Reads it.
     pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
-        let path = dir.join(names::SUPERBLOCK);
+        Self::read_from(fs, dir, names::SUPERBLOCK)
+    }
+
+    /// Reads its spare.
+    pub fn read_spare(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+        Self::read_from(fs, dir, names::SUPERBLOCK_SPARE)
+    }
+
+    /// Sees to it that there is a spare: databases of older builds have none.
+    pub fn keep_spare(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        match Self::read_spare(fs, dir) {
+            Ok(spare) if spare == *self => Ok(()),
+            _ => self.write_to(fs, dir, names::SUPERBLOCK_SPARE),
+        }
+    }
+
+    fn read_from(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<Self> {
+        let path = dir.join(name);
         let bytes = read_small(fs, &path)?;
         if bytes.len() < 12 || bytes[4..12] != *MAGIC || checksum::plain(&bytes[4..]) != u32_at(&bytes, 0) {
             return Err(Error::corruption(&path, 0, "the superblock's checksum does not match"));
@@ -61,6 +78,11 @@ impl Superblock {
 
     /// Writes it, durably.
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        self.write_to(fs, dir, names::SUPERBLOCK_SPARE)?;
+        self.write_to(fs, dir, names::SUPERBLOCK)
+    }
+
+    fn write_to(&self, fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<()> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
         let has_secret = self.log_secret != Secret::default();
@@ -74,6 +96,6 @@ impl Superblock {
         }
         let sum = checksum::plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
-        replace(fs, dir, names::SUPERBLOCK, &bytes).map_err(AppendError::into_cause)
+        replace(fs, dir, name, &bytes).map_err(AppendError::into_cause)
     }
 }

@@ -1,0 +1,88 @@
+//! The directory of a database: taking its lock, and making it where there is none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::{Env, FileLock, FileSystem, LockMode};
+use forebay_store::log::frame::Secret;
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::names;
+
+use crate::Options;
+
+/// The id of a new database's manifest.
+const FIRST_MANIFEST: u64 = 1;
+
+/// Takes the lock, and makes the database if there is none and that is wanted.
+pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<FileLock>> {
+    let fs = &*env.fs;
+    let is_there = |name: &str| fs.exists(&dir.join(name));
+    let exists = is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?;
+    if !exists {
+        let names = if fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
+        if names.iter().any(|name| !is_ours(name)) {
+            return Err(Error::NotFound(format!(
+                "{} is not a forebay database; it holds other files",
+                dir.display()
+            )));
+        }
+        // Making a database that a crash cut short leaves its first manifest at the most.
+        if names
+            .iter()
+            .any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest")))
+        {
+            let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
+            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
+        }
+        if !options.create_if_missing {
+            return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
+        }
+        create_dir_durably(fs, dir)?;
+    }
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    let lock = match fs.lock(&dir.join(names::LOCK), mode) {
+        // It may be among what is damaged, and nothing is to be made here.
+        Err(error) if options.salvage && error.is_not_found() => return Ok(None),
+        lock => lock?,
+    };
+    if !exists && !is_there(names::SUPERBLOCK)? {
+        let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
+        let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
+        let manifest = manifest.map_err(AppendError::into_cause)?;
+        let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
+        current.write(fs, dir).map_err(AppendError::into_cause)?;
+        // Last of all: from here on the directory is a database.
+        let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
+        // 0 is for none.
+        let log_secret = Secret((env.entropy)().max(1));
+        Superblock { database_id, hash_seed, log_secret }.write(fs, dir)?;
+    }
+    Ok(Some(lock))
+}
+
+/// Makes a directory and its missing ancestors, whose names survive a power loss from then on.
+pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let parent_of = |dir: &Path| match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_path_buf(),
+        None => dir.to_path_buf(),
+    };
+    // Its own parent also where the directory is there already: a crash may have come before its sync.
+    let mut parents = vec![parent_of(dir)];
+    for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if fs.exists(ancestor)? {
+            break;
+        }
+        parents.push(parent_of(ancestor));
+    }
+    fs.create_dir_all(dir)?;
+    parents.iter().try_for_each(|parent| fs.sync_dir(parent))
+}
+
+/// Whether a file of this name may stand in a database's directory.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let stem = name.strip_suffix(".tmp").unwrap_or(name);
+    matches!(stem, names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::CURRENT | names::LOCK)
+        || names::parse(stem).is_some()
+}

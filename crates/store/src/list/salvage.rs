@@ -1,0 +1,179 @@
+//! Reading what is left of a damaged list: its pages tell of themselves.
+//!
+//! 1. Where footer and page search can be read, they are used, and a page that is damaged is passed over.
+//! 2. Otherwise the file is walked from its front. What is a sound page whose records follow those before becomes one of
+//!    a new page search, in memory; what lies between becomes pages that are passed over.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::digest::Digest;
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::record::Shape;
+use forebay_base::wire::u32_at;
+use forebay_base::{Bound, Error, Range, Result};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Access, File, FileSystem};
+
+use super::expiries::Expiries;
+use super::file::{Body, ListFile};
+use super::footer::Footer;
+use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
+use super::page::{HEADER_BYTES, Page};
+use crate::salvage::Gaps;
+
+/// What is passed over is cut into pieces of this many bytes at most, as each is read whole.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// What a list whose front door is damaged still has. `why` is the damage.
+pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> {
+    if !gaps.pass_over(list.path(), &why, None) {
+        return Err(why);
+    }
+    let file = match list.store().fs.open_read(list.path(), Access::Random) {
+        Ok(file) => file,
+        // It is gone, or cannot be read: a list of nothing.
+        Err(_) => MemoryFs::new().create(Path::new("nothing"), Access::Buffered)?,
+    };
+    let bytes = file.len()?;
+    let footer = footer_of(list, &*file);
+    let shape = footer.as_ref().map_or(Shape::Variable, |footer| footer.shape);
+    let end = footer.as_ref().map_or(bytes, |footer| footer.pages_bytes.min(bytes));
+    let mut walk = Walk::new(list, &*file, shape);
+    walk.run(end)?;
+    let Walk { mut index, records, last, .. } = walk;
+    index.finish(last.map_or(0, |last| last.prefix));
+    let is_lexical = list.store().options.order.is_lexical();
+    let (pages_bytes, expiries) = (end, Expiries::default());
+    let (tombstones, meta_bytes, meta_sum, pages_sum) = (0, 0, 0, 0);
+    let footer = Footer {
+        records,
+        tombstones,
+        pages_bytes,
+        meta_bytes,
+        meta_sum,
+        pages_sum,
+        is_lexical,
+        shape,
+        expiries,
+    };
+    Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0)))
+}
+
+/// The footer, if it at least is sound.
+fn footer_of(list: &ListFile, file: &dyn File) -> Option<Footer> {
+    let (id, order) = (list.meta().id, list.store().options.order);
+    let at = list.meta().bytes.checked_sub(BLOCK_BYTES as u64)?;
+    let mut block = vec![0; BLOCK_BYTES];
+    let got = file.read_at(at, &mut block).ok()?;
+    let decoded = (got == BLOCK_BYTES).then(|| Footer::decode(&block, list.path(), id, at, order))?;
+    decoded.ok().map(|(footer, _)| footer)
+}
+
+struct Walk<'a> {
+    list: &'a ListFile,
+    file: &'a dyn File,
+    shape: Shape,
+    index: PageIndex,
+    records: u64,
+    /// The last record so far.
+    last: Option<Bound>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(list: &'a ListFile, file: &'a dyn File, shape: Shape) -> Self {
+        let index = PageIndex::new(Starts::Prefixes(Prefixes::default()), BLOCK_BYTES as u64);
+        Self { list, file, shape, index, records: 0, last: None }
+    }
+
+    fn run(&mut self, end: u64) -> Result<()> {
+        let (mut at, mut gap) = (0, 0);
+        while at < end {
+            let Some((page, bytes)) = self.page_at(at, end) else {
+                at += OFFSET_UNIT_BYTES;
+                continue;
+            };
+            self.pass_over(gap, at);
+            self.take(&page, at, bytes);
+            at += bytes;
+            gap = at;
+        }
+        self.pass_over(gap, end);
+        Ok(())
+    }
+
+    /// The sound page at an offset, if one is there whose records follow all before, and its length. A page's length is a
+    /// multiple of one of two numbers, which the page does not tell.
+    fn page_at(&self, at: u64, end: u64) -> Option<(Page, u64)> {
+        let header = self.read(at, HEADER_BYTES as u64)?;
+        let stored_bytes = u64::from(u32_at(&header, 4));
+        [BLOCK_BYTES as u64, OFFSET_UNIT_BYTES].into_iter().find_map(|align_bytes| {
+            let bytes = (HEADER_BYTES as u64 + stored_bytes).next_multiple_of(align_bytes);
+            if at + bytes > end {
+                return None;
+            }
+            let page = Page::of(self.read(at, bytes)?, self.list.meta().id, at, self.shape).ok()?;
+            self.follows(&page).then_some((page, bytes))
+        })
+    }
+
+    fn read(&self, at: u64, bytes: u64) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; bytes as usize];
+        let got = self.file.read_at(at, &mut buffer).ok()?;
+        (got == buffer.len()).then_some(buffer)
+    }
+
+    fn follows(&self, page: &Page) -> bool {
+        let is_behind = |last: &Bound| {
+            let key = page.record(0).key;
+            last.place(self.list.store().options.order.prefix(key), key).is_gt()
+        };
+        page.len() > 0 && self.last.as_ref().is_none_or(is_behind)
+    }
+
+    fn take(&mut self, page: &Page, at: u64, bytes: u64) {
+        let order = self.list.store().options.order;
+        let bound = |key: &[u8]| Bound { prefix: order.prefix(key), key: key.into() };
+        self.index.push(&bound(page.record(0).key), self.records, at, bytes);
+        self.records += page.len() as u64;
+        self.last = Some(bound(page.record(page.len() - 1).key));
+    }
+
+    /// Notes what is no page: its pieces begin with what the page before ends with.
+    fn pass_over(&mut self, from: u64, to: u64) {
+        let bound = self.last.clone().unwrap_or(Bound { prefix: 0, key: [][..].into() });
+        let mut at = from;
+        while at < to {
+            let bytes = PIECE_BYTES.min(to - at);
+            self.index.push(&bound, self.records, at, bytes);
+            at += bytes;
+        }
+    }
+}
+
+impl ListFile {
+    /// The keys that a page may have, where the page search tells them.
+    pub(super) fn keys_of(&self, number: usize) -> Option<Range> {
+        let body = self.body().ok()?;
+        let Starts::Prefixes(prefixes) = body.index.starts() else { return None };
+        let high = (number + 1 < body.index.pages()).then(|| prefixes.bound(number + 1));
+        Some(Range { low: prefixes.bound(number), high })
+    }
+
+    /// The keys that the page at an offset may have, where one is there and the page search tells them.
+    pub fn keys_at(&self, offset: u64) -> Option<Range> {
+        let index = &self.body().ok()?.index;
+        let (mut low, mut high) = (0, index.pages());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if index.extent(middle).0 < offset { low = middle + 1 } else { high = middle }
+        }
+        (low < index.pages() && index.extent(low).0 == offset).then(|| self.keys_of(low))?
+    }
+
+    /// Notes a page that cannot be read; `false` where that must not be passed over.
+    pub(super) fn passes_over(&self, number: usize, error: &Error) -> bool {
+        let gaps: Option<&Arc<Gaps>> = self.store().salvage.as_ref();
+        gaps.is_some_and(|gaps| gaps.pass_over(self.path(), error, self.keys_of(number)))
+    }
+}

@@ -116,7 +116,7 @@ pub const BUGS: &[Bug] = &[
         "savepoint-holds-nothing",
         Seeds,
         "a savepoint stays what it was",
-        "a savepoint does not hold its files, and merges remove them",
+        "opening takes files that only a savepoint holds for leftovers",
     ),
     bug(
         "sync-forgotten",

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use forebay_base::{Error, Result, planted};
+use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::{Arena, yield_point};
 use forebay_layouts::DataFile;
@@ -149,9 +149,7 @@ impl Engine {
         let (sequence, now) = (ledger.log.absorbed.1, self.env.clock.unix_milliseconds());
         let savepoint = Savepoint::new(sequence, now, state.tables.clone());
         self.append(ledger, &Edit::Savepoint(savepoint.entry(name)))?;
-        if !planted::is("savepoint-holds-nothing") {
-            ledger.refer(savepoint.files().map(|file| (file, 1)).collect());
-        }
+        ledger.refer(savepoint.files().map(|file| (file, 1)).collect());
         ledger.savepoints.insert(name.to_string(), Arc::new(savepoint));
         self.weigh_savepoints(ledger);
         Ok(sequence)

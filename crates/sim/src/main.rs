@@ -6,6 +6,7 @@ use sim::{Part, attempt, attempt_threads, keep_panics, run};
 
 const USAGE: &str = "\
 usage: sim [--seeds N] [--first N]     run N seeds (1000) from the first (0); what fails is shrunk
+       sim --twice N [--first N]       run N seeds twice, which must do the same
        sim --threads N [--first N]     run N seeds of real threads
        sim --planted all|NAME          plant bugs, and tell when each is found: `make planted`
        sim --seed N [--only PART]      run one seed, or the part of it that a failure named, and tell what happens
@@ -17,13 +18,21 @@ struct Asked {
     seeds: u64,
     one: Option<u64>,
     part: Part,
+    twice: bool,
     threads: bool,
     planted: Option<String>,
 }
 
 fn parse(words: &[String]) -> Option<Asked> {
-    let mut asked =
-        Asked { first: 0, seeds: 1000, one: None, part: Part::default(), threads: false, planted: None };
+    let mut asked = Asked {
+        first: 0,
+        seeds: 1000,
+        one: None,
+        part: Part::default(),
+        twice: false,
+        threads: false,
+        planted: None,
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = words.next()?;
@@ -31,6 +40,7 @@ fn parse(words: &[String]) -> Option<Asked> {
             "--first" => asked.first = value.parse().ok()?,
             "--seeds" => asked.seeds = value.parse().ok()?,
             "--seed" => asked.one = Some(value.parse().ok()?),
+            "--twice" => (asked.seeds, asked.twice) = (value.parse().ok()?, true),
             "--threads" => (asked.seeds, asked.threads) = (value.parse().ok()?, true),
             "--planted" => asked.planted = Some(value.clone()),
             "--only" => asked.part = value.parse().inspect_err(|error| eprintln!("{error}")).ok()?,
@@ -79,6 +89,10 @@ fn run_all(asked: &Asked) -> ExitCode {
     for seed in asked.first..asked.first + asked.seeds {
         match attempt(seed, &asked.part) {
             Ok(outcome) => {
+                if asked.twice && attempt(seed, &asked.part).is_ok_and(|again| again != outcome) {
+                    println!("seed {seed} does not do the same twice");
+                    failed.push(seed);
+                }
                 crashes += outcome.crashes;
                 operations += outcome.operations.len();
             }

@@ -179,11 +179,13 @@ impl Run {
             false => Vec::new(),
         };
         self.may_fail = !faults.is_empty();
+        self.databases.iter_mut().for_each(|database| database.may_fail = self.may_fail);
         if self.rng.chance(self.options.fault_percent / 4) {
             let kind = [".log", ".manifest", ".list", ".tree"][self.rng.index(4)];
             self.fs.fail_next_sync(kind);
             self.tell(|| format!("the next sync of a {kind} fails, and what it was to write is lost"));
             self.may_fail = true;
+            self.databases.iter_mut().for_each(|database| database.may_fail = true);
         }
         if !faults.is_empty() {
             self.tell(|| format!("faults: {faults:?}"));

@@ -13,6 +13,13 @@ use crate::ops::{USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Change, Config, Keys, Kind, Merging, Op, Query, Stale, TABLES, Values, Write, walk};
 
+/// Where writes stay among neighbours: one of so many ranges of the keys.
+const HOT_RANGES: u64 = 16;
+/// For so many operations.
+const OPS_PER_STRETCH: u64 = 40;
+/// What is left of an operation's stamps tells its number.
+const STAMP_BITS: u32 = 10;
+
 /// Draws operations.
 #[derive(Debug)]
 pub struct Generator {
@@ -35,6 +42,8 @@ pub struct Generator {
     durabilities: Vec<Durability>,
     keys: Keys,
     key_count: u64,
+    /// Whether writes stay among a few neighbours for a while.
+    is_hot: bool,
     values: Values,
     merging: [Merging; TABLES],
     batch_max: u64,
@@ -78,6 +87,7 @@ impl Generator {
             durabilities,
             keys,
             key_count,
+            is_hot: false,
             values,
             merging,
             batch_max,
@@ -90,6 +100,12 @@ impl Generator {
         for (kind, usual) in WIDE {
             let weight = usual * [0, 1, 2, 6][self.wide.index(4)] / 2;
             self.weights.push((kind, weight));
+        }
+        self.is_hot = self.wide.clone().fork().chance(30);
+        if self.is_hot {
+            // Ranges nearby are idle, and hold the log: copies and openings must have what it holds for them.
+            let more = [(Kind::Checkpoint, 6), (Kind::Fork, 2), (Kind::Reopen, 6), (Kind::Wait, 6)];
+            self.weights.extend(more);
         }
         self
     }
@@ -232,6 +248,11 @@ impl Generator {
 
     /// A key: mostly one of those in use, sometimes one of twice as many.
     fn key(&mut self) -> Vec<u8> {
+        if self.is_hot && self.rng.chance(90) {
+            let width = self.key_count.div_ceil(HOT_RANGES);
+            let stretch = (self.stamp >> STAMP_BITS) / OPS_PER_STRETCH;
+            return self.keys.key(stretch * 7 % HOT_RANGES * width + self.rng.below(width));
+        }
         draw_key(&mut self.rng, self.keys, self.key_count)
     }
 
@@ -267,7 +288,7 @@ impl Generator {
             true => self.put(table),
             false => {
                 let key = self.key();
-                let write = match self.cut[table] && self.cuts.chance(10) {
+                let write = match self.cut[table] && self.cuts.chance(if self.is_hot { 30 } else { 10 }) {
                     true => self.cut_at(&key),
                     false => Write::Delete,
                 };

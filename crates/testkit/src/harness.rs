@@ -42,6 +42,8 @@ pub struct Harness {
     pub other: Option<Model>,
     /// The wall clock, where that can be set.
     pub wall: Option<Arc<Wall>>,
+    /// Whether the disk may fail now.
+    pub may_fail: bool,
     pub(crate) dir: PathBuf,
     pub(crate) open: Option<Open>,
     /// Checkpoints that are not compared yet.
@@ -75,6 +77,7 @@ impl Harness {
             model,
             other: None,
             wall: None,
+            may_fail: false,
             dir: dir.to_path_buf(),
             open: None,
             copies: Vec::new(),
@@ -224,6 +227,7 @@ impl Harness {
                 self.db().sync()?;
                 panic!("{milliseconds} ms later only {durable} of {last} is durable, and nothing has failed");
             }
+            self.check_log()?;
         }
         Ok(())
     }

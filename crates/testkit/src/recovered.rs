@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay::env::FileSystem;
 use forebay::{Database, Durability, Result};
@@ -9,6 +10,11 @@ use forebay::{Database, Durability, Result};
 use crate::check::{View, holds};
 use crate::seen::Shown;
 use crate::{Harness, Model, Tables};
+
+/// Log segments that are held for what tables keep in memory.
+const HELD_SEGMENTS_MAX: usize = 8;
+/// Seconds until what is over that must have gone to files.
+const ROUNDS_TO_REST: usize = 30;
 
 impl Harness {
     /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
@@ -71,6 +77,28 @@ impl Harness {
         };
         self.db().checkpoint(&dir)?;
         Ok((dir, self.model.copied()))
+    }
+
+    /// The log goes back no further than tables may keep of it in memory, however idle they are.
+    pub(crate) fn check_log(&self) -> Result<()> {
+        let is_bounded = self.config.max_space_amplification.iter().any(Option::is_some);
+        if self.may_fail || is_bounded || self.config.keep_changes_bytes > 0 {
+            return Ok(());
+        }
+        // One is retired and waits to be used again.
+        let most = HELD_SEGMENTS_MAX + self.config.write_buffers + 2;
+        let mut segments = 0;
+        for _ in 0..ROUNDS_TO_REST {
+            let names = self.env.fs.list(&self.dir)?;
+            segments = names.iter().filter(|name| name.ends_with(".log")).count();
+            if segments <= most {
+                return Ok(());
+            }
+            self.env.jobs.advance(Duration::from_secs(1));
+            self.env.jobs.step_some(3000);
+        }
+        self.db().sync()?;
+        panic!("{segments} log segments stay, of {most} at most");
     }
 
     /// Compares all checkpoints with what the database held when they were made, and removes them.

@@ -95,6 +95,10 @@ pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
 pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), AppendError> {
     let temporary = dir.join(format!("{name}.tmp"));
     let write = || {
+        // A crash may have left a rename's both names: what is written to this one would be written to that file.
+        if fs.exists(&temporary)? {
+            fs.remove(&temporary)?;
+        }
         let file = fs.create(&temporary, Access::Buffered)?;
         file.write_at(0, bytes)?;
         file.sync()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_env::FileSystem;
-use forebay_env::fs::MemoryFs;
+use forebay_env::fs::{FaultyFs, MemoryFs};
 
 use super::{Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TableEntry};
 use crate::list::{FileKind, FileMeta};
@@ -110,4 +110,19 @@ fn every_flipped_byte_of_a_closed_database_is_noticed() {
         fs.replace_file(&current, damaged);
         assert!(Current::read(&*fs, Path::new(DIR)).is_err(), "byte {at} of CURRENT");
     }
+}
+
+/// A crash amid a rename may leave both names, and the next one amid the writing of what comes after.
+#[test]
+fn current_stands_where_a_crash_left_its_temporary_name_beside_it() {
+    let (memory, dir) = (MemoryFs::new(), Path::new(DIR));
+    memory.create_dir_all(dir).unwrap();
+    let current = |manifest| Current { manifest, closed: None };
+    assert!(current(1).write(&*memory, dir).is_ok());
+    let [name, temporary] = ["CURRENT", "CURRENT.tmp"].map(|name| dir.join(name));
+    memory.hard_link(&name, &temporary).unwrap();
+    let faulty = FaultyFs::new(Arc::clone(&memory) as Arc<dyn FileSystem>);
+    faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
+    assert!(current(2).write(&*faulty, dir).is_err());
+    assert_eq!(Current::read(&*memory, dir).unwrap(), current(1));
 }

@@ -271,9 +271,8 @@ fn clear_away(
     manifest: u64,
 ) -> Result<()> {
     let files = replay.tables.values().flat_map(|table| table.catalog.files());
-    let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
-    let kept = kept.filter(|_| !planted::is("savepoint-holds-nothing"));
-    let live: BTreeSet<u64> = files.chain(kept).map(|file| file.id()).collect();
+    let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
+    let live = files.chain(kept.flat_map(|kept| kept.files())).map(|file| file.id()).collect::<BTreeSet<_>>();
     let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
     let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
     let logs = listing.logs.iter().filter(|id| !segments.contains(id)).map(|&id| names::log(dir, id));

@@ -1,7 +1,8 @@
 //! Operations, drawn from a seed. Each seed draws its own weights, some of them nothing (*swarm testing*):
 //! what a uniform mix hides, a lopsided one shows.
 
-use std::collections::BTreeMap;
+mod wide;
+
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use forebay::env::Rng;
 use crate::config::{ASIDE, draw_layout};
 use crate::ops::{USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Change, Config, Keys, Kind, Merging, Op, Query, Stale, TABLES, Values, Write, walk};
+use crate::{Change, Config, Keys, Kind, Merging, Op, Query, TABLES, Values, Write, walk};
 
 /// Where writes stay among neighbours: one of so many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -193,45 +194,6 @@ impl Generator {
     fn table(&mut self) -> usize {
         let table = self.rng.index(2);
         if self.share_percent > 0 && self.wide.chance(self.share_percent) { ASIDE } else { table }
-    }
-
-    /// Mostly a little, sometimes far, either way.
-    fn jump(&mut self) -> i64 {
-        let most = [100, 2_000, 100_000, 10_000_000][self.wide.index(4)];
-        let by = self.wide.below(most) as i64;
-        if self.wide.chance(40) { -by } else { by }
-    }
-
-    fn name(&mut self) -> String {
-        format!("savepoint-{}", self.wide.below(3))
-    }
-
-    /// What comes sorted, each key once.
-    fn entries(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let count = [1, 20, 300][self.wide.index(3)];
-        let (mut entries, keys, key_count) = (BTreeMap::new(), self.keys, self.key_count);
-        for _ in 0..self.wide.below(count) {
-            self.stamp += 1;
-            let value = self.values.value(&mut self.wide, self.stamp);
-            entries.insert(draw_key(&mut self.wide, keys, key_count), value);
-        }
-        entries.into_iter().collect()
-    }
-
-    /// What is written while a table is sorted anew.
-    fn meanwhile(&mut self) -> Vec<Vec<Change>> {
-        let batches = if self.share_percent > 0 { self.wide.below(6) } else { 0 };
-        (0..batches).map(|_| self.batch()).collect()
-    }
-
-    fn stale(&mut self, table: usize) -> Stale {
-        match self.wide.below(5) {
-            0 => Stale::Commit(self.batch()),
-            1 => Stale::Commit(vec![self.put(table)]),
-            2 => Stale::Ingest(self.entries()),
-            3 => Stale::SetLayout(draw_layout(&mut self.wide)),
-            _ => Stale::Compact(table),
-        }
     }
 
     fn kind(&mut self) -> Kind {

@@ -1,0 +1,48 @@
+//! What only a [wide](Generator::wide) draw has.
+
+use std::collections::BTreeMap;
+
+use super::{Generator, draw_key};
+use crate::config::draw_layout;
+use crate::{Change, Stale};
+
+impl Generator {
+    /// Mostly a little, sometimes far, either way.
+    pub(super) fn jump(&mut self) -> i64 {
+        let most = [100, 2_000, 100_000, 10_000_000][self.wide.index(4)];
+        let by = self.wide.below(most) as i64;
+        if self.wide.chance(40) { -by } else { by }
+    }
+
+    pub(super) fn name(&mut self) -> String {
+        format!("savepoint-{}", self.wide.below(3))
+    }
+
+    /// What comes sorted, each key once.
+    pub(super) fn entries(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let count = [1, 20, 300][self.wide.index(3)];
+        let (mut entries, keys, key_count) = (BTreeMap::new(), self.keys, self.key_count);
+        for _ in 0..self.wide.below(count) {
+            self.stamp += 1;
+            let value = self.values.value(&mut self.wide, self.stamp);
+            entries.insert(draw_key(&mut self.wide, keys, key_count), value);
+        }
+        entries.into_iter().collect()
+    }
+
+    /// What is written while a table is sorted anew.
+    pub(super) fn meanwhile(&mut self) -> Vec<Vec<Change>> {
+        let batches = if self.share_percent > 0 { self.wide.below(6) } else { 0 };
+        (0..batches).map(|_| self.batch()).collect()
+    }
+
+    pub(super) fn stale(&mut self, table: usize) -> Stale {
+        match self.wide.below(5) {
+            0 => Stale::Commit(self.batch()),
+            1 => Stale::Commit(vec![self.put(table)]),
+            2 => Stale::Ingest(self.entries()),
+            3 => Stale::SetLayout(draw_layout(&mut self.wide)),
+            _ => Stale::Compact(table),
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! number of steps and give back the space it does not need. Copies that are made on the way are opened and written,
 //! too, and go through the same crashes.
 //!
+//! In some seeds steps of background work stop between two lines while others go on, also drawn from the seed.
 //! Beside it [`threads`] does much of the same on real threads.
 //!
 //! What the README promises, and who asks whether it is kept:

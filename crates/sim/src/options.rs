@@ -27,17 +27,29 @@ pub struct SimOptions {
     pub fault_percent: u32,
     /// Steps of background work between two operations, at most.
     pub steps_max: usize,
+    /// Whether background work stops between two lines, and others go on.
+    pub interleaves: bool,
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 9] =
-    ["faults", "opening", "process", "aside", "bounds", "reclaim", "changes", "relief", "codec"];
+pub(crate) const PLAIN: [&str; 10] = [
+    "faults",
+    "opening",
+    "process",
+    "aside",
+    "bounds",
+    "reclaim",
+    "changes",
+    "relief",
+    "interleaving",
+    "codec",
+];
 
 impl SimOptions {
     /// The options of a seed; more draws may follow.
     pub fn draw(rng: &mut Rng) -> Self {
         let dirs = ["/db", "/deep/down/db"];
-        Self {
+        let drawn = Self {
             config: Config::draw_wide(rng),
             dir: PathBuf::from(dirs[rng.index(2)]),
             rounds: 2 + rng.below(5),
@@ -47,7 +59,10 @@ impl SimOptions {
             process_crash_percent: [0, 20, 50][rng.index(3)],
             fault_percent: [0, 0, 40][rng.index(3)],
             steps_max: [0, 1, 4, 20][rng.index(4)],
-        }
+            interleaves: false,
+        };
+        // By dice of its own: what else a seed means stays what it was.
+        Self { interleaves: rng.clone().fork().chance(30), ..drawn }
     }
 
     /// Without one of the options that a failing history may not need.
@@ -64,6 +79,7 @@ impl SimOptions {
             "bounds" => self.config.max_space_amplification = [None; TABLES],
             "reclaim" => self.config.reclaim_interval = [None; TABLES],
             "changes" => self.config.keep_changes_bytes = 0,
+            "interleaving" => self.interleaves = false,
             "relief" => self.config.relief_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

@@ -156,6 +156,9 @@ impl Run {
         };
         self.traced.start_log(&self.options.dir);
         self.env = self.wall.env(fs, self.rng.next_u64(), Some(&self.env));
+        if self.options.interleaves {
+            self.env.jobs.interleave(self.rng.clone().fork().next_u64());
+        }
         for number in 0..self.databases.len() {
             let database = &mut self.databases[number];
             database.restart(self.env.clone());

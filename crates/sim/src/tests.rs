@@ -16,17 +16,27 @@ fn run_all(seeds: Range<u64>) {
 
 #[test]
 fn the_first_seeds_keep_every_promise() {
-    run_all(0..10);
+    run_all(0..12);
 }
 
 #[test]
 fn the_next_seeds_keep_every_promise() {
-    run_all(10..20);
+    run_all(12..25);
+}
+
+#[test]
+fn seeds_from_25_keep_every_promise() {
+    run_all(25..37);
+}
+
+#[test]
+fn seeds_from_37_keep_every_promise() {
+    run_all(37..50);
 }
 
 #[test]
 fn a_seed_does_the_same_twice() {
-    for seed in [1, 7] {
+    for seed in [1, 7, 12, 33, 101] {
         let [once, again] = [0; 2].map(|_| run(seed, &Part::default(), false, &mut |_| ()));
         assert!(once == again, "seed {seed} does not do the same twice");
     }

@@ -111,6 +111,10 @@ impl File for GatedFile {
 }
 
 impl FileSystem for GatedFs {
+    fn maps_files(&self) -> bool {
+        self.inner.maps_files()
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.gate.pass(|| self.inner.create(path, access)).map(|file| self.file(file))
     }

@@ -110,11 +110,7 @@ fn run_all(asked: &Asked) -> ExitCode {
         asked.first,
         failed.len()
     );
-    if failed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!("failed: {failed:?}");
-    ExitCode::FAILURE
+    verdict(&failed)
 }
 
 fn run_threads(asked: &Asked) -> ExitCode {
@@ -138,6 +134,10 @@ fn run_threads(asked: &Asked) -> ExitCode {
         asked.first,
         failed.len()
     );
+    verdict(&failed)
+}
+
+fn verdict(failed: &[u64]) -> ExitCode {
     if failed.is_empty() {
         return ExitCode::SUCCESS;
     }

@@ -186,6 +186,10 @@ impl Machine {
 }
 
 impl FileSystem for CrashFs {
+    fn maps_files(&self) -> bool {
+        false
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         let machine = &self.machine;
         machine.mutate("open", path, |disk, number| {

@@ -137,6 +137,10 @@ impl File for FaultyFile {
 }
 
 impl FileSystem for FaultyFs {
+    fn maps_files(&self) -> bool {
+        false
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.faults.check("create", path)?;
         self.file(self.inner.create(path, access))

@@ -99,6 +99,10 @@ impl File for LimitedFile {
 }
 
 impl FileSystem for LimitedFs {
+    fn maps_files(&self) -> bool {
+        false
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.file(path, || self.inner.create(path, access))
     }

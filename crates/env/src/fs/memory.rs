@@ -199,6 +199,10 @@ impl File for MemoryFile {
 }
 
 impl FileSystem for MemoryFs {
+    fn maps_files(&self) -> bool {
+        false
+    }
+
     fn create(&self, path: &Path, _: Access) -> Result<Arc<dyn File>> {
         let inode = self.find_or_create("open", path)?;
         inode.bytes.write().clear();

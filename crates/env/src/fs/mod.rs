@@ -148,10 +148,8 @@ impl<'a> ReadRequest<'a> {
 
 /// A tree of files.
 pub trait FileSystem: Send + Sync {
-    /// Whether its files can be mapped into memory, by their handles.
-    fn maps_files(&self) -> bool {
-        false
-    }
+    /// Whether its files can be mapped into memory, by their handles. Whoever wraps another file system has to say.
+    fn maps_files(&self) -> bool;
     /// A new file, or an old one cut to nothing; to read and write.
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
     /// An existing file, to read and write.

@@ -210,6 +210,10 @@ impl File for TracedFile {
 }
 
 impl FileSystem for TracedFs {
+    fn maps_files(&self) -> bool {
+        false
+    }
+
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         let file = self.inner.create(path, access)?;
         self.trace.count(path, |counts| counts.creates += 1);

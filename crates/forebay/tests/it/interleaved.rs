@@ -128,3 +128,31 @@ fn a_table_that_is_sorted_anew_keeps_what_others_write_meanwhile() {
     }
     assert!(pauses > 0);
 }
+
+/// A key range went to its place on disk while a write buffer was merged with the same runs in memory. The buffer's
+/// tombstones were dropped, as nothing was on disk when that began; or one of both found its runs gone.
+#[test]
+fn what_is_deleted_while_a_range_goes_to_disk_does_not_come_back() {
+    for seed in 0..100 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = open(&env);
+        let hot = db.table("t").layout(Layout::range_merge()).node_bytes(1 << 10).open_ordered().unwrap();
+        let (other, value) = (db.table("other").open().unwrap(), [1; 100]);
+        (0..30_u64).for_each(|key| hot.put(&key.to_be_bytes(), &value).unwrap());
+        // Has the buffer absorbed, and so kept in memory.
+        other.compact().unwrap();
+        assert!(db.stats().memory.resident_records > 0, "seed {seed}");
+        let compacting = env.jobs.fork("compacting", {
+            let hot = hot.clone();
+            move || hot.compact().unwrap()
+        });
+        env.jobs.step_some(seed as usize % 5);
+        let key = 3_u64.to_be_bytes();
+        hot.delete(&key).unwrap();
+        db.flush().unwrap();
+        compacting.join();
+        assert_eq!(hot.get(&key).unwrap(), None, "seed {seed}");
+        db.close().unwrap();
+    }
+}

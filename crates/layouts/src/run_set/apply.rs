@@ -107,6 +107,8 @@ impl<F: Fragment> RunSet<F> {
             if run.is_resident && run.below <= below && !run.overlapping(range).is_empty() {
                 let taken = self.taken(run.id, range);
                 Arc::make_mut(&mut self.runs[at]).take_off(&taken, references);
+                // A key range and a write buffer may be on their way with the same resident runs.
+                self.breaks += 1;
             }
         }
     }

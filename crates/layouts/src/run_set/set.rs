@@ -69,8 +69,8 @@ pub struct RunSet<F> {
     pub(super) underway: Vec<Underway>,
     pub(super) marks: Marks,
     pub(super) next_id: u64,
-    /// How often since this was opened something was cut out, or came other than by a write buffer: what a job has
-    /// read of runs before that may be gone, or have something newer in front of it.
+    /// How often since this was opened something was cut out, came other than by a write buffer, or left memory: what a
+    /// job has read of runs before that may be gone, or have something newer in front of it.
     pub(super) breaks: u64,
 }
 

@@ -397,3 +397,21 @@ fn edits_that_do_not_fit_are_errors() {
         assert_eq!(bytes_of(&runs.set), before);
     }
 }
+
+/// A key range of what a write buffer is merged with goes to disk meanwhile: only one of both comes in. Else what the
+/// buffer deletes, with nothing on disk beneath when that began, would be there again.
+#[test]
+fn of_a_flush_and_an_eviction_of_the_same_runs_one_comes_in() {
+    for evicts_first in [true, false] {
+        let mut runs = simulated(Policy::RangeMerge, Keys::Unique);
+        runs.absorb(UNIT).unwrap();
+        assert!(runs.set.residents().count() == 1 && runs.set.runs().len() == 1, "all of it is in memory");
+        let drained = Room { resides: false, ..ROOM };
+        let flush = runs.set.flush(9, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
+        assert!(flush.is_bottom && flush.taken.len() == 1, "{flush:?}");
+        let evict = runs.set.next_compaction(&flush.nodes().into_iter().collect()).unwrap();
+        let (first, second) = if evicts_first { (evict, flush) } else { (flush, evict) };
+        runs.merge(first, Cause::Merge).unwrap();
+        assert!(!runs.set.takes(&Made::new(second, Vec::new())), "{evicts_first}");
+    }
+}

@@ -17,7 +17,7 @@ use std::time::Duration;
 use forebay_base::{Bound, Error, Result};
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_layouts::{NodeKey, Plan, Planned, Usage};
+use forebay_layouts::{NodeKey, Planned, Usage};
 
 use crate::background::MERGE;
 use crate::engine::{Engine, State, TableState, closed};
@@ -160,26 +160,11 @@ impl Engine {
     }
 
     /// Whether so much more on disk is within the limit, also once all that is buffered is there.
-    fn fits(&self, table: &TableState, bytes: u64) -> bool {
+    pub(crate) fn fits(&self, table: &TableState, bytes: u64) -> bool {
         let state = self.state();
         let buffers = state.sealed.iter().chain([&state.active]);
         let buffered: usize = buffers.map(|buffer| buffer.len()).sum();
         self.room(table).is_none_or(|room| room.disk + bytes + buffered as u64 <= room.limit)
-    }
-
-    /// The plan of an absorption, if there is room for what it merges; else that of one that merges nothing.
-    pub(crate) fn fit_absorption(
-        &self,
-        table: &TableState,
-        plan: Plan,
-        bytes: u64,
-        busy: &BTreeSet<NodeKey>,
-        again: impl Fn(&BTreeSet<NodeKey>) -> Option<Plan>,
-    ) -> Option<Plan> {
-        if plan.nodes.is_empty() || self.fits(table, plan.bytes + bytes) {
-            return Some(plan);
-        }
-        again(&busy.iter().chain(&plan.nodes).copied().collect())
     }
 
     /// Why what there is to do for a bounded table is not done, if so.

@@ -9,8 +9,7 @@ use std::time::Duration;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step, yield_point};
-use forebay_layouts::run_set::Policy;
-use forebay_layouts::{Job, Layout, NodeKey, Plan, TableOptions};
+use forebay_layouts::{Job, NodeKey, Plan};
 use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
@@ -220,11 +219,6 @@ impl Machine for Absorber {
     }
 }
 
-/// The same, but that a flush is a run of its own.
-fn unmerged(options: &TableOptions) -> TableOptions {
-    TableOptions { layout: Layout::RunSet(Policy::NoMerge), ..*options }
-}
-
 /// What becomes of a buffer's records of a table.
 enum Absorption {
     Planned(Arc<TableState>, Plan),
@@ -238,14 +232,17 @@ impl Engine {
         let mut ledger = self.ledger.lock();
         let Some(entry) = self.state().tables.get(&table).cloned() else { return Absorption::Dropped };
         let busy = ledger.busy.entry(table).or_default();
-        // What follows a table that is rewritten has nothing of older runs.
-        let merges = matches!(entry.options.layout, Layout::RunSet(policy) if policy != Policy::RangeMerge);
-        let alone = (merges && self.is_rewriting(table)).then(|| unmerged(&entry.options));
-        let catalog = alone.and_then(|options| entry.catalog.convert(&options, 0));
-        let catalog = catalog.unwrap_or_else(|| Arc::clone(&entry.catalog));
-        let again = |busy: &BTreeSet<NodeKey>| catalog.plan_absorption(segment, contents, busy);
-        let plan = again(busy);
-        let plan = plan.and_then(|plan| self.fit_absorption(&entry, plan, contents.bytes, busy, again));
+        let plan_with = |busy: &BTreeSet<NodeKey>| entry.catalog.plan_absorption(segment, contents, busy);
+        let plan = plan_with(busy).and_then(|plan| {
+            // What follows a table that is rewritten has nothing of older runs, wherever those lie: merged with them all it
+            // would have no tombstones.
+            let may_merge = plan.nodes.is_empty()
+                || !self.is_rewriting(table) && self.fits(&entry, plan.bytes + contents.bytes);
+            if may_merge {
+                return Some(plan);
+            }
+            plan_with(&busy.iter().chain(&plan.nodes).copied().collect())
+        });
         let Some(plan) = plan else {
             return Absorption::Waits(entry);
         };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use forebay::env::fs::CrashFs;
 use forebay::env::{Env, Rng};
@@ -204,4 +205,41 @@ fn a_crash_leaves_one_order_or_the_other() {
         }
     }
     assert!(turned == 2 && kept > 20, "{turned} {kept}");
+}
+
+/// What a flush to files took in was merged with the runs that the table had in memory alone, down to where tombstones and
+/// what has expired go. The list that followed had no word of the key, and the successor still had it.
+#[test]
+fn what_goes_while_runs_in_memory_are_sorted_anew_does_not_come_back() {
+    for seed in 0..10 {
+        let env = Env::memory(seed);
+        let db = open(&env);
+        // Keeps the merger from writing out what is in memory.
+        let other = db.table("other").layout(Layout::no_merge()).open_ordered().unwrap();
+        for _ in 0..2 {
+            let entries = (0..80_u8).map(|key| Ok((vec![key], vec![0; 100 << 10])));
+            other.ingest(entries).unwrap();
+        }
+        let life = Duration::from_secs(3600);
+        let table = db.table("t").layout(Layout::range_merge()).time_to_live(life).open().unwrap();
+        (0..100_u8).for_each(|key| table.put(&[key], &[1; 50]).unwrap());
+        let mut compacting = None;
+        table
+            .set_layout_telling(Layout::write_buffer(), &mut |_, _| {
+                if compacting.is_none() {
+                    let other = other.clone();
+                    compacting = Some(env.jobs.fork("compacting", move || other.compact().unwrap()));
+                    env.jobs.step_some(8);
+                    table.delete(&[7]).unwrap();
+                    table.put_with_ttl(&[8], b"short", Duration::from_secs(1)).unwrap();
+                    env.jobs.advance(Duration::from_secs(2));
+                    db.flush().unwrap();
+                }
+            })
+            .unwrap();
+        compacting.unwrap().join();
+        assert_eq!(table.get(&[7]).unwrap(), None, "seed {seed}: deleted");
+        assert_eq!(table.get(&[8]).unwrap(), None, "seed {seed}: expired");
+        assert_eq!(table.iter().unwrap().count(), 98, "seed {seed}");
+    }
 }

@@ -279,6 +279,10 @@ impl Engine {
 
     /// Appends an edit to the manifest, which is rewritten when it has grown.
     pub(crate) fn append(&self, ledger: &mut Ledger, edit: &Edit) -> Result<()> {
+        // Where a failure left unknown what is on the disk, an edit may go to a manifest that nobody reads again.
+        if let Some(fatal) = self.fatal() {
+            return Err(fatal);
+        }
         let Some(manifest) = &mut ledger.manifest else {
             return Err(self.log().err().unwrap_or_else(closed));
         };

@@ -209,3 +209,42 @@ fn segments_that_are_in_lists_are_let_go_of() {
     db.close().unwrap();
     Database::destroy(&dir).unwrap();
 }
+
+/// Which of two manifests is the current one was not known any more, and edits of tables and savepoints went on into the
+/// one that was found to be the old one at the next opening.
+#[test]
+fn a_database_that_stopped_writing_edits_no_manifest() {
+    let mut stopped = 0;
+    for number in 1..40 {
+        let (fs, env) = faulty();
+        let db = Database::open("/db", options(&env)).unwrap();
+        db.table("dropped").open().unwrap();
+        let table = db.table("t").open().unwrap();
+        fs.rule(&format!("sync_dir * #{number} io-error")).unwrap();
+        for round in 0..60u32 {
+            if table.put(&round.to_be_bytes(), b"1").and_then(|()| db.flush()).is_err() {
+                break;
+            }
+            rest(&env, 1);
+        }
+        fs.clear();
+        let is_stopped = matches!(table.put(b"k", b"v"), Err(Error::Poisoned(_)));
+        stopped += u32::from(is_stopped);
+        let edits = [
+            db.drop_table("dropped"),
+            db.table("new").open().map(drop),
+            db.savepoint("s").map(drop),
+            table.set_layout(Layout::write_buffer_ordered()),
+        ];
+        let refused = edits.iter().filter(|edit| matches!(edit, Err(Error::Poisoned(_)))).count();
+        assert_eq!(refused, if is_stopped { 4 } else { 0 }, "at {number}: {edits:?}");
+        drop(table);
+        let _ = db.close();
+        let db = Database::open("/db", options(&env)).unwrap();
+        let has = |name: &str| db.tables().iter().any(|(table, _)| table == name);
+        assert_eq!(has("dropped"), is_stopped, "at {number}");
+        assert_eq!(has("new"), !is_stopped, "at {number}");
+        assert_eq!(db.savepoints().len(), usize::from(!is_stopped), "at {number}");
+    }
+    assert!(stopped > 20, "{stopped}");
+}

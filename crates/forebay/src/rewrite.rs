@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
-use forebay_base::{Error, Range, Record, Result};
+use forebay_base::{Combine, Error, Range, Record, Result};
 use forebay_env::yield_point;
 use forebay_layouts::{DataFile, Layout, Successor, TableOptions};
 use forebay_store::manifest::Edit;
@@ -173,12 +173,16 @@ impl Engine {
         successor: &mut Successor,
         tell: Tell<'_>,
     ) -> Result<()> {
-        let all = table.catalog.records();
+        let (all, value_bytes_max) = (table.catalog.records(), table.rule()?.value_bytes_max());
         let check = || self.check_open();
         let mut done = 0;
         let mut cursor = Cursor::new(self, view, table.id, Range::all(), Direction::Forward)?;
         cursor.next()?;
         while let Some((key, value)) = cursor.stored() {
+            // As merges of lists do, which leave such a key's records as they are.
+            if cursor.is_merged() && value.len() > value_bytes_max {
+                return Err(Error::too_long(key, value.len(), value_bytes_max));
+            }
             successor.push(&Record::put(key, value), &check)?;
             done += 1;
             if done % TOLD_EVERY == 0 {

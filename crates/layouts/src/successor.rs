@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use forebay_base::limits::STORED_VALUE_BYTES_MAX;
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Order, Range, Record, Result};
+use forebay_base::{Error, Order, Range, Record, Result};
 use forebay_store::Cause;
 
 use crate::catalog::{Applied, Catalog, Check, Job, Planned, Settled};
@@ -45,6 +46,10 @@ impl Successor {
 
     /// Adds a record. Of one key there is one, until the next [`close`](Self::close).
     pub fn push(&mut self, record: &Record<'_>, check: Check<'_>) -> Result<()> {
+        if record.value.len() > STORED_VALUE_BYTES_MAX {
+            // What is read back of the piece would not be this record.
+            return Err(Error::too_long(record.key, record.value.len(), STORED_VALUE_BYTES_MAX));
+        }
         self.piece.push(record);
         if self.piece.memory_bytes() >= self.piece_bytes_max {
             self.close(check)?;

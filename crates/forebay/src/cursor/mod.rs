@@ -82,6 +82,8 @@ pub struct Cursor {
     /// Where the merge has passed the key here, the key. Else memory.
     key: Vec<u8>,
     fold: Fold,
+    /// Of how many records that was made.
+    folded: usize,
     failed: Option<Error>,
 }
 
@@ -138,6 +140,7 @@ impl Cursor {
             },
             key: Vec::new(),
             fold: Fold::default(),
+            folded: 0,
             failed: None,
         })
     }
@@ -159,6 +162,11 @@ impl Cursor {
             Stand::Folded => Some((&self.key, self.fold.value())),
             Stand::BeforeFirst | Stand::BehindLast => None,
         }
+    }
+
+    /// Whether the value here was made of several records.
+    pub(crate) fn is_merged(&self) -> bool {
+        self.stand == Stand::Folded && self.folded > 1
     }
 
     /// Goes to the first entry whose key is not below `key`, or behind the last. Device reads: at most one for each list
@@ -361,7 +369,9 @@ impl Cursor {
         put_raw(&mut self.key, merge.record().key);
         self.fold.clear();
         let mut open = true;
+        self.folded = 0;
         while merge.prefix() == prefix && is_same(merge.record().key, &self.key) {
+            self.folded += usize::from(open);
             open = open && self.fold.add(&self.rule, &merge.record());
             merge.advance()?;
         }

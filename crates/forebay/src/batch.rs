@@ -41,7 +41,7 @@ impl Batch {
     pub fn put(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8]) {
         let table = table.as_ref();
         match table.life() {
-            None => self.push(table, Record::put(key, value)),
+            None => self.write(table, Record::put(key, value)),
             Some(life) => self.put_for(table, key, value, life),
         }
     }
@@ -65,13 +65,13 @@ impl Batch {
         let mut stored = std::mem::take(&mut self.spare);
         stored.clear();
         expiry::join(value, table.engine.expiry_of(life), &mut stored);
-        self.push(table, Record::put(key, &stored));
+        self.write(table, Record::put(key, &stored));
         self.spare = stored;
     }
 
     /// Removes a key, present or not.
     pub fn delete(&mut self, table: impl AsRef<Table>, key: &[u8]) {
-        self.push(table.as_ref(), Record::delete(key));
+        self.write(table.as_ref(), Record::delete(key));
     }
 
     /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
@@ -86,6 +86,9 @@ impl Batch {
     }
 
     fn cut(&mut self, table: &Table, range: Range) {
+        if let Err(fault) = table.takes_writes() {
+            return self.fail(fault);
+        }
         if range.is_empty() {
             return;
         }
@@ -105,7 +108,7 @@ impl Batch {
                 format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
             return self.fail(Error::invalid(fault));
         }
-        self.push(table, Record { kind: Kind::Merge, key, value: operand });
+        self.write(table, Record { kind: Kind::Merge, key, value: operand });
     }
 
     /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
@@ -139,6 +142,15 @@ impl Batch {
         }
     }
 
+    #[inline]
+    fn write(&mut self, table: &Table, record: Record<'_>) {
+        match table.takes_writes() {
+            Ok(()) => self.push(table, record),
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// Adds a record as it is stored, also of an aggregator's table.
     #[inline]
     pub(crate) fn push(&mut self, table: &Table, record: Record<'_>) {
         if self.takes(table, &record) {

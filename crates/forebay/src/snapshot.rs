@@ -43,7 +43,7 @@ impl Snapshot {
     }
 
     /// A table that was there, by its name; also one that has been dropped since, which only snapshots can be asked of
-    /// then.
+    /// then. Of an aggregator's table it only reads.
     pub fn table(&self, name: &str) -> Result<Table> {
         let found = self.view.state.table_named(name).filter(|table| !table.is_hidden());
         let missing = || Error::NotFound(format!("there was no table `{name}` at that moment"));

@@ -6,13 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::merge::Direction;
-use forebay_base::{Order, Range, Result};
+use forebay_base::{Error, Order, Range, Result};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::approximate::{Approximation, approximate};
 use crate::cursor::Entry;
 use crate::engine::{Engine, TableState};
 use crate::{Batch, Cursor, Nearest, Scan};
+
+/// What becomes of several records of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Merges {
+    Nothing,
+    Operands,
+    /// Of this type.
+    States(Arc<str>),
+}
 
 /// A table. Cheap to clone; may be used from any number of threads.
 #[derive(Clone, Debug)]
@@ -21,8 +30,7 @@ pub struct Table {
     id: u32,
     name: Arc<str>,
     order: Order,
-    /// Whether it has a merge rule.
-    merges: bool,
+    rule: Merges,
     /// How long its entries live, if they expire.
     life: Option<Duration>,
 }
@@ -30,8 +38,13 @@ pub struct Table {
 impl Table {
     pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
         let (id, order) = (state.id, state.order);
-        let (merges, life) = (*state.rule.name() != RuleName::None, state.options.time_to_live);
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, merges, life }
+        let life = state.options.time_to_live;
+        let rule = match state.rule.name() {
+            RuleName::None => Merges::Nothing,
+            RuleName::Operands(_) => Merges::Operands,
+            RuleName::States(state_type) => Merges::States(state_type.as_str().into()),
+        };
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, life }
     }
 
     /// Its name.
@@ -123,7 +136,24 @@ impl Table {
     /// Whether it has a merge rule.
     #[inline]
     pub(crate) fn merges(&self) -> bool {
-        self.merges
+        self.rule != Merges::Nothing
+    }
+
+    /// Refuses writes to an aggregator's table but by its function: what is no state would be merged with states.
+    #[inline]
+    pub(crate) fn takes_writes(&self) -> Result<()> {
+        match &self.rule {
+            Merges::States(state_type) => Err(self.has_states(state_type)),
+            Merges::Nothing | Merges::Operands => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn has_states(&self, state_type: &str) -> Error {
+        Error::invalid(format!(
+            "table `{}` keeps states of `{state_type}`, so this handle only reads; write by Database::aggregator",
+            self.name
+        ))
     }
 
     /// How long its entries live that are put without more, if they expire.
@@ -222,7 +252,7 @@ impl OrderedTable {
 
     /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at once,
     /// without being read. Lists lose them in the background: where the layout is one of runs, files are cut, and those
-    /// that hold nothing else go; in a tree each key gets a tombstone.
+    /// that hold nothing else go; in a tree each key gets a tombstone, but for those of damaged pages, which nobody can read.
     pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete_range(self, bounds);
@@ -237,6 +267,7 @@ impl OrderedTable {
         &self,
         entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,
     ) -> Result<u64> {
+        self.0.takes_writes()?;
         self.0.engine.ingest(self.0.id, Box::new(entries))
     }
 

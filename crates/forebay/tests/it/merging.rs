@@ -9,7 +9,7 @@ use forebay::aggregate::functions::{Collect, Count, SumInt};
 use forebay::aggregate::{self, Aggregate, BuiltIn, Composite, StateType, Value};
 use forebay::env::fs::CrashFs;
 use forebay::env::{Env, FileSystem, Rng};
-use forebay::{Aggregator, Batch, Database, Durability, Layout, MergeRule, Options, Result};
+use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, MergeRule, Options, Result};
 use forebay_testkit::Suffix;
 
 const DIR: &str = "/db";
@@ -49,6 +49,53 @@ impl MergeRule for Short {
     fn value_bytes_max(&self) -> usize {
         1_000
     }
+}
+
+/// What a key's operands came to was written as a record that no reader takes: the key was gone, and another one had a
+/// tombstone.
+#[test]
+fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let table = db.table("t").layout(Layout::write_buffer()).merge_rule(Short).open().unwrap();
+    table.put(b"put", &[1; 2_000]).unwrap();
+    table.merge(b"operand", &[1; 2_000]).unwrap();
+    table.set_layout(Layout::write_buffer_ordered()).unwrap();
+    for round in 0..6_u8 {
+        table.merge(b"long", &[round; 300]).unwrap();
+        db.flush().unwrap();
+    }
+    let error = table.set_layout(Layout::write_buffer()).unwrap_err();
+    assert!(matches!(&error, Error::TooLong(reason) if reason.contains("long")), "{error}");
+    assert_eq!(table.layout().unwrap(), Layout::write_buffer_ordered());
+    let lengths = [&b"put"[..], b"operand", b"long"].map(|key| table.get(key).unwrap().unwrap().len());
+    assert_eq!(lengths, [2_000, 2_000, 1_800]);
+}
+
+/// A handle that is for reading wrote what is no state, which was merged with states from then on.
+#[test]
+fn a_plain_handle_of_an_aggregators_table_writes_nothing() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let hits = db.aggregator("hits", Count).layout(Layout::leveling(4)).open().unwrap();
+    hits.add(b"key", ()).unwrap();
+    let table = db.snapshot().ordered_table("hits").unwrap();
+    let entry = Ok((b"key".to_vec(), b"x".to_vec()));
+    let refused = [
+        table.put(b"key", b"x"),
+        table.delete(b"key"),
+        table.merge(b"key", b"x"),
+        table.delete_range(..),
+        table.ingest([entry].into_iter()).map(drop),
+    ];
+    for outcome in refused {
+        assert_says(outcome, &["`hits`", "count/1", "Database::aggregator"]);
+    }
+    hits.add(b"key", ()).unwrap();
+    db.flush().unwrap();
+    table.compact().unwrap();
+    assert_eq!(hits.get(b"key").unwrap(), Some(2));
+    assert!(table.get(b"key").unwrap().is_some());
 }
 
 /// Their lists stay as they are: nothing is lost, nothing is tried for ever, and whoever asks is told which key it is.

@@ -10,6 +10,7 @@ use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree::{JobPlan, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::Lookup;
+use forebay_store::salvage::Gaps;
 use forebay_store::{Cause, WriteBuffer};
 
 use crate::files::Fragment;
@@ -236,8 +237,8 @@ pub trait Catalog: Send + Sync {
     }
 
     /// Starts writing what takes all records of some ranges, side by side and in order, out of the lists; `None` where they
-    /// can be [cut](Self::cut) out instead.
-    fn erase(&self, _ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+    /// can be [cut](Self::cut) out instead. What is damaged cannot tell its keys: it is passed over and noted.
+    fn erase(&self, _ranges: &[Range], _gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {
         Ok(None)
     }
 

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
-use forebay_base::{Range, Result};
+use forebay_base::{Error, Range, Result};
 use forebay_layouts::Job;
 use forebay_store::WriteBuffer;
+use forebay_store::salvage::Gaps;
 
 use crate::engine::Engine;
 use crate::ledger::{Commit, Finished, Pending};
@@ -19,6 +20,8 @@ pub(super) struct Cutting {
     waiting: VecDeque<(u32, Vec<Range>)>,
     /// Era and job, of the first that waits.
     writing: Option<(u64, Box<dyn Job>)>,
+    /// What that could not read: nobody can, and all other tables wait for it.
+    gaps: Arc<Gaps>,
 }
 
 impl Cutting {
@@ -28,7 +31,7 @@ impl Cutting {
             tables.entry(cut.table).or_default().push(cut.range);
         }
         let waiting = tables.into_iter().map(|(table, ranges)| (table, joined(ranges))).collect();
-        Self { waiting, writing: None }
+        Self { waiting, writing: None, gaps: Arc::default() }
     }
 
     /// Goes on for about 1 MiB. `last_sequence` is that of the buffer. `false` when nothing is left to do.
@@ -39,6 +42,9 @@ impl Cutting {
             match job.step(STEP_BYTES)? {
                 None => self.writing = Some((era, job)),
                 Some(outcome) => {
+                    if let Some(gap) = std::mem::take(&mut self.gaps).all().first() {
+                        engine.set_aside(table, &Error::corruption(&gap.file, gap.offset, &*gap.reason));
+                    }
                     // Where another layout has come in between, it is done anew.
                     if engine.commit(Commit::Finished(Finished { table, era, outcome }))? {
                         self.waiting.pop_front();
@@ -52,7 +58,7 @@ impl Cutting {
             self.waiting.pop_front();
             return Ok(true);
         };
-        match entry.catalog.erase(ranges)? {
+        match entry.catalog.erase(ranges, &self.gaps)? {
             Some(job) => self.writing = Some((entry.era, job)),
             None => {
                 // One that has become a tree meanwhile cannot be cut, and is asked again.

@@ -293,3 +293,45 @@ fn writing_goes_on_over_a_damaged_list() {
     assert!(tables[0].compact().is_err_and(|error| error.is_corruption()));
     assert!(!db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
 }
+
+/// The range could not be read, so its deletion could not be absorbed: nor could anything after it, of any table, also
+/// after opening again.
+#[test]
+fn a_range_that_is_deleted_over_a_damaged_page_stops_no_table() {
+    for at in [0.5, 0.999] {
+        let env = Env::memory(7);
+        let open_table = |db: &Database| {
+            db.table("t").layout(Layout::write_buffer_ordered()).node_bytes(1 << 20).open_ordered()
+        };
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let table = open_table(&db).unwrap();
+        (0..600).for_each(|number| table.put(&key(number), &[number as u8; 100]).unwrap());
+        table.compact().unwrap();
+        drop(table);
+        db.close().unwrap();
+        let names = env.fs.list(Path::new(DIR)).unwrap();
+        let list = Path::new(DIR).join(names.iter().find(|name| name.ends_with(".list")).unwrap());
+        let file = env.fs.open(&list, Access::Buffered).unwrap();
+        let (mut byte, place) = ([0], (file.len().unwrap() as f64 * at) as u64);
+        file.read_at(place, &mut byte).unwrap();
+        file.write_at(place, &[byte[0] ^ 1]).unwrap();
+        for _ in 0..2 {
+            let db = Database::open(DIR, options(&env)).unwrap();
+            let (table, other) = (open_table(&db).unwrap(), db.table("other").open().unwrap());
+            table.delete_range(&key(100)[..]..&key(500)[..]).unwrap();
+            for number in 0..10 * KEYS {
+                other.put(&key(number), &[3; 100]).unwrap();
+            }
+            db.flush().unwrap();
+            let found: Vec<_> = (0..600).map(|number| table.get(&key(number))).collect();
+            let damaged = found.iter().filter(|found| found.is_err()).count();
+            assert!(if at < 0.9 { damaged < 100 } else { damaged == 600 }, "{damaged} of 600");
+            for (number, found) in found.into_iter().enumerate().filter(|(_, found)| found.is_ok()) {
+                assert_eq!(found.unwrap().is_none(), (100..500).contains(&number), "{number}");
+            }
+            assert!(table.compact().unwrap_err().is_corruption());
+            drop((table, other));
+            db.close().unwrap();
+        }
+    }
+}

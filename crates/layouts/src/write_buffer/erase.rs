@@ -1,5 +1,6 @@
 //! Erasing ranges from a tree. Its lists have no bounds of their own, so that nothing can be cut out of them: each key
-//! that they have of the ranges gets a tombstone.
+//! that they have of the ranges gets a tombstone. A page that is damaged cannot tell its keys, and nobody can read them:
+//! they get none.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::{Kind, Range, Record, Result};
 use forebay_buffer_tree::Tree;
-use forebay_store::ListCursor;
 use forebay_store::list::Reading;
+use forebay_store::salvage::Gaps;
+use forebay_store::{ListCursor, ListFile};
 
 use crate::files::Fragment;
 
@@ -23,16 +25,23 @@ pub(super) struct Tombstones {
     /// Of the last key that was met.
     met: Option<u64>,
     key: Vec<u8>,
+    /// What is damaged.
+    gaps: Arc<Gaps>,
     /// Of the tombstone here.
     prefix: Option<u64>,
 }
 
 impl Tombstones {
     /// The ranges lie side by side, in order.
-    pub(super) fn new(tree: Tree<Fragment>, ranges: &[Range], reading: Reading) -> Result<Self> {
+    pub(super) fn new(
+        tree: Tree<Fragment>,
+        ranges: &[Range],
+        reading: Reading,
+        gaps: Arc<Gaps>,
+    ) -> Result<Self> {
         let ranges = ranges.iter().cloned().collect();
         let mut tombstones =
-            Self { tree, ranges, reading, merge: None, met: None, key: Vec::new(), prefix: None };
+            Self { tree, ranges, reading, merge: None, met: None, key: Vec::new(), gaps, prefix: None };
         tombstones.advance()?;
         Ok(tombstones)
     }
@@ -47,8 +56,15 @@ impl Tombstones {
             _ => drop(self.ranges.pop_front()),
         }
         let lists = path.iter().flat_map(|node| node.lists().iter().rev());
-        let cursor = |list: &Arc<_>| ListCursor::new(list, &here, Direction::Forward, self.reading);
-        let sources = lists.map(|list| cursor(&list.fragment.0)).collect::<Result<_>>()?;
+        let cursor = |list: &Arc<ListFile>| {
+            let (direction, gaps) = (Direction::Forward, &self.gaps);
+            match ListCursor::passing_over(list, &here, direction, self.reading, gaps) {
+                // Not even its footer or page search can be read.
+                Err(error) if error.is_corruption() && gaps.pass_over(list.path(), &error, None) => None,
+                opened => Some(opened),
+            }
+        };
+        let sources = lists.filter_map(|list| cursor(&list.fragment.0)).collect::<Result<_>>()?;
         let shape = Shape::Variable;
         self.merge = Some(Merge::new(sources, Extent { shape, ..Extent::default() })?);
         Ok(true)

@@ -21,6 +21,7 @@ use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, List, Node,
 use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{Lookup, Reading, Search};
+use forebay_store::salvage::Gaps;
 use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
 
 use crate::catalog::{Applied, Catalog, Job, NodeKey, Plan, Planned, Settled, Stretch, Work};
@@ -147,12 +148,13 @@ impl Catalog for WriteBufferTree {
         Ok(Box::new(TreeJob { job, cause: Cause::RootSpill }))
     }
 
-    fn erase(&self, ranges: &[Range]) -> Result<Option<Box<dyn Job>>> {
+    fn erase(&self, ranges: &[Range], gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {
         let parts = ranges.iter().map(|range| self.portion(range));
         let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
         let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
         let files = self.means.files(Cause::RootSpill);
-        let input = Tombstones::new(self.tree.clone(), ranges, files.reading(self.tree.options().lists_max))?;
+        let reading = files.reading(self.tree.options().lists_max);
+        let input = Tombstones::new(self.tree.clone(), ranges, reading, Arc::clone(gaps))?;
         let job = tree::Job::root_spill(&self.tree, input, &expected, self.means.code()?, &files)?;
         Ok(Some(Box::new(TreeJob { job, cause: Cause::RootSpill })))
     }

@@ -13,6 +13,7 @@ use super::chunks::{Chunks, Pace, Reading};
 use super::fetch::fetch;
 use super::file::ListFile;
 use super::page::{Page, Spot};
+use crate::salvage::Gaps;
 
 /// A walk over part of a list.
 pub struct ListCursor {
@@ -33,12 +34,35 @@ pub struct ListCursor {
     at: usize,
     spot: Spot,
     prefix: Option<u64>,
+    /// Where damaged pages are noted that are passed over.
+    gaps: Option<Arc<Gaps>>,
 }
 
 impl ListCursor {
     /// A walk over the records of the range. A job's stands on the first of them; a scan's has read nothing and stands
     /// nowhere until it is [sought](Self::seek_all).
     pub fn new(list: &Arc<ListFile>, range: &Range, direction: Direction, reading: Reading) -> Result<Self> {
+        Self::noting(list, range, direction, reading, None)
+    }
+
+    /// The same, but that damaged pages are noted and passed over.
+    pub fn passing_over(
+        list: &Arc<ListFile>,
+        range: &Range,
+        direction: Direction,
+        reading: Reading,
+        gaps: &Arc<Gaps>,
+    ) -> Result<Self> {
+        Self::noting(list, range, direction, reading, Some(Arc::clone(gaps)))
+    }
+
+    fn noting(
+        list: &Arc<ListFile>,
+        range: &Range,
+        direction: Direction,
+        reading: Reading,
+        gaps: Option<Arc<Gaps>>,
+    ) -> Result<Self> {
         let pages = list.body()?.pages_of(range);
         let mut cursor = Self {
             list: Arc::clone(list),
@@ -54,6 +78,7 @@ impl ListCursor {
             at: 0,
             spot: Spot::NONE,
             prefix: None,
+            gaps,
         };
         if !matches!(reading, Reading::Scan) {
             cursor.enter_next_page(None)?;
@@ -135,8 +160,8 @@ impl ListCursor {
     #[inline(never)]
     fn enter_next_page(&mut self, place: Option<(u64, &[u8])>) -> Result<()> {
         while let Some(number) = self.next_number() {
-            match self.load(number) {
-                Err(error) if self.list.passes_over(number, &error) => {
+            match self.load(number).or_else(|error| self.load_alone(number, error)) {
+                Err(error) if self.passes_over(number, &error) => {
                     match self.direction {
                         Direction::Forward => self.left.start += 1,
                         Direction::Backward => self.left.end -= 1,
@@ -210,6 +235,24 @@ impl ListCursor {
             .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))?;
         self.number = Some(number);
         Ok(())
+    }
+
+    /// Reads a page once more that is to be passed over if it is damaged: it must be so where it lies.
+    fn load_alone(&mut self, number: usize, error: Error) -> Result<()> {
+        if self.gaps.is_none() || !error.is_corruption() {
+            return Err(error);
+        }
+        let page = self.list.page(number)?;
+        self.take(number, page);
+        Ok(())
+    }
+
+    /// Notes a page that cannot be read; `false` where that must not be passed over.
+    fn passes_over(&self, number: usize, error: &Error) -> bool {
+        match self.gaps.as_ref().filter(|_| error.is_corruption()) {
+            Some(gaps) => gaps.pass_over(self.list.path(), error, self.list.keys_of(number)),
+            None => self.list.passes_over(number, error),
+        }
     }
 
     /// Whether nothing has to be read for a page: it is here, or the chunk has it, or the cache.

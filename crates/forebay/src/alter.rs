@@ -8,6 +8,7 @@ use forebay_base::{Error, Result};
 use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
+use crate::checkpoint::Draining;
 use crate::engine::{Engine, TableState};
 use crate::rewrite::Tell;
 
@@ -19,14 +20,20 @@ impl Engine {
             return self.rewrite(id, layout, tell);
         }
         drop(table);
-        while !self.try_layout(id, layout)? {
-            // A tree keeps nothing in memory. Under any other policy of runs nothing new stays there.
-            self.try_layout(id, Layout::no_merge())?;
+        if self.try_layout(id, layout)? {
+            return Ok(());
+        }
+        // A tree keeps nothing in memory. What is there goes to files first, and nothing new stays.
+        let _draining = Draining::new(self);
+        loop {
+            self.env.jobs.wake();
             let has_none =
                 || self.state().tables.get(&id).is_none_or(|table| table.catalog.resident().is_none());
             self.wait_for(|| self.trouble(), has_none)?;
+            if self.try_layout(id, layout)? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// The error of a layout that has no use for what the last one has left.

@@ -20,7 +20,7 @@ use crate::enter::create_dir_durably;
 pub(crate) struct Draining<'a>(&'a Engine);
 
 impl<'a> Draining<'a> {
-    fn new(engine: &'a Engine) -> Self {
+    pub(crate) fn new(engine: &'a Engine) -> Self {
         engine.lists.resident.drains.fetch_add(1, Ordering::Relaxed);
         Self(engine)
     }

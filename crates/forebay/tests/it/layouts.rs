@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay::env::Env;
+use forebay::env::fs::{CrashFs, FaultyFs};
 use forebay::{Database, Layout, Options, OrderedTable};
 use forebay_testkit::ordered_layouts;
 
@@ -307,5 +308,44 @@ fn work_of_an_older_layout_never_comes_in() {
             db.settle().unwrap();
             assert!(entries(&table) == expected, "{layout} after {steps} steps");
         }
+    }
+}
+
+/// On its way a table had a third layout, which stayed where that was cut short: programs that ask for either of the two
+/// could not open the table any more.
+#[test]
+fn a_table_that_is_given_another_layout_has_the_one_or_the_other() {
+    let (before, after) = (Layout::range_merge(), Layout::write_buffer_ordered());
+    for is_crash in [true, false] {
+        let (mut kept, mut given) = (0, 0);
+        for operation in 1..200 {
+            let crash = CrashFs::new(operation);
+            let faulty = FaultyFs::new(crash.clone());
+            let env = Env::simulated(faulty.clone(), operation);
+            let db = open(&env);
+            let table = db.table("t").layout(before).node_bytes(8 << 10).open_ordered().unwrap();
+            (0..300).for_each(|number| put(&table, number, "some value"));
+            db.settle().unwrap();
+            assert!(db.stats().memory.resident_records > 0);
+            match is_crash {
+                true => crash.crash_at(crash.operations() + operation),
+                false => faulty.rule(&format!("write *.list #{operation} no-space")).unwrap(),
+            }
+            let outcome = table.set_layout(after);
+            let is_over = outcome.is_ok() && !crash.is_off() && faulty.fired() == 0;
+            faulty.clear();
+            let left = crash.power_cycle();
+            env.jobs.abandon();
+            drop((table, db));
+            let db = open(&Env::simulated(left, operation));
+            let layout = db.table("t").open_ordered().unwrap().layout().unwrap();
+            assert!(layout == after || layout == before && !is_over, "operation {operation}: {layout}");
+            (kept, given) = (kept + u32::from(layout == before), given + u32::from(layout == after));
+            assert_eq!(db.table("t").open_ordered().unwrap().iter().unwrap().count(), 300);
+            if is_over {
+                break;
+            }
+        }
+        assert!(kept > 0 && given > 0, "crash {is_crash}: {kept} {given}");
     }
 }

@@ -82,7 +82,13 @@ pub const BUGS: &[Bug] = &[
         "a table that nobody writes to keeps a record in memory, and the log as far back as that",
     ),
     bug(
-        "manifest-not-synced",
+        "log-not-renewed",
+        Seeds,
+        "Disk survives a power loss",
+        "opening takes what it reads in the log for durable, though a sync of it has failed, or never was",
+    ),
+    bug(
+        "manifest-not-renewed",
         Seeds,
         "Disk survives a power loss",
         "opening removes files because of an edit of the manifest that it never made durable",

@@ -1,5 +1,7 @@
-//! Opening: make a database if there is none, else read the superblock, replay the manifest, read the log
-//! back, clear away what a crash left. Opening after any crash needs no flags.
+//! Opening: make a database if there is none, else read the superblock, replay the manifest, read the log back; then see to
+//! it that what was read is durable, clear away what a crash left, and only then make anything new. So an opening that fails
+//! leaves no more than it found, and a full disk is cleared before it is asked for room. Opening after any crash needs no
+//! flags.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -12,8 +14,8 @@ use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Arena, Env, FileSystem};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
-use forebay_store::log::{Log, PrepareError, Rotation};
-use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Superblock};
+use forebay_store::log::{Log, Rotation};
+use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
@@ -27,6 +29,9 @@ use crate::pace::Pace;
 use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
 use crate::salvage::salvage;
+
+/// After so many removals the directory is synced.
+const REMOVED_AT_ONCE: usize = 16;
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
@@ -55,22 +60,23 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
     let files = LogFiles { fs, dir, secret: superblock.log_secret };
     let reader = Reader { files, pool: &pool, options: &options, closed };
     let ids = listing.logs_from(replay.log.low.0);
-    let ReadBack { recovered, held, buffers, pending, is_folded } = reader.read(&mut replay, &ids)?;
-    let held = held_segments(&replay.lists, &listing.logs, &replay.log, &held, superblock.log_secret)?;
-    recovered.gaps.into_iter().for_each(|gap| gaps.note(gap));
+    let mut read = reader.read(&mut replay, &ids)?;
+    let held = held_segments(&replay.lists, &listing.logs, &replay.log, &read.held, superblock.log_secret)?;
+    read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
+        let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
+        settle(fs, dir, &manifest, closed.is_none())?;
+        let segments = read.recovered.segments.iter().map(|extent| extent.id).chain(held.keys().copied());
+        clear_away(fs, dir, &listing, &replay, &segments.collect(), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
-        let used: BTreeSet<u64> = buffers.iter().map(|buffer| buffer.segment()).collect();
-        let used: BTreeSet<u64> = pending.iter().map(|extent| extent.id).chain(used).collect();
-        let folded = used.first().copied().filter(|_| is_folded);
-        let manifest = settle(&env, dir, &mut replay, manifest, closed.is_none(), folded)?;
-        let segments = used.into_iter().chain(held.keys().copied()).collect();
-        clear_away(fs, dir, &listing, &replay, &segments, manifest.id())?;
-        let (log, active) = begin(&env, &replay, &pool, &superblock, recovered.last_sequence)?;
+        let folded = reader.keep(&replay, &mut read)?;
+        take_over(fs, dir, &mut replay, &mut manifest, &read, &folded, closed.is_some())?;
+        let (log, active) = begin(&env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
         (Some(log), active, Some(manifest))
     };
+    let ReadBack { buffers, pending, .. } = read;
     let sealed = buffers.into_iter().rev().collect();
     let ledger = ledger_of(&replay, held, manifest, options.filter_bytes());
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
@@ -158,40 +164,44 @@ fn begin(
     last_sequence: u64,
 ) -> Result<(Log, Arc<WriteBuffer>)> {
     let lists = &replay.lists;
-    let first = Rotation::prepare(&*env.fs, &lists.dir, lists.new_id(), pool, 0, None);
-    let first = first.map_err(PrepareError::into_cause)?;
+    let first = Rotation::first(&*env.fs, &lists.dir, lists.new_id(), pool)?;
     let active = Arc::clone(first.buffer());
     Ok((Log::new(first, last_sequence, superblock.log_secret, Arc::clone(&lists.metrics)), active))
 }
 
-/// Makes durable what the manifest says, before anything is done because of it. After a crash, or where the log was folded,
-/// a new one is written: of the old one nobody knows whether the disk has what the system's memory has.
-fn settle(
-    env: &Env,
+/// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it. After a
+/// crash nobody knows whether the disk has what the system's memory has.
+fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &Manifest, is_unclean: bool) -> Result<()> {
+    if planted::is("manifest-not-renewed") {
+        return Ok(());
+    }
+    if is_unclean {
+        manifest.renew()?;
+    }
+    fs.sync_dir(dir)
+}
+
+/// Notes that the database is open from here on, and where its log begins if it was folded. Then what was folded goes.
+fn take_over(
+    fs: &dyn FileSystem,
     dir: &Path,
     replay: &mut Replay,
-    manifest: Option<Manifest>,
-    is_unclean: bool,
-    folded: Option<u64>,
-) -> Result<Manifest> {
-    let manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
-    let fs = &*env.fs;
-    if let Some(first) = folded {
-        replay.log.begin_at(first);
+    manifest: &mut Manifest,
+    read: &ReadBack,
+    folded: &[Extent],
+    was_closed: bool,
+) -> Result<()> {
+    if was_closed {
+        let current = Current { manifest: manifest.id(), closed: None };
+        current.write(fs, dir).map_err(AppendError::into_cause)?;
     }
-    let manifest = if folded.is_none() && planted::is("manifest-not-synced") {
-        manifest
-    } else if folded.is_some() || is_unclean {
-        let (id, snapshot) = (replay.lists.new_id(), Edit::Snapshot(replay.snapshot()));
-        let fresh = Manifest::create(fs, dir, id, &snapshot, Arc::clone(&replay.lists.metrics));
-        fresh.map_err(AppendError::into_cause)?
-    } else {
-        manifest.sync()?;
-        manifest
-    };
-    // From here on the database is open, and this the manifest that counts.
-    let current = Current { manifest: manifest.id(), closed: None };
-    current.write(fs, dir).map_err(AppendError::into_cause).map(|()| manifest)
+    if let (Some(first), false) = (read.pending.front(), folded.is_empty()) {
+        replay.log.begin_at(first.id);
+        let log = Edit::Change(Change { log: Some(replay.log), ..Change::default() });
+        manifest.append(&log).map_err(AppendError::into_cause)?;
+        remove_all(fs, dir, folded.iter().map(|extent| names::log(dir, extent.id)))?;
+    }
+    Ok(())
 }
 
 /// The ledger of what was replayed. No list is opened for it: there may be very many.
@@ -261,7 +271,7 @@ impl Listing {
     }
 }
 
-/// Removes what a crash left over, and segments that were folded into others.
+/// Removes what a crash left over: what nothing durable names.
 fn clear_away(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -279,13 +289,22 @@ fn clear_away(
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
-    let leftover: Vec<PathBuf> = lists.chain(trees).chain(logs).chain(manifests).chain(temporary).collect();
-    for path in leftover {
-        match fs.remove(&path) {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => {}
-        }
-    }
     // Segments behind the log's end must be gone before anything numbers on from that end.
-    fs.sync_dir(dir)
+    remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))
+}
+
+/// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however often, has
+/// cleared something for good.
+fn remove_all(fs: &dyn FileSystem, dir: &Path, paths: impl Iterator<Item = PathBuf>) -> Result<()> {
+    let mut paths = paths.peekable();
+    while paths.peek().is_some() {
+        for path in paths.by_ref().take(REMOVED_AT_ONCE) {
+            match fs.remove(&path) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        fs.sync_dir(dir)?;
+    }
+    Ok(())
 }

@@ -1,31 +1,30 @@
 //! What the log has that lists do not, read back into write buffers while the database is opened.
 //!
 //! 1. What was absorbed and is in no file ([`recall`](crate::recall)) goes into its tables' memory, a segment at a time.
-//! 2. All other segments become sealed buffers. Where there are many, or the database was not closed in order, they are
-//!    *folded*: their frames are written to new segments, as few as will do, and synced there. So many short segments cost
-//!    no more than one. And after a crash, or after a sync that failed, all that was read is surely on the disk then: the
-//!    system may have had it in its memory only, and takes it for written.
-//! 3. Where it is more than buffers may be, what does not fit stays in files until there is room for it.
+//! 2. All other segments become sealed buffers. What does not fit stays in files until there is room for it.
+//! 3. Once what a crash left is cleared away, and nothing before, the log is written: where segments are many, or long, they are
+//!    *folded*, their frames written to new segments, as few as will do, so that many short ones cost no more than one. Else,
+//!    after a crash or a sync that failed, they are [renewed](renew) in place: the system may have had them in its memory only,
+//!    and take them for written. So opening needs no room on the disk, unless there is some to fold.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use forebay_base::{Result, planted};
+use forebay_base::{Error, Result, planted};
 use forebay_env::Access;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Refill;
 use forebay_store::log::frame::frame_bytes;
 use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Recovered, recover};
 use forebay_store::manifest::LogMark;
-use forebay_store::{WriteBuffer, names};
+use forebay_store::{WriteBuffer, names, renew};
 
 use crate::Options;
 use crate::replay::Replay;
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
 const SEGMENTS_MAX: usize = 8;
-/// So many buffers more than there may be are held for as long as reading back takes: a crash leaves one that was being
-/// filled, and one that was ready.
+/// So many buffers more than there may be are no reason: a crash leaves one that was being filled, and one that was ready.
 const SURPLUS_BUFFERS: u64 = 2;
 
 /// What the log has.
@@ -37,8 +36,6 @@ pub(crate) struct ReadBack {
     pub(crate) buffers: Vec<Arc<WriteBuffer>>,
     /// Segments that follow, and are still to be loaded.
     pub(crate) pending: VecDeque<Extent>,
-    /// Whether the buffers' segments are new ones, synced, of which no manifest knows yet.
-    pub(crate) is_folded: bool,
 }
 
 /// How and from where.
@@ -53,35 +50,28 @@ pub(crate) struct Reader<'a> {
 /// What becomes of the frames of segments that are not absorbed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// A buffer for each segment.
-    AsIs,
+    /// A buffer for each segment, as many as there may be.
+    AsIs { buffers_max: usize },
     /// As few buffers as will do.
     Fold,
-    /// Nothing: they are only checked.
-    Check,
 }
 
 impl Reader<'_> {
-    /// Reads segments `ids`, ascending, back.
+    /// Reads segments `ids`, ascending, back. Nothing is written.
     pub(crate) fn read(&self, replay: &mut Replay, ids: &[u64]) -> Result<ReadBack> {
         let absorbed = replay.log.absorbed;
-        let (fresh, mut bytes) = (ids.iter().filter(|&&id| id >= absorbed.0), 0);
-        for &id in fresh.clone() {
+        let (mut fresh, mut bytes) = (0, 0);
+        for &id in ids.iter().filter(|&&id| id >= absorbed.0) {
+            fresh += 1;
             bytes += self.length(id)?;
         }
-        let limit = (self.options.write_buffers as u64).saturating_add(SURPLUS_BUFFERS);
-        let is_long = bytes > limit.saturating_mul(self.options.buffer_bytes());
-        let is_many = fresh.count() > SEGMENTS_MAX.max(self.options.write_buffers);
-        let is_unclean = self.closed.is_none() && !planted::is("manifest-not-synced");
-        let mode = match (self.options.read_only, is_long) {
-            (true, _) => Mode::AsIs,
-            (false, true) => Mode::Check,
-            (false, false) if is_many || is_unclean => Mode::Fold,
-            (false, false) => Mode::AsIs,
+        let buffers_max = match self.options.read_only {
+            true => usize::MAX,
+            // All are read once more where they are folded.
+            false if self.is_much(fresh, bytes) => 0,
+            false => self.options.write_buffers,
         };
-        let mut filling = Filling { reader: self, mode, open: None, source: 0, buffers: Vec::new() };
-        let mut recall =
-            Filling { reader: self, mode: Mode::AsIs, open: None, source: 0, buffers: Vec::new() };
+        let (mut filling, mut recall) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
         let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
             if frame.segment >= absorbed.0 {
                 return filling.push(frame, replay);
@@ -92,26 +82,37 @@ impl Reader<'_> {
         recall.end();
         recall.buffers.drain(..).try_for_each(|buffer| replay.recall(&buffer))?;
         filling.end();
-        let mut buffers = filling.buffers;
+        let buffers = filling.buffers;
         let (held, fresh): (Vec<Extent>, Vec<Extent>) =
             recovered.segments.iter().partition(|extent| extent.id < absorbed.0);
-        let mut pending = VecDeque::new();
-        match mode {
-            Mode::AsIs => fresh.iter().try_for_each(|extent| self.sync(extent))?,
-            Mode::Fold => {
-                let mut made = Vec::new();
-                let written = buffers.iter().try_for_each(|buffer| self.write(buffer, &mut made));
-                written.inspect_err(|_| self.remove(&made))?;
-                let kept = buffers.len().min(self.options.write_buffers);
-                pending.extend(buffers.drain(kept..).map(|buffer| extent_of(&buffer)));
+        let pending = fresh.into_iter().skip(buffers.len()).collect();
+        Ok(ReadBack { recovered, held, buffers, pending })
+    }
+
+    /// Whether so many segments are folded: because of their number, or because buffers were larger when they were written.
+    fn is_much(&self, segments: usize, bytes: u64) -> bool {
+        let buffers = (self.options.write_buffers as u64).saturating_add(SURPLUS_BUFFERS);
+        segments > SEGMENTS_MAX.max(self.options.write_buffers)
+            || bytes > buffers.saturating_mul(self.options.buffer_bytes())
+    }
+
+    /// Makes durable what was read back. Where it was folded, the segments it was in are given: once the manifest knows that
+    /// the log begins with the first that is pending they are needed no more.
+    pub(crate) fn keep(&self, replay: &Replay, read: &mut ReadBack) -> Result<Vec<Extent>> {
+        let bytes = read.pending.iter().map(|extent| extent.bytes).sum();
+        if read.buffers.is_empty() && self.is_much(read.pending.len(), bytes) {
+            let ids: Vec<u64> = read.recovered.segments.iter().map(|extent| extent.id).collect();
+            match self.fold(replay, &ids) {
+                Ok(folded) => return Ok(std::mem::replace(&mut read.pending, folded).into()),
+                // As they are they take no more room.
+                Err(error) if error.is_no_space() => {}
+                Err(error) => return Err(error),
             }
-            Mode::Check => pending = self.fold(replay, ids)?,
         }
-        if !self.options.read_only {
-            held.iter().try_for_each(|extent| self.sync(extent))?;
+        if self.closed.is_none() && !planted::is("log-not-renewed") {
+            read.recovered.segments.iter().try_for_each(|extent| self.renew(extent))?;
         }
-        let is_folded = mode != Mode::AsIs && (!buffers.is_empty() || !pending.is_empty());
-        Ok(ReadBack { recovered, held, buffers, pending, is_folded })
+        Ok(Vec::new())
     }
 
     fn bounds(&self, mark: &LogMark) -> Bounds {
@@ -124,11 +125,10 @@ impl Reader<'_> {
         self.files.fs.open_read(&names::log(self.files.dir, id), Access::Buffered)?.len()
     }
 
-    /// Reads once more what is longer than buffers may be, and writes it to new segments as it comes.
+    /// Reads once more what is not absorbed, and writes it to new segments as it comes.
     fn fold(&self, replay: &Replay, ids: &[u64]) -> Result<VecDeque<Extent>> {
         let (bounds, mut made, mut extents) = (self.bounds(&replay.log), Vec::new(), VecDeque::new());
-        let mut filling =
-            Filling { reader: self, mode: Mode::Fold, open: None, source: 0, buffers: Vec::new() };
+        let mut filling = Filling { mode: Mode::Fold, ..Filling::new(self, 0) };
         let mut empty = |filling: &mut Filling<'_>| {
             filling.buffers.drain(..).try_for_each(|buffer| {
                 extents.push_back(extent_of(&buffer));
@@ -143,7 +143,8 @@ impl Reader<'_> {
             empty(&mut filling)
         });
         filling.end();
-        let folded = folded.and_then(|_| empty(&mut filling));
+        let folded =
+            folded.and_then(|_| empty(&mut filling)).and_then(|()| self.files.fs.sync_dir(self.files.dir));
         folded.inspect_err(|_| self.remove(&made))?;
         Ok(extents)
     }
@@ -162,11 +163,16 @@ impl Reader<'_> {
         made.iter().for_each(|&id| drop(self.files.fs.remove(&names::log(self.files.dir, id))));
     }
 
-    fn sync(&self, extent: &Extent) -> Result<()> {
-        if self.options.read_only {
-            return Ok(());
+    /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what comes
+    /// later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given that.
+    fn renew(&self, extent: &Extent) -> Result<()> {
+        let LogFiles { fs, dir, .. } = self.files;
+        let path = names::log(dir, extent.id);
+        let file = fs.open(&path, Access::Buffered)?;
+        if file.len()? > extent.bytes && fs.link_count(&path)? == 1 {
+            file.set_len(extent.bytes)?;
         }
-        self.files.fs.open(&names::log(self.files.dir, extent.id), Access::Buffered)?.sync()
+        renew(&*file, extent.bytes)
     }
 }
 
@@ -176,7 +182,12 @@ pub(crate) fn load(files: &LogFiles<'_>, extent: &Extent, pool: &Arc<ArenaPool>)
         Bounds { before: extent.before, absorbed: (0, 0), known_durable: 0, reading: Reading::Strict };
     let mut refill = Refill::new(extent.id, extent.bytes as usize, files.secret, pool);
     recover(files, &[extent.id], &bounds, &mut |frame| refill.push(frame))?;
-    Ok(refill.finish(pool))
+    let buffer = refill.finish(pool);
+    if buffer.len() as u64 != extent.bytes {
+        let path = names::log(files.dir, extent.id);
+        return Err(Error::corruption(&path, buffer.len() as u64, "what was sound here can be read no more"));
+    }
+    Ok(buffer)
 }
 
 fn extent_of(buffer: &WriteBuffer) -> Extent {
@@ -198,12 +209,15 @@ struct Filling<'a> {
     buffers: Vec<Arc<WriteBuffer>>,
 }
 
-impl Filling<'_> {
+impl<'a> Filling<'a> {
+    fn new(reader: &'a Reader<'a>, buffers_max: usize) -> Self {
+        Self { reader, mode: Mode::AsIs { buffers_max }, open: None, source: 0, buffers: Vec::new() }
+    }
+
     fn push(&mut self, frame: &Frame<'_>, replay: &Replay) -> Result<()> {
         let Reader { files, pool, options, .. } = self.reader;
         let goes_on = match self.mode {
-            Mode::Check => return Ok(()),
-            Mode::AsIs => self.source == frame.segment,
+            Mode::AsIs { .. } => self.source == frame.segment,
             Mode::Fold => self.open.as_ref().is_some_and(|open| open.takes(frame)),
         };
         if !goes_on {
@@ -214,8 +228,9 @@ impl Filling<'_> {
             Some(open) => open,
             empty => {
                 let (id, bytes) = match self.mode {
-                    Mode::AsIs => (frame.segment, self.reader.length(frame.segment)? as usize),
-                    _ => {
+                    Mode::AsIs { buffers_max } if self.buffers.len() >= buffers_max => return Ok(()),
+                    Mode::AsIs { .. } => (frame.segment, self.reader.length(frame.segment)? as usize),
+                    Mode::Fold => {
                         let bytes = frame_bytes(frame.payload.len()).max(options.buffer_bytes() as usize);
                         (replay.lists.new_id(), bytes)
                     }

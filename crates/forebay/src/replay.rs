@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use forebay_aggregate::BuiltIn;
 use forebay_base::codec::Codec;
@@ -12,7 +11,7 @@ use forebay_env::Env;
 use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
-use forebay_store::manifest::{self, Change, Edit, LogMark, Snapshot, TableEntry};
+use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache};
 
 use crate::Options;
@@ -142,17 +141,6 @@ impl Replay {
             self.savepoints.insert(name, Arc::new(savepoint));
         }
         Ok(())
-    }
-
-    /// The whole state but for the log, once all is [replayed](Self::finish), as a manifest begins with it.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            next_id: self.lists.next_id.load(Ordering::Relaxed),
-            next_table: self.next_table,
-            log: self.log,
-            tables: self.tables.values().map(|table| table.entry()).collect(),
-            savepoints: self.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name)).collect(),
-        }
     }
 
     fn move_mark(&mut self, log: LogMark) {

@@ -257,6 +257,7 @@ impl Run {
             return;
         }
         self.faulty.clear();
+        self.fs.heal();
         self.env.jobs.advance(Duration::from_secs(1));
         self.env.jobs.step_some(STEPS_TO_REST);
         for database in &mut self.databases {

@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metrics;
 pub mod names;
 mod read_ahead;
+mod renew;
 pub mod salvage;
 
 pub use buffer::{BufferCursor, WriteBuffer};
@@ -20,3 +21,4 @@ pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use memory::{MemoryClaim, MemoryUse, Owner};
 pub use metrics::{Cause, Metrics};
 pub use read_ahead::read_ahead;
+pub use renew::renew;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use forebay::Durability;
 
 use crate::Merging;
+use crate::config::ASIDE;
 
 /// How many tables tests use at most: two, so that batches span tables, and [one aside](crate::Aside).
 pub const TABLES: usize = 3;
@@ -51,6 +52,8 @@ pub struct Accepted {
     pub last_sequence: u64,
     /// What it changed. Of tables that expire, values have their expiry behind them, as they are stored.
     pub changes: Vec<Change>,
+    /// Which table [aside](crate::Aside) it was.
+    generation: u64,
 }
 
 /// What tables hold at a moment.
@@ -62,6 +65,8 @@ pub struct Moment {
     pub metadata: [Option<Vec<u8>>; TABLES],
     /// The number of the last record.
     pub sequence: u64,
+    /// Which table [aside](crate::Aside) it is: each time that it is made again it is another one.
+    generation: u64,
 }
 
 /// The model of a database.
@@ -76,6 +81,8 @@ pub struct Model {
     now: Moment,
     /// All batches that were ever accepted and not lost: what the feed of changes tells.
     history: Vec<Accepted>,
+    /// How many tables aside there were.
+    generations: u64,
     /// What must survive a crash of the process.
     kept_by_process_crash: u64,
     /// What must survive a power loss.
@@ -142,6 +149,13 @@ impl Model {
         &self.history
     }
 
+    /// What a batch changed, of the tables that there are now: one that was dropped since, and made again, is another one,
+    /// unless a rollback brought it back.
+    pub fn told(&self, batch: &Accepted) -> Vec<Change> {
+        let is_there = batch.generation == self.now.generation;
+        batch.changes.iter().filter(|change| change.table != ASIDE || is_there).cloned().collect()
+    }
+
     /// What is kept under names.
     pub fn savepoints(&self) -> &BTreeMap<String, Moment> {
         &self.savepoints
@@ -153,7 +167,7 @@ impl Model {
         assert!(records <= changes.len() as u64, "a batch has more records than changes");
         let expected = self.now.sequence + records;
         assert_eq!(last_sequence, expected, "sequence numbers have a hole");
-        let batch = Accepted { last_sequence, changes };
+        let batch = Accepted { last_sequence, changes, generation: self.now.generation };
         self.now.apply(&self.merging, &batch);
         self.batches.push(batch.clone());
         self.history.push(batch);
@@ -223,12 +237,12 @@ impl Model {
 
     /// A table was dropped and made again: no crash brings back what it had.
     pub fn renew(&mut self, table: usize) {
+        self.generations += 1;
         for moment in [&mut self.base, &mut self.now] {
             moment.tables[table].clear();
+            moment.generation = self.generations;
         }
-        for batch in self.batches.iter_mut().chain(&mut self.history) {
-            batch.changes.retain(|change| change.table != table);
-        }
+        self.batches.iter_mut().for_each(|batch| batch.changes.retain(|change| change.table != table));
     }
 
     /// All is kept under a name.

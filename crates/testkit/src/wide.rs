@@ -273,8 +273,8 @@ impl Harness {
         let is_told = |change: &&Change| {
             !self.config.merging[change.table].has_states() && !matches!(change.write, Write::DeleteRange(..))
         };
-        let told = known.changes.iter().filter(is_told);
-        told.map(|change| (change.table, change.write.clone(), change.key.clone())).collect()
+        let told = self.model.told(known).into_iter().filter(|change| is_told(&change));
+        told.map(|change| (change.table, change.write, change.key)).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use forebay::env::Rng;
 use forebay::{Durability, Error, Layout, Result};
@@ -27,7 +27,7 @@ pub(crate) fn kill(asked: &Asked) -> Result<()> {
         let path = folder.path().join(file_name(layout));
         let mut rounds = Rounds::new(asked, layout);
         for _ in 0..asked.rounds {
-            let told = rounds.write(&path, |child| child.kill().map_err(|error| io(&error)))?;
+            let (told, _) = rounds.write(&path, |child| child.kill().map_err(|error| io(&error)))?;
             rounds.judge(&path, &told, Durability::Os)?;
         }
         rounds.report("kills");
@@ -44,10 +44,11 @@ pub(crate) fn power(asked: &Asked) -> Result<()> {
         let mut rounds = Rounds::new(asked, layout);
         for _ in 0..asked.rounds {
             let journal = if rounds.rng.chance(50) { Journal::Flushed } else { Journal::Lost };
-            let told = rounds.write(&path, |child| {
+            let (mut told, before) = rounds.write(&path, |child| {
                 disk.cut(journal)?;
                 child.kill().map_err(|error| io(&error))
             })?;
+            told[before..].iter_mut().for_each(Acknowledged::doubt);
             disk.restart()?;
             rounds.judge(&path, &told, Durability::Disk)?;
         }
@@ -72,12 +73,13 @@ impl Rounds {
         Self { layout, seed, rng: Rng::new(seed), oracle: Oracle::new(layout, seed), round: 0, batches: 0 }
     }
 
-    /// Has a process write, brings the crash over it, and gives all that it acknowledged.
+    /// Has a process write, brings the crash over it, and gives all that it acknowledged, and how much of it before the
+    /// crash began.
     fn write(
         &mut self,
         path: &Path,
         crash: impl FnOnce(&mut Child) -> Result<()>,
-    ) -> Result<Vec<Acknowledged>> {
+    ) -> Result<(Vec<Acknowledged>, usize)> {
         let program = std::env::current_exe().map_err(|error| io(&error))?;
         let mut command = Command::new(program);
         command.arg("worker").arg(path).args(["--seed", &self.seed.to_string()]);
@@ -86,16 +88,10 @@ impl Rounds {
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| io(&error))?;
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut told = Vec::new();
-        let mut read = |told: &mut Vec<Acknowledged>| {
-            let mut line = String::new();
-            let length = output.read_line(&mut line).unwrap_or(0);
-            told.extend(Acknowledged::parse(&line));
-            length > 0
-        };
         let wanted = self.rng.below(BATCHES_MAX);
         let mut is_alive = true;
-        while is_alive && (told.len() as u64) < wanted {
-            is_alive = read(&mut told);
+        while is_alive && ((told.len() as u64) < wanted || has_more(&output)) {
+            is_alive = read(&mut output, &mut told);
         }
         if !is_alive {
             let output = child.wait_with_output().map_err(|error| io(&error))?;
@@ -105,11 +101,12 @@ impl Rounds {
                 self.round, self.layout
             )));
         }
+        let before = told.len();
         crash(&mut child)?;
-        while read(&mut told) {}
+        while read(&mut output, &mut told) {}
         child.wait().map_err(|error| io(&error))?;
         self.batches += told.len() as u64;
-        Ok(told)
+        Ok((told, before))
     }
 
     fn judge(&mut self, path: &Path, told: &[Acknowledged], survives: Durability) -> Result<()> {
@@ -130,6 +127,19 @@ impl Rounds {
             self.layout, self.round, self.batches
         );
     }
+}
+
+/// Reads a line. `false` at the end.
+fn read(output: &mut BufReader<ChildStdout>, told: &mut Vec<Acknowledged>) -> bool {
+    let mut line = String::new();
+    let length = output.read_line(&mut line).unwrap_or(0);
+    told.extend(Acknowledged::parse(&line));
+    length > 0
+}
+
+/// Whether something was said that was not read.
+fn has_more(output: &BufReader<ChildStdout>) -> bool {
+    !output.buffer().is_empty() || rustix::io::ioctl_fionread(output.get_ref()).is_ok_and(|bytes| bytes > 0)
 }
 
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {

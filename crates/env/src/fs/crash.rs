@@ -69,6 +69,11 @@ impl CrashFs {
         self.machine.state.lock().failing = Some(kind.to_owned());
     }
 
+    /// The next sync does not fail: the disk is well again.
+    pub fn heal(&self) {
+        self.machine.state.lock().failing = None;
+    }
+
     /// How many mutating operations were begun.
     pub fn operations(&self) -> u64 {
         self.machine.state.lock().operations

@@ -267,6 +267,90 @@ fn a_crash_while_segments_are_folded_leaves_each_record_once() {
     }
 }
 
+/// What a power loss left torn stays where it stood, and its numbers are given again. Behind the torn frame a whole one stood:
+/// to salvage, it was taken for the record that had its number later.
+#[test]
+fn what_was_torn_off_is_not_taken_for_what_came_later() {
+    let disk = MemoryFs::new();
+    let (env, db, table) = start(disk.clone());
+    ["first", "torn", "lost"].iter().for_each(|key| put(&db, &table, key.as_bytes(), Durability::Os));
+    let disk = killed(&disk, &env, (db, table));
+    let log = logs(&*disk)
+        .into_iter()
+        .max_by_key(|log| disk.open_read(log, Access::Buffered).unwrap().len().unwrap());
+    let log = log.unwrap();
+    let at = bytes_of(&*disk, &log).windows(4).position(|bytes| bytes == b"torn").unwrap() as u64;
+    disk.open(&log, Access::Buffered).unwrap().write_at(at, b"T").unwrap();
+    let (env, db, table) = start(disk.clone());
+    ["second", "third"].iter().for_each(|key| put(&db, &table, key.as_bytes(), Durability::Os));
+    let disk = killed(&disk, &env, (db, table));
+    let env = Env::simulated(disk, 7);
+    let db = Database::open(DIR, options(&env).read_only(true).salvage(true)).unwrap();
+    let keys: Vec<_> = db.table("t").open().unwrap().iter().unwrap().map(|entry| entry.unwrap().0).collect();
+    let mut expected = [b"first".to_vec(), b"second".to_vec(), b"third".to_vec()];
+    let mut keys: Vec<Vec<u8>> = keys.into_iter().map(Into::into).collect();
+    keys.sort();
+    expected.sort();
+    assert_eq!(keys, expected);
+}
+
+/// A crash on a full disk, with what a merge had half written. Opening wrote the log to new segments before it cleared
+/// anything away, and failed for want of room, at every try.
+#[test]
+fn a_full_disk_is_cleared_before_it_is_asked_for_room() {
+    let disk = MemoryFs::new();
+    let (env, db, table) = start(disk.clone());
+    for key in 0..100_u32 {
+        put(&db, &table, &key.to_be_bytes(), Durability::Os);
+    }
+    let disk = killed(&disk, &env, (db, table));
+    let half = Path::new(DIR).join("00000999.list");
+    disk.create(&half, Access::Buffered).unwrap().write_at(0, &[1; 9999]).unwrap();
+    let full = FaultyFs::new(disk);
+    ["create * all no-space", "reserve *.log #1 no-space"].iter().for_each(|rule| full.rule(rule).unwrap());
+    Database::open(DIR, options(&Env::simulated(full.clone(), 7))).unwrap_err();
+    assert!(
+        !full.exists(&half).unwrap(),
+        "what nobody needs is gone, though there is no room for a new segment"
+    );
+    full.clear();
+    full.rule("reserve *.log #1 no-space").unwrap();
+    let fired = full.fired();
+    let (_env, db, table) = start(full.clone());
+    assert_eq!(full.fired(), fired + 1, "the first segment was refused its room");
+    assert_eq!(table.iter().unwrap().count(), 100);
+    put(&db, &table, b"a key", Durability::Disk);
+    assert_eq!(table.iter().unwrap().count(), 101);
+}
+
+/// Each opening that a crash cut short left segments and a manifest of its own, which the next had to clear away first: in the
+/// end none came so far.
+#[test]
+fn openings_that_do_not_come_to_their_end_leave_nothing_that_grows() {
+    let mut disk = CrashFs::new(3);
+    let (env, db, table) = start(disk.clone());
+    for key in 0..100_u32 {
+        put(&db, &table, &key.to_be_bytes(), Durability::Disk);
+    }
+    let files = |fs: &CrashFs| fs.list(Path::new(DIR)).unwrap().len();
+    let most = files(&disk) + 4;
+    let left = disk.power_cycle();
+    env.jobs.abandon();
+    drop((db, table));
+    disk = left;
+    for round in 0..60 {
+        disk.crash_at(disk.operations() + 1 + round % 20);
+        let env = Env::simulated(disk.clone(), 7);
+        drop(Database::open(DIR, options(&env)));
+        let left = disk.power_cycle();
+        env.jobs.abandon();
+        disk = left;
+        assert!(files(&disk) <= most, "round {round} leaves {} files", files(&disk));
+    }
+    let (_env, _db, table) = start(disk);
+    assert_eq!(table.iter().unwrap().count(), 100);
+}
+
 /// One flipped bit in the log, and no table could be read any more, not even those that are wholly in lists.
 #[test]
 fn what_is_intact_can_be_read_where_the_log_is_damaged() {

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::{Access, Appender, File, FileSystem};
+use forebay_env::{Access, Appender, Arena, File, FileSystem};
 
 use crate::buffer::{ArenaPool, WriteBuffer};
 use crate::names;
+
+/// How long the first segment is where the disk is full: as much as its smallest piece.
+const SHORT_BYTES: usize = 4 << 10;
 
 /// Why a segment could not be got ready.
 #[derive(Debug)]
@@ -36,6 +39,18 @@ pub struct Rotation {
 }
 
 impl Rotation {
+    /// The segment that a database which is being opened begins with. On a full disk it is a very short one: so the database
+    /// can be read, and room be made in it; a write that finds no place waits for a longer one.
+    pub fn first(fs: &dyn FileSystem, dir: &Path, id: u64, pool: &Arc<ArenaPool>) -> Result<Self> {
+        match Self::prepare(fs, dir, id, pool, 0, None) {
+            Err(PrepareError::Refused(error, _)) if error.is_no_space() => {
+                Self::with_arena(fs, dir, id, pool, pool.make(SHORT_BYTES), false)
+            }
+            prepared => prepared,
+        }
+        .map_err(PrepareError::into_cause)
+    }
+
     /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name durable. A
     /// retired segment, if given, is renamed rather than a new file allocated; but not where its file has another name too,
     /// in a checkpoint or in what this is one of: what is written here would change it there.
@@ -53,7 +68,18 @@ impl Rotation {
                 .map_err(|error| PrepareError::Refused(error, retired))?,
             None => false,
         };
-        let (arena, appender) = pool.take(bytes_min);
+        Self::with_arena(fs, dir, id, pool, pool.take(bytes_min), is_renamed)
+    }
+
+    fn with_arena(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        id: u64,
+        pool: &Arc<ArenaPool>,
+        (arena, appender): (Arc<Arena>, Appender),
+        is_renamed: bool,
+    ) -> Result<Self, PrepareError> {
+        let path = names::log(dir, id);
         let capacity = arena.capacity() as u64;
         // So the arena goes back to the pool whatever happens.
         let buffer = Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool))));

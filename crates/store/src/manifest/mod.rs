@@ -20,6 +20,7 @@ use forebay_env::{Access, File, FileSystem};
 
 use crate::metrics::Metrics;
 use crate::names;
+use crate::renew::renew;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
@@ -141,8 +142,8 @@ impl Manifest {
 
     /// Makes all that was read durable. Its last record may be in the system's memory alone: who acts on it, and lets go of
     /// what it says is not needed, must not be ahead of it.
-    pub fn sync(&self) -> Result<()> {
-        self.file.sync()
+    pub fn renew(&self) -> Result<()> {
+        renew(&*self.file, self.end)
     }
 
     /// Its id.

@@ -19,7 +19,7 @@ use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_layouts::{NodeKey, Planned, Usage};
 
-use crate::background::MERGE;
+use crate::background::{ABSORB, MERGE};
 use crate::engine::{Engine, State, TableState, closed};
 
 /// What the versions of a bounded table share.
@@ -218,7 +218,9 @@ impl Engine {
         let Some(room) = self.room(table).filter(|room| room.claimed > room.bound) else {
             return Some(Ok(()));
         };
-        if let Some(error) = self.fatal().or_else(|| self.trouble_of(MERGE)) {
+        // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.
+        let trouble = || [MERGE, ABSORB].into_iter().find_map(|machine| self.trouble_of(machine));
+        if let Some(error) = self.fatal().or_else(trouble) {
             return Some(Err(error));
         }
         if self.is_closing() {

@@ -286,12 +286,10 @@ fn what_was_torn_off_is_not_taken_for_what_came_later() {
     let disk = killed(&disk, &env, (db, table));
     let env = Env::simulated(disk, 7);
     let db = Database::open(DIR, options(&env).read_only(true).salvage(true)).unwrap();
-    let keys: Vec<_> = db.table("t").open().unwrap().iter().unwrap().map(|entry| entry.unwrap().0).collect();
-    let mut expected = [b"first".to_vec(), b"second".to_vec(), b"third".to_vec()];
-    let mut keys: Vec<Vec<u8>> = keys.into_iter().map(Into::into).collect();
+    let table = db.table("t").open().unwrap();
+    let mut keys: Vec<_> = table.iter().unwrap().map(|entry| entry.unwrap().0).collect();
     keys.sort();
-    expected.sort();
-    assert_eq!(keys, expected);
+    assert_eq!(keys, [b"first".to_vec(), b"second".to_vec(), b"third".to_vec()]);
 }
 
 /// A crash on a full disk, with what a merge had half written. Opening wrote the log to new segments before it cleared

@@ -68,8 +68,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
         settle(fs, dir, &manifest, closed.is_none())?;
-        let segments = read.recovered.segments.iter().map(|extent| extent.id).chain(held.keys().copied());
-        clear_away(fs, dir, &listing, &replay, &segments.collect(), manifest.id())?;
+        clear_away(fs, dir, &listing, &replay, &read.needs(&held), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         let folded = reader.keep(&replay, &mut read)?;
         take_over(fs, dir, &mut replay, &mut manifest, &read, &folded, closed.is_some())?;

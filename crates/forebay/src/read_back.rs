@@ -7,7 +7,7 @@
 //!    after a crash or a sync that failed, they are [renewed](renew) in place: the system may have had them in its memory only,
 //!    and take them for written. So opening needs no room on the disk, unless there is some to fold.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
@@ -20,6 +20,7 @@ use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
 use crate::Options;
+use crate::held::Held;
 use crate::replay::Replay;
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
@@ -36,6 +37,13 @@ pub(crate) struct ReadBack {
     pub(crate) buffers: Vec<Arc<WriteBuffer>>,
     /// Segments that follow, and are still to be loaded.
     pub(crate) pending: VecDeque<Extent>,
+}
+
+impl ReadBack {
+    /// All segments that are needed: those with sound frames, and those that are `held`.
+    pub(crate) fn needs(&self, held: &BTreeMap<u64, Held>) -> BTreeSet<u64> {
+        self.recovered.segments.iter().map(|extent| extent.id).chain(held.keys().copied()).collect()
+    }
 }
 
 /// How and from where.

@@ -5,7 +5,7 @@
 //! [takes](take_failure) it, on the same thread.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::jobs::text_of;
 
@@ -47,6 +47,11 @@ pub fn ask<T>(of: impl FnOnce() -> String, code: impl FnOnce() -> T) -> Option<T
 #[inline]
 pub fn is_inside() -> bool {
     INSIDE.get()
+}
+
+/// Leaves the guest on this thread, as if it had panicked and said this: for what it calls that has no error to give.
+pub fn leave(said: String) -> ! {
+    resume_unwind(Box::new(said))
 }
 
 /// Whether a guest has panicked since the last failure was taken.

@@ -27,6 +27,8 @@ pub struct Batch {
     fault: Option<Error>,
     /// Memory for a state, or a value that expires.
     spare: Vec<u8>,
+    /// A function is merging into a state here, or has panicked at that.
+    is_merging: bool,
 }
 
 impl Batch {
@@ -133,9 +135,11 @@ impl Batch {
             Some(_) => {
                 let (table, record) = (aggregator.table(), Record::put(key, state));
                 if self.takes(table, &record) {
+                    let has_panicked = std::mem::replace(&mut self.is_merging, true);
                     self.payload.push_state(table.id(), table.order(), &record, |state, other| {
                         aggregator.function().merge_in_place(state, other);
                     });
+                    self.is_merging = has_panicked;
                 }
             }
             None => self.push(aggregator.table(), Record::put(key, state)),
@@ -208,11 +212,17 @@ impl Batch {
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.payload.clear();
-        (self.database, self.fault) = (None, None);
+        (self.database, self.fault, self.is_merging) = (None, None, false);
     }
 
     /// The payload, if the batch may be committed to this database.
     pub(crate) fn payload(&self, database: u64) -> Result<&Payload> {
+        if self.is_merging {
+            // The state that it left half way has values of before.
+            let what =
+                "an aggregation function panicked at a value that was added to a batch; clear the batch";
+            return Err(Error::Panicked(what.into()));
+        }
         match (&self.fault, self.database) {
             (Some(fault), _) => Err(fault.clone()),
             (None, Some(other)) if other != database => {

@@ -14,7 +14,7 @@ use forebay_env::yield_point;
 use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions};
 use forebay_store::manifest::{Edit, TableEntry};
 
-use crate::engine::{Engine, TableState};
+use crate::engine::{Engine, TableState, refuse_guests};
 use crate::merge_rule::Operands;
 use crate::replay::table_state;
 use crate::{Aggregator, MergeRule, OrderedTable, Table};
@@ -291,6 +291,7 @@ impl<K> TableBuilder<K> {
     }
 
     fn open_state(&self) -> Result<Arc<TableState>> {
+        refuse_guests()?;
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",

@@ -16,7 +16,7 @@ use forebay_store::log::batch::Records;
 use forebay_store::log::frame::{self, Header};
 use forebay_store::{WriteBuffer, names};
 
-use crate::engine::{Engine, TableState};
+use crate::engine::{Engine, TableState, closed, refuse_guests};
 use crate::held::SegmentFile;
 use crate::read::View;
 
@@ -121,6 +121,7 @@ pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
 impl Engine {
     /// See [`Database::changes`](crate::Database::changes).
     pub(crate) fn changes(self: &Arc<Self>, since: u64) -> Result<Changes> {
+        refuse_guests()?;
         // What is held of the log, and the view, must be of one moment.
         let ledger = self.ledger.lock();
         let view = self.view();
@@ -248,7 +249,7 @@ impl Changes {
             Some(Source::File(segment, file)) => {
                 if self.engine.is_closing() {
                     // The next one who opens it may give the file another use.
-                    return Err(Error::invalid("the database is closed"));
+                    return Err(closed());
                 }
                 let frames = Frames::in_file(
                     &*self.engine.env.fs,
@@ -279,6 +280,10 @@ impl Changes {
 
     /// The error where records before `found` cannot be read.
     fn missing(&self, found: u64) -> Error {
+        if self.engine.is_closing() {
+            // The file may have another use by now.
+            return closed();
+        }
         let place = self.broken.or(self.here.as_ref().map(Here::place)).unwrap_or(self.left);
         let last = found.saturating_sub(1);
         self.engine.damaged(place, format!("records {} to {last} were kept and cannot be read", self.next))

@@ -65,10 +65,14 @@ impl Engine {
             return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
         }
         let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, log));
-        if copied.is_err() {
-            clear(fs, target, was_there);
-        }
-        copied
+        copied.map_err(|error| match clear(fs, target, was_there) {
+            true => error,
+            // As where the database was closed meanwhile.
+            false => Error::invalid(format!(
+                "{error}; what was copied until then is left in {}: remove it before you try again",
+                target.display()
+            )),
+        })
     }
 
     fn copy_to(&self, target: &Path, log: &Log) -> Result<()> {
@@ -122,14 +126,15 @@ impl Engine {
     }
 }
 
-/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again.
-fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) {
+/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is left.
+fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
     for name in fs.list(target).unwrap_or_default() {
         let _ = fs.remove(&target.join(name));
     }
     if !was_there {
         let _ = fs.remove_dir(target);
     }
+    fs.list(target).is_ok_and(|names| names.is_empty()) || fs.exists(target).is_ok_and(|is_there| !is_there)
 }
 
 /// Copies the first bytes of a file, durably.

@@ -14,7 +14,7 @@ use forebay_store::manifest::{AppendError, Current, Edit};
 use forebay_store::names;
 
 use crate::builder::Aggregating;
-use crate::engine::Engine;
+use crate::engine::{Engine, refuse_guests, stop_guests};
 use crate::enter::is_ours;
 use crate::{
     Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
@@ -66,6 +66,7 @@ impl Database {
 
     /// Drops a table and all its records. Snapshots keep what they see of it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
+        refuse_guests()?;
         let engine = &self.engine;
         let mut ledger = engine.ledger.lock();
         let state = engine.state();
@@ -146,11 +147,13 @@ impl Database {
 
     /// The number of the last accepted record.
     pub fn last_sequence(&self) -> u64 {
+        stop_guests();
         self.engine.log.as_ref().map_or(0, |log| log.last_sequence())
     }
 
     /// The number up to which records survive a power loss.
     pub fn durable_sequence(&self) -> u64 {
+        stop_guests();
         self.engine.log.as_ref().map_or(0, |log| log.durable_sequence())
     }
 
@@ -194,6 +197,7 @@ impl Database {
 
     /// The savepoints, oldest first.
     pub fn savepoints(&self) -> Vec<SavepointStats> {
+        stop_guests();
         self.engine.savepoints()
     }
 
@@ -239,6 +243,7 @@ impl Database {
 
     /// Counters and gauges.
     pub fn stats(&self) -> Stats {
+        stop_guests();
         Stats::of(&self.engine)
     }
 
@@ -332,21 +337,30 @@ impl Database {
 
     fn destroy_in(env: &Env, dir: &Path) -> Result<()> {
         let fs = &*env.fs;
-        if !fs.exists(&dir.join(names::SUPERBLOCK))? {
+        let spare = dir.join(names::SUPERBLOCK_SPARE);
+        // The spare alone is what a crash has left of one that was being destroyed.
+        if !fs.exists(&dir.join(names::SUPERBLOCK))? && !fs.exists(&spare)? {
             return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
         }
         let lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
-        // The superblock first: what is left after a crash is no database any more.
-        fs.remove(&dir.join(names::SUPERBLOCK))?;
+        // The superblock first: what is left after a crash is no database any more. Its spare last: by that one knows what
+        // it is.
+        if fs.exists(&dir.join(names::SUPERBLOCK))? {
+            fs.remove(&dir.join(names::SUPERBLOCK))?;
+        }
         fs.sync_dir(dir)?;
         let mut foreign = false;
-        for name in fs.list(dir)? {
+        for name in fs.list(dir)?.into_iter().filter(|name| name != names::SUPERBLOCK_SPARE) {
             match is_ours(&name) {
                 true => fs.remove(&dir.join(name))?,
                 false => foreign = true,
             }
         }
         drop(lock);
+        fs.sync_dir(dir)?;
+        if fs.exists(&spare)? {
+            fs.remove(&spare)?;
+        }
         if foreign { Ok(()) } else { fs.remove_dir(dir) }
     }
 }
@@ -355,5 +369,43 @@ impl Drop for Database {
     fn drop(&mut self) {
         // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
         let _ = self.shut();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::fs::CrashFs;
+
+    use super::*;
+
+    /// A crash left what was neither a database nor nothing: it could be opened no more, and not be destroyed either.
+    #[test]
+    fn what_a_crash_left_of_a_destroyed_database_can_be_destroyed() {
+        let dir = Path::new("/db");
+        for operation in 1.. {
+            let fs = CrashFs::new(operation);
+            let env = Env::simulated(fs.clone(), operation);
+            let db = Database::open(dir, Options::default().memory_limit(1 << 20).env(env.clone())).unwrap();
+            db.table("t").open().unwrap().put(b"k", b"v").unwrap();
+            db.flush().unwrap();
+            db.close().unwrap();
+            fs.crash_at(fs.operations() + operation);
+            let outcome = Database::destroy_in(&env, dir);
+            assert_eq!(outcome.is_err(), fs.is_off(), "operation {operation}");
+            let is_over = !fs.is_off();
+            let env = Env::simulated(fs.power_cycle(), operation);
+            match Database::destroy_in(&env, dir) {
+                Ok(()) => assert!(!env.fs.exists(dir).unwrap(), "operation {operation}"),
+                Err(Error::NotFound(_)) => {
+                    let is_empty = !env.fs.exists(dir).unwrap() || env.fs.list(dir).unwrap().is_empty();
+                    assert!(is_empty, "operation {operation}: {:?}", env.fs.list(dir));
+                }
+                Err(error) => panic!("operation {operation}: {error}"),
+            }
+            if is_over {
+                assert!(operation > 6);
+                break;
+            }
+        }
     }
 }

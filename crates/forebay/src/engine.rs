@@ -339,6 +339,13 @@ pub(crate) fn refuse_guests() -> Result<()> {
     }
 }
 
+/// The same where no error can be given. Who called for the guest's answer is told, as of a panic.
+pub(crate) fn stop_guests() {
+    if let Err(error) = refuse_guests() {
+        guest::leave(error.to_string());
+    }
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Engine({})", self.dir.display())

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::Snapshot;
 use crate::background::ABSORB;
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, refuse_guests};
 use crate::ledger::Ledger;
 use crate::read::View;
 use crate::tables::Tables;
@@ -104,6 +104,7 @@ impl Ledger {
 impl Engine {
     /// Takes a savepoint. Returns the number of its last record.
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
+        self.log()?;
         self.ledger.lock().is_free(name)?;
         // Until it is taken, no table takes records into memory that no file has.
         let _draining = self.flush_to_files()?;
@@ -124,8 +125,10 @@ impl Engine {
         }
         let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
         let waited = self.wait_for(|| self.trouble_of(ABSORB), is_taken);
+        // Held by whoever is taking it just now.
+        let _nobody_takes_it = self.ledger.lock();
         let taken = self.wanted.lock().remove(name).flatten();
-        waited.and_then(|()| taken.unwrap_or_else(|| Err(Error::invalid("the savepoint was not taken"))))
+        answer(waited, taken)
     }
 
     /// Takes the savepoints that are waited for. Call when a buffer has just been absorbed.
@@ -156,6 +159,7 @@ impl Engine {
     }
 
     pub(crate) fn drop_savepoint(&self, name: &str) -> Result<()> {
+        refuse_guests()?;
         let mut ledger = self.ledger.lock();
         let savepoint = Arc::clone(ledger.savepoint(name)?);
         self.append(&mut ledger, &Edit::DropSavepoint(name.to_string()))?;
@@ -169,6 +173,7 @@ impl Engine {
 
     /// The database as it was: tables, and nothing in buffers.
     pub(crate) fn open_savepoint(self: &Arc<Self>, name: &str) -> Result<Snapshot> {
+        refuse_guests()?;
         let savepoint = Arc::clone(self.ledger.lock().savepoint(name)?);
         let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
         let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
@@ -232,6 +237,11 @@ impl Engine {
     }
 }
 
+/// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong besides.
+fn answer(waited: Result<()>, taken: Option<Result<u64>>) -> Result<u64> {
+    taken.unwrap_or_else(|| waited.and(Err(Error::invalid("the savepoint was not taken"))))
+}
+
 /// How long a table's files are, as far as it knows them.
 fn lengths(table: &TableState) -> BTreeMap<u64, u64> {
     let files = table.catalog.files().into_iter().filter(|file| !file.is_resident());
@@ -252,4 +262,19 @@ fn longest(all: impl Iterator<Item = BTreeMap<u64, u64>>) -> BTreeMap<u64, u64> 
 /// Bytes that some need and others do not.
 fn excess(needs: &BTreeMap<u64, u64>, others: &BTreeMap<u64, u64>) -> u64 {
     needs.iter().map(|(id, bytes)| bytes.saturating_sub(others.get(id).copied().unwrap_or_default())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was taken just when whoever waited for it gave up, who said that it was not.
+    #[test]
+    fn a_savepoint_that_is_there_was_not_refused() {
+        let trouble = || Err(Error::invalid("no room"));
+        assert_eq!(answer(trouble(), Some(Ok(7))).unwrap(), 7);
+        assert_eq!(answer(Ok(()), Some(Ok(7))).unwrap(), 7);
+        assert!(answer(trouble(), None).is_err_and(|error| error.to_string() == "no room"));
+        assert!(answer(Ok(()), None).is_err() && answer(Ok(()), Some(trouble().and(Ok(1)))).is_err());
+    }
 }

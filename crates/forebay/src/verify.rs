@@ -13,7 +13,7 @@ use forebay_store::names;
 use forebay_store::salvage::Gap;
 use serde::Serialize;
 
-use crate::engine::{Engine, State, TableState};
+use crate::engine::{Engine, State, TableState, refuse_guests};
 
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -38,6 +38,7 @@ pub struct VerifyReport {
 
 impl Engine {
     pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        refuse_guests()?;
         let mut report = VerifyReport::default();
         self.verify_roots(&mut report);
         let state = self.state();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay::env::fs::MemoryFs;
+use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Access, Env, FileSystem};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, limits};
 
@@ -246,4 +246,21 @@ fn a_checkpoint_wants_a_directory_of_its_own() {
     assert_says(db.checkpoint("/taken"), &["/taken", "not empty"]);
     db.checkpoint("/free").unwrap();
     assert_says(db.checkpoint("/free"), &["/free", "not empty"]);
+}
+
+/// A copy that failed left files behind that could not be removed either, and the next try said no more than that the
+/// directory was not empty.
+#[test]
+fn a_copy_that_cannot_be_cleared_away_says_so() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::simulated(fs.clone(), 1);
+    let db = Database::open("/db", options(&env)).unwrap();
+    db.table("t").open().unwrap().put(b"k", b"v").unwrap();
+    db.flush().unwrap();
+    fs.rule("create *.manifest #1 no-space").unwrap();
+    fs.rule("remove *.list all io-error").unwrap();
+    assert_says(db.checkpoint("/copy"), &["create", "/copy", "is left", "remove it"]);
+    fs.clear();
+    assert_says(db.checkpoint("/copy"), &["/copy is not empty"]);
+    db.checkpoint("/other").unwrap();
 }

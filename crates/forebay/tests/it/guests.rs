@@ -1,12 +1,14 @@
 //! Code of users that a table asks: it panics, or asks something of the database. Whoever wanted its answer is told; nobody
 //! else notices.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use forebay::aggregate::{Aggregate, StateType};
 use forebay::env::Env;
-use forebay::{Database, Error, Keep, Layout, MergeRule, Options, Result, Table};
+use forebay::env::sync::Mutex;
+use forebay::{Batch, Database, Durability, Error, Keep, Layout, MergeRule, Options, Result, Table};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
@@ -192,6 +194,149 @@ fn a_rule_that_asks_something_of_its_database_gets_an_error() {
     assert_eq!(said.matches("must ask nothing of a database").count(), 2, "{said}");
     db.flush().unwrap();
     own.get().into_iter().for_each(|table| assert!(table.get(b"from the rule").unwrap().is_none()));
+}
+
+/// What a function asks of its database.
+type Question = fn(&Database) -> Result<()>;
+
+/// Adds bytes, and asks something while it merges in place.
+#[derive(Default)]
+struct Asks {
+    database: OnceLock<Weak<Database>>,
+    question: Mutex<Option<Question>>,
+    answer: Mutex<Option<Error>>,
+}
+
+struct Asking(Arc<Asks>);
+
+impl Aggregate for Asking {
+    type Input<'a> = u8;
+    type Output = u8;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("asking", 1)
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Some(1)
+    }
+    fn lift(&self, value: u8, state: &mut Vec<u8>) -> Result<()> {
+        state.push(value);
+        Ok(())
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        out.push(states.iter().map(|state| state[0]).sum());
+    }
+    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
+        let database = self.0.database.get().and_then(Weak::upgrade);
+        let question = self.0.question.lock().take();
+        if let (Some(database), Some(question)) = (database, question) {
+            let answer = question(&database).err();
+            *self.0.answer.lock() = answer;
+        }
+        state[0] += other[0];
+    }
+    fn finish(&self, state: &[u8]) -> Result<u8> {
+        Ok(state[0])
+    }
+}
+
+/// A function is asked under locks that others wait for, and that `stats` waited for itself.
+#[test]
+fn a_function_that_asks_anything_of_its_database_gets_an_error() {
+    let questions: [(&str, Question); 14] = [
+        // The first four have no error to give: the function is left as by a panic.
+        ("stats", |db| Ok(db.stats()).map(|_| ())),
+        ("savepoints", |db| Ok(db.savepoints()).map(|_| ())),
+        ("last_sequence", |db| Ok(db.last_sequence()).map(|_| ())),
+        ("durable_sequence", |db| Ok(db.durable_sequence()).map(|_| ())),
+        ("verify", |db| db.verify(&mut |_, _| ()).map(drop)),
+        ("changes", |db| db.changes(0).map(drop)),
+        ("drop_table", |db| db.drop_table("other")),
+        ("table", |db| db.table("new").open().map(drop)),
+        ("savepoint", |db| db.savepoint("new").map(drop)),
+        ("drop_savepoint", |db| db.drop_savepoint("kept")),
+        ("open_savepoint", |db| db.open_savepoint("kept").map(drop)),
+        ("rollback", |db| db.rollback("kept")),
+        ("flush", |db| db.flush()),
+        ("settle", |db| db.settle()),
+    ];
+    for (number, (name, question)) in questions.into_iter().enumerate() {
+        let (env, has_error) = (Env::memory(7), number >= 4);
+        let db = Arc::new(Database::open("/db", options(&env)).unwrap());
+        let asks = Arc::new(Asks::default());
+        let sums = db.aggregator("sums", Asking(Arc::clone(&asks))).open().unwrap();
+        db.table("other").open().unwrap();
+        db.savepoint("kept").unwrap();
+        sums.add(b"k", 1).unwrap();
+        assert_eq!(sums.get(b"k").unwrap(), Some(1));
+        sums.add(b"k", 2).unwrap();
+        asks.database.set(Arc::downgrade(&db)).unwrap();
+        *asks.question.lock() = Some(question);
+        let got = sums.get(b"k");
+        assert!(asks.question.lock().is_none(), "{name}");
+        // Whoever looked the key up is told, too, unless it could be done in another way.
+        let told = asks.answer.lock().take().or(got.as_ref().err().cloned());
+        match told {
+            Some(told) => {
+                assert!(told.to_string().contains("must ask nothing of a database"), "{name}: {told}");
+            }
+            None => assert!(!has_error && got.as_ref().ok() == Some(&Some(3)), "{name}: {got:?}"),
+        }
+        assert_eq!(db.tables().len(), 2, "{name}");
+        assert_eq!(db.savepoints().len(), 1, "{name}");
+    }
+}
+
+/// Adds bytes, and panics half way where the sum would be 13.
+struct HalfWay;
+
+impl Aggregate for HalfWay {
+    type Input<'a> = u8;
+    type Output = u8;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("half_way", 1)
+    }
+    fn state_bytes(&self) -> Option<usize> {
+        Some(1)
+    }
+    fn lift(&self, value: u8, state: &mut Vec<u8>) -> Result<()> {
+        state.push(value);
+        Ok(())
+    }
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        out.push(states.iter().map(|state| state[0]).sum());
+    }
+    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
+        let sum = state[0] + other[0];
+        state[0] = 0;
+        assert_ne!(sum, 13);
+        state[0] = sum;
+    }
+    fn finish(&self, state: &[u8]) -> Result<u8> {
+        Ok(state[0])
+    }
+}
+
+/// The batch held what the function had left of the key's earlier values, and was committed.
+#[test]
+fn a_batch_in_which_a_function_panicked_is_not_committed() {
+    let env = Env::memory(8);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let sums = db.aggregator("sums", HalfWay).open().unwrap();
+    let mut batch = Batch::new();
+    // Longer batches merge as they are filled.
+    (0..20).for_each(|key| batch.add(&sums, &[key], 1));
+    batch.add(&sums, b"k", 6);
+    assert!(catch_unwind(AssertUnwindSafe(|| batch.add(&sums, b"k", 7))).is_err());
+    batch.add(&sums, b"k", 1);
+    let error = db.write(&mut batch, Durability::Os).unwrap_err();
+    assert!(matches!(error, Error::Panicked(_)), "{error}");
+    batch.clear();
+    batch.add(&sums, b"k", 6);
+    batch.add(&sums, b"k", 1);
+    db.write(&mut batch, Durability::Os).unwrap();
+    assert_eq!(sums.get(b"k").unwrap(), Some(7));
 }
 
 /// After the database was opened again nobody could bring the rule of a table that only savepoints have.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay::env::fs::MemoryFs;
 use forebay::env::{Access, Env, FileSystem};
-use forebay::{ChangeBatch, Database, Durability, Error};
+use forebay::{ChangeBatch, Database, Durability, Error, Options};
 
 use super::world::{DIR, World, assert_same};
 
@@ -129,6 +129,30 @@ fn a_reader_of_a_closed_database_is_told_so() {
     let mut changes = world.db().changes(0).unwrap();
     assert!(changes.next().unwrap().is_ok());
     world.close();
+    let error = changes.find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("closed"), "{error}");
+    assert!(changes.next().is_none());
+}
+
+/// It was in the midst of a segment whose file somebody else wrote to by then, and told of damage.
+#[test]
+fn a_reader_of_a_closed_database_is_not_told_of_damage() {
+    let env = Env::memory(17);
+    let options = Options::default().memory_limit(64 << 20).write_buffer(4 << 20).keep_changes(1 << 30);
+    let db = Database::open(DIR, options.env(env.clone())).unwrap();
+    let table = db.table("t").open().unwrap();
+    // More than is read at a time.
+    (0..4_u8).for_each(|key| table.put(&[key], &vec![key; 700 << 10]).unwrap());
+    db.flush().unwrap();
+    let mut changes = db.changes(0).unwrap();
+    changes.next().unwrap().unwrap();
+    drop(table);
+    db.close().unwrap();
+    for name in env.fs.list(Path::new(DIR)).unwrap().iter().filter(|name| name.ends_with(".log")) {
+        // As whoever makes a new segment of one that nobody needs any more.
+        let file = env.fs.open(&Path::new(DIR).join(name), Access::Buffered).unwrap();
+        file.write_at(0, &vec![0; file.len().unwrap() as usize]).unwrap();
+    }
     let error = changes.find_map(Result::err).unwrap();
     assert!(error.to_string().contains("closed"), "{error}");
     assert!(changes.next().is_none());

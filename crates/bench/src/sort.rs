@@ -6,7 +6,6 @@ use std::path::Path;
 use forebay::aggregate::functions::Count;
 use forebay::aggregate::{Aggregator, Order, SortAggregator};
 use forebay::env::fs::RealFs;
-use forebay::env::sync::Arc;
 
 use crate::{Adds, Batch, Engine, Failure, Kind, Setup};
 
@@ -36,7 +35,7 @@ impl Kind for Sort {
     }
 
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
-        let (order, fs) = (Order::Hashed { seed: 1 }, Arc::new(RealFs));
+        let (order, fs) = (Order::Hashed { seed: 1 }, RealFs::new());
         let memory_max = usize::try_from(setup.memory_bytes)?;
         Ok(Box::new(Open(SortAggregator::new(Count, order, fs, dir.join("runs"), memory_max)?)))
     }

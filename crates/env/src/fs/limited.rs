@@ -6,13 +6,15 @@ use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::{Access, File, FileLock, FileSystem, LockMode};
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, Weak};
 
-/// A file system that opens no more than so many files at a time.
+/// A file system that opens no more than so many files at a time. As that of the machine it keeps a directory open while a
+/// file of it is locked.
 pub struct LimitedFs {
     inner: Arc<dyn FileSystem>,
     open: Arc<Open>,
+    held: Mutex<Vec<Weak<PathBuf>>>,
 }
 
 struct Open {
@@ -39,7 +41,7 @@ impl LimitedFs {
     /// `inner`, of which `files_max` files may be open.
     pub fn new(inner: Arc<dyn FileSystem>, files_max: usize) -> Arc<Self> {
         let open = Open { max: files_max, now: AtomicUsize::new(0), most: AtomicUsize::new(0) };
-        Arc::new(Self { inner, open: Arc::new(open) })
+        Arc::new(Self { inner, open: Arc::new(open), held: Mutex::default() })
     }
 
     /// How many files are open.
@@ -150,14 +152,21 @@ impl FileSystem for LimitedFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let _place = self.place("sync directory", dir)?;
+        let is_held = self.held.lock().iter().any(|held| held.upgrade().is_some_and(|held| *held == dir));
+        let _place = (!is_held).then(|| self.place("sync directory", dir)).transpose()?;
         self.inner.sync_dir(dir)
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         let place = self.place("lock", path)?;
         let lock = self.inner.lock(path, mode)?;
-        Ok(FileLock::new((lock, place)))
+        if mode == LockMode::Shared {
+            return Ok(FileLock::new((lock, place)));
+        }
+        let dir = path.parent().unwrap_or(path);
+        let held = (self.place("open directory", dir)?, Arc::new(dir.to_path_buf()));
+        self.held.lock().push(Arc::downgrade(&held.1));
+        Ok(FileLock::new((lock, place, held)))
     }
 
     fn link_count(&self, path: &Path) -> Result<u64> {

@@ -17,16 +17,41 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
 use rustix::io::Errno;
 
 use super::{Access, File, FileLock, FileSystem, LockMode};
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex, Weak};
 
-/// The machine's file system.
+/// The machine's file system. A directory of which a file is locked stays open for as long: whoever has one can make names
+/// in it durable, however few descriptors are left by then. A sync that is not even tried would look like one that failed.
+#[derive(Debug, Default)]
+pub struct RealFs {
+    held: Mutex<Vec<Weak<HeldDir>>>,
+}
+
+/// A directory that stays open.
 #[derive(Debug)]
-pub struct RealFs;
+struct HeldDir {
+    path: PathBuf,
+    dir: fs::File,
+}
 
 impl RealFs {
     /// The machine's file system.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self)
+        Arc::new(Self::default())
+    }
+
+    fn hold(&self, path: &Path) -> Result<Arc<HeldDir>> {
+        let dir = fs::File::open(path).map_err(|e| Error::io("open directory", path, &e))?;
+        let held = Arc::new(HeldDir { path: path.to_path_buf(), dir });
+        let mut all = self.held.lock();
+        all.retain(|held| held.strong_count() > 0);
+        all.push(Arc::downgrade(&held));
+        Ok(held)
+    }
+
+    fn held(&self, path: &Path) -> Option<Arc<HeldDir>> {
+        let all = self.held.lock();
+        // The newest: another directory may have got its name since the others were opened.
+        all.iter().rev().filter_map(Weak::upgrade).find(|held| held.path == path)
     }
 }
 
@@ -266,7 +291,10 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+        let synced = match self.held(dir) {
+            Some(held) => held.dir.sync_all(),
+            None => fs::File::open(dir).and_then(|dir| dir.sync_all()),
+        };
         synced.map_err(|e| Error::io("sync directory", dir, &e))
     }
 
@@ -276,7 +304,10 @@ impl FileSystem for RealFs {
             OpenOptions::new().read(true).write(exclusive).create(exclusive).truncate(false).open(path);
         let file = opened.map_err(|e| Error::io("lock", path, &e))?;
         match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
-            Ok(()) if exclusive => Ok(FileLock::new(Owned::tell(file))),
+            Ok(()) if exclusive => {
+                let held = path.parent().map(|dir| self.hold(dir)).transpose()?;
+                Ok(FileLock::new((Owned::tell(file), held)))
+            }
             Ok(()) => Ok(FileLock::new(file)),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::Locked { path: path.to_path_buf(), process: owner(&file) })

@@ -41,7 +41,7 @@ pub enum Error {
         reason: String,
     },
     /// Records of a key merge to a value that is longer than any may be. They stay as they are, and so does what is kept
-    /// with them; all else goes on. Delete the key, in key order by `delete_range`, and open the database again.
+    /// with them; all else goes on. Delete the key, in key order by `delete_range`, and compact the table.
     TooLong(String),
     /// The call or an option is wrong. Mend the call.
     Invalid(String),
@@ -73,7 +73,7 @@ pub enum Error {
         oldest: u64,
     },
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
-    /// needs its answer is not done; all else goes on. Mend it, and open the database again.
+    /// needs its answer is not done; all else goes on. Mend it, and open the database again, or compact the table.
     Panicked(String),
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
@@ -118,7 +118,7 @@ impl Error {
         let more = if rest.is_empty() { "" } else { "…" };
         Self::TooLong(format!(
             "the records of key `{}{more}` merge to {bytes} bytes, and a value has {bytes_max} at most; they stay unmerged, \
-             with what is kept beside them; delete the key, in key order by delete_range, and open the database again",
+             with what is kept beside them; delete the key, in key order by delete_range, and compact the table",
             start.escape_ascii()
         ))
     }
@@ -186,7 +186,7 @@ impl fmt::Display for Error {
                  anew and follow it from there, or raise keep_changes before that"
             ),
             Self::Panicked(what) => {
-                write!(f, "{what}; mend that code and open the database again")
+                write!(f, "{what}; mend that code, and open the database again or compact the table")
             }
             Self::Poisoned(cause) => {
                 write!(f, "writes stopped after a failure ({cause}); reopen the database")

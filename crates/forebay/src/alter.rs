@@ -26,10 +26,7 @@ impl Engine {
         // A tree keeps nothing in memory. What is there goes to files first, and nothing new stays.
         let _draining = Draining::new(self);
         loop {
-            self.env.jobs.wake();
-            let has_none =
-                || self.state().tables.get(&id).is_none_or(|table| table.catalog.resident().is_none());
-            self.wait_for(|| self.trouble(), has_none)?;
+            self.wait_for_files(|table| table.id == id)?;
             if self.try_layout(id, layout)? {
                 return Ok(());
             }

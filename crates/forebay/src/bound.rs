@@ -138,8 +138,7 @@ impl Engine {
             return Some(Planned::Job(plan));
         }
         drop(place);
-        // Nodes with damage stay busy for ever.
-        if busy.is_empty() || self.damage.lock().contains_key(&table.id) {
+        if !self.is_worked_on(table.id, busy) {
             table.space.rounds.finished();
             if next.is_none() {
                 self.note_stuck(table, false);
@@ -219,7 +218,9 @@ impl Engine {
             return Some(Ok(()));
         };
         // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.
-        let trouble = || [MERGE, ABSORB].into_iter().find_map(|machine| self.trouble_of(machine));
+        // What is lasting is set aside, and work goes on.
+        let passing = |machine| self.trouble_of(machine).filter(|error| !error.is_lasting());
+        let trouble = || [MERGE, ABSORB].into_iter().find_map(passing);
         if let Some(error) = self.fatal().or_else(trouble) {
             return Some(Err(error));
         }

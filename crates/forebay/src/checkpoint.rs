@@ -12,7 +12,7 @@ use forebay_store::log::{Log, frame};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
-use crate::background::{ABSORB, MERGE};
+use crate::background::ABSORB;
 use crate::engine::Engine;
 use crate::enter::create_dir_durably;
 
@@ -50,9 +50,7 @@ impl Engine {
         self.log()?;
         let draining = Draining::new(self);
         self.flush()?;
-        self.env.jobs.wake();
-        let is_out = || self.state().tables.values().all(|table| table.catalog.resident().is_none());
-        self.wait_for(|| self.trouble_of(MERGE).filter(|error| !error.is_lasting()), is_out)?;
+        self.wait_for_files(|_| true)?;
         Ok(draining)
     }
 

@@ -27,6 +27,7 @@ impl Engine {
         // Nothing of it is merged before that is known.
         self.view().table(table)?.rule()?;
         self.flush()?;
+        let passed_over = self.take_up(table);
         let ticket = {
             let mut compacting = self.compacting.lock();
             let compaction = compacting.entry(table).or_default();
@@ -47,8 +48,7 @@ impl Engine {
         waited?;
         let refused = self.compacting.lock().get(&table).and_then(|compaction| compaction.refused.clone());
         // What is damaged is left as it is, and that must be said.
-        let damaged = || self.damage.lock().get(&table).cloned();
-        refused.or_else(damaged).map_or(Ok(()), Err)
+        refused.or_else(|| self.why_aside(table)).or(passed_over).map_or(Ok(()), Err)
     }
 
     /// What there was to be done for a table has failed. Who waits for a compaction of it is told.
@@ -70,11 +70,7 @@ impl Engine {
 
     /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked.
     pub(crate) fn found_compact(&self, table: &TableState, asked: u64) {
-        let met_damage = || self.troubles.lock().values().any(Error::is_lasting);
-        let is_damaged = self.damage.lock().contains_key(&table.id) || met_damage();
-        let is_busy =
-            self.ledger.lock().busy.get(&table.id).is_some_and(|busy| !busy.is_empty()) && !is_damaged;
-        if is_busy {
+        if self.ledger.lock().busy.get(&table.id).is_some_and(|busy| self.is_worked_on(table.id, busy)) {
             // Who is at work on it tells when that is done.
             return;
         }

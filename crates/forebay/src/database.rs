@@ -76,7 +76,7 @@ impl Database {
         yield_point("drop is durable");
         engine.update_state(|state| state.tables.remove(table.id));
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
-        ledger.busy.remove(&table.id);
+        engine.forget_nodes(&mut ledger, table.id);
         engine.weigh();
         engine.weigh_savepoints(&ledger);
         engine.absorb_again();

@@ -24,6 +24,7 @@ use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
+use crate::aside::Aside;
 use crate::background::ABSORB;
 use crate::compaction::Compaction;
 use crate::ledger::Ledger;
@@ -208,9 +209,8 @@ pub(crate) struct Engine {
     pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
     pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
-    /// The damage that background work met, by table, and keys whose records merge to too much: nodes that hold either are
-    /// left as they are.
-    pub(crate) damage: Mutex<BTreeMap<u32, Error>>,
+    /// What background work has set aside, by table.
+    pub(crate) aside: Mutex<BTreeMap<u32, Aside>>,
     /// Places of the log that were passed over when it was read, where that was wanted.
     pub(crate) gaps: Arc<Gaps>,
     /// What the merger has that can be helped with.
@@ -277,16 +277,6 @@ impl Engine {
     pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
         let known = self.troubles.lock().get(machine).cloned();
         known.or_else(|| (machine == ABSORB).then(|| self.lacks_rule()).flatten())
-    }
-
-    /// Notes what keeps some of a table's nodes from being merged, from now until the database is opened again.
-    pub(crate) fn set_aside(&self, table: u32, error: &Error) {
-        let name = || self.state().tables.get(&table).map_or(String::new(), |table| table.name.clone());
-        let error = match error {
-            Error::TooLong(reason) => Error::TooLong(format!("table `{}`: {reason}", name())),
-            error => error.clone(),
-        };
-        self.damage.lock().entry(table).or_insert(error);
     }
 
     /// Waits for background work, or for the reason why it does not get on.

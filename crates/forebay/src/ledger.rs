@@ -266,8 +266,7 @@ impl Engine {
 
     /// Notes that a table has another layout: call once that is durable and published.
     pub(crate) fn altered(&self, ledger: &mut Ledger, before: &TableState, now: &TableState) {
-        // It has other nodes.
-        ledger.busy.remove(&now.id);
+        self.forget_nodes(ledger, now.id);
         let (before, now) = (&before.catalog, &now.catalog);
         ledger.refer_instead(before.files(), now.files());
         // Writers owe what they owed before, and no more.
@@ -304,8 +303,7 @@ impl Engine {
         synced.inspect_err(|error| self.poison(error))
     }
 
-    /// Takes nodes off the busy ones. A node that failed stays there when its data are damaged, so that it
-    /// is not tried for ever; its other data stay readable.
+    /// Takes nodes off the busy ones.
     pub(crate) fn release(&self, table: u32, era: u64, nodes: &[NodeKey]) {
         let mut ledger = self.ledger.lock();
         // Another layout has other nodes.

@@ -36,6 +36,7 @@
 mod aggregator;
 mod alter;
 mod approximate;
+mod aside;
 mod background;
 mod batch;
 mod bound;

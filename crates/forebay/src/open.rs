@@ -101,7 +101,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         compacting: Mutex::default(),
         wanted: Mutex::default(),
         rewriting: Mutex::default(),
-        damage: Mutex::default(),
+        aside: Mutex::default(),
         gaps,
         help: Mutex::default(),
         merger_rests: AtomicBool::new(true),

@@ -111,7 +111,8 @@ impl Engine {
     fn rewrite_begun(self: &Arc<Self>, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
         // Ranges that were deleted before are gone from the lists that are copied.
         self.flush()?;
-        self.wait_for(|| self.trouble(), || self.flushes_alone(id))?;
+        // Nor need a flush take along what an earlier layout has left in memory.
+        self.wait_for_files(|table| table.id == id && table.options.layout != Layout::range_merge())?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
         let store = store_for(&self.lists, &self.trees, options, self.superblock.hash_seed, &table.space);
@@ -129,15 +130,6 @@ impl Engine {
         self.succeed(id, options, successor)
     }
 
-    /// Whether no flush of the table need take along what an earlier layout has left in memory.
-    fn flushes_alone(&self, id: u32) -> bool {
-        let state = self.state();
-        let has_none = |table: &Arc<TableState>| {
-            table.options.layout == Layout::range_merge() || table.catalog.resident().is_none()
-        };
-        state.tables.get(&id).is_none_or(has_none)
-    }
-
     /// The table's lists as they are now. From here on those that are added are kept in mind.
     fn follow(&self, id: u32) -> Result<View> {
         let mut ledger = self.ledger.lock();
@@ -147,7 +139,7 @@ impl Engine {
             let anew = table.altered(table.options, Arc::clone(&table.catalog));
             state.tables.insert(anew);
         });
-        ledger.busy.remove(&id);
+        self.forget_nodes(&mut ledger, id);
         self.rewriting.lock().insert(id, Following::default());
         let state = State { sealed: Vec::new(), ..State::clone(&self.state()) };
         Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })

@@ -82,7 +82,7 @@ impl Engine {
     /// Notes that tables are other ones.
     fn rolled_back(&self, ledger: &mut Ledger, before: &State, now: &Tables) {
         ledger.busy.clear();
-        self.damage.lock().clear();
+        self.aside.lock().clear();
         now.values().for_each(|table| table.space.reclaim.forget());
         let files = |tables: &Tables| tables.values().flat_map(|table| table.catalog.files()).collect();
         ledger.refer_instead(files(&before.tables), files(now));

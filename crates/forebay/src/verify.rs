@@ -67,11 +67,9 @@ impl Engine {
             // Records that are missing were told of.
             return Ok(report);
         }
-        let unmerged = self.damage.lock();
-        report.problems.extend(
-            unmerged.values().filter(|error| matches!(error, Error::TooLong(_))).map(Error::to_string),
-        );
-        drop(unmerged);
+        let aside = state.tables.values().filter_map(|table| self.why_aside(table.id));
+        let too_long = aside.filter(|error| matches!(error, Error::TooLong(_)));
+        report.problems.extend(too_long.map(|error| error.to_string()));
         if let Err(error) = self.verify_changes(&mut report) {
             report.problems.push(error.to_string());
         }

@@ -37,6 +37,7 @@ struct Work {
     outcomes: Vec<Finished>,
     /// Nodes that the tables' records are merged with.
     busy: Vec<(u32, u64, Vec<NodeKey>)>,
+    has_set_aside: bool,
     bytes: u64,
     done_bytes: u64,
     /// Since this waits for room in the memory of its tables.
@@ -84,6 +85,7 @@ impl Absorber {
             writing: None,
             outcomes,
             busy: Vec::new(),
+            has_set_aside: false,
             bytes,
             done_bytes: 0,
             waits: None,
@@ -144,24 +146,20 @@ impl Work {
     fn advance(&mut self, engine: &Engine) -> Result<Step> {
         if let Some((table, era, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
-            let step = job.step(STEP_BYTES);
-            if let Err(error) = &step
-                && error.is_lasting()
-            {
-                engine.set_aside(table, error);
-            }
-            match step? {
+            let step = job.step(STEP_BYTES).inspect_err(|error| self.set_aside(engine, error))?;
+            match step {
                 Some(outcome) => self.outcomes.push(Finished { table, era, outcome }),
                 None => self.writing = Some((table, era, job)),
             }
-        } else if let Some(SortedTable { table, contents, run }) = self.waiting.front() {
-            match engine.plan_absorption(*table, self.buffer.segment(), contents) {
+        } else if let Some(SortedTable { table, contents, run }) = self.waiting.front().cloned() {
+            match engine.plan_absorption(table, self.buffer.segment(), &contents) {
                 Absorption::Planned(entry, plan) => {
                     entry.space.reclaim.starves.store(false, Ordering::Relaxed);
-                    self.busy.push((*table, entry.era, plan.nodes.clone()));
+                    self.busy.push((table, entry.era, plan.nodes.clone()));
                     self.bytes += plan.bytes;
-                    let job = entry.catalog.absorb(&plan, &self.buffer, Arc::clone(run), contents)?;
-                    self.writing = Some((*table, entry.era, job));
+                    let job = entry.catalog.absorb(&plan, &self.buffer, run, &contents);
+                    let job = job.inspect_err(|error| self.set_aside(engine, error))?;
+                    self.writing = Some((table, entry.era, job));
                 }
                 Absorption::Waits(entry) => {
                     let now = engine.env.clock.now();
@@ -178,14 +176,23 @@ impl Work {
         Ok(Step::Worked)
     }
 
+    /// What was planned last cannot be merged: its runs stay busy, so that the next try leaves them alone.
+    fn set_aside(&mut self, engine: &Engine, error: &Error) {
+        if let Some((table, era, nodes)) =
+            self.busy.pop_if(|(.., nodes)| error.is_lasting() && !nodes.is_empty())
+        {
+            engine.set_aside(table, era, &nodes, error);
+            self.has_set_aside = true;
+        }
+    }
+
     /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
-    /// them. Runs that are damaged, the last ones then, stay busy, so that the next try leaves them alone.
-    fn give_up(self, engine: &Engine, error: &Error) {
+    /// them.
+    fn give_up(self, engine: &Engine) {
         let Self { writing, outcomes, busy, .. } = self;
         drop(writing);
         outcomes.iter().for_each(Finished::discard);
-        let count = if error.is_lasting() { busy.len().saturating_sub(1) } else { busy.len() };
-        busy[..count].iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
+        busy.iter().for_each(|(table, era, nodes)| engine.release(*table, *era, nodes));
     }
 }
 
@@ -203,14 +210,11 @@ impl Machine for Absorber {
         match self.advance() {
             Ok(step) => step,
             Err(error) => {
-                // Runs that it was not to be merged with are busy now, and left alone from now on.
-                let last = self.work.as_ref().and_then(|work| work.busy.last());
-                let goes_on =
-                    matches!(error, Error::TooLong(_)) && last.is_some_and(|(.., nodes)| !nodes.is_empty());
-                if let Some(work) = self.work.take() {
-                    work.give_up(&self.engine, &error);
-                }
-                if goes_on {
+                let work = self.work.take();
+                let has_set_aside = work.as_ref().is_some_and(|work| work.has_set_aside);
+                work.into_iter().for_each(|work| work.give_up(&self.engine));
+                // Runs that it was not to be merged with are left alone from now on.
+                if matches!(error, Error::TooLong(_)) && has_set_aside {
                     return Step::Worked;
                 }
                 self.engine.failed(super::ABSORB, error)
@@ -255,8 +259,9 @@ impl Engine {
     /// the merge is done all the same.
     fn wait_for_room(&self, table: &TableState, now: Duration, waits: &mut Waits) -> Result<Step> {
         let rests = self.merger_rests.load(Ordering::Relaxed);
-        let damage = || self.damage.lock().get(&table.id).filter(|_| rests).cloned();
-        if let Some(error) = self.trouble_of(super::MERGE).or_else(damage) {
+        // What is lasting is another table's, or set aside.
+        let passing = self.trouble_of(super::MERGE).filter(|error| !error.is_lasting());
+        if let Some(error) = passing.or_else(|| self.why_aside(table.id).filter(|_| rests)) {
             return Err(error);
         }
         if rests && now >= waits.next_look {

@@ -43,7 +43,9 @@ impl Cutting {
                 None => self.writing = Some((era, job)),
                 Some(outcome) => {
                     if let Some(gap) = std::mem::take(&mut self.gaps).all().first() {
-                        engine.set_aside(table, &Error::corruption(&gap.file, gap.offset, &*gap.reason));
+                        // Nothing is left undone for it; but it must be said.
+                        let error = Error::corruption(&gap.file, gap.offset, &*gap.reason);
+                        engine.set_aside(table, era, &[], &error);
                     }
                     // Where another layout has come in between, it is done anew.
                     if engine.commit(Commit::Finished(Finished { table, era, outcome }))? {

@@ -137,10 +137,10 @@ impl Merger {
         self.running.take()
     }
 
-    /// Nodes with damaged lists, or of which a rule panics, stay busy until the next open: trying again would fail again.
+    /// Nodes with damaged lists, or of which a rule panics, stay busy: trying again would fail again.
     fn set_aside(&self, table: u32, era: u64, nodes: &[NodeKey], error: &Error) {
         if error.is_lasting() {
-            self.engine.set_aside(table, error);
+            self.engine.set_aside(table, era, nodes, error);
         } else {
             self.engine.release(table, era, nodes);
             self.engine.failed_compact(table, error);

@@ -107,13 +107,10 @@ impl Engine {
         Step::Until(self.env.clock.now() + RETRY_AFTER)
     }
 
-    /// Notes that a machine gets on again. Damage stays: what lies under it is not worked on any more, so
-    /// nobody may wait for that.
+    /// Notes that a machine gets on again. What it has set aside on the way is kept in mind by table.
     fn recovered(&self, machine: &'static str) {
-        let mut troubles = self.troubles.lock();
-        if troubles.get(machine).is_some_and(|trouble| !trouble.is_corruption()) {
-            troubles.remove(machine);
-            drop(troubles);
+        let trouble = self.troubles.lock().remove(machine);
+        if trouble.is_some() {
             self.env.jobs.wake();
         }
     }

@@ -1,6 +1,7 @@
 //! The public face, used as a user would.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+mod aside;
 mod bound;
 mod changes;
 mod closed;

@@ -118,6 +118,10 @@ impl File for FiledCopy {
         self.refuse("reserve space for")
     }
 
+    fn reserve_tail(&self, _: u64) -> bool {
+        false
+    }
+
     fn sync(&self) -> Result<()> {
         Ok(())
     }

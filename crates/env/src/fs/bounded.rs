@@ -127,6 +127,10 @@ impl File for ReadFile {
         self.opened()?.file().reserve(bytes)
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.opened().is_ok_and(|opened| opened.file().reserve_tail(bytes))
+    }
+
     fn will_need(&self, offset: u64, bytes: usize) {
         if let Ok(opened) = self.opened() {
             opened.file().will_need(offset, bytes);
@@ -171,6 +175,10 @@ impl File for HeldFile {
 
     fn reserve(&self, bytes: u64) -> Result<()> {
         self.0.file().reserve(bytes)
+    }
+
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.0.file().reserve_tail(bytes)
     }
 
     fn will_need(&self, offset: u64, bytes: usize) {

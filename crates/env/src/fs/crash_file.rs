@@ -72,6 +72,10 @@ impl File for CrashFile {
         self.resize("reserve space for", || self.live.reserve(bytes))
     }
 
+    fn reserve_tail(&self, _: u64) -> bool {
+        false
+    }
+
     fn sync(&self) -> Result<()> {
         let fails = self.machine.fails_sync(self.live.path());
         self.machine.mutate("sync", self.live.path(), |disk, _| {

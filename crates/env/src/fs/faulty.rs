@@ -130,6 +130,10 @@ impl File for FaultyFile {
         self.inner.reserve(bytes)
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.inner.reserve_tail(bytes)
+    }
+
     fn sync(&self) -> Result<()> {
         self.faults.check("sync", self.path())?;
         self.inner.sync()

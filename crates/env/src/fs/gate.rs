@@ -93,6 +93,10 @@ impl File for GatedFile {
         self.gate.pass(|| self.inner.reserve(bytes))
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.gate.pass(|| Ok(self.inner.reserve_tail(bytes))).unwrap_or(false)
+    }
+
     fn will_need(&self, offset: u64, bytes: usize) {
         self.inner.will_need(offset, bytes);
     }

@@ -95,6 +95,10 @@ impl File for LimitedFile {
         self.inner.reserve(bytes)
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.inner.reserve_tail(bytes)
+    }
+
     fn sync(&self) -> Result<()> {
         self.inner.sync()
     }

@@ -191,6 +191,10 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn reserve_tail(&self, _: u64) -> bool {
+        false
+    }
+
     /// Nothing is more durable for it; but whoever syncs has written what there is to write.
     fn sync(&self) -> Result<()> {
         self.inode.bytes.write().shrink_to_fit();

@@ -13,6 +13,7 @@ mod crash_file;
 mod faulty;
 mod gate;
 mod handles;
+mod held_dirs;
 mod inode;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -105,6 +106,9 @@ pub trait File: Send + Sync {
     /// Allocates disk blocks so that later writes below `bytes` cannot run out of space. The length
     /// becomes at least `bytes`.
     fn reserve(&self, bytes: u64) -> Result<()>;
+    /// Takes disk blocks for so many bytes behind the end, which stays where it is: what is appended there needs none then.
+    /// Says whether that could be done.
+    fn reserve_tail(&self, bytes: u64) -> bool;
     /// Says that these bytes will soon be read, so that the system may fetch them meanwhile.
     fn will_need(&self, _offset: u64, _bytes: usize) {}
     /// Says that these bytes will not soon be read, so that the system's cache may give them up where they
@@ -171,7 +175,7 @@ pub trait FileSystem: Send + Sync {
     }
     /// How many names a file has: with more than one it is somebody else's too.
     fn link_count(&self, path: &Path) -> Result<u64>;
-    /// The same path, whatever becomes the working directory.
+    /// The same path, whatever becomes the working directory; without links, where it is there.
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         Ok(path.to_path_buf())
     }

@@ -16,42 +16,20 @@ use forebay_base::{Error, Result};
 use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
 use rustix::io::Errno;
 
+use super::held_dirs::HeldDirs;
 use super::{Access, File, FileLock, FileSystem, LockMode};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::sync::Arc;
 
-/// The machine's file system. A directory of which a file is locked stays open for as long: whoever has one can make names
-/// in it durable, however few descriptors are left by then. A sync that is not even tried would look like one that failed.
+/// The machine's file system.
 #[derive(Debug, Default)]
 pub struct RealFs {
-    held: Mutex<Vec<Weak<HeldDir>>>,
-}
-
-/// A directory that stays open.
-#[derive(Debug)]
-struct HeldDir {
-    path: PathBuf,
-    dir: fs::File,
+    dirs: HeldDirs,
 }
 
 impl RealFs {
     /// The machine's file system.
     pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
-    }
-
-    fn hold(&self, path: &Path) -> Result<Arc<HeldDir>> {
-        let dir = fs::File::open(path).map_err(|e| Error::io("open directory", path, &e))?;
-        let held = Arc::new(HeldDir { path: path.to_path_buf(), dir });
-        let mut all = self.held.lock();
-        all.retain(|held| held.strong_count() > 0);
-        all.push(Arc::downgrade(&held));
-        Ok(held)
-    }
-
-    fn held(&self, path: &Path) -> Option<Arc<HeldDir>> {
-        let all = self.held.lock();
-        // The newest: another directory may have got its name since the others were opened.
-        all.iter().rev().filter_map(Weak::upgrade).find(|held| held.path == path)
     }
 }
 
@@ -204,6 +182,11 @@ impl File for RealFile {
         }
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        let tail = |end| fallocate(&self.buffered, FallocateFlags::KEEP_SIZE, end, bytes).is_ok();
+        self.len().is_ok_and(tail)
+    }
+
     fn sync(&self) -> Result<()> {
         self.buffered.sync_data().map_err(|e| self.error("sync", &e))
     }
@@ -275,7 +258,11 @@ impl FileSystem for RealFs {
     }
 
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        std::path::absolute(path).map_err(|e| Error::io("find the directory of", path, &e))
+        let found = match fs::canonicalize(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => std::path::absolute(path),
+            found => found,
+        };
+        found.map_err(|e| Error::io("find the directory of", path, &e))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
@@ -291,11 +278,7 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let synced = match self.held(dir) {
-            Some(held) => held.dir.sync_all(),
-            None => fs::File::open(dir).and_then(|dir| dir.sync_all()),
-        };
-        synced.map_err(|e| Error::io("sync directory", dir, &e))
+        self.dirs.sync(dir).map_err(|e| Error::io("sync directory", dir, &e))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
@@ -305,7 +288,7 @@ impl FileSystem for RealFs {
         let file = opened.map_err(|e| Error::io("lock", path, &e))?;
         match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
             Ok(()) if exclusive => {
-                let held = path.parent().map(|dir| self.hold(dir)).transpose()?;
+                let held = path.parent().map(|dir| self.dirs.hold(dir)).transpose()?;
                 Ok(FileLock::new((Owned::tell(file), held)))
             }
             Ok(()) => Ok(FileLock::new(file)),

@@ -201,6 +201,10 @@ impl File for TracedFile {
         Ok(())
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.inner.reserve_tail(bytes)
+    }
+
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
         self.trace.count(self.path(), |counts| counts.syncs += 1);

@@ -114,6 +114,10 @@ impl File for Moving {
         self.now().reserve(bytes)
     }
 
+    fn reserve_tail(&self, bytes: u64) -> bool {
+        self.now().reserve_tail(bytes)
+    }
+
     fn sync(&self) -> Result<()> {
         self.now().sync()
     }

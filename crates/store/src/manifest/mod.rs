@@ -26,6 +26,8 @@ pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
 pub use superblock::Superblock;
 
+/// There is room for so many more bytes of edits at least, also on a disk that has got full: some edits free room.
+const TAIL_BYTES: u64 = 64 << 10;
 /// Bytes before each edit: checksum and length.
 const HEADER_BYTES: usize = 8;
 
@@ -35,6 +37,8 @@ pub struct Manifest {
     path: PathBuf,
     file: Arc<dyn File>,
     end: u64,
+    /// Up to here it has the disk's blocks, where the file system gives them.
+    reserved: u64,
     snapshot_bytes: u64,
     sum: u32,
     metrics: Arc<Metrics>,
@@ -69,7 +73,7 @@ impl Manifest {
     ) -> Result<Self, AppendError> {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
-        let mut manifest = Self { id, path, file, end: 0, snapshot_bytes: 0, sum: 0, metrics };
+        let mut manifest = Self { id, path, file, end: 0, reserved: 0, snapshot_bytes: 0, sum: 0, metrics };
         let record = manifest.frame(snapshot);
         let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
         written.map_err(|error| {
@@ -80,6 +84,7 @@ impl Manifest {
         fs.sync_dir(dir).map_err(AppendError::Unknown)?;
         manifest.advance(&record);
         manifest.snapshot_bytes = manifest.end;
+        manifest.keep_tail();
         Ok(manifest)
     }
 
@@ -125,8 +130,12 @@ impl Manifest {
                 file.sync()?;
             }
         }
-        let end = end as u64;
-        Ok((Self { id, path, file, end, snapshot_bytes, sum, metrics }, edits))
+        let mut manifest =
+            Self { id, path, file, end: end as u64, reserved: 0, snapshot_bytes, sum, metrics };
+        if writable {
+            manifest.keep_tail();
+        }
+        Ok((manifest, edits))
     }
 
     /// Reads what is sound of a manifest from its front, and where that ends if something is left.
@@ -163,11 +172,20 @@ impl Manifest {
         if let Err(error) = self.file.write_at(self.end, &record) {
             // Part of it may be in the file. Cut it off, or a later replay could find it.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
+            self.reserved = 0;
+            self.keep_tail();
             return Err(cut.map_or_else(AppendError::Unknown, |()| AppendError::Refused(error)));
         }
         self.file.sync().map_err(AppendError::Unknown)?;
         self.advance(&record);
+        self.keep_tail();
         Ok(())
+    }
+
+    fn keep_tail(&mut self) {
+        if self.reserved < self.end + TAIL_BYTES && self.file.reserve_tail(2 * TAIL_BYTES) {
+            self.reserved = self.end + 2 * TAIL_BYTES;
+        }
     }
 
     /// What `CURRENT` says once the database is closed.

@@ -1,12 +1,15 @@
 //! Edits come back, torn tails are cut, damage is named.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_env::FileSystem;
-use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::fs::{FaultyFs, MemoryFs, RealFs};
+use forebay_env::{Access, FileSystem};
 
-use super::{Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TableEntry};
+use super::{
+    Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TAIL_BYTES, TableEntry,
+};
 use crate::list::{FileKind, FileMeta};
 use crate::names;
 
@@ -125,4 +128,37 @@ fn current_stands_where_a_crash_left_its_temporary_name_beside_it() {
     faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
     assert!(current(2).write(&*faulty, dir).is_err());
     assert_eq!(Current::read(&*memory, dir).unwrap(), current(1));
+}
+
+/// A full disk had no room for the edit that drops a table, and so there was never room again.
+#[test]
+fn a_manifest_has_blocks_for_edits_to_come() {
+    let dir = std::env::temp_dir().join(format!("forebay-tail-{}", std::process::id()));
+    let fs = RealFs::new();
+    fs.create_dir_all(&dir).unwrap();
+    let path = names::manifest(&dir, 1);
+    let spare_bytes = || {
+        let found = std::fs::metadata(&path).unwrap();
+        (found.blocks() * 512).saturating_sub(found.len())
+    };
+    let mut manifest = Manifest::create(&*fs, &dir, 1, &edits()[0], Arc::default()).unwrap();
+    if !manifest.file.reserve_tail(1) {
+        // No file system for that.
+        return;
+    }
+    assert!(spare_bytes() >= TAIL_BYTES, "{}", spare_bytes());
+    for number in 0..200 {
+        let edit = Edit::DropSavepoint("name ".repeat(number));
+        manifest.append(&edit).unwrap();
+        assert!(spare_bytes() >= TAIL_BYTES, "{} after {number}", spare_bytes());
+    }
+    drop(manifest);
+    let current = Current { manifest: 1, closed: None };
+    fs.open(&path, Access::Buffered).unwrap().set_len(std::fs::metadata(&path).unwrap().len()).unwrap();
+    let (manifest, edits) = Manifest::open(&*fs, &dir, &current, true, Arc::default()).unwrap();
+    assert_eq!(edits.len(), 201);
+    assert!(spare_bytes() >= TAIL_BYTES, "{} once opened", spare_bytes());
+    drop(manifest);
+    fs.remove(&path).unwrap();
+    fs.remove_dir(&dir).unwrap();
 }

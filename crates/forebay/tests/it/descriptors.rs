@@ -163,3 +163,27 @@ fn what_outlives_its_database_reads_files_that_the_next_one_removes() {
     assert_eq!(snapshot.get(&old, b"key").unwrap().as_deref(), Some(&b"value"[..]));
     assert_eq!(old.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
+
+/// Closing read every filter that there was, whatever the memory limit, for handles that might never be used again.
+#[test]
+fn closing_reads_nothing_for_those_who_may_read_on() {
+    let traced = TracedFs::new(MemoryFs::new());
+    let open = || Database::open("/db", options(Arc::<TracedFs>::clone(&traced))).unwrap();
+    let db = open();
+    for number in 0..20 {
+        db.table(&format!("table {number}")).layout(layout(number)).open().unwrap().put(b"k", b"v").unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = open();
+    let held = db.table("table 1").layout(layout(1)).open().unwrap();
+    let reads = || ["list", "tree"].map(|kind| traced.counts_of(kind).read_bytes);
+    let before = reads();
+    db.close().unwrap();
+    assert_eq!(reads(), before);
+    let db = open();
+    db.drop_table("table 1").unwrap();
+    db.close().unwrap();
+    assert_eq!(held.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    assert!(reads() != before);
+}

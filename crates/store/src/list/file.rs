@@ -26,6 +26,8 @@ pub struct ListFile {
     meta: FileMeta,
     path: PathBuf,
     store: ListStore,
+    /// Opened, and not read.
+    unread: OnceLock<Arc<dyn File>>,
     body: OnceLock<Result<Body>>,
     retired: AtomicBool,
 }
@@ -69,6 +71,7 @@ impl ListFile {
             meta,
             path,
             store: store.clone(),
+            unread: OnceLock::new(),
             body: OnceLock::new(),
             retired: AtomicBool::new(false),
         })
@@ -118,9 +121,16 @@ impl ListFile {
         self.body.get()?.as_ref().ok()
     }
 
-    /// Opens the file, where it is closed by now.
+    /// Opens the file, where it is closed by now, and reads nothing of it.
     pub fn reopen(&self) -> Result<()> {
-        self.body()?.file.len().map(drop)
+        let file = match self.ready() {
+            Some(body) => &body.file,
+            None => {
+                let opened = self.store.fs.open_read(&self.path, Access::Random)?;
+                self.unread.get_or_init(|| opened)
+            }
+        };
+        file.len().map(drop)
     }
 
     fn open(&self) -> Result<Body> {
@@ -133,7 +143,10 @@ impl ListFile {
 
     fn read_body(&self) -> Result<Body> {
         let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
-        let file = self.store.fs.open_read(&self.path, Access::Random)?;
+        let file = match self.unread.get() {
+            Some(file) => Arc::clone(file),
+            None => self.store.fs.open_read(&self.path, Access::Random)?,
+        };
         let bytes = file.len()?;
         let block = BLOCK_BYTES as u64;
         if bytes != self.meta.bytes || bytes < block || bytes % block != 0 {

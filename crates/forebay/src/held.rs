@@ -129,7 +129,8 @@ impl Engine {
         if let Some(buffer) = absorbed {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
             let held = Held::new(&self.lists, segment, ledger.log.absorbed.1, bytes);
-            if self.options.keep_changes_bytes > 0 && segment >= log.kept.0 {
+            let is_kept = self.options.keep_changes_bytes > 0 && segment >= log.kept.0;
+            if is_kept && !self.lists.trash.has_strangers() {
                 // What it has reserved and not used. If that cannot be given back now, it goes with the file.
                 let file = self.env.fs.open(&held.file.path, Access::Buffered);
                 let _ = file.and_then(|file| file.set_len(bytes));

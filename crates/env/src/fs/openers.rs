@@ -35,7 +35,9 @@ impl Opener {
             openers.retain(|opener| opener.strong_count() > 0);
             !openers.is_empty()
         });
-        let known = openers.entry((fs.identity(), dir.to_path_buf())).or_default();
+        // However it is spelled. It is there by now; if not, nobody reads of it.
+        let dir = fs.absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
+        let known = openers.entry((fs.identity(), dir)).or_default();
         let opener = Arc::new(Self { earlier: known.clone() });
         known.push(Arc::downgrade(&opener));
         opener

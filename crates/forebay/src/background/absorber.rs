@@ -299,11 +299,11 @@ impl Engine {
         self.env.jobs.wake();
     }
 
-    /// Keeps one retired log segment for recycling and removes the others.
+    /// Keeps one retired log segment for recycling and removes the others; all where somebody may still read what it held.
     pub(crate) fn retire_segment(&self, segment: u64) {
-        let surplus = match !self.forgets() {
-            true => self.spare_segment.lock().replace(segment),
-            false => Some(segment),
+        let surplus = match self.forgets() || self.lists.trash.has_strangers() {
+            false => self.spare_segment.lock().replace(segment),
+            true => Some(segment),
         };
         if let Some(surplus) = surplus {
             self.lists.trash.remove(&*self.env.fs, forebay_store::names::log(&self.dir, surplus));

@@ -154,3 +154,32 @@ fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {
         db.close().unwrap();
     }
 }
+
+/// Who opened the database again gave segments of the log another use that the feed of a handle of before still read, which
+/// was told of damage in a sound database.
+#[test]
+fn the_log_that_a_handle_of_before_reads_is_given_no_other_use() {
+    let env = Env::memory(4);
+    let options = || Options::default().memory_limit(32 << 20).write_buffer(4 << 20).env(env.clone());
+    let db = Database::open("/db", options().keep_changes(64 << 20)).unwrap();
+    let table = db.table("t").open().unwrap();
+    let fill = |table: &forebay::Table, count: u32| {
+        (0..count).for_each(|number| table.put(&number.to_be_bytes(), &[number as u8; 10_000]).unwrap());
+    };
+    fill(&table, 350);
+    db.flush().unwrap();
+    let mut changes = db.changes(0).unwrap();
+    let first = changes.next().unwrap().unwrap();
+    assert_eq!(first.last_sequence, 1);
+    drop(table);
+    db.close().unwrap();
+    let db = Database::open("/db", options()).unwrap();
+    let table = db.table("t").open().unwrap();
+    fill(&table, 2000);
+    db.flush().unwrap();
+    let mut last = 1;
+    for batch in changes {
+        last = batch.unwrap_or_else(|error| panic!("{error}, after {last}")).last_sequence;
+    }
+    assert_eq!(last, 350);
+}

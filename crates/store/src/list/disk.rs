@@ -185,6 +185,10 @@ mod tests {
         // Another of the same files.
         let trash = Trash::of(Opener::new(&*RealFs::new(), &dir));
         assert!(trash.has_strangers());
+        let link = dir.with_extension("link");
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        assert!(Trash::of(Opener::new(fs, &link)).has_strangers(), "by another name");
+        fs.remove(&link).unwrap();
         trash.add(dir.join("long"));
         assert!(trash.remove_some(fs) && !fs.exists(&dir.join("long")).unwrap());
         assert_eq!(read.len().unwrap(), 2 * PIECE_BYTES);

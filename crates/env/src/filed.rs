@@ -31,9 +31,11 @@ struct FiledCopy {
 }
 
 impl Attic {
-    /// Makes a file at a path and removes its name. `None` where files cannot be mapped.
-    pub fn make(fs: &dyn FileSystem, path: &Path) -> Result<Option<Self>> {
-        if !fs.maps_files() {
+    /// Makes a file at a path, for about so many bytes, and removes its name. `None` where files cannot be mapped, or where
+    /// no more than that much is free: others need it more.
+    pub fn make(fs: &dyn FileSystem, path: &Path, bytes: u64) -> Result<Option<Self>> {
+        let dir = path.parent().unwrap_or(path);
+        if !fs.maps_files() || fs.free_bytes(dir)? / 2 < bytes {
             return Ok(None);
         }
         let file = fs.create(path, Access::Buffered)?;
@@ -140,7 +142,8 @@ mod tests {
         let fs = Env::real().fs;
         fs.create_dir_all(&dir).unwrap();
         let path = dir.join("attic");
-        let mut attic = Attic::make(&*fs, &path).unwrap().unwrap();
+        assert!(Attic::make(&*fs, &path, u64::MAX).unwrap().is_none(), "there is no room for that");
+        let mut attic = Attic::make(&*fs, &path, 1 << 20).unwrap().unwrap();
         let (arena, mut appender) = Arena::new(300_001);
         let bytes: Vec<u8> = (0..250_000u32).map(|index| (index % 251) as u8).collect();
         appender.append(&bytes);
@@ -165,8 +168,8 @@ mod tests {
         assert_eq!((arena.bytes(), filed.as_slice()), (&bytes[..], &words[..]));
         // What is short is the allocator's.
         let (arena, _appender) = Arena::new(1000);
-        assert!(!Attic::make(&*fs, &path).unwrap().unwrap().take_arena(&arena).unwrap());
-        assert!(Attic::make(&*MemoryFs::new(), &path).unwrap().is_none());
+        assert!(!Attic::make(&*fs, &path, 1).unwrap().unwrap().take_arena(&arena).unwrap());
+        assert!(Attic::make(&*MemoryFs::new(), &path, 1).unwrap().is_none());
         fs.remove_dir(&dir).unwrap();
     }
 }

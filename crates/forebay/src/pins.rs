@@ -86,25 +86,24 @@ impl fmt::Debug for Pin {
 }
 
 impl Engine {
-    /// Moves buffers that only snapshots and scans still see out of memory, oldest first, until the others fit their share.
-    pub(crate) fn move_pinned_buffers(&self) {
+    /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their share. Says
+    /// whether it has.
+    pub(crate) fn move_pinned_buffer(&self) -> bool {
         let share = self.options.buffer_bytes() * self.options.write_buffers as u64;
         let mut pins = self.pins.lock();
         pins.absorbed.retain(|buffer| buffer.strong_count() > 0);
         if self.pool.held_bytes() <= share {
-            return;
+            return false;
         }
         let pinned: Vec<_> = pins.absorbed.iter().filter_map(Weak::upgrade).collect();
         drop(pins);
-        for buffer in pinned.iter().filter(|buffer| !buffer.is_filed()) {
+        let oldest = pinned.iter().find(|buffer| !buffer.is_filed());
+        oldest.is_some_and(|buffer| {
             // A crash before it loses its name leaves what the next open removes.
             let path = names::log(&self.dir, buffer.segment()).with_extension("log.tmp");
-            let fits = self.pool.held_bytes() <= share;
             // Where it fails, as on a full disk, they stay where they are until the next try.
-            if fits || !buffer.move_to(&*self.env.fs, &path).unwrap_or(false) {
-                break;
-            }
-        }
+            buffer.move_to(&*self.env.fs, &path).unwrap_or(false)
+        })
     }
 
     /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than their
@@ -114,14 +113,14 @@ impl Engine {
             return;
         }
         let pinned = self.pinned_files();
-        let mut lists =
-            pinned.iter().filter_map(DataFile::list).filter(|list| list.is_in_memory()).peekable();
-        let Some(first) = lists.peek() else { return };
+        let lists = || pinned.iter().filter_map(DataFile::list).filter(|list| list.is_in_memory());
+        let Some(first) = lists().next() else { return };
+        let bytes = lists().map(|list| list.meta().bytes).sum();
         // A crash before it loses its name leaves what the next open removes.
         let path = names::list(&self.dir, first.meta().id).with_extension("list.tmp");
         // Where it fails, as on a full disk, they stay where they are until the next try.
-        if let Ok(Some(mut attic)) = Attic::make(&*self.env.fs, &path) {
-            lists.all(|list| list.move_to(&mut attic).is_ok());
+        if let Ok(Some(mut attic)) = Attic::make(&*self.env.fs, &path, bytes) {
+            lists().all(|list| list.move_to(&mut attic).is_ok());
         }
     }
 

@@ -100,8 +100,6 @@ impl Machine for Keeper {
             return Step::Finished;
         }
         let engine = Arc::clone(&self.engine);
-        engine.move_pinned_buffers();
-        engine.move_pinned_lists();
         let prepared = engine.prepare_segment();
         let now = engine.env.clock.now();
         let mut kept = Ok(());
@@ -120,11 +118,17 @@ impl Machine for Keeper {
         } else {
             self.remove(engine.env.clock.now());
         }
+        // After all that others wait for, and a buffer at a time: there may be much to write.
+        let has_moved = engine.move_pinned_buffer();
+        engine.move_pinned_lists();
         if let Err(error) = outcome {
             return engine.failed(super::KEEP, error);
         }
         if self.is_kept {
             engine.recovered(super::KEEP);
+        }
+        if has_moved {
+            return Step::Worked;
         }
         Step::Until(self.next_removal.map_or(self.next, |removal| removal.min(self.next)))
     }

@@ -18,7 +18,9 @@ impl WriteBuffer {
     /// meanwhile and after. Says whether that can be.
     pub fn move_to(&self, fs: &dyn FileSystem, path: &Path) -> Result<bool> {
         let Some(arena) = self.arena.as_ref().filter(|_| !self.is_filed()) else { return Ok(false) };
-        let Some(mut attic) = Attic::make(fs, path)? else { return Ok(false) };
+        // And the order over it.
+        let bytes = 2 * arena.capacity() as u64;
+        let Some(mut attic) = Attic::make(fs, path, bytes)? else { return Ok(false) };
         if !attic.take_arena(arena)? {
             return Ok(false);
         }

@@ -26,7 +26,7 @@ use crate::replay::Replay;
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
 const SEGMENTS_MAX: usize = 8;
 /// So many buffers more than there may be are no reason: a crash leaves one that was being filled, and one that was ready.
-const SURPLUS_BUFFERS: u64 = 2;
+pub(crate) const SURPLUS_BUFFERS: usize = 2;
 
 /// What the log has.
 pub(crate) struct ReadBack {
@@ -99,7 +99,7 @@ impl Reader<'_> {
 
     /// Whether so many segments are folded: because of their number, or because buffers were larger when they were written.
     fn is_much(&self, segments: usize, bytes: u64) -> bool {
-        let buffers = (self.options.write_buffers as u64).saturating_add(SURPLUS_BUFFERS);
+        let buffers = self.options.write_buffers.saturating_add(SURPLUS_BUFFERS) as u64;
         segments > SEGMENTS_MAX.max(self.options.write_buffers)
             || bytes > buffers.saturating_mul(self.options.buffer_bytes())
     }

@@ -55,6 +55,7 @@ pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<V
         while engine.state().sealed.len() >= engine.options.write_buffers
             && work.iter_mut().any(|machine| matches!(machine.step(), Step::Worked))
         {}
+        engine.has_room_for_the_log()?;
         let buffer = read_back::load(&engine.log_files(), &extent, &engine.pool)?;
         engine.update_state(|state| state.sealed.insert(0, buffer));
     }
@@ -94,6 +95,16 @@ impl Machine for Guarded {
 }
 
 impl Engine {
+    /// Whether more of the log can be loaded: what is in memory goes to lists, or a rule is missing, which only they bring who
+    /// open the database. Where the disk is at fault it would all be loaded, however long it is.
+    fn has_room_for_the_log(&self) -> Result<()> {
+        if self.state().sealed.len() < self.options.write_buffers + read_back::SURPLUS_BUFFERS {
+            return Ok(());
+        }
+        let trouble = self.troubles.lock().get(ABSORB).cloned();
+        trouble.filter(|error| !error.is_lasting()).map_or(Ok(()), Err)
+    }
+
     /// Notes that so many bytes were worked through, for writers who wait.
     fn progressed(&self, bytes: u64) {
         self.pace.add(bytes);

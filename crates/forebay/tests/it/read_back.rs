@@ -188,6 +188,24 @@ fn a_log_longer_than_all_buffers_goes_to_lists_while_it_is_read() {
     }
 }
 
+/// Where lists cannot be written, all of a long log was loaded into memory.
+#[test]
+fn a_log_that_nothing_can_take_is_not_loaded_whole() {
+    let disk = MemoryFs::new();
+    let env = Env::simulated(disk.clone(), 7);
+    let large = Options::default().memory_limit(16 << 20).write_buffer(128 << 10).env(env.clone());
+    let db = Database::open(DIR, large).unwrap();
+    let table = db.table("t").open().unwrap();
+    (0..3000u32).for_each(|n| table.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap());
+    let fs = FaultyFs::new(killed(&disk, &env, (db, table)));
+    fs.rule("write *.list all no-space").unwrap();
+    let refused = Database::open(DIR, options(&Env::simulated(fs.clone(), 7))).unwrap_err();
+    assert!(refused.is_no_space(), "{refused}");
+    fs.clear();
+    let (_env, _db, table) = start(fs);
+    assert_eq!(table.iter().unwrap().map(Result::unwrap).count(), 3000);
+}
+
 struct World {
     env: Env,
     db: Database,

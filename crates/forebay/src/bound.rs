@@ -214,7 +214,9 @@ impl Engine {
     fn verdict(&self, id: u32, is_patient: bool) -> Option<Result<()>> {
         let state = self.state();
         let Some(table) = state.tables.get(&id) else { return Some(Ok(())) };
-        let Some(room) = self.room(table).filter(|room| room.claimed > room.bound) else {
+        // What is sorted anew is there twice until it is done, and is read all the while.
+        let room = self.room(table).filter(|room| room.claimed > room.bound && !self.is_rewriting(id));
+        let Some(room) = room else {
             return Some(Ok(()));
         };
         // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.

@@ -68,16 +68,17 @@ pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> 
         Some(parent) => parent.to_path_buf(),
         None => dir.to_path_buf(),
     };
-    // Its own parent also where the directory is there already: a crash may have come before its sync.
-    let mut parents = vec![parent_of(dir)];
+    let (mut made, mut found) = (vec![parent_of(dir)], Vec::new());
     for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
-        if fs.exists(ancestor)? {
-            break;
+        match found.is_empty() && !fs.exists(ancestor)? {
+            true => made.push(parent_of(ancestor)),
+            false => found.push(parent_of(ancestor)),
         }
-        parents.push(parent_of(ancestor));
     }
     fs.create_dir_all(dir)?;
-    parents.iter().try_for_each(|parent| fs.sync_dir(parent))
+    // What is there may have been made by a process that died before its sync. Of what we may not sync others have made sure.
+    found.iter().for_each(|parent| drop(fs.sync_dir(parent)));
+    made.iter().try_for_each(|parent| fs.sync_dir(parent))
 }
 
 /// Whether a file of this name may stand in a database's directory.

@@ -130,10 +130,11 @@ impl Run {
 
     /// Opens the databases, however often the power goes meanwhile, and holds them against their models.
     fn start(&mut self) {
-        loop {
+        // A little longer each time: opening makes what it reads durable, which takes as long as there is much of that.
+        for tries in 0.. {
             let within = match self.rng.chance(self.options.crash_opening_percent) {
-                true => 30,
-                false => 30 + self.options.crash_within,
+                true => 30 + tries,
+                false => 30 + tries + self.options.crash_within,
             };
             self.fs.crash_at(self.fs.operations() + 1 + self.rng.below(within));
             match self.open() {

@@ -454,3 +454,28 @@ fn verifying_goes_on_beside_writes() {
     let problems = db.verify(&mut |_, _| ()).unwrap().problems;
     assert!(problems.iter().any(|problem| problem.contains(".log")), "{problems:?}");
 }
+
+/// The process that made the directories died before it had synced their names. The next one took them for made, and a power
+/// loss took all of the database with a directory above it.
+#[test]
+fn a_database_whose_making_was_cut_short_is_not_lost_with_a_directory_above() {
+    let dir = "/deep/down/db";
+    for operation in 1..40 {
+        let disk = CrashFs::new(operation);
+        disk.crash_at(operation);
+        let env = Env::simulated(disk.clone(), 7);
+        drop(Database::open(dir, options(&env)));
+        env.jobs.abandon();
+        let disk = disk.process_cycle();
+        let env = Env::simulated(disk.clone(), 7);
+        let db = Database::open(dir, options(&env)).unwrap();
+        let table = db.table("t").open().unwrap();
+        put(&db, &table, b"key", Durability::Disk);
+        let disk = disk.power_cycle();
+        env.jobs.abandon();
+        drop((table, db));
+        let db = Database::open(dir, options(&Env::simulated(disk, 7))).unwrap();
+        let found = db.table("t").open().unwrap().get(b"key").unwrap();
+        assert!(found.is_some(), "cut short at operation {operation}");
+    }
+}

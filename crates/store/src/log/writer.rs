@@ -77,6 +77,20 @@ pub struct Log {
     metrics: Arc<Metrics>,
 }
 
+/// Who writes or syncs without the lock. Nobody waits for them for ever, should they be unwound.
+struct Unwinding<'a> {
+    log: &'a Log,
+    done: fn(&mut Inner),
+}
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(self.log.relock(self.done));
+        }
+    }
+}
+
 impl Log {
     /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
     pub fn new(first: Rotation, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
@@ -218,6 +232,7 @@ impl Log {
         }
         inner.writing = true;
         drop(inner);
+        let _unwinding = Unwinding { log: self, done: |inner| inner.writing = false };
         yield_point("log is written");
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
         let mut inner = self.relock(|inner| inner.writing = false);
@@ -259,6 +274,7 @@ impl Log {
         if planted::is("sync-forgotten") {
             files.clear();
         }
+        let _unwinding = Unwinding { log: self, done: |inner| inner.syncing = false };
         yield_point("log is synced");
         let outcome = files.iter().try_for_each(|file| file.sync());
         let mut inner = self.relock(|inner| inner.syncing = false);

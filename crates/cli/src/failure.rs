@@ -46,10 +46,10 @@ impl Failure {
         if matches!(self, Self::Usage(_) | Self::Work(_)) {
             let message = self.to_string();
             match form {
-                Form::Text => eprintln!("forebay: {message}"),
+                Form::Text => tell!("forebay: {message}"),
                 Form::Json => {
                     let object = json!({ "type": "error", "message": message, "exit_code": code });
-                    eprintln!("{object}");
+                    tell!("{object}");
                 }
             }
         }

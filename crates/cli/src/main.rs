@@ -3,6 +3,14 @@
 //! Standard output carries answers and nothing else; progress and complaints go to standard error. The exit
 //! code is 0, or 1 when the work failed, or 2 when the command line alone shows that it cannot work.
 
+/// Writes a line to standard error. Whoever reads it may have gone away, which is no reason to stop.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod args;
 mod clock;
 mod commands;

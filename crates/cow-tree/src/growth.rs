@@ -105,7 +105,8 @@ impl Growth {
         let is_kept = |record: &Record<'_>| !asks || rule.keeps(record.key, record.value);
         let is_gone = match record.kind {
             Kind::Delete => depth == Depth::Bottom,
-            _ => !(is_kept(record) || is_open && older.is_some()),
+            // What is folded into something older is no value yet, and not shown to a filter.
+            _ => !(is_open && older.is_some() || is_kept(record)),
         };
         if let Some(filter) = self.filter.as_mut().filter(|_| older.is_none() && !is_gone) {
             filter.add(prefix, record.key);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use forebay_aggregate::{Aggregate, Visit};
 use forebay_base::merge::Direction;
 use forebay_base::{Range, Record, Result};
+use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
 use crate::memory::Memory;
@@ -70,6 +71,11 @@ impl<A: Aggregate> Aggregator<A> {
     /// Its name.
     pub fn name(&self) -> &str {
         self.table.name()
+    }
+
+    /// Its organisation.
+    pub fn layout(&self) -> Result<Layout> {
+        self.table.layout()
     }
 
     /// Its function.
@@ -136,11 +142,16 @@ impl<A: Aggregate> Aggregator<A> {
 
     /// The aggregator as a snapshot has it.
     pub fn at(&self, snapshot: &Snapshot) -> AggregatorSnapshot<A> {
-        self.seen(snapshot.view().clone())
+        AggregatorSnapshot {
+            aggregator: self.clone(),
+            view: snapshot.view().clone(),
+            database_id: snapshot.database_id(),
+        }
     }
 
     fn seen(&self, view: View) -> AggregatorSnapshot<A> {
-        AggregatorSnapshot { aggregator: self.clone(), view }
+        let database_id = self.table.database_id();
+        AggregatorSnapshot { aggregator: self.clone(), view, database_id }
     }
 
     /// Merges all there is to one state a key: the least space and the fewest reads. More may be added meanwhile and
@@ -154,6 +165,8 @@ impl<A: Aggregate> Aggregator<A> {
 pub struct AggregatorSnapshot<A> {
     aggregator: Aggregator<A>,
     view: View,
+    /// Which open database the view is of.
+    database_id: u64,
 }
 
 impl<A: Aggregate> AggregatorSnapshot<A> {
@@ -165,28 +178,30 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     /// The state that a key had.
     pub fn get_state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let table = &self.aggregator.table;
-        table.engine.get(&self.view, table.id(), key)
+        table.engine.get(&self.view, table.of(self.database_id)?, key)
     }
 
     /// What several keys' values came to, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<A::Output>>> {
         let Aggregator { table, function } = &self.aggregator;
-        let states = table.engine.multi_get(&self.view, table.id(), keys)?;
+        let states = table.engine.multi_get(&self.view, table.of(self.database_id)?, keys)?;
         states.into_iter().map(|state| state.map(|state| function.finish(&state)).transpose()).collect()
     }
 
     /// All keys with what their values came to, in the table's own order.
     pub fn iter(&self) -> Result<AggregatorScan<A>> {
         let Aggregator { table, function } = &self.aggregator;
-        let scan = Scan::new(&table.engine, self.view.clone(), table.id(), Range::all(), Direction::Forward)?;
+        let id = table.of(self.database_id)?;
+        let scan = Scan::new(&table.engine, self.view.clone(), id, Range::all(), Direction::Forward)?;
         Ok(AggregatorScan { scan, function: Arc::clone(function) })
     }
 
     /// The bytes that came with the last [`commit`](Aggregator::commit) before.
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
         let table = &self.aggregator.table;
+        let id = table.of(self.database_id)?;
         let Some(hidden) = self.view.state.table_named("") else { return Ok(None) };
-        table.engine.get(&self.view, hidden.id, &table.id().to_le_bytes())
+        table.engine.get(&self.view, hidden.id, &id.to_le_bytes())
     }
 }
 

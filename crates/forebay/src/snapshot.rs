@@ -97,6 +97,16 @@ impl Snapshot {
         &self.view
     }
 
+    /// Which open database this is a snapshot of.
+    pub(crate) fn database_id(&self) -> u64 {
+        self.engine.serial
+    }
+
+    /// The number of a table, which must be of the same open database: in another one it is some other table's.
+    fn own(&self, table: &Table) -> Result<u32> {
+        table.of(self.engine.serial)
+    }
+
     /// The same, of a table that kept its keys in order.
     pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
         let table = self.table(name)?;
@@ -106,7 +116,7 @@ impl Snapshot {
 
     /// The value that a key had.
     pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.engine.get(&self.view, table.as_ref().id(), key)
+        self.engine.get(&self.view, self.own(table.as_ref())?, key)
     }
 
     /// The values that several keys had, in the order of the keys.
@@ -115,13 +125,14 @@ impl Snapshot {
         table: impl AsRef<Table>,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        self.engine.multi_get(&self.view, table.as_ref().id(), keys)
+        self.engine.multi_get(&self.view, self.own(table.as_ref())?, keys)
     }
 
     /// A cursor over all that a table had, before its first entry.
     pub fn cursor(&self, table: &OrderedTable) -> Result<Cursor> {
-        let view = self.view.clone().in_order(table.id())?;
-        Cursor::new(&self.engine, view, table.id(), Range::all(), Direction::Forward)
+        let id = self.own(table)?;
+        let view = self.view.clone().in_order(id)?;
+        Cursor::new(&self.engine, view, id, Range::all(), Direction::Forward)
     }
 
     /// The entry that had the lowest key.
@@ -169,12 +180,13 @@ impl Snapshot {
     }
 
     fn ordered(&self, table: &OrderedTable, range: Range, direction: Direction) -> Result<Scan> {
-        let view = self.view.clone().in_order(table.id())?;
-        Scan::new(&self.engine, view, table.id(), range, direction)
+        let id = self.own(table)?;
+        let view = self.view.clone().in_order(id)?;
+        Scan::new(&self.engine, view, id, range, direction)
     }
 
     fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {
-        Scan::new(&self.engine, self.view.clone(), table.id(), range, direction)
+        Scan::new(&self.engine, self.view.clone(), self.own(table)?, range, direction)
     }
 }
 

@@ -93,6 +93,15 @@ impl Table {
         self.engine.serial
     }
 
+    /// Its number, where a snapshot of this open database is asked for it.
+    pub(crate) fn of(&self, database_id: u64) -> Result<u32> {
+        if self.database_id() == database_id {
+            return Ok(self.id);
+        }
+        let fault = "a snapshot is asked for a table of another database, or of one that was closed; ask the database for it";
+        Err(Error::invalid(fault))
+    }
+
     /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
     /// absent one (WB paper, section 3.4).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

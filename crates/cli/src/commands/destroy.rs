@@ -4,6 +4,7 @@ use clap::Args;
 use forebay::Database;
 use serde_json::json;
 
+use super::aggregate::INPUTS;
 use super::{Access, known_table, open};
 use crate::args::{Common, DatabaseArgs, Writing};
 use crate::failure::Failure;
@@ -29,6 +30,11 @@ pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
             let db = open(path, common, Access::Write)?;
             drop(known_table(&db, name)?);
             db.drop_table(name)?;
+            // Groups go with what tells which files they are of, or these would not be counted again.
+            let inputs = format!("{name}{INPUTS}");
+            if db.tables().iter().any(|(name, _)| *name == inputs) {
+                db.drop_table(&inputs)?;
+            }
             db.close()?;
         }
     }

@@ -117,7 +117,7 @@ fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
     let rate = tally.keys as f64 / seconds.max(1e-9);
     let device_reads = db.stats().device_reads as f64 / (tally.keys as f64).max(1.0);
     match form {
-        Form::Json => eprintln!(
+        Form::Json => tell!(
             "{}",
             json!({
                 "type": "summary",
@@ -128,7 +128,7 @@ fn report(db: &Database, form: Form, tally: &Tally, seconds: f64) {
                 "device_reads_per_get": device_reads,
             })
         ),
-        Form::Text => eprintln!(
+        Form::Text => tell!(
             "{} of {} keys found in {seconds:.3} s: {} gets/s, {device_reads:.3} device reads each",
             thousands(tally.found),
             thousands(tally.keys),

@@ -37,23 +37,23 @@ pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
     let text = format!("{}, {} in {place}", counted(tables, "table"), counted(records, "record"));
     Output::summary(common, &report, text)?;
     for damage in &report.damage {
-        eprintln!("forebay: {}", screen::message(&damage.to_string()));
+        tell!("forebay: {}", screen::message(&damage.to_string()));
     }
     let mut is_whole = report.damage.is_empty();
     for table in &report.tables {
         if let Some(why) = &table.left_out {
-            eprintln!("forebay: left out: {}", screen::message(why));
+            tell!("forebay: left out: {}", screen::message(why));
             is_whole = false;
         }
     }
     for file in &report.unnamed_files {
-        eprintln!(
+        tell!(
             "forebay: {} is named by no table; left where it is",
             screen::message(&file.display().to_string())
         );
     }
     for name in &report.savepoints {
-        eprintln!("forebay: savepoint {} is not in the new database", screen::message(name));
+        tell!("forebay: savepoint {} is not in the new database", screen::message(name));
     }
     if is_whole { Ok(()) } else { Err(Failure::Said) }
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     }
     output.flush()?;
     for problem in &report.problems {
-        eprintln!("forebay: {}", screen::message(problem));
+        tell!("forebay: {}", screen::message(problem));
     }
     db.close()?;
     if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }

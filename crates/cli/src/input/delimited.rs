@@ -103,7 +103,7 @@ impl<R: Read> Delimited<R> {
     ) -> Result<Self, Trouble> {
         window.skip_byte_order_mark()?;
         let quote = (dialect == Dialect::Csv).then_some(b'"');
-        let line_end = window.find_line_end(quote)?;
+        let line_end = window.find_line_end(quote, dialect.separator())?;
         window.set_line_end(line_end);
         let mut source = Self {
             window,

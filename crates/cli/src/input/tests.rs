@@ -355,3 +355,26 @@ proptest! {
         prop_assert_eq!(source.bytes_read(), bytes.len() as u64);
     }
 }
+
+/// A stray quote in the first row had all of the input read into memory, in search of another.
+#[test]
+fn a_quote_inside_of_a_field_does_not_hold_up_the_first_row() {
+    let text = [&b"size 5\" pipe,k\n"[..], &b"123456789,a\n".repeat(1 << 20)].concat();
+    let mut unread = &text[..];
+    let rows = Delimited::new(
+        Window::new(&mut unread),
+        Dialect::Csv,
+        Header::Present,
+        &"2".parse().unwrap(),
+        &"1".parse().unwrap(),
+    );
+    assert_eq!(rows.map(|_| ()).map_err(|_| ()), Ok(()));
+    assert!(text.len() - unread.len() <= 2 << 20, "{} bytes were read", text.len() - unread.len());
+    // One that is never closed is not looked for without end either.
+    let text = [&b"\"open,k\n"[..], &b"123456789,a\n".repeat(1 << 20)].concat();
+    let mut unread = &text[..];
+    let mut window = Window::new(&mut unread);
+    assert_eq!(window.find_line_end(Some(b'"'), b',').map_err(|_| ()), Ok(b'\n'));
+    drop(window);
+    assert!(text.len() - unread.len() <= 2 << 20, "{} bytes were read", text.len() - unread.len());
+}

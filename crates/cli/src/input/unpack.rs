@@ -97,7 +97,7 @@ impl<R: BufRead> Members<R> {
                 Some(zeros) => {
                     from.consume(zeros);
                     let passed = io::copy(&mut from, &mut io::sink())?;
-                    eprintln!("forebay: {}: {passed} bytes behind the gzip data are passed over", self.name);
+                    tell!("forebay: {}: {passed} bytes behind the gzip data are passed over", self.name);
                     return Ok(None);
                 }
             }

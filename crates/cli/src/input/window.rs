@@ -276,9 +276,10 @@ impl<R: Read> Window<R> {
         Ok(())
     }
 
-    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`.
-    pub(crate) fn find_line_end(&mut self, quote: Option<u8>) -> Result<u8, Trouble> {
-        let (mut searched, mut is_quoted) = (0, false);
+    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`. As where
+    /// rows are split, quotes mean something at a field's ends only. What has no end in a window's bytes has `\n`.
+    pub(crate) fn find_line_end(&mut self, quote: Option<u8>, separator: u8) -> Result<u8, Trouble> {
+        let (mut searched, mut is_quoted, mut may_open) = (0, false, true);
         loop {
             let bytes = &self.bytes[self.start..self.end];
             while let Some(byte) = bytes.get(searched) {
@@ -291,12 +292,14 @@ impl<R: Read> Window<R> {
                         None if self.tail == Tail::Left => return Ok(b'\n'),
                         _ => return Ok(b'\r'),
                     },
-                    byte if Some(*byte) == quote => is_quoted = !is_quoted,
-                    _ => {}
+                    // One that follows the closing one is doubled.
+                    byte if Some(*byte) == quote && is_quoted => (is_quoted, may_open) = (false, true),
+                    byte if Some(*byte) == quote && may_open => is_quoted = true,
+                    byte => may_open = *byte == separator,
                 }
                 searched += 1;
             }
-            if self.ended || searched >= self.record_bytes_max {
+            if self.ended || searched >= WINDOW_BYTES {
                 return Ok(b'\n');
             }
             self.fill()?;

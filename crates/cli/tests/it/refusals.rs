@@ -159,3 +159,20 @@ fn a_damaged_superblock_is_refused_with_its_file() {
     std::fs::write(&path, bytes).unwrap();
     folder.run("get db t a").refused(1, &["FOREBAY", "offset"]);
 }
+
+/// Whoever read standard error had gone away, and the command panicked as it said why it failed.
+#[test]
+fn a_closed_standard_error_is_no_panic() {
+    let folder = Folder::new("closed-error");
+    let code = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        folder.command(arguments).stderr(writer).output().unwrap().status.code()
+    };
+    assert_eq!(code(&["get", "missing", "t", "k"]), Some(1));
+    assert_eq!(code(&["get", "missing", "t", "k", "--json"]), Some(1));
+    std::fs::write(folder.path("f.csv"), "k,v\na,b\nc,1").unwrap();
+    let store = ["aggregate", "--store", "db", "--by", "column:k", "--fn", "sum:v", "--skip-bad", "f.csv"];
+    assert_eq!(code(&store), Some(0));
+    assert_eq!(folder.ok("aggregate --store db --final f.csv --skip-bad").lines().count(), 3);
+}

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use forebay_base::combine::Depth;
 use forebay_base::hash::mix;
-use forebay_base::{Error, Order};
+use forebay_base::{Combine, Error, Kind, Order};
 use forebay_cow_tree::{NodeCache, Tree, TreeOptions, TreeStore};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, FileSystem, Rng};
 
-use crate::common::{Batch, append, build, content, find, find_in, numbered, restarted, store};
+use crate::common::{
+    Batch, Concatenate, append, append_by, build, build_by, content, find, find_in, numbered, restarted,
+    small, store,
+};
 
 fn options(order: Order) -> TreeOptions {
     TreeOptions { node_bytes_max: 1000, ..TreeOptions::new(order) }
@@ -271,4 +275,33 @@ fn a_damaged_part_is_told_of_and_never_believed() {
         file.write_at(at, &byte).unwrap();
     }
     assert_eq!(told, 4096 + census.filter_bytes, "root and filter are all that it takes");
+}
+
+/// Operands are no values: a filter that parses what it is shown panicked at them.
+#[test]
+fn a_compaction_filter_is_not_shown_what_is_folded_into_something_older() {
+    #[derive(Clone)]
+    struct Numbers;
+    impl Combine for Numbers {
+        fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+            Concatenate.fold(key, newer, older, out);
+        }
+        fn is_choosy(&self) -> bool {
+            true
+        }
+        fn keeps(&self, _key: &[u8], value: &[u8]) -> bool {
+            assert!(value.starts_with(b"value"), "{value:?} is an operand");
+            !value.ends_with(b"gone")
+        }
+    }
+    let store = small(MemoryFs::new());
+    let put = |key: &str| (Kind::Put, key.into(), b"value".to_vec());
+    let merge = |key: &str, operand: &[u8]| (Kind::Merge, key.into(), operand.to_vec());
+    let batch = Batch::new(Order::Lexical, vec![put("a"), put("b")]);
+    let tree = build_by(&store, batch, Numbers, Depth::Bottom).unwrap();
+    let batch = Batch::new(Order::Lexical, vec![merge("a", b"+1"), merge("b", b"+gone")]);
+    let tree = append_by(&tree, batch, Numbers, Depth::Bottom).unwrap();
+    let left: Vec<_> =
+        content(&tree).unwrap().into_iter().map(|((_, key), (_, value))| (key, value)).collect();
+    assert_eq!(left, [(b"a".to_vec(), b"value+1".to_vec())]);
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay::aggregate::functions::Count;
 use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Access, Env, FileSystem};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, limits};
@@ -263,4 +264,48 @@ fn a_copy_that_cannot_be_cleared_away_says_so() {
     fs.clear();
     assert_says(db.checkpoint("/copy"), &["/copy is not empty"]);
     db.checkpoint("/other").unwrap();
+}
+
+/// Tables are known by numbers, so a table of this database stood in for one of another.
+#[test]
+fn a_snapshot_is_not_asked_for_tables_of_another_database() {
+    let env = Env::memory(1);
+    let make = |path: &str, name: &str, value: &[u8]| {
+        let db = Database::open(path, options(&env)).unwrap();
+        let table = db.table(name).layout(Layout::leveling(4)).open_ordered().unwrap();
+        table.put(b"k", value).unwrap();
+        let hits = db.aggregator("hits", Count).open().unwrap();
+        hits.add(b"k", ()).unwrap();
+        (db, table, hits)
+    };
+    let (a, orders, hits) = make("/a", "orders", b"order");
+    let (b, ..) = make("/b", "secrets", b"secret");
+    let refused = |now: &forebay::Snapshot| {
+        let words = &["another database"];
+        assert_says(now.get(&orders, b"k"), words);
+        assert_says(now.multi_get(&orders, &[b"k"]), words);
+        assert_says(now.cursor(&orders), words);
+        assert_says(now.first(&orders), words);
+        assert_says(now.last(&orders), words);
+        assert_says(now.nearest(&orders, b"k", forebay::Nearest::AtOrAbove), words);
+        assert_says(now.iter(&orders), words);
+        assert_says(now.range(&orders, ..), words);
+        assert_says(now.range_reverse(&orders, ..), words);
+        assert_says(now.prefix(&orders, b"k"), words);
+        assert_says(now.prefix_reverse(&orders, b"k"), words);
+        let hits = hits.at(now);
+        assert_says(hits.get(b"k"), words);
+        assert_says(hits.get_state(b"k"), words);
+        assert_says(hits.multi_get(&[b"k"]), words);
+        assert_says(hits.iter(), words);
+        assert_says(hits.metadata(), words);
+    };
+    refused(&b.snapshot());
+    let own = a.snapshot();
+    assert_eq!(own.get(&orders, b"k").unwrap().as_deref(), Some(&b"order"[..]));
+    assert_eq!(hits.at(&own).get(b"k").unwrap(), Some(1));
+    // A handle of before, asked of what the directory is now.
+    drop(own);
+    a.close().unwrap();
+    refused(&Database::open("/a", options(&env)).unwrap().snapshot());
 }

@@ -15,7 +15,6 @@ use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
 use crate::input::parquet::ParquetRows;
-use crate::input::unpack::{MAGIC_BYTES, Packer};
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 
@@ -87,7 +86,7 @@ impl Reading {
             let Some(mut input) = inputs.open(path, engine, separator)? else { return Ok(()) };
             if format == RowFormat::Parquet {
                 let columns = options(table)?;
-                let file = self.seekable(path, &mut input)?;
+                let file = self.seekable(&mut input)?;
                 let progress = inputs.progress;
                 let read = |bytes| progress.read(bytes);
                 let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
@@ -112,24 +111,15 @@ impl Reading {
     }
 
     /// A Parquet file, or what comes from elsewhere or packed, as a file.
-    #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
-    fn seekable(&self, path: &Path, input: &mut Input<'_>) -> Result<File, Failure> {
-        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", input.name));
-        let mut from = input.from.as_mut();
-        let mut head = Vec::new();
-        if path.as_os_str() != "-" {
-            let mut file = File::open(path).map_err(failed)?;
-            (&mut file).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
-            // What is packed, or no file, has no other end to begin at.
-            let is_plain = matches!(Packer::of(&head, &input.name), Ok(Packer::Nothing));
-            if file.metadata().map_err(failed)?.is_file() && is_plain {
-                return Ok(file);
-            }
+    fn seekable(&self, input: &mut Input<'_>) -> Result<File, Failure> {
+        if let Some(file) = input.file.take() {
+            return Ok(file);
         }
+        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", input.name));
         let mut spool = tempfile::tempfile_in(&self.temp).map_err(|error| {
             Failure::work(format!("cannot make a temporary file in {}: {error}", self.temp.display()))
         })?;
-        io::copy(&mut from, &mut spool).map_err(failed)?;
+        io::copy(&mut input.from, &mut spool).map_err(failed)?;
         Ok(spool)
     }
 
@@ -203,7 +193,7 @@ impl Fields {
         match engine {
             Engine::Gathering(_) => Err(Failure::Work(reason)),
             Engine::Keeping(_) => {
-                eprintln!("forebay: {reason}");
+                tell!("forebay: {reason}");
                 Ok(())
             }
         }

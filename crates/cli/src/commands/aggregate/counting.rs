@@ -181,7 +181,9 @@ fn kmers_of<W: kmers::Word>(
     let is_whole = !reads.is_held() && mark.as_ref().is_none_or(Records::is_whole);
     if input.tail == Tail::Left && !is_whole {
         inputs.tally.unfinished_files += 1;
-        eprintln!("forebay: {}: the last record has no end yet; --final takes it for malformed", input.name);
+        tell!("forebay: {}: the last record has no end yet; --final takes it for malformed", input.name);
+        // It is not read to its end, so that --final comes back to it.
+        return input.reach(place, engine);
     }
     input.end(0, 0, mark.map(|records| records.position()), place.state, inputs, engine)
 }

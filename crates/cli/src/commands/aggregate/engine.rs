@@ -341,7 +341,8 @@ impl<A: Aggregate> Held<A> {
     pub(super) fn is_sorted(&self) -> bool {
         match self {
             Self::Gathered(groups) => groups.table.is_spilled(),
-            Self::Stored(_) => true,
+            // They may have got another layout since.
+            Self::Stored(groups) => groups.layout().is_ok_and(|layout| layout.is_ordered()),
             Self::Cube(..) | Self::Loose(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! The inputs of an aggregation: opened one after the other, unpacked where they have to be, and counted.
 //! Files are unpacked ahead on a thread of their own. A pipe is not: its thread might wait for ever.
 
+use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use super::engine::{Engine, Refused};
 use super::reached::{Extent, Found, Packing, Place, Separator, State, Tracked};
 use crate::commands::progress::Progress;
 use crate::failure::Failure;
-use crate::input::open::{Opened, open, open_at};
+use crate::input::open::{Opened, bytes_of, open};
 use crate::input::unpack::{MAGIC_BYTES, Packer};
 use crate::input::window::Tail;
 use crate::input::{Position, TroubleKind};
@@ -106,10 +107,10 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
     ) -> Result<Option<Input<'scope>>, Failure> {
         let bytes_before = self.progress.bytes_read();
         if matches!(engine, Engine::Gathering(_)) {
-            let (name, from) = self.unpacked(path, open(path)?)?;
+            let Unpacked { name, from, file } = self.unpacked(open(path)?)?;
             let (start, state) = (Position::default(), State::Stateless);
             let tail = Tail::Taken;
-            return Ok(Some(Input { name, from, start, state, tail, tracked: None, bytes_before }));
+            return Ok(Some(Input { name, from, file, start, state, tail, tracked: None, bytes_before }));
         }
         let is_unpacked = separator != Separator::File;
         let packer = |head: &[u8]| Packer::of(head, &path.display().to_string());
@@ -123,33 +124,34 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             }
         };
         let from = match tracked.packing {
-            Packing::Plain => open_at(path, start.offset)?,
-            Packing::Packed => open(path)?,
+            Packing::Plain => tracked.open_at(start.offset)?,
+            Packing::Packed => tracked.open_at(0)?,
         };
-        let (name, mut from) = self.unpacked(path, from)?;
+        let Unpacked { name, mut from, file } = self.unpacked(from)?;
         if tracked.packing == Packing::Packed && is_unpacked {
             io::copy(&mut (&mut from).take(start.offset), &mut io::sink())
                 .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
         }
         self.is_settled = false;
         let tail = if tracked.packing == Packing::Plain { self.tail } else { Tail::Taken };
-        Ok(Some(Input { name, from, start, state, tail, tracked: Some(tracked), bytes_before }))
+        Ok(Some(Input { name, from, file, start, state, tail, tracked: Some(tracked), bytes_before }))
     }
 
     /// What begins as packed data do is unpacked.
-    fn unpacked(&self, path: &Path, opened: Opened) -> Result<(String, Box<dyn Read + 'scope>), Failure> {
-        let Opened { name, from, bytes } = opened;
-        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
+    fn unpacked(&self, opened: Opened) -> Result<Unpacked<'scope>, Failure> {
+        let Opened { name, from, file, bytes } = opened;
+        let failed = |error: io::Error| Failure::work(format!("cannot read {name}: {error}"));
         let mut from = Counted { from, progress: self.progress };
         let mut head = Vec::new();
         (&mut from).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
         let packer = Packer::of(&head, &name)?;
         let whole = Cursor::new(head).chain(from);
         let plain = packer.unpack(whole, &name).map_err(failed)?;
-        Ok(match (packer, bytes) {
-            (Packer::Gzip | Packer::Zstd, Some(_)) => (name, Box::new(Ahead::spawn(self.scope, plain))),
-            _ => (name, plain),
-        })
+        let from = match (packer, bytes) {
+            (Packer::Gzip | Packer::Zstd, Some(_)) => Box::new(Ahead::spawn(self.scope, plain)),
+            _ => plain,
+        };
+        Ok(Unpacked { name, from, file: file.filter(|_| packer == Packer::Nothing) })
     }
 
     /// Counts what was added, or says why it was not.
@@ -196,11 +198,21 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
     }
 }
 
+/// An input that was unpacked.
+struct Unpacked<'a> {
+    name: String,
+    from: Box<dyn Read + 'a>,
+    /// The same, where it is a file as it is read.
+    file: Option<File>,
+}
+
 /// An input that is read.
 pub(super) struct Input<'a> {
     /// What to call it in messages.
     pub(super) name: String,
     pub(super) from: Box<dyn Read + 'a>,
+    /// The same, where it is a file that can be read from anywhere.
+    pub(super) file: Option<File>,
     /// Where `from` begins, and what else reading on there needs.
     pub(super) start: Position,
     pub(super) state: State,
@@ -241,7 +253,7 @@ impl<'a> Input<'a> {
         let end = self.start.offset + inputs.progress.bytes_read() - self.bytes_before - left;
         if left > 0 {
             inputs.tally.unfinished_files += 1;
-            eprintln!(
+            tell!(
                 "forebay: {}: the last record, {} at byte offset {end}, has no end yet and is not counted; --final \
                  counts it",
                 self.name,
@@ -270,7 +282,7 @@ impl Read for Counted<'_> {
 /// How long all inputs are together, where that is known; a failure where one is not there.
 pub(super) fn bytes(files: &[PathBuf]) -> Result<Option<u64>, Failure> {
     files.iter().try_fold(Some(0), |sum: Option<u64>, path| {
-        let bytes = open(path)?.bytes;
+        let bytes = bytes_of(path)?;
         Ok(sum.zip(bytes).map(|(sum, bytes)| sum + bytes))
     })
 }

@@ -53,6 +53,8 @@ struct Extent {
     has_floats: bool,
     /// Whether some are neither integers of 64 bits nor floating-point numbers.
     has_others: bool,
+    /// Whether some are exact, and are not what any floating-point number is.
+    has_exact: bool,
     /// Whether some cannot be written with a point and few digits.
     has_special: bool,
     /// Digits before and behind the point.
@@ -64,10 +66,14 @@ impl Extent {
     /// Looks at one more answer.
     fn see(&mut self, cell: &Value<'_>) {
         match cell {
-            Value::I64(_) => {}
+            Value::I64(value) => self.has_exact |= !is_float((*value).into()),
             Value::F32(_) | Value::F64(_) => self.has_floats = true,
-            Value::I128(value) => self.has_others |= i64::try_from(*value).is_err(),
-            Value::Decimal(_) => self.has_others = true,
+            Value::I128(value) => {
+                self.has_others |= i64::try_from(*value).is_err();
+                self.has_exact |= !is_float(*value);
+            }
+            // It is the text of what no float is.
+            Value::Decimal(_) => (self.has_others, self.has_exact) = (true, true),
             _ => return,
         }
         let text = cell.to_text();
@@ -83,10 +89,18 @@ impl Extent {
         let fits = !self.has_special && self.whole + self.fraction <= DECIMAL_DIGITS;
         match self.has_others {
             true if fits || !self.has_floats => Kind::Decimal(self.fraction.min(DECIMAL_DIGITS) as u8),
+            // What does not fit is refused as it is written: rounding it would be wrong in silence.
+            _ if self.has_floats && self.has_exact => Kind::Decimal(self.fraction.min(DECIMAL_DIGITS) as u8),
             _ if self.has_floats => Kind::Float,
             _ => Kind::Int,
         }
     }
+}
+
+/// Whether an integer is what a floating-point number can be.
+fn is_float(value: i128) -> bool {
+    let bits = u128::BITS - value.unsigned_abs().leading_zeros();
+    bits.saturating_sub(value.unsigned_abs().trailing_zeros()) <= f64::MANTISSA_DIGITS
 }
 
 /// A decimal number in units of its last digit, if it fits.

@@ -61,6 +61,7 @@ use report::{Report, Stdout};
 use shape::Shape;
 use sheet::{Header, Sheet, Style};
 pub(crate) use shown::{Key, Shown};
+pub(crate) use store::INPUTS;
 use store::Store;
 
 const MEMORY_BYTES: u64 = 512 << 20;

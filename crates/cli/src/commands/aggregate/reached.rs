@@ -1,13 +1,13 @@
 //! How far a file was read into a store, and what a file of that name is now.
 //!
 //! A file is known by its path, with links resolved, and by its number in the file system, by which it is found again
-//! where it was renamed. It is the same as before if it is no shorter than what was read of it, and the first and last
+//! where it was renamed. File systems give numbers out again: of both, what tells of more bytes is taken. It is the same as before if it is no shorter than what was read of it, and the first and last
 //! bytes of that are the same.
 //!
 //! **Invariant:** what stands before [`Reached`] is counted, each record once, and nothing behind it is.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,7 @@ use super::sequences::Records;
 use crate::failure::Failure;
 use crate::input::Position;
 use crate::input::delimited::Head;
+use crate::input::open::Opened;
 
 /// How many bytes of both ends of what was read tell a file from another.
 const PRINT_BYTES: u64 = 4 << 10;
@@ -138,6 +139,14 @@ impl Tracked {
         Ok(Self { name, path: resolved, number_key, number, packing, file, bytes: about.len() })
     }
 
+    /// The file itself, to be read from an offset on: its name may lead to another one by now.
+    pub(super) fn open_at(&self, offset: u64) -> Result<Opened, Failure> {
+        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", self.name));
+        let mut file = self.file.try_clone().map_err(failed)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        Opened::of(self.name.clone(), file)
+    }
+
     /// All that it is kept under.
     pub(super) fn names(&self) -> [&[u8]; 2] {
         [self.path.as_os_str().as_encoded_bytes(), &self.number_key]
@@ -150,16 +159,20 @@ impl Tracked {
         separator: Separator,
     ) -> Result<Found, Failure> {
         let [path, number] = self.names();
-        // A file of the same number is the same where it begins as that one did: renamed, or by another link.
-        if let Some(reached) = reached(number)?
-            && self.continues(&reached)?
-        {
-            return self.go_on(reached, separator);
-        }
-        match reached(path)? {
-            Some(reached) if self.continues(&reached)? || !self.has_moved(&reached) => {
-                self.go_on(reached, separator)
+        let by_path = reached(path)?;
+        // A file of the same number is the same where it begins as that one did: renamed, or by another link. As every
+        // file begins as an empty one, and many with the same header, the path's word counts for more.
+        let by_number = match reached(number)?.filter(|reached| reached.bytes > 0) {
+            Some(reached) if self.continues(&reached)? => Some(reached),
+            _ => None,
+        };
+        match (by_path, by_number) {
+            (Some(path), number) if self.continues(&path)? => {
+                let longer = number.filter(|number| number.bytes > path.bytes);
+                self.go_on(longer.unwrap_or(path), separator)
             }
+            (_, Some(number)) => self.go_on(number, separator),
+            (Some(path), None) if !self.has_moved(&path) => self.go_on(path, separator),
             _ => Ok(Found::New),
         }
     }
@@ -245,5 +258,68 @@ impl Tracked {
             .read_exact_at(&mut read, from)
             .map_err(|error| Failure::work(format!("cannot read {}: {error}", self.name)))?;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "inputs are files of the user's")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn tracked(path: &Path) -> Tracked {
+        Tracked::open(path, |_| Ok(false)).unwrap()
+    }
+
+    /// How far the file was read, of which so many bytes were.
+    fn reached(file: &Tracked, bytes: u64) -> Reached {
+        let at = Position { number: 1, offset: bytes };
+        file.reached(Place { at, end: bytes, extent: Extent::Whole, state: State::Stateless }).unwrap()
+    }
+
+    /// Where to go on, of what is known by the path and by the number.
+    fn found(file: &Tracked, by_path: Option<u64>, by_number: Option<u64>) -> Option<u64> {
+        let [path, _] = file.names();
+        let kept = |name: &[u8]| {
+            let bytes = if name == path { by_path } else { by_number };
+            Ok(bytes.map(|bytes| reached(file, bytes)))
+        };
+        match file.find(kept, Separator::Newline).unwrap() {
+            Found::On(at, _) => Some(at.offset),
+            Found::New => None,
+            Found::Known => Some(file.bytes),
+        }
+    }
+
+    /// An empty file, or one with the same header, was removed, and its number went to a file that had been read further
+    /// by its path: its rows were counted again.
+    #[test]
+    fn a_number_that_was_given_out_again_does_not_count_rows_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        fs::write(&path, "k,v\na,1\na,2\na,3\n").unwrap();
+        let file = tracked(&path);
+        assert_eq!(found(&file, Some(12), Some(0)), Some(12));
+        assert_eq!(found(&file, Some(12), Some(4)), Some(12));
+        assert_eq!(found(&file, None, Some(0)), None);
+        // Renamed: the number knows more than a name that another file had.
+        assert_eq!(found(&file, Some(4), Some(12)), Some(12));
+        assert_eq!(found(&file, None, Some(12)), Some(12));
+        assert_eq!(found(&file, None, None), None);
+    }
+
+    /// A log was rotated between two looks: lines of the new one were noted under the old one's number.
+    #[test]
+    fn a_file_that_is_renamed_while_it_is_opened_is_read_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        fs::write(&path, "old 1\nold 2\n").unwrap();
+        let file = tracked(&path);
+        fs::rename(&path, folder.path().join("app.log.1")).unwrap();
+        fs::write(&path, "new 1\nnew 2\n").unwrap();
+        let mut text = String::new();
+        file.open_at(6).unwrap().from.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "old 2\n");
     }
 }

@@ -98,7 +98,7 @@ impl Report {
             remarks.push(format!("{values} refused by functions, which took none instead"));
         }
         if form == Form::Text && stdout == Stdout::Taken {
-            remarks.iter().for_each(|remark| eprintln!("forebay: {remark}"));
+            remarks.iter().for_each(|remark| tell!("forebay: {remark}"));
             return Ok(());
         }
         let mut output = Output::new(form);

@@ -20,7 +20,7 @@ use crate::commands::made::Made;
 use crate::failure::Failure;
 
 /// What the name of a table of inputs ends in.
-pub(super) const INPUTS: &str = ".inputs";
+pub(crate) const INPUTS: &str = ".inputs";
 /// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
 /// in the file system, behind `file:`.
 pub(super) const SHAPE: &[u8] = b"shape";
@@ -30,6 +30,8 @@ const DATABASE_SHARE: usize = 10;
 const PENDING_PARTS: usize = 4;
 /// The least that this is.
 const PENDING_BYTES_MIN: usize = 16 << 20;
+/// The most: a quarter of it, and a bit, must fit a batch, which takes as much.
+const PENDING_BYTES_MAX: usize = 1 << 30;
 
 /// So many files are committed together, however little is in them.
 const FILES_MAX: usize = 4096;
@@ -75,12 +77,20 @@ impl Store {
         if !is_known && args.by.is_none() {
             return Err(say_by());
         }
+        let has_groups = db.tables().iter().any(|(table, _)| *table == name);
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();
+        if !has_groups && inputs.iter()?.take(2).count() > 1 {
+            return Err(Failure::work(format!(
+                "{} has no groups called `{name}` any more, and table `{inputs_name}` tells what was counted into them; to \
+                 count it anew, destroy that table, too",
+                dir.display()
+            )));
+        }
         kept.iter().try_for_each(|shape| shape.agrees(args, &name))?;
         let shape = kept.or_else(|| Shape::asked(args)).ok_or_else(say_by)?;
-        let pending_bytes = (sixteenth * PENDING_PARTS).max(PENDING_BYTES_MIN);
+        let pending_bytes = pending_bytes(means.memory_bytes);
         Ok(Self { db: Arc::new(db), name, inputs, shape, is_new, pending_bytes, made })
     }
 
@@ -111,6 +121,11 @@ impl Store {
     pub(super) fn close(self) -> Result<(), Error> {
         Arc::into_inner(self.db).map_or(Ok(()), Database::close)
     }
+}
+
+/// The memory for what is not committed yet.
+fn pending_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / 16 * PENDING_PARTS).clamp(PENDING_BYTES_MIN, PENDING_BYTES_MAX)
 }
 
 /// The groups that a database has.
@@ -247,5 +262,19 @@ impl<A: Aggregate> Keeper<A> {
         let held = Held::Stored(self.groups);
         let memory_bytes_peak = self.memory_bytes_peak + held.memory_bytes();
         Ok(Groups { function: self.function, means: self.means, held, memory_bytes_peak })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing could be committed, and so nothing was ever counted.
+    #[test]
+    fn however_much_memory_there_is_what_is_committed_together_fits_a_batch() {
+        for memory_bytes in [64 << 20, 1 << 30, 18 << 30, 1 << 40] {
+            let due_bytes = pending_bytes(memory_bytes) / PENDING_PARTS;
+            assert!(due_bytes * 2 <= PENDING_BYTES_MAX, "{memory_bytes}");
+        }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     let (input, progress) = match &choice {
         Choice::Parquet { key, value } => {
             let progress = telling(bytes);
-            (parquet(&args.file, key, value, &progress)?, progress)
+            (parquet(input, key, value, &progress)?, progress)
         }
         _ => {
             let (from, packer) = unpacked(input)?;

@@ -1,8 +1,6 @@
 //! What a load reads: bytes, which are unpacked where they have to be, or rows.
 
-use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::commands::progress::Progress;
@@ -24,9 +22,8 @@ pub(super) type ParquetRecords =
     RowRecords<ParquetRows<Box<dyn FnMut(u64) + Send>>, Box<dyn Fn() -> u64 + Send + Sync>>;
 
 /// The records of a Parquet file.
-#[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
 pub(super) fn parquet(
-    path: &Path,
+    input: Opened,
     key: &Column,
     value: &Column,
     progress: &Arc<Progress>,
@@ -34,15 +31,17 @@ pub(super) fn parquet(
     let columns = [(key.clone(), "--key"), (value.clone(), "--value")];
     let (reading, read) = (Arc::clone(progress), Arc::clone(progress));
     let tell: Box<dyn FnMut(u64) + Send> = Box::new(move |bytes| reading.read(bytes));
-    let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| Failure::work(format!("cannot open {name}: {error}")))?;
+    let Opened { name, file, .. } = input;
+    let file = file.ok_or_else(|| {
+        Failure::work(format!("cannot read {name}: Parquet is read from files only, not from a pipe"))
+    })?;
     let rows = ParquetRows::open(file, &name, &columns, Position::default(), tell)?;
     Ok(Input::Rows(Box::new(RowRecords::new(rows, Box::new(move || read.bytes_read())))))
 }
 
 /// What begins as packed data do is unpacked. A pipe is not waited for before the load has begun.
 pub(super) fn unpacked(input: Opened) -> Result<(Box<dyn Read + Send>, Packer), Failure> {
-    let Opened { name, from, bytes } = input;
+    let Opened { name, from, bytes, .. } = input;
     match bytes {
         Some(_) => begun(from, &name),
         None => Ok((Box::new(Pipe::Fresh(Some(from))), Packer::Nothing)),

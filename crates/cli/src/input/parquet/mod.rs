@@ -4,6 +4,7 @@
 //! or inside of structures, as `address.city`; lists and maps are refused.
 
 mod delta;
+mod guarded;
 mod text;
 
 use std::fs::File;
@@ -22,6 +23,7 @@ use super::format::Column;
 use super::{Position, Rows, Trouble, TroubleKind};
 use crate::failure::Failure;
 use delta::Widened;
+use guarded::guarded;
 use text::{Cells, Form};
 
 /// Rows that are decoded together.
@@ -61,16 +63,16 @@ impl<F: FnMut(u64)> ParquetRows<F> {
         read: F,
     ) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::work(format!("cannot read {name}: {error}"));
-        let file = SerializedFileReader::new(file).map_err(|error| failed(&reason(&error)))?;
+        let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| failed(&reason(&error)))?;
         let mut chosen = Vec::new();
         for (column, option) in columns {
-            let column = Chosen::find(&file, column, option)
-                .map_err(|reason| Failure::work(format!("{name}: {reason}")))?;
-            chosen.push(column);
+            let found = guarded(|| Ok(Chosen::find(&file, column, option)));
+            let found = found.map_err(|error| failed(&reason(&error)))?;
+            chosen.push(found.map_err(|reason| Failure::work(format!("{name}: {reason}")))?);
         }
         let position = Position::default();
         let mut rows = Self { file, chosen, group: 0, rows_left: 0, rows: 0, row: 0, position, read };
-        rows.skip(behind.number).map_err(|error| failed(&reason(&error)))?;
+        guarded(|| rows.skip(behind.number)).map_err(|error| failed(&reason(&error)))?;
         Ok(rows)
     }
 
@@ -212,6 +214,9 @@ impl Chosen {
     fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
         let Self { reader, cells, form, descriptor, .. } = self;
         cells.clear();
+        let mut fault = None;
+        let mut bytes =
+            |value: &[u8], out: &mut Vec<u8>| fault = form.bytes(value, out).err().or(fault.take());
         match reader {
             None => whole(0, rows),
             Some(ColumnReader::BoolColumnReader(reader)) => {
@@ -233,12 +238,14 @@ impl Chosen {
                 fill(reader, descriptor, rows, cells, |value, out| text::float(*value, out))
             }
             Some(ColumnReader::ByteArrayColumnReader(reader)) => {
-                fill(reader, descriptor, rows, cells, |value, out| form.bytes(value.data(), out))
+                fill(reader, descriptor, rows, cells, |value, out| bytes(value.data(), out))
             }
             Some(ColumnReader::FixedLenByteArrayColumnReader(reader)) => {
-                fill(reader, descriptor, rows, cells, |value, out| form.bytes(value.data(), out))
+                fill(reader, descriptor, rows, cells, |value, out| bytes(value.data(), out))
             }
-        }
+        }?;
+        let name = descriptor.name();
+        fault.map_or(Ok(()), |fault| Err(ParquetError::General(format!("column {name:?} has {fault}"))))
     }
 }
 
@@ -290,7 +297,7 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
     fn advance(&mut self) -> Result<bool, Trouble> {
         self.row += 1;
         if self.row >= self.rows {
-            let decoded = self.decode().map_err(|error| {
+            let decoded = guarded(|| self.decode()).map_err(|error| {
                 let reason = reason(&error);
                 let number = self.position.number;
                 Box::new(TroubleKind::Read(std::io::Error::other(format!("behind row {number}: {reason}"))))

@@ -10,6 +10,8 @@ use parquet::schema::types::ColumnDescriptor;
 const SECONDS_A_DAY: i64 = 86_400;
 /// The day of the Julian calendar that 1970 begins with.
 const JULIAN_1970: i64 = 2_440_588;
+/// The most digits of decimals of 16 bytes.
+const DECIMAL_DIGITS: u32 = 39;
 
 /// What the numbers or bytes of a column stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +80,9 @@ impl Form {
             Self::Decimal(_) if is_long => {
                 Err(format!("column {:?} has decimals of more than 16 bytes", column.name()))
             }
+            Self::Decimal(scale) if scale > DECIMAL_DIGITS => {
+                Err(format!("column {:?} has decimals with {scale} digits behind the point", column.name()))
+            }
             form => Ok(form),
         }
     }
@@ -105,11 +110,15 @@ impl Form {
         }
     }
 
-    pub(super) fn bytes(self, value: &[u8], out: &mut Vec<u8>) {
+    /// Fails where the value is none of the column's.
+    pub(super) fn bytes(self, value: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Self::Decimal(scale) if (1..=16).contains(&value.len()) => {
                 let sign: i128 = if value[0] >= 0x80 { -1 } else { 0 };
                 decimal(value.iter().fold(sign, |all, byte| all << 8 | i128::from(*byte)), scale, out);
+            }
+            Self::Decimal(_) => {
+                return Err(format!("a decimal of {} bytes, where 1 to 16 are read", value.len()));
             }
             Self::Half => match value {
                 [low, high] => single(half::f16::from_le_bytes([*low, *high]).to_f32(), out),
@@ -123,6 +132,7 @@ impl Form {
             }
             _ => out.extend_from_slice(value),
         }
+        Ok(())
     }
 }
 
@@ -272,15 +282,18 @@ mod tests {
     #[test]
     fn numbers_and_bytes_are_what_they_stand_for() {
         assert_eq!(shown(|out| Form::Unsigned.int32(-1, out)), "4294967295");
-        assert_eq!(shown(|out| Form::Half.bytes(&[0x00, 0xc1], out)), "-2.5");
+        assert_eq!(shown(|out| Form::Half.bytes(&[0x00, 0xc1], out).unwrap()), "-2.5");
         assert_eq!(shown(|out| float(-0.0, out)), "0");
         assert_eq!(shown(|out| single(0.1, out)), "0.1");
         assert_eq!(shown(|out| Form::Unsigned.int64(-1, out)), "18446744073709551615");
         assert_eq!(shown(|out| Form::Decimal(2).int32(-5, out)), "-0.05");
         assert_eq!(shown(|out| Form::Decimal(0).int64(70, out)), "70");
-        assert_eq!(shown(|out| Form::Decimal(2).bytes(&[0xff, 0x38], out)), "-2.00");
-        assert_eq!(shown(|out| Form::Decimal(1).bytes(&[0x01, 0x00], out)), "25.6");
+        assert_eq!(shown(|out| Form::Decimal(2).bytes(&[0xff, 0x38], out).unwrap()), "-2.00");
+        assert_eq!(shown(|out| Form::Decimal(1).bytes(&[0x01, 0x00], out).unwrap()), "25.6");
         let uuid: Vec<u8> = (0..16).collect();
-        assert_eq!(shown(|out| Form::Uuid.bytes(&uuid, out)), "00010203-0405-0607-0809-0a0b0c0d0e0f");
+        assert_eq!(
+            shown(|out| Form::Uuid.bytes(&uuid, out).unwrap()),
+            "00010203-0405-0607-0809-0a0b0c0d0e0f"
+        );
     }
 }

@@ -1,10 +1,13 @@
 //! `aggregate`, held against plain programs that do the same.
 
+mod again;
 mod answers;
 mod columns;
 #[cfg(target_os = "linux")]
 mod memory;
+mod numbers;
 mod parquet;
+mod pipes;
 mod refusals;
 mod sequences;
 mod store;

@@ -1,0 +1,57 @@
+//! Stores that are come back to: in another layout, without their groups, with files that were left.
+
+use crate::tool::Folder;
+
+/// The order of the output was that of the keys' hashes.
+#[test]
+fn groups_of_a_store_in_hash_order_are_shown_in_the_order_of_their_keys() {
+    let folder = Folder::new("again-layout");
+    let rows: String = (0..40).map(|number| format!("key{number:02}\n")).collect();
+    std::fs::write(folder.path("f.csv"), format!("k\n{rows}")).unwrap();
+    let before = folder.ok("aggregate --store db --by column:k f.csv");
+    folder.ok("layout db groups write-buffer");
+    assert_eq!(folder.ok("aggregate --store db"), before);
+}
+
+/// The inputs of the groups stayed behind, so that nothing was ever counted again, in silence.
+#[test]
+fn groups_that_are_destroyed_can_be_counted_again() {
+    let folder = Folder::new("again-destroyed");
+    std::fs::write(folder.path("f.csv"), "k\na\nb\n").unwrap();
+    let shown = folder.ok("aggregate --store db --by column:k f.csv");
+    folder.ok("destroy db groups");
+    assert_eq!(folder.ok("aggregate --store db --by column:k f.csv"), shown);
+    folder.ok("destroy db groups");
+    assert_eq!(
+        folder.ok("aggregate --store db --by column:k --fn max_text:k f.csv"),
+        "k\tmax_text:k\na\ta\nb\tb\n"
+    );
+}
+
+/// A table of inputs whose groups went in another way, as those of a library's program do.
+#[test]
+fn a_store_without_its_groups_says_so() {
+    let folder = Folder::new("again-without");
+    std::fs::write(folder.path("f.csv"), "k\na\nb\n").unwrap();
+    folder.ok("aggregate --store db --by column:k f.csv");
+    let db = forebay::Database::open(folder.path("db"), forebay::Options::default()).unwrap();
+    db.drop_table("groups").unwrap();
+    db.close().unwrap();
+    folder.run("aggregate --store db").refused(1, &["groups.inputs"]);
+    folder.run("aggregate --store db --by column:k f.csv").refused(1, &["groups.inputs"]);
+}
+
+/// It was noted as read to its end, so that nothing ever told of its last record.
+#[test]
+fn a_read_that_is_cut_off_is_malformed_with_final() {
+    let folder = Folder::new("again-final");
+    std::fs::write(folder.path("f.fastq"), "@one\nACGT\n+\nIIII\n@two\nACG").unwrap();
+    let left = folder.run("aggregate --store db --by kmer:3 f.fastq");
+    assert!(left.code == 0 && left.stderr.contains("no end yet"), "{}", left.stderr);
+    let left = folder.run("aggregate --store db f.fastq");
+    assert!(left.code == 0 && left.stderr.contains("no end yet"), "{}", left.stderr);
+    folder.run("aggregate --store db --final f.fastq").refused(1, &["f.fastq"]);
+    // It goes on where it was left.
+    std::fs::write(folder.path("f.fastq"), "@one\nACGT\n+\nIIII\n@two\nACGG\n+\nIIII\n").unwrap();
+    assert_eq!(folder.ok("aggregate --store db --final f.fastq"), "ACG\t3\nCCG\t1\n");
+}

@@ -223,7 +223,7 @@ impl Engine {
         // What is lasting is set aside, and work goes on.
         let passing = |machine| self.trouble_of(machine).filter(|error| !error.is_lasting());
         let trouble = || [MERGE, ABSORB].into_iter().find_map(passing);
-        if let Some(error) = self.fatal().or_else(trouble) {
+        if let Some(error) = self.fatal().or_else(trouble).or_else(|| self.lists.trash.trouble()) {
             return Some(Err(error));
         }
         if self.is_closing() {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::planted;
+use forebay_base::{Error, planted};
 use forebay_env::FileSystem;
 use forebay_env::fs::Opener;
 use forebay_env::sync::Mutex;
@@ -107,13 +107,15 @@ const PIECE_BYTES: u64 = 4 << 20;
 #[derive(Debug, Default)]
 pub struct Trash {
     waiting: Mutex<VecDeque<Leaving>>,
+    /// Why the last removal failed, if it did.
+    trouble: Mutex<Option<Error>>,
     opener: Option<Arc<Opener>>,
 }
 
 impl Trash {
     /// For the files of the directory that was opened so. All that reads them keeps this.
     pub fn of(opener: Arc<Opener>) -> Self {
-        Self { waiting: Mutex::default(), opener: Some(opener) }
+        Self { opener: Some(opener), ..Self::default() }
     }
 
     /// Whether somebody may read the directory's files who opened it earlier: they may lose their names, but no byte.
@@ -133,7 +135,10 @@ impl Trash {
     }
 
     fn try_to_remove(&self, fs: &dyn FileSystem, file: Leaving) -> bool {
-        if fs.remove(&file.path).is_err_and(|error| !error.is_not_found()) {
+        let trouble = fs.remove(&file.path).err().filter(|error| !error.is_not_found());
+        let failed = trouble.is_some();
+        *self.trouble.lock() = trouble;
+        if failed {
             self.add(file);
             return false;
         }
@@ -141,6 +146,11 @@ impl Trash {
             disk.remove(bytes);
         }
         true
+    }
+
+    /// Why files stay that should go, if so.
+    pub fn trouble(&self) -> Option<Error> {
+        self.trouble.lock().clone()
     }
 
     /// Removes a piece of what has waited longest. `false` where nothing waits, or where that fails.

@@ -78,7 +78,7 @@ pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> 
     fs.create_dir_all(dir)?;
     made.iter().try_for_each(|parent| fs.sync_dir(parent))?;
     // What is there may have been made by a process that died before its sync. Of what we may not sync others have made sure.
-    found.iter().for_each(|parent| drop(fs.sync_dir(parent)));
+    found.iter().filter(|parent| !made.contains(parent)).for_each(|parent| drop(fs.sync_dir(parent)));
     Ok(())
 }
 

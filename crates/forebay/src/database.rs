@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Env, Handle, LockMode, yield_point};
+use forebay_env::{Access, Env, FileSystem, Handle, LockMode, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 use forebay_store::manifest::{AppendError, Current, Edit};
@@ -342,6 +342,12 @@ impl Database {
         if !fs.exists(&dir.join(names::SUPERBLOCK))? && !fs.exists(&spare)? {
             return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
         }
+        Self::remove_files(fs, dir)
+    }
+
+    /// Removes what a directory has of a database, whole or half made, and the directory if nothing else is in it.
+    pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let spare = dir.join(names::SUPERBLOCK_SPARE);
         let lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
         // The superblock first: what is left after a crash is no database any more. Its spare last: by that one knows what
         // it is.

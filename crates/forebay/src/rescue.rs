@@ -3,11 +3,13 @@
 //! 1. The damaged one is opened to be [salvaged](crate::Options::salvage): what cannot be read is passed over and noted.
 //! 2. A new one is made, and in it each table with its name, its options and its layout.
 //! 3. Each table is walked, and its entries are put as they are stored, times to live and states of aggregators too.
+//!    A key whose records do not merge, or to more than a batch takes, is noted and passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Range, Record, Result};
 use forebay_layouts::RuleName;
@@ -16,7 +18,7 @@ use serde::Serialize;
 
 use crate::engine::{Engine, TableState};
 use crate::merge_rule::Operands;
-use crate::{Batch, Cursor, Damage, Database, Durability, MergeRule, Options, Table, TableBuilder};
+use crate::{Batch, Cursor, Damage, Database, Durability, MergeRule, Nearest, Options, Table, TableBuilder};
 
 /// A batch is committed once it is as long as this.
 const BATCH_BYTES: usize = 1 << 20;
@@ -44,7 +46,8 @@ pub struct Rescue {
 pub struct RescueReport {
     /// The tables, by name.
     pub tables: Vec<RescuedTable>,
-    /// Every place that could not be read.
+    /// Every place that could not be read, and every key that was passed over: code that merges its records panicked, or
+    /// made more of them than a value may have when it is written.
     pub damage: Vec<Damage>,
     /// Files of records that no table is known to have: the manifest that named them, or the edit that let them go, is
     /// damaged or was not written yet.
@@ -80,7 +83,8 @@ impl Rescue {
     /// Copies to `target`, which must not be there yet. `progress` is told a table, and how many of its entries are copied.
     ///
     /// Errors: `source` is open elsewhere, is no database, or has no manifest that can be read, which alone tells what
-    /// tables there are; `target` is there, or cannot be written.
+    /// tables there are; `target` is there, or cannot be written. What was made of `target` by then is removed again, if
+    /// that can be done.
     pub fn run(
         &self,
         source: impl AsRef<Path>,
@@ -89,14 +93,35 @@ impl Rescue {
     ) -> Result<RescueReport> {
         let source = Database::open(source, self.options.clone().salvage(true))?;
         let engine = source.engine();
-        if engine.env.fs.exists(target.as_ref())? {
-            let target = target.as_ref().display();
+        let (fs, target) = (&engine.env.fs, target.as_ref());
+        if fs.exists(target)? {
+            let target = target.display();
             return Err(Error::invalid(format!("{target} is there already; name a new directory")));
         }
+        let mut report = RescueReport::default();
+        if let Err(error) = self.fill(engine, target, &mut report, progress) {
+            // It was not there before: all that is in it has just been made.
+            let _ = Database::remove_files(&**fs, target);
+            return Err(error);
+        }
+        report.tables.sort_by(|one, other| one.name.cmp(&other.name));
+        report.damage.splice(..0, source.damage());
+        report.savepoints = source.savepoints().into_iter().map(|savepoint| savepoint.name).collect();
+        source.close()?;
+        Ok(report)
+    }
+
+    /// Makes the new database, and copies to it.
+    fn fill(
+        &self,
+        engine: &Arc<Engine>,
+        target: &Path,
+        report: &mut RescueReport,
+        progress: &mut dyn FnMut(&str, u64),
+    ) -> Result<()> {
         let fresh =
             Options { salvage: false, read_only: false, create_if_missing: true, ..self.options.clone() };
         let target = Database::open(target, fresh)?;
-        let mut report = RescueReport::default();
         let mut ids = BTreeMap::new();
         for table in engine.state().user_tables() {
             let name = table.name.clone();
@@ -104,21 +129,17 @@ impl Rescue {
                 Ok(()) => {
                     let made = make(&target, table)?;
                     ids.insert(table.id, made.id());
-                    let copy = Copy { target: &target, table: &made, name: &name, progress };
+                    let damage = &mut report.damage;
+                    let copy = Copy { target: &target, table: &made, name: &name, damage, progress };
                     (copy.run(engine, table, &|key| Some(key.to_vec()))?, None)
                 }
                 Err(why) => (0, Some(why.to_string())),
             };
             report.tables.push(RescuedTable { name, records, left_out });
         }
-        self.copy_metadata(engine, &target, &ids, progress)?;
-        target.close()?;
-        report.tables.sort_by(|one, other| one.name.cmp(&other.name));
-        report.damage = source.damage();
+        self.copy_metadata(engine, &target, &ids, &mut report.damage, progress)?;
         report.unnamed_files = unnamed_files(engine)?;
-        report.savepoints = source.savepoints().into_iter().map(|savepoint| savepoint.name).collect();
-        source.close()?;
-        Ok(report)
+        target.close()
     }
 
     /// Sees to it that a table's rule is known.
@@ -137,6 +158,7 @@ impl Rescue {
         engine: &Arc<Engine>,
         target: &Database,
         ids: &BTreeMap<u32, u32>,
+        damage: &mut Vec<Damage>,
         progress: &mut dyn FnMut(&str, u64),
     ) -> Result<()> {
         let Some(table) = engine.state().table_named("").cloned() else { return Ok(()) };
@@ -145,7 +167,7 @@ impl Rescue {
             let id = ids.get(&u32::from_le_bytes(key.try_into().ok()?))?;
             Some(id.to_le_bytes().to_vec())
         };
-        Copy { target, table: &made, name: "", progress }.run(engine, &table, &renamed).map(drop)
+        Copy { target, table: &made, name: "", damage, progress }.run(engine, &table, &renamed).map(drop)
     }
 }
 
@@ -158,6 +180,7 @@ struct Copy<'a> {
     target: &'a Database,
     table: &'a Table,
     name: &'a str,
+    damage: &'a mut Vec<Damage>,
     progress: &'a mut dyn FnMut(&str, u64),
 }
 
@@ -171,9 +194,32 @@ impl Copy<'_> {
     ) -> Result<u64> {
         let mut cursor = Cursor::new(engine, engine.view(), from.id, Range::all(), Direction::Forward)?;
         let (mut batch, mut records) = (Batch::new(), 0);
+        let mut passed: Option<Vec<u8>> = None;
         loop {
-            cursor.next()?;
+            let moved = match &passed {
+                Some(key) => cursor.seek_nearest(key, Nearest::Above),
+                None => cursor.next(),
+            };
+            match moved {
+                Err(error @ (Error::Panicked(_) | Error::TooLong(_)))
+                    if passed.as_deref() != Some(cursor.folded_key()) =>
+                {
+                    let key = cursor.folded_key().to_vec();
+                    self.damage.push(Damage::of_key(from, &key, error.to_string()));
+                    passed = Some(key);
+                    continue;
+                }
+                moved => moved?,
+            }
+            passed = None;
             let Some((key, stored)) = cursor.stored() else { break };
+            if stored.len() > VALUE_BYTES_MAX {
+                let bytes = stored.len();
+                let reason =
+                    format!("its value has {bytes} bytes, and {VALUE_BYTES_MAX} at most can be written");
+                self.damage.push(Damage::of_key(from, key, reason));
+                continue;
+            }
             if let Some(key) = key_of(key) {
                 batch.push(self.table, Record::put(&key, stored));
                 records += 1;

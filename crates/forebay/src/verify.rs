@@ -142,11 +142,11 @@ impl Engine {
     }
 }
 
-/// A place that could not be read.
+/// A place that could not be read, or a key of which nothing can be copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; `None` where no file is damaged, but the records of the key `low` do not merge, or to too much.
+    pub file: Option<PathBuf>,
     /// Where in it, in bytes.
     pub offset: u64,
     /// The table, where that is known.
@@ -167,6 +167,12 @@ impl Damage {
         engine.gaps.all().into_iter().map(|gap| Self::of(gap, &tables)).collect()
     }
 
+    /// A key of a table that is not copied, and why.
+    pub(crate) fn of_key(table: &TableState, key: &[u8], reason: String) -> Self {
+        let (table, low) = (Some(table.name.clone()), Some(key.to_vec()));
+        Self { file: None, offset: 0, table, low, high: None, reason }
+    }
+
     /// `tables` are those that have files, by the files' ids.
     fn of(gap: Gap, tables: &BTreeMap<u64, &TableState>) -> Self {
         let Gap { file, offset, reason, keys } = gap;
@@ -176,6 +182,7 @@ impl Damage {
         let keys = keys.filter(|_| table.is_some_and(|table| table.order.is_lexical()));
         let (low, high) =
             keys.map_or((None, None), |keys| (key_at(&keys.low), keys.high.and_then(|high| key_at(&high))));
+        let file = Some(file);
         Self { file, offset, table: table.map(|table| table.name.clone()), low, high, reason }
     }
 }
@@ -209,11 +216,16 @@ fn key_at(bound: &Bound) -> Option<Vec<u8>> {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is damaged at offset {}", self.file.display(), self.offset)?;
+        let show = |key: &[u8]| key.escape_ascii().to_string();
+        let Some(file) = &self.file else {
+            let key = show(self.low.as_deref().unwrap_or_default());
+            let table = self.table.as_deref().unwrap_or_default().escape_debug();
+            return write!(f, "key {key} of table `{table}` is not copied: {}", self.reason);
+        };
+        write!(f, "{} is damaged at offset {}", file.display(), self.offset)?;
         if let Some(table) = &self.table {
             write!(f, ", table `{}`", table.escape_debug())?;
         }
-        let show = |key: &[u8]| key.escape_ascii().to_string();
         match (self.low.as_deref().map(show), self.high.as_deref().map(show)) {
             (Some(low), Some(high)) => write!(f, ", keys from {low} to {high}")?,
             (Some(low), None) => write!(f, ", keys from {low} on")?,

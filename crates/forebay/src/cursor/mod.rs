@@ -169,6 +169,11 @@ impl Cursor {
         self.stand == Stand::Folded && self.folded > 1
     }
 
+    /// The key whose records were folded last: after an error of that, the one at which it failed.
+    pub(crate) fn folded_key(&self) -> &[u8] {
+        &self.key
+    }
+
     /// Goes to the first entry whose key is not below `key`, or behind the last. Device reads: at most one for each list
     /// on the path to the key.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -221,7 +226,7 @@ impl Cursor {
         Ok(self.to_entry())
     }
 
-    fn seek_nearest(&mut self, key: &[u8], nearest: Nearest) -> Result<()> {
+    pub(crate) fn seek_nearest(&mut self, key: &[u8], nearest: Nearest) -> Result<()> {
         self.key.clear();
         put_raw(&mut self.key, key);
         self.seek_kept(nearest)

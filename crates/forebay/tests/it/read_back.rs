@@ -395,7 +395,11 @@ fn what_is_intact_can_be_read_where_the_log_is_damaged() {
         assert_eq!(db.table("flushed").open().unwrap().iter().unwrap().count(), 50);
         let damage = db.damage();
         assert_eq!(damage.len(), 1, "{damage:?}");
-        assert_eq!((&damage[0].file, damage[0].offset), (&path, (at / frame * frame) as u64), "{damage:?}");
+        assert_eq!(
+            (damage[0].file.as_ref(), damage[0].offset),
+            (Some(&path), (at / frame * frame) as u64),
+            "{damage:?}"
+        );
         assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems.len(), 1);
         assert!(matches!(table.put(b"k", b"v"), Err(Error::Invalid(_))));
         drop((db, table));

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use forebay::aggregate::functions::Count;
-use forebay::env::fs::MemoryFs;
+use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Env, FileSystem, Rng};
-use forebay::{Batch, Codec, Database, Durability, Layout, Options, Rescue, RescueReport};
+use forebay::limits::VALUE_BYTES_MAX;
+use forebay::{Batch, Codec, Database, Durability, Layout, MergeRule, Options, Rescue, RescueReport};
 use forebay_testkit::{Suffix, ordered_layouts};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -169,7 +170,7 @@ fn a_file_that_is_gone_takes_its_own_records_only() {
         let name = path.file_name().unwrap().to_str().unwrap();
         match rescue(&files) {
             Ok((report, there, newest)) => {
-                let is_told = report.damage.iter().any(|place| place.file == *path);
+                let is_told = report.damage.iter().any(|place| place.file.as_ref() == Some(path));
                 assert!(newest == KEYS as usize || is_told || name.ends_with(".log"), "{name}: {report:?}");
                 assert!(there > 0 || name.ends_with(".list"), "{name}");
             }
@@ -190,4 +191,76 @@ fn damage_names_file_offset_table_and_keys() {
     let place = place.unwrap_or_else(|| panic!("{:?}", report.damage));
     assert_eq!(place.offset, 0);
     assert!(place.to_string().contains("table `t`, keys from key "), "{place}");
+}
+
+/// Panics at one key, and makes of another one more than any batch takes.
+struct Fussy;
+
+impl MergeRule for Fussy {
+    fn name(&self) -> &str {
+        "fussy/1"
+    }
+    fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        assert!(key != b"bad", "no such key");
+        if key == b"long" {
+            out.resize(VALUE_BYTES_MAX + 1, b'x');
+            return;
+        }
+        out.extend_from_slice(older);
+        out.extend_from_slice(newer);
+    }
+}
+
+/// Either ended the rescue of the whole database: nothing behind it was saved, and no other try could use the directory.
+#[test]
+fn a_key_whose_records_do_not_merge_is_told_and_all_others_are_rescued() {
+    let keys: [&[u8]; 6] = [b"a", b"bad", b"c", b"long", b"m", b"z"];
+    let damaged_by_code: [&[u8]; 2] = [b"bad", b"long"];
+    for layout in [Layout::write_buffer(), Layout::write_buffer_ordered(), Layout::leveling(10)] {
+        let fs = MemoryFs::new();
+        let env = Env::simulated(fs, 3);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = db.table("t").layout(layout).merge_rule(Fussy).open().unwrap();
+        for _ in 0..2 {
+            keys.iter().for_each(|key| table.merge(key, b"x").unwrap());
+        }
+        drop(table);
+        db.close().unwrap();
+
+        let rescue = Rescue::new(options(&env)).merge_rule(Fussy);
+        let report = rescue.run("/db", "/new", &mut |_, _| ()).unwrap();
+        let mut told: Vec<_> = report.damage.iter().map(|place| place.low.clone().unwrap()).collect();
+        told.sort();
+        assert_eq!(told, damaged_by_code, "{layout}: {:?}", report.damage);
+        for place in &report.damage {
+            let (text, key) = (place.to_string(), place.low.as_deref().unwrap().escape_ascii());
+            assert_eq!((place.table.as_deref(), &place.file), (Some("t"), &None), "{text}");
+            assert!(text.contains(&format!("key {key} of table `t` is not copied: ")), "{text}");
+        }
+        let db = Database::open("/new", options(&env)).unwrap();
+        let table = db.table("t").merge_rule(Fussy).open().unwrap();
+        let found: Vec<_> = keys.iter().map(|key| table.get(key).unwrap()).collect();
+        let saved = Some(b"xx".to_vec());
+        assert_eq!(found, [saved.clone(), None, saved.clone(), None, saved.clone(), saved], "{layout}");
+        assert_eq!(report.tables[0].records, 4, "{layout}");
+    }
+}
+
+/// What was half made stood in the way of the next try.
+#[test]
+fn a_rescue_that_fails_leaves_nothing_behind() {
+    let files = sample(Layout::leveling(10));
+    for rule in ["write *.log from:3 io-error", "create *.log all no-space", "create *.manifest all io-error"]
+    {
+        let (_, fs) = env_of(&files);
+        let faulty = FaultyFs::new(fs.clone());
+        let env = Env::simulated(faulty.clone(), 4);
+        let rescue = Rescue::new(options(&env)).merge_rule(Suffix);
+        faulty.rule(rule).unwrap();
+        rescue.run("/db", "/new", &mut |_, _| ()).expect_err(rule);
+        let left: Vec<_> = fs.snapshot_files().into_keys().filter(|path| path.starts_with("/new")).collect();
+        assert_eq!(left, Vec::<PathBuf>::new(), "{rule}");
+        faulty.clear();
+        assert_eq!(rescue.run("/db", "/new", &mut |_, _| ()).unwrap().damage, [], "{rule}");
+    }
 }

@@ -21,6 +21,9 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// The most records of a page: more than its count cannot tell.
 pub(crate) const RECORDS_MAX: u16 = u16::MAX;
 
+/// More than any page has that records share, in bytes.
+const SHARED_BYTES_MAX: usize = 64 << 10;
+
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
 
@@ -265,6 +268,26 @@ impl Page {
         }
         low
     }
+}
+
+/// How long a payload is stored that follows these 16 bytes; `None` where they are no header of a page of this shape. Only
+/// a record that is alone in its page makes it long.
+pub(crate) fn declared(header: &[u8; HEADER_BYTES], shape: Shape) -> Option<usize> {
+    let (stored_bytes, raw_bytes) = (u32_at(header, 4) as usize, u32_at(header, 8) as usize);
+    let records = u16::from_le_bytes([header[12], header[13]]) as usize;
+    let fits_kind = match (header[14], shape) {
+        (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => {
+            raw_bytes == records * (key_bytes as usize + value_bytes as usize)
+        }
+        (KIND_VARIABLE, _) => raw_bytes >= records,
+        _ => false,
+    };
+    let fits_codec = match Codec::from_byte(header[15])? {
+        Codec::None => stored_bytes == raw_bytes,
+        Codec::Lz4 => stored_bytes < raw_bytes,
+    };
+    let fits_length = records == 1 || records > 1 && stored_bytes <= SHARED_BYTES_MAX;
+    (fits_kind && fits_codec && fits_length).then_some(stored_bytes)
 }
 
 /// A page's own checksum, of which the footer keeps a sum over all pages.

@@ -2,7 +2,8 @@
 //!
 //! 1. Where footer and page search can be read, they are used, and a page that is damaged is passed over.
 //! 2. Otherwise the file is walked from its front. What is a sound page whose records follow those before becomes one of
-//!    a new page search, in memory; what lies between becomes pages that are passed over.
+//!    a new page search, in memory; what lies between becomes pages that are passed over. What is read as a page is
+//!    what its header can mean: any bytes declare some length.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use forebay_base::digest::Digest;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
-use forebay_base::wire::u32_at;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Access, File, FileSystem};
@@ -19,11 +19,13 @@ use super::expiries::Expiries;
 use super::file::{Body, ListFile};
 use super::footer::Footer;
 use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
-use super::page::{HEADER_BYTES, Page};
+use super::page::{self, HEADER_BYTES, Page};
 use crate::salvage::Gaps;
 
 /// What is passed over is cut into pieces of this many bytes at most, as each is read whole.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Headers are looked for in this many bytes at a time.
+const WINDOW_BYTES: u64 = 64 << 10;
 
 /// What a list whose front door is damaged still has. `why` is the damage.
 pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> {
@@ -78,12 +80,15 @@ struct Walk<'a> {
     records: u64,
     /// The last record so far.
     last: Option<Bound>,
+    /// A piece of the file in which headers are looked for, and where it begins.
+    window: Vec<u8>,
+    window_at: u64,
 }
 
 impl<'a> Walk<'a> {
     fn new(list: &'a ListFile, file: &'a dyn File, shape: Shape) -> Self {
         let index = PageIndex::new(Starts::Prefixes(Prefixes::default()), BLOCK_BYTES as u64);
-        Self { list, file, shape, index, records: 0, last: None }
+        Self { list, file, shape, index, records: 0, last: None, window: Vec::new(), window_at: 0 }
     }
 
     fn run(&mut self, end: u64) -> Result<()> {
@@ -104,9 +109,8 @@ impl<'a> Walk<'a> {
 
     /// The sound page at an offset, if one is there whose records follow all before, and its length. A page's length is a
     /// multiple of one of two numbers, which the page does not tell.
-    fn page_at(&self, at: u64, end: u64) -> Option<(Page, u64)> {
-        let header = self.read(at, HEADER_BYTES as u64)?;
-        let stored_bytes = u64::from(u32_at(&header, 4));
+    fn page_at(&mut self, at: u64, end: u64) -> Option<(Page, u64)> {
+        let stored_bytes = page::declared(&self.header(at, end)?, self.shape)? as u64;
         [BLOCK_BYTES as u64, OFFSET_UNIT_BYTES].into_iter().find_map(|align_bytes| {
             let bytes = (HEADER_BYTES as u64 + stored_bytes).next_multiple_of(align_bytes);
             if at + bytes > end {
@@ -115,6 +119,25 @@ impl<'a> Walk<'a> {
             let page = Page::of(self.read(at, bytes)?, self.list.meta().id, at, self.shape).ok()?;
             self.follows(&page).then_some((page, bytes))
         })
+    }
+
+    /// The bytes at an offset that are a header, if a page is there.
+    fn header(&mut self, at: u64, end: u64) -> Option<[u8; HEADER_BYTES]> {
+        let is_in = |window: &[u8], window_at: u64| {
+            let from = at.checked_sub(window_at)? as usize;
+            window.get(from..from + HEADER_BYTES)?.try_into().ok()
+        };
+        is_in(&self.window, self.window_at).or_else(|| {
+            self.window = self.read_some(at, WINDOW_BYTES.min(end - at));
+            self.window_at = at;
+            is_in(&self.window, at)
+        })
+    }
+
+    /// The bytes there, or those of the block there where no more can be read.
+    fn read_some(&self, at: u64, bytes: u64) -> Vec<u8> {
+        let block_bytes = BLOCK_BYTES as u64 - at % BLOCK_BYTES as u64;
+        self.read(at, bytes).or_else(|| self.read(at, block_bytes.min(bytes))).unwrap_or_default()
     }
 
     fn read(&self, at: u64, bytes: u64) -> Option<Vec<u8>> {

@@ -8,7 +8,8 @@ use forebay_base::codec::Codec;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::record::Shape;
 use forebay_base::{Kind, Order, Range, Record};
-use forebay_env::fs::MemoryFs;
+use forebay_env::fs::{MemoryFs, TracedFs};
+use forebay_env::{FileSystem, Rng};
 use proptest::prelude::*;
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::cache::PageCache;
 use crate::metrics::Cause;
+use crate::salvage::Gaps;
 
 type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
 
@@ -272,4 +274,41 @@ fn the_size_of_a_list_is_known_before_it_is_written() {
             assert!(near(told.search_bytes, search, 64 + pages), "{told:?}, {search}");
         }
     }
+}
+
+/// Any four bytes that told a length below that of the file were believed, and so much was read, for every 64 bytes of it.
+#[test]
+fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
+    const BYTES: usize = 1 << 20;
+    let memory = MemoryFs::new();
+    memory.create_dir_all(Path::new("/db")).unwrap();
+    let mut sound = store(memory.clone(), Order::Lexical, Codec::Lz4);
+    let text = |number: u32| format!("{number:06}").into_bytes();
+    let model: Model = (0..2_000)
+        .map(|number| {
+            let value = format!("{number}").repeat(1 + number as usize % 7).into_bytes();
+            ((Order::Lexical.prefix(&text(number)), text(number)), (Kind::Put, value))
+        })
+        .collect();
+    let written = write(&sound, &model).unwrap();
+    let mut bytes = memory.snapshot_files().remove(written.path()).unwrap();
+    // The footer is gone; what stands there are numbers of 32 bits, each a length that might be.
+    let pages_bytes = bytes.len() - 4096;
+    bytes.truncate(pages_bytes);
+    let mut rng = Rng::new(5);
+    while bytes.len() < BYTES {
+        bytes.extend_from_slice(&(rng.index(BYTES) as u32).to_le_bytes());
+    }
+    memory.replace_file(written.path(), bytes);
+
+    let traced = TracedFs::new(memory);
+    let gaps = Arc::new(Gaps::default());
+    sound.fs = traced.clone();
+    sound.salvage = Some(Arc::clone(&gaps));
+    let list = ListFile::named(&sound, written.meta());
+    assert_eq!(list.records(), 2_000);
+    let read = traced.counts();
+    assert!(read.read_bytes < 4 * BYTES as u64, "{read:?}");
+    assert!(read.reads < (BYTES / 1024) as u64, "{read:?}");
+    assert!(!gaps.all().is_empty());
 }

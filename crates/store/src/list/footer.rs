@@ -13,6 +13,8 @@ use super::expiries::Expiries;
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
 /// The newest version of the list format.
 pub(crate) const VERSION: u32 = 2;
+/// Where in the footer the file's id is.
+const ID_AT: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
@@ -77,6 +79,19 @@ impl Footer {
             Some(footer) if footer.pages_bytes + footer.meta_bytes <= offset => Ok((footer, sum)),
             _ => Err(damaged("the footer's fields do not fit the file")),
         })
+    }
+
+    /// The shape that a damaged footer tells, where it tells that it is of this file.
+    pub(crate) fn shape_in(block: &[u8], file_id: u64) -> Shape {
+        let mut from = Reader::new(&block[ID_AT..]);
+        let mut parse = || {
+            let is_its_own = from.u64()? == file_id;
+            // Three words of 64 bits, and three of 32, and whether the sizes count: those of variable records are 0.
+            from.array::<40>()?;
+            let (key_bytes, value_bytes) = (from.u32()?, from.u32()?);
+            (is_its_own && (key_bytes, value_bytes) != (0, 0)).then_some((key_bytes, value_bytes))
+        };
+        parse().map_or(Shape::Variable, |(key_bytes, value_bytes)| Shape::Fixed { key_bytes, value_bytes })
     }
 
     fn fields(block: &[u8], path: &Path, file_id: u64, order: Order) -> Result<Option<Self>> {

@@ -38,8 +38,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
         Err(_) => MemoryFs::new().create(Path::new("nothing"), Access::Buffered)?,
     };
     let bytes = file.len()?;
-    let footer = footer_of(list, &*file);
-    let shape = footer.as_ref().map_or(Shape::Variable, |footer| footer.shape);
+    let (footer, shape) = footer_of(list, &*file);
     let end = footer.as_ref().map_or(bytes, |footer| footer.pages_bytes.min(bytes));
     let mut walk = Walk::new(list, &*file, shape);
     walk.run(end)?;
@@ -62,14 +61,20 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
     Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0)))
 }
 
-/// The footer, if it at least is sound.
-fn footer_of(list: &ListFile, file: &dyn File) -> Option<Footer> {
+/// The footer, if it at least is sound, and the shape that it tells. A bit of it or its end may be gone, and the sizes still
+/// be there: a page is taken with sizes that fill it only.
+fn footer_of(list: &ListFile, file: &dyn File) -> (Option<Footer>, Shape) {
     let (id, order) = (list.meta().id, list.store().options.order);
-    let at = list.meta().bytes.checked_sub(BLOCK_BYTES as u64)?;
+    let Some(at) = list.meta().bytes.checked_sub(BLOCK_BYTES as u64) else { return (None, Shape::Variable) };
+    // It ends with zeros, those of an end that is cut off too.
     let mut block = vec![0; BLOCK_BYTES];
-    let got = file.read_at(at, &mut block).ok()?;
-    let decoded = (got == BLOCK_BYTES).then(|| Footer::decode(&block, list.path(), id, at, order))?;
-    decoded.ok().map(|(footer, _)| footer)
+    if file.read_at(at, &mut block).is_err() {
+        return (None, Shape::Variable);
+    }
+    match Footer::decode(&block, list.path(), id, at, order) {
+        Ok((footer, _)) => (Some(footer), footer.shape),
+        Err(_) => (None, Footer::shape_in(&block, id)),
+    }
 }
 
 struct Walk<'a> {

@@ -312,3 +312,42 @@ fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
     assert!(read.reads < (BYTES / 1024) as u64, "{read:?}");
     assert!(!gaps.all().is_empty());
 }
+
+/// Pages of fixed records do not tell the sizes; all of a list's were lost with its footer.
+#[test]
+fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {
+    for (order, codec) in [(Order::Lexical, Codec::None), (Order::Lexical, Codec::Lz4)] {
+        let memory = MemoryFs::new();
+        memory.create_dir_all(Path::new("/db")).unwrap();
+        let sound = store(memory.clone(), order, codec);
+        let model: Model = (0..2_000_u64)
+            .map(|number| {
+                let key = number.to_be_bytes().to_vec();
+                ((order.prefix(&key), key), (Kind::Put, (number % 7).to_le_bytes().to_vec()))
+            })
+            .collect();
+        let written = write(&sound, &model).unwrap();
+        assert_eq!(written.shape(), Shape::Fixed { key_bytes: 8, value_bytes: 8 });
+        let whole = memory.snapshot_files().remove(written.path()).unwrap();
+        let footer_at = whole.len() - 4096;
+        // Of which file it is, and the sizes themselves, are what it has to tell.
+        let flips = [0, 5, 13, 25, 33, 41, 49, 53, 57, 60, 73, 500, 4095];
+        let damaged = flips.map(|at| {
+            let mut bytes = whole.clone();
+            bytes[footer_at + at] ^= 4;
+            bytes
+        });
+        let cut = [1, 64, 4000].map(|by| whole[..whole.len() - by].to_vec());
+        for (case, bytes) in damaged.into_iter().chain(cut).enumerate() {
+            memory.replace_file(written.path(), bytes);
+            let gaps = Arc::new(Gaps::default());
+            let mut salvaged = store(memory.clone(), order, codec);
+            salvaged.salvage = Some(Arc::clone(&gaps));
+            let list = ListFile::named(&salvaged, written.meta());
+            assert_eq!(list.records(), 2_000, "case {case}, {codec:?}");
+            let found = walk(&list, &Range::all(), Direction::Forward, Reading::Scan);
+            assert!(found.iter().eq(model.keys()), "case {case}, {codec:?}");
+            assert!(!gaps.all().is_empty());
+        }
+    }
+}

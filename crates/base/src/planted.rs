@@ -52,6 +52,12 @@ pub const BUGS: &[Bug] = &[
         "an older version of a tree that grew is copied over the newest one, and cuts it off",
     ),
     bug(
+        "edits-after-the-stop",
+        Seeds,
+        "a failed sync stops all writing",
+        "the manifest is added to once writing has stopped",
+    ),
+    bug(
         "expired-still-seen",
         Seeds,
         "an entry is not seen once its time is over",
@@ -117,6 +123,12 @@ pub const BUGS: &[Bug] = &[
         Seeds,
         "a table that is sorted anew loses no write",
         "a buffer is gone from memory before its lists are among those that follow the rewrite",
+    ),
+    bug(
+        "rewrite-merges-what-follows",
+        Seeds,
+        "what is deleted stays deleted",
+        "of a table that is sorted anew a buffer is merged with older runs, which drops its tombstones",
     ),
     bug(
         "savepoint-holds-nothing",

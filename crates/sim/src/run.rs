@@ -212,6 +212,9 @@ impl Run {
             if let Err(error) = outcome {
                 self.tell(|| format!("error: {error}"));
                 if self.fs.is_off() || self.is_over(&op, &error) {
+                    if matches!(error, Error::Poisoned(_)) && !self.fs.is_off() {
+                        self.databases[database].assert_stopped();
+                    }
                     return;
                 }
             }

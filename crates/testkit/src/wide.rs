@@ -148,8 +148,13 @@ impl Harness {
             let stored = self.stored(&changes);
             changes.iter().for_each(|change| self.tables().push(&mut batch, change));
             let records = batch.len() as u64;
-            let outcome = self.db().write(&mut batch, Durability::Os);
-            written.borrow_mut().push((stored, records, self.db().last_sequence(), outcome));
+            let mut outcome = self.db().write(&mut batch, Durability::Os);
+            let numbered = self.db().last_sequence();
+            // What follows must hear of what goes, also where the buffer is merged with what there is.
+            if changes.len() % 2 == 1 && outcome.is_ok() {
+                outcome = self.db().flush().and(outcome);
+            }
+            written.borrow_mut().push((stored, records, numbered, outcome));
         };
         let turned = plain.set_layout_telling(
             if before.is_ordered() { Layout::write_buffer() } else { ordered },
@@ -192,6 +197,13 @@ impl Harness {
         self.stale.drain(..self.stale.len().saturating_sub(KEPT_MAX));
         db.close()?;
         self.open_again()
+    }
+
+    /// A database that has stopped writing changes nothing else, either: nobody knows which of its manifests counts.
+    pub fn assert_stopped(&self) {
+        let late = "taken after writing had stopped";
+        assert!(self.db().savepoint(late).is_err(), "a savepoint {late}");
+        assert!(self.db().drop_table(&name_of(0)).is_err(), "a table dropped that was {late}");
     }
 
     /// Handles of a database that was closed change nothing, and say so.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forebay_base::limits::STEP_BYTES;
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::{Machine, Step, yield_point};
 use forebay_layouts::{Job, NodeKey, Plan};
 use forebay_store::buffer::{Contents, SortedTable};
@@ -240,8 +240,9 @@ impl Engine {
         let plan = plan_with(busy).and_then(|plan| {
             // What follows a table that is rewritten has nothing of older runs, wherever those lie: merged with them all it
             // would have no tombstones.
-            let may_merge = plan.nodes.is_empty()
-                || !self.is_rewriting(table) && self.fits(&entry, plan.bytes + contents.bytes);
+            let stays_alone = self.is_rewriting(table) && !planted::is("rewrite-merges-what-follows");
+            let may_merge =
+                plan.nodes.is_empty() || !stays_alone && self.fits(&entry, plan.bytes + contents.bytes);
             if may_merge {
                 return Some(plan);
             }

@@ -214,11 +214,9 @@ impl Engine {
     fn verdict(&self, id: u32, is_patient: bool) -> Option<Result<()>> {
         let state = self.state();
         let Some(table) = state.tables.get(&id) else { return Some(Ok(())) };
-        // What is sorted anew is there twice until it is done, and is read all the while.
-        let room = self.room(table).filter(|room| room.claimed > room.bound && !self.is_rewriting(id));
-        let Some(room) = room else {
-            return Some(Ok(()));
-        };
+        // A table that is sorted anew is there twice until it is done, and what reads it holds files of others, too.
+        let is_over = |room: &Room| room.claimed > room.bound && self.rewriting.lock().is_empty();
+        let Some(room) = self.room(table).filter(is_over) else { return Some(Ok(())) };
         // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.
         // What is lasting is set aside, and work goes on.
         let passing = |machine| self.trouble_of(machine).filter(|error| !error.is_lasting());

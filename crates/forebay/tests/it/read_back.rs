@@ -163,16 +163,22 @@ fn many_openings_leave_few_segments_and_take_little_memory() {
     assert_eq!(table.iter().unwrap().count(), 200);
 }
 
+/// A database whose log is longer than the buffers that it is opened with later.
+fn with_long_log(fs: &Arc<MemoryFs>) -> (Env, Database, Table) {
+    let env = Env::simulated(fs.clone(), 7);
+    let large = Options::default().memory_limit(16 << 20).write_buffer(128 << 10).env(env.clone());
+    let db = Database::open(DIR, large).unwrap();
+    let table = db.table("t").open().unwrap();
+    (0..3000u32).for_each(|n| table.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap());
+    (env, db, table)
+}
+
 /// A log that is longer than write buffers may be, because they were larger before, was read into memory whole.
 #[test]
 fn a_log_longer_than_all_buffers_goes_to_lists_while_it_is_read() {
     for is_closed in [true, false] {
         let fs = MemoryFs::new();
-        let env = Env::simulated(fs.clone(), 7);
-        let large = Options::default().memory_limit(16 << 20).write_buffer(128 << 10).env(env.clone());
-        let db = Database::open(DIR, large).unwrap();
-        let table = db.table("t").open().unwrap();
-        (0..3000u32).for_each(|n| table.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap());
+        let (env, db, table) = with_long_log(&fs);
         let fs = if is_closed {
             drop(table);
             db.close().unwrap();
@@ -192,11 +198,7 @@ fn a_log_longer_than_all_buffers_goes_to_lists_while_it_is_read() {
 #[test]
 fn a_log_that_nothing_can_take_is_not_loaded_whole() {
     let disk = MemoryFs::new();
-    let env = Env::simulated(disk.clone(), 7);
-    let large = Options::default().memory_limit(16 << 20).write_buffer(128 << 10).env(env.clone());
-    let db = Database::open(DIR, large).unwrap();
-    let table = db.table("t").open().unwrap();
-    (0..3000u32).for_each(|n| table.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap());
+    let (env, db, table) = with_long_log(&disk);
     let fs = FaultyFs::new(killed(&disk, &env, (db, table)));
     fs.rule("write *.list all no-space").unwrap();
     let refused = Database::open(DIR, options(&Env::simulated(fs.clone(), 7))).unwrap_err();

@@ -226,6 +226,11 @@ impl Harness {
         self.env.jobs.advance(Duration::from_millis(milliseconds));
         if self.config.aside.is_some() && milliseconds >= 200 {
             self.env.jobs.step_some(3000);
+            if self.may_fail && self.db().durable_sequence() < self.model.last_sequence() {
+                // A write that fails is tried again a little later.
+                self.env.jobs.advance(Duration::from_secs(1));
+                self.env.jobs.step_some(3000);
+            }
             let (durable, last) = (self.db().durable_sequence(), self.model.last_sequence());
             if durable < last {
                 self.db().sync()?;

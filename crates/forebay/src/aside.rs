@@ -81,9 +81,7 @@ impl Engine {
             keeping.find_map(|table| self.why_aside(table.id).or_else(|| self.refuses(table)))
         };
         let rests = || self.merger_rests.load(Ordering::Relaxed);
-        // What is lasting is another table's, or set aside.
-        let passing = || self.trouble_of(MERGE).filter(|error| !error.is_lasting());
-        let trouble = || passing().or_else(|| if rests() { stays() } else { None });
+        let trouble = || self.passing_trouble(MERGE).or_else(|| if rests() { stays() } else { None });
         self.wait_for(trouble, || !self.state().tables.values().any(|table| keeps(table)))
     }
 }

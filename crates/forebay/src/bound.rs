@@ -218,9 +218,7 @@ impl Engine {
         let is_over = |room: &Room| room.claimed > room.bound && self.rewriting.lock().is_empty();
         let Some(room) = self.room(table).filter(is_over) else { return Some(Ok(())) };
         // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.
-        // What is lasting is set aside, and work goes on.
-        let passing = |machine| self.trouble_of(machine).filter(|error| !error.is_lasting());
-        let trouble = || [MERGE, ABSORB].into_iter().find_map(passing);
+        let trouble = || [MERGE, ABSORB].into_iter().find_map(|machine| self.passing_trouble(machine));
         if let Some(error) = self.fatal().or_else(trouble).or_else(|| self.lists.trash.trouble()) {
             return Some(Err(error));
         }

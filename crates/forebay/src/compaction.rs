@@ -39,8 +39,7 @@ impl Engine {
         let is_over =
             || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
         // What the merger fails at of this table is told with the outcome, and of others it is not this one's affair.
-        let trouble = || self.trouble_of(ABSORB).filter(|error| !error.is_lasting());
-        let waited = self.wait_for(trouble, || is_over() || !is_there());
+        let waited = self.wait_for(|| self.passing_trouble(ABSORB), || is_over() || !is_there());
         if !is_there() {
             self.compacting.lock().remove(&table);
             return Err(Error::NotFound("the table was dropped while it was compacted".into()));

@@ -279,6 +279,11 @@ impl Engine {
         known.or_else(|| (machine == ABSORB).then(|| self.lacks_rule()).flatten())
     }
 
+    /// The same, unless it is lasting: then it is another table's, or set aside, and work goes on.
+    pub(crate) fn passing_trouble(&self, machine: &str) -> Option<Error> {
+        self.trouble_of(machine).filter(|error| !error.is_lasting())
+    }
+
     /// Waits for background work, or for the reason why it does not get on.
     pub(crate) fn wait_for(
         &self,

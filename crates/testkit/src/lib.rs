@@ -31,7 +31,7 @@ pub use generator::Generator;
 pub use harness::Harness;
 pub use model::{Accepted, Change, Contents, Model, Moment, TABLES, Write};
 pub use ops::{Kind, Op, Query, Stale};
-pub use rules::{Merging, Multiset, Suffix};
+pub use rules::{Merging, Multiset, Short, Suffix};
 pub use seen::{Kept, Shown, Time};
 pub use sweep::{Swept, sweep};
 pub use tables::{Tables, name_of};

@@ -46,6 +46,23 @@ impl Merging {
     }
 }
 
+/// Joins what comes to values of at most 1,000 bytes.
+#[derive(Debug)]
+pub struct Short;
+
+impl MergeRule for Short {
+    fn name(&self) -> &str {
+        "short/1"
+    }
+    fn merge(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(older);
+        out.extend_from_slice(newer);
+    }
+    fn value_bytes_max(&self) -> usize {
+        1_000
+    }
+}
+
 /// Joins what comes in the order in which it came, and keeps the end.
 #[derive(Debug)]
 pub struct Suffix;

@@ -260,8 +260,7 @@ impl Engine {
     /// the merge is done all the same.
     fn wait_for_room(&self, table: &TableState, now: Duration, waits: &mut Waits) -> Result<Step> {
         let rests = self.merger_rests.load(Ordering::Relaxed);
-        // What is lasting is another table's, or set aside.
-        let passing = self.trouble_of(super::MERGE).filter(|error| !error.is_lasting());
+        let passing = self.passing_trouble(super::MERGE);
         if let Some(error) = passing.or_else(|| self.why_aside(table.id).filter(|_| rests)) {
             return Err(error);
         }

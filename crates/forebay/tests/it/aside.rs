@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay::env::{Access, Env};
-use forebay::{Database, Error, Keep, Layout, MergeRule, Options, Result, Table};
-use forebay_testkit::ordered_layouts;
+use forebay::{Database, Error, Keep, Layout, Options, Result, Table};
+use forebay_testkit::{Short, ordered_layouts};
 
 const DIR: &str = "/db";
 
@@ -75,22 +75,6 @@ fn memory_that_cannot_go_to_files_is_told_to_whoever_waits_for_that() {
     db.savepoint("s").unwrap();
     table.set_layout(Layout::write_buffer_ordered()).unwrap();
     assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"1"[..]));
-}
-
-/// Values of at most 1,000 bytes.
-struct Short;
-
-impl MergeRule for Short {
-    fn name(&self) -> &str {
-        "short/1"
-    }
-    fn merge(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(older);
-        out.extend_from_slice(newer);
-    }
-    fn value_bytes_max(&self) -> usize {
-        1_000
-    }
 }
 
 /// Until the database was opened again `compact` and `verify` named a key that was no more.

@@ -207,14 +207,15 @@ struct Asks {
     answer: Mutex<Option<Error>>,
 }
 
-struct Asking(Arc<Asks>);
+/// Adds bytes, in place by a function of its own.
+struct Adding<F>(&'static str, F);
 
-impl Aggregate for Asking {
+impl<F: Fn(&mut u8, u8) + Send + Sync + 'static> Aggregate for Adding<F> {
     type Input<'a> = u8;
     type Output = u8;
 
     fn state_type(&self) -> StateType {
-        StateType::new("asking", 1)
+        StateType::new(self.0, 1)
     }
     fn state_bytes(&self) -> Option<usize> {
         Some(1)
@@ -227,16 +228,22 @@ impl Aggregate for Asking {
         out.push(states.iter().map(|state| state[0]).sum());
     }
     fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
-        let database = self.0.database.get().and_then(Weak::upgrade);
-        let question = self.0.question.lock().take();
-        if let (Some(database), Some(question)) = (database, question) {
-            let answer = question(&database).err();
-            *self.0.answer.lock() = answer;
-        }
-        state[0] += other[0];
+        (self.1)(&mut state[0], other[0]);
     }
     fn finish(&self, state: &[u8]) -> Result<u8> {
         Ok(state[0])
+    }
+}
+
+impl Asks {
+    fn add(&self, state: &mut u8, other: u8) {
+        let database = self.database.get().and_then(Weak::upgrade);
+        let question = self.question.lock().take();
+        if let (Some(database), Some(question)) = (database, question) {
+            let answer = question(&database).err();
+            *self.answer.lock() = answer;
+        }
+        *state += other;
     }
 }
 
@@ -264,7 +271,9 @@ fn a_function_that_asks_anything_of_its_database_gets_an_error() {
         let (env, has_error) = (Env::memory(7), number >= 4);
         let db = Arc::new(Database::open("/db", options(&env)).unwrap());
         let asks = Arc::new(Asks::default());
-        let sums = db.aggregator("sums", Asking(Arc::clone(&asks))).open().unwrap();
+        let asking = Arc::clone(&asks);
+        let adding = Adding("asking", move |state: &mut u8, other: u8| asking.add(state, other));
+        let sums = db.aggregator("sums", adding).open().unwrap();
         db.table("other").open().unwrap();
         db.savepoint("kept").unwrap();
         sums.add(b"k", 1).unwrap();
@@ -287,35 +296,12 @@ fn a_function_that_asks_anything_of_its_database_gets_an_error() {
     }
 }
 
-/// Adds bytes, and panics half way where the sum would be 13.
-struct HalfWay;
-
-impl Aggregate for HalfWay {
-    type Input<'a> = u8;
-    type Output = u8;
-
-    fn state_type(&self) -> StateType {
-        StateType::new("half_way", 1)
-    }
-    fn state_bytes(&self) -> Option<usize> {
-        Some(1)
-    }
-    fn lift(&self, value: u8, state: &mut Vec<u8>) -> Result<()> {
-        state.push(value);
-        Ok(())
-    }
-    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
-        out.push(states.iter().map(|state| state[0]).sum());
-    }
-    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
-        let sum = state[0] + other[0];
-        state[0] = 0;
-        assert_ne!(sum, 13);
-        state[0] = sum;
-    }
-    fn finish(&self, state: &[u8]) -> Result<u8> {
-        Ok(state[0])
-    }
+/// Panics half way where the sum would be 13.
+fn add_half_way(state: &mut u8, other: u8) {
+    let sum = *state + other;
+    *state = 0;
+    assert_ne!(sum, 13);
+    *state = sum;
 }
 
 /// The batch held what the function had left of the key's earlier values, and was committed.
@@ -323,7 +309,7 @@ impl Aggregate for HalfWay {
 fn a_batch_in_which_a_function_panicked_is_not_committed() {
     let env = Env::memory(8);
     let db = Database::open("/db", options(&env)).unwrap();
-    let sums = db.aggregator("sums", HalfWay).open().unwrap();
+    let sums = db.aggregator("sums", Adding("half_way", add_half_way)).open().unwrap();
     let mut batch = Batch::new();
     // Longer batches merge as they are filled.
     (0..20).for_each(|key| batch.add(&sums, &[key], 1));

@@ -10,7 +10,7 @@ use forebay::aggregate::{self, Aggregate, BuiltIn, Composite, StateType, Value};
 use forebay::env::fs::CrashFs;
 use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, MergeRule, Options, Result};
-use forebay_testkit::Suffix;
+use forebay_testkit::{Short, Suffix};
 
 const DIR: &str = "/db";
 
@@ -32,22 +32,6 @@ impl MergeRule for Other {
     }
     fn merge(&self, _key: &[u8], newer: &[u8], _older: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(newer);
-    }
-}
-
-/// Values of at most 1,000 bytes.
-struct Short;
-
-impl MergeRule for Short {
-    fn name(&self) -> &str {
-        "short/1"
-    }
-    fn merge(&self, _key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(older);
-        out.extend_from_slice(newer);
-    }
-    fn value_bytes_max(&self) -> usize {
-        1_000
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use forebay::env::jobs::text_of;
 use parquet::errors::ParquetError;
 
 thread_local! {
@@ -26,8 +27,6 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Resu
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_GUARDED.set(before);
     done.unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<&str>().map(|said| String::from(*said));
-        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(ParquetError::General(format!("the file is damaged: {said}")))
+        Err(ParquetError::General(format!("the file is damaged: {}", text_of(&*panic))))
     })
 }

@@ -26,7 +26,9 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Copies what is intact of a damaged database to a new one. The damaged one is not changed.
 ///
 /// A page that is damaged takes its own records only. Where it was the newer of two that had a key, the older value is
-/// there again: [`RescueReport::damage`] tells which keys that may concern. The new database has no savepoints.
+/// there again: [`RescueReport::damage`] tells which keys that may concern. The new database has no savepoints. What
+/// [`Aggregator::commit`](crate::Aggregator::commit) kept of how far inputs were read is copied as it is: where states may
+/// be missing, a program that goes on there leaves out what was lost.
 ///
 /// ```no_run
 /// # use forebay::{Options, Rescue};

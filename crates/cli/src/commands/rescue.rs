@@ -1,14 +1,24 @@
 //! `rescue`: what is intact of a damaged database, in a new one.
+//!
+//! **Invariant:** the new one has its name only once all of it is there, and groups that lack something are marked: what
+//! tells which files were counted into them knows nothing of that.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay::{Error, Options, Rescue};
+use forebay::{Batch, Damage, Database, Durability, Error, Options, Rescue, RescueReport};
 
+use super::aggregate::{INPUTS, RESCUED};
 use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 use crate::screen;
+use crate::temporary::Temporary;
+
+/// What is behind the new database's name until all of it is there.
+const ASIDE: &str = ".rescuing";
 
 /// Copy what is intact of a damaged database to a new one, and tell what is not
 #[derive(Debug, Args)]
@@ -27,11 +37,7 @@ pub(crate) struct RescueArgs {
 
 pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
     let options = common.memory.map_or_else(Options::default, |bytes| Options::default().memory_limit(bytes));
-    let rescued = Rescue::new(options).run(&args.db, &args.destination, &mut |_, _| ());
-    let report = rescued.map_err(|error| match error {
-        Error::Invalid(reason) => Failure::Usage(reason),
-        error => error.into(),
-    })?;
+    let report = rescue(&args.db, &args.destination, &options)?;
     let records: u64 = report.tables.iter().map(|table| table.records).sum();
     let (tables, place) = (report.tables.len() as u64, args.destination.display());
     let text = format!("{}, {} in {place}", counted(tables, "table"), counted(records, "record"));
@@ -56,4 +62,64 @@ pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
         tell!("forebay: savepoint {} is not in the new database", screen::message(name));
     }
     if is_whole { Ok(()) } else { Err(Failure::Said) }
+}
+
+/// Makes the new database, whole, or not at all.
+#[expect(clippy::disallowed_methods, reason = "a directory that nobody has open gets its name")]
+fn rescue(source: &Path, target: &Path, options: &Options) -> Result<RescueReport, Failure> {
+    if target.symlink_metadata().is_ok() {
+        let target = target.display();
+        return Err(Failure::Usage(format!("{target} is there already; name a new directory")));
+    }
+    // Without a slash at its end.
+    let target: PathBuf = target.components().collect();
+    let mut aside: OsString = target.clone().into();
+    aside.push(ASIDE);
+    if Path::new(&aside).exists() {
+        // One that was killed has left it; one that is under way has it open, which is an error.
+        Database::destroy(&aside)?;
+    }
+    let (aside, known) = Temporary::make(|| Ok(PathBuf::from(aside)), |aside| aside)
+        .map_err(|error| Failure::work(error.to_string()))?;
+    let report =
+        Rescue::new(options.clone()).run(source, &aside, &mut |_, _| ()).map_err(|error| match error {
+            Error::Invalid(reason) => Failure::Usage(reason),
+            error => error.into(),
+        })?;
+    mark(&aside, &report, options).inspect_err(|_| drop(Database::destroy(&aside)))?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    known
+        .keep(|| fs::rename(&aside, &target).and_then(|()| File::open(parent)?.sync_all()))
+        .map_err(|error| Failure::work(format!("cannot rename {}: {error}", aside.display())))?;
+    Ok(report)
+}
+
+/// Notes with groups that something may be missing.
+fn mark(path: &Path, report: &RescueReport, options: &Options) -> Result<(), Failure> {
+    let lost: Vec<(&str, usize)> =
+        (report.tables.iter().filter(|table| table.left_out.is_none()).map(|table| &table.name[..]))
+            .filter(|inputs| inputs.ends_with(INPUTS))
+            .map(|inputs| (inputs, report.damage.iter().filter(|damage| concerns(damage, inputs)).count()))
+            .filter(|(_, places)| *places > 0)
+            .collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let db = Database::open(path, options.clone())?;
+    let mut batch = Batch::new();
+    for (inputs, places) in lost {
+        batch.put(&db.table(inputs).existing(true).open()?, RESCUED, places.to_string().as_bytes());
+    }
+    db.commit(batch, Durability::Disk)?;
+    Ok(db.close()?)
+}
+
+/// Whether damage may be to groups, or to what tells which files are in them.
+fn concerns(damage: &Damage, inputs: &str) -> bool {
+    match (&damage.table, &damage.file) {
+        (Some(table), _) => table == inputs || inputs.strip_suffix(INPUTS) == Some(table),
+        // Superblocks have no records; logs and manifests have those of any table.
+        (None, Some(file)) => file.file_stem().is_none_or(|name| name != "FOREBAY"),
+        (None, None) => true,
+    }
 }

@@ -82,6 +82,9 @@ pub(crate) struct AggregateArgs {
     /// What the groups are called in the store
     #[arg(long, value_name = "NAME", default_value = "groups", requires = "store")]
     pub(super) table: String,
+    /// With --store: add to groups that were rescued from a damaged database, though some or files' names may be lost
+    #[arg(long, requires = "store")]
+    pub(super) despite_losses: bool,
     /// How many threads work on the groups [default: as many as there are cores, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) threads: Option<u16>,

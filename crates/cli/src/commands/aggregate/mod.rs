@@ -61,8 +61,8 @@ use report::{Report, Stdout};
 use shape::Shape;
 use sheet::{Header, Sheet, Style};
 pub(crate) use shown::{Key, Shown};
-pub(crate) use store::INPUTS;
 use store::Store;
+pub(crate) use store::{INPUTS, RESCUED};
 
 const MEMORY_BYTES: u64 = 512 << 20;
 /// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,

@@ -16,6 +16,7 @@ use super::{keys, kmers};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Form;
+use crate::screen;
 
 /// What a table's groups are.
 pub(crate) struct Shown {
@@ -42,6 +43,9 @@ impl Shown {
         let inputs = snapshot.table(&format!("{table}{INPUTS}"));
         let shape = match inputs {
             Ok(inputs) => {
+                if let Some(losses) = store::told_losses(table, snapshot.get(&inputs, store::RESCUED)?) {
+                    tell!("forebay: {}", screen::message(&losses));
+                }
                 snapshot.get(&inputs, store::SHAPE)?.map(|text| store::parse_shape(&text)).transpose()?
             }
             Err(_) => None,

@@ -18,12 +18,16 @@ use super::reached::Reached;
 use super::shape::Shape;
 use crate::commands::made::Made;
 use crate::failure::Failure;
+use crate::output::counted;
+use crate::screen;
 
 /// What the name of a table of inputs ends in.
 pub(crate) const INPUTS: &str = ".inputs";
 /// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
 /// in the file system, behind `file:`.
 pub(super) const SHAPE: &[u8] = b"shape";
+/// Where it tells that groups were rescued from a damaged database, of which so many places could not be read.
+pub(crate) const RESCUED: &[u8] = b"rescued";
 /// The database has so many sixteenths of the memory.
 const DATABASE_SHARE: usize = 10;
 /// What is not committed yet is committed at a sixteenth, and takes four of them while the table grows.
@@ -81,11 +85,21 @@ impl Store {
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();
+        let place = dir.display();
         if !has_groups && inputs.iter()?.take(2).count() > 1 {
             return Err(Failure::work(format!(
-                "{} has no groups called `{name}` any more, and table `{inputs_name}` tells what was counted into them; to \
-                 count it anew, destroy that table, too",
-                dir.display()
+                "{place} has no groups called `{name}` any more, and table `{inputs_name}` tells what was counted into them; \
+                 to count it anew, destroy that table, too"
+            )));
+        }
+        let may_add = is_read_only || args.despite_losses;
+        tell_losses(&name, &inputs, if may_add { Losses::Told } else { Losses::Refused })?;
+        if has_groups && is_new {
+            drop(inputs);
+            made.undo(db);
+            return Err(Failure::work(format!(
+                "{place} has a table `{name}`, and nothing tells what was counted into it, and how: count anew into another \
+                 --table; forebay scan shows this one"
             )));
         }
         kept.iter().try_for_each(|shape| shape.agrees(args, &name))?;
@@ -133,6 +147,35 @@ fn names(db: &Database) -> String {
     let tables = db.tables();
     let names: Vec<&str> = tables.iter().filter_map(|(table, _)| table.strip_suffix(INPUTS)).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// What groups that were rescued with losses do.
+enum Losses {
+    Told,
+    Refused,
+}
+
+fn tell_losses(name: &str, inputs: &Table, then: Losses) -> Result<(), Failure> {
+    match (told_losses(name, inputs.get(RESCUED)?), then) {
+        (None, _) => {}
+        (Some(losses), Losses::Told) => tell!("forebay: {}", screen::message(&losses)),
+        (Some(losses), Losses::Refused) => {
+            return Err(Failure::work(format!(
+                "{losses}. Count all files anew, into another --table or --store; --despite-losses adds to these"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is to be told of groups that were rescued.
+pub(super) fn told_losses(name: &str, rescued: Option<Vec<u8>>) -> Option<String> {
+    let places = String::from_utf8(rescued?).ok()?.parse().ok()?;
+    Some(format!(
+        "groups `{name}` are what a rescue could save of a damaged database, where {} could not be read: some may be \
+         missing, or short, and what tells which files are in them knows nothing of that",
+        counted(places, "place")
+    ))
 }
 
 fn kept_shape(inputs: &Table) -> Result<Option<Shape>, Failure> {

@@ -9,6 +9,7 @@ mod numbers;
 mod parquet;
 mod pipes;
 mod refusals;
+mod rescued;
 mod sequences;
 mod store;
 mod words;

@@ -65,12 +65,16 @@ pub enum Error {
     },
     /// A table may take no more of the disk, and what it has is held for readers. Let go of that, and try again.
     NoSpace(String),
-    /// The log does not go back that far any more. Copy the database anew, and follow its changes from there.
+    /// The log does not go back that far any more, or what was told was taken back since. Copy the database anew, and follow
+    /// its changes from there.
     ChangesGone {
         /// The number that changes were asked for after.
         since: u64,
         /// The number of the oldest record that the log still has.
         oldest: u64,
+        /// The number of the last rollback to a savepoint, where that came after `since`: what it took back may have been
+        /// told.
+        rolled_back: Option<u64>,
     },
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
     /// needs its answer is not done; all else goes on. Mend it, and open the database again, or compact the table.
@@ -180,7 +184,12 @@ impl fmt::Display for Error {
                 "{} has format version {version}, this build reads up to {known}; use a newer forebay",
                 file.display()
             ),
-            Self::ChangesGone { since, oldest } => write!(
+            Self::ChangesGone { since, rolled_back: Some(number), .. } => write!(
+                f,
+                "changes after {since} were asked for, and number {number} is a rollback to a savepoint, which the feed \
+                 cannot tell; copy the database anew and follow it from there"
+            ),
+            Self::ChangesGone { since, oldest, rolled_back: None } => write!(
                 f,
                 "changes after {since} are not kept any more, the oldest that is has number {oldest}; copy the database \
                  anew and follow it from there, or raise keep_changes before that"

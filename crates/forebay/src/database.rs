@@ -113,8 +113,8 @@ impl Database {
     /// they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log still has.
     ///
     /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does not
-    /// go back far enough, the error is [`Error::ChangesGone`]; what is there when this is called stays there for as long
-    /// as the iterator is held.
+    /// go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
+    /// [`Error::ChangesGone`]; what is there when this is called stays there for as long as the iterator is held.
     ///
     /// What was brought in by [`OrderedTable::ingest`](crate::OrderedTable::ingest) is not in the log, and so not among
     /// the changes; nor is what expires, or what a compaction filter drops, or that tables are made, altered or dropped.
@@ -211,8 +211,8 @@ impl Database {
     /// or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this and the
     /// other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and what they write then is
     /// written to the tables of then: handles stay of use. It takes a flush, and one edit of the manifest. Refused while
-    /// a table is being given another order. The [feed of changes](Self::changes) does not tell of it: whoever follows that
-    /// needs a new copy.
+    /// a table is being given another order. It takes a number, as a record would. Whoever follows the
+    /// [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
     pub fn rollback(&self, name: &str) -> Result<()> {
         self.engine.rollback(name)
     }

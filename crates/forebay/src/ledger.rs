@@ -35,8 +35,10 @@ pub(crate) struct Ledger {
     pub(crate) next_table: u32,
     /// By name.
     pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
-    /// How many there were since the database was opened: each gives tables an era of its own.
+    /// How many rollbacks there were since the database was opened: each gives tables an era of its own.
     pub(crate) rollbacks: u64,
+    /// The number of the last one ever; 0 where there was none.
+    pub(crate) rolled_back: u64,
 }
 
 /// What a commit changes.
@@ -345,6 +347,7 @@ impl Engine {
             next_id: self.lists.next_id.load(Ordering::Relaxed),
             next_table: ledger.next_table,
             log: ledger.log,
+            rolled_back: ledger.rolled_back,
             tables: tables.collect(),
             savepoints: ledger.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name)).collect(),
         }

@@ -223,6 +223,7 @@ fn ledger_of(
         next_table: replay.next_table,
         savepoints: replay.savepoints.clone(),
         rollbacks: 0,
+        rolled_back: replay.rolled_back,
     };
     for table in replay.tables.values() {
         ledger.refer(table.catalog.files().into_iter().map(|file| (file, 1)).collect());

@@ -35,6 +35,8 @@ pub(crate) struct Replay {
     /// Savepoints by name, once all is [replayed](Self::finish).
     pub(crate) savepoints: BTreeMap<String, Arc<Savepoint>>,
     pub(crate) log: LogMark,
+    /// The number of the last rollback.
+    pub(crate) rolled_back: u64,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
 }
@@ -68,6 +70,7 @@ impl Replay {
             kept: BTreeMap::new(),
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
+            rolled_back: 0,
             next_table: 1,
             next_id: 1,
         }
@@ -77,6 +80,7 @@ impl Replay {
         match edit {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
+                self.rolled_back = snapshot.rolled_back;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -92,6 +96,7 @@ impl Replay {
             }
             Edit::Rollback(rollback) => {
                 self.move_mark(rollback.log);
+                self.rolled_back = rollback.log.absorbed.1;
                 self.tables = Tables::default();
                 rollback.tables.iter().try_for_each(|entry| self.add_table(entry))
             }

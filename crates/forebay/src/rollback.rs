@@ -3,13 +3,15 @@
 //! 1. All writers wait. What is buffered is flushed, so that no buffer has a record of any table.
 //! 2. One edit gives all tables their catalogs of then. With it goes the log's mark: nothing that was absorbed before comes
 //!    back from the log. Work that is under way meets tables of another era, and is thrown away.
+//! 3. The rollback takes a number, as a record would, and nothing before it is kept for its changes: so whoever follows them
+//!    learns of it, also who has seen the last of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result};
 use forebay_env::yield_point;
-use forebay_store::manifest::{Edit, Rollback};
+use forebay_store::manifest::{Edit, LogMark, Rollback};
 
 use crate::engine::{Engine, State, TableState};
 use crate::ledger::Ledger;
@@ -56,26 +58,28 @@ impl Engine {
         }
         let savepoint = Arc::clone(ledger.savepoint(name)?);
         ledger.rollbacks += 1;
-        let (era, below) = (ledger.rollbacks * ERAS, ledger.log.absorbed.0);
+        let (era, (below, last)) = (ledger.rollbacks * ERAS, ledger.log.absorbed);
         let restored = |table: &Arc<TableState>| {
             // What the log still has of it is no longer its own.
             let catalog = table.catalog.convert(&table.options, below);
             Ok(table.restored(catalog.ok_or_else(|| self.has_other_files())?, era))
         };
         let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;
-        self.sync_held(&ledger.log)?;
+        let mark = (below, last + 1);
+        let mark = LogMark { kept: mark, low: mark, absorbed: mark };
         let entries = tables.values().map(|table| table.entry()).collect();
-        let edit = Edit::Rollback(Rollback { log: ledger.log, tables: entries });
-        self.append(&mut ledger, &edit)?;
+        self.append(&mut ledger, &Edit::Rollback(Rollback { log: mark, tables: entries }))?;
         ledger.log_is_ahead = false;
+        ledger.rolled_back = last + 1;
         yield_point("rollback is durable");
-        log.switch(|| {
+        log.switch_behind(last + 1, || {
             self.update_state(|state| {
                 state.tables.clone_from(&tables);
                 state.is_frozen = false;
             });
         });
         self.rolled_back(&mut ledger, &state, &tables);
+        self.hold(&mut ledger, mark, None);
         Ok(())
     }
 

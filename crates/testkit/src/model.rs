@@ -79,8 +79,10 @@ pub struct Model {
     /// What was accepted since.
     batches: Vec<Accepted>,
     now: Moment,
-    /// All batches that were ever accepted and not lost: what the feed of changes tells.
+    /// All batches that were ever accepted and not lost, since the last rollback: what the feed of changes tells.
     history: Vec<Accepted>,
+    /// The number of the last rollback.
+    restored: u64,
     /// How many tables aside there were.
     generations: u64,
     /// What must survive a crash of the process.
@@ -144,7 +146,12 @@ impl Model {
         self.now.sequence
     }
 
-    /// All batches, in their order.
+    /// The number of the last rollback; 0 where there was none.
+    pub fn restored(&self) -> u64 {
+        self.restored
+    }
+
+    /// All batches since that, in their order.
     pub fn history(&self) -> &[Accepted] {
         &self.history
     }
@@ -256,10 +263,12 @@ impl Model {
         self.savepoints.remove(name);
     }
 
-    /// Tables become what they were. Numbers go on.
+    /// Tables become what they were. That takes a number, and numbers go on.
     pub fn restore(&mut self, name: &str) {
         let Some(then) = self.savepoints.get(name) else { return };
-        self.now = Moment { sequence: self.now.sequence, ..then.clone() };
+        self.restored = self.now.sequence + 1;
+        self.now = Moment { sequence: self.restored, ..then.clone() };
+        self.history.clear();
         self.settle();
     }
 

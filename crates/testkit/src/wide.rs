@@ -234,12 +234,22 @@ impl Harness {
         }
     }
 
-    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all of them, where
-    /// all of the log is kept.
+    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the last
+    /// rollback, where all of the log is kept. Whoever asks from before that is told of it.
     pub(crate) fn check_changes(&self) -> Result<()> {
         let keeps_all = self.config.keep_changes_bytes == u64::MAX && !self.is_copy();
         let history = self.model.history();
-        let since = if keeps_all { self.model.last_sequence().min(1) } else { 0 };
+        let restored = self.model.restored();
+        for since in
+            [1, restored.saturating_sub(1)].into_iter().filter(|&since| 0 < since && since < restored)
+        {
+            let gone = self.db().changes(since).err();
+            assert!(
+                matches!(gone, Some(Error::ChangesGone { rolled_back: Some(told), .. }) if told == restored),
+                "changes after {since}, before a rollback of number {restored}: {gone:?}"
+            );
+        }
+        let since = if keeps_all { self.model.last_sequence().min(1).max(restored) } else { 0 };
         let mut fed = Vec::new();
         for batch in self.db().changes(since)? {
             fed.push(batch?);

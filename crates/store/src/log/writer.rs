@@ -5,10 +5,12 @@
 //!    commit); an error while writing can be retried, because the arena still has the bytes; an error while
 //!    syncing poisons the log, because the kernel may have dropped what it could not write.
 
+mod turns;
+
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::AtomicU64;
 use forebay_env::sync::{Condvar, Mutex, MutexGuard};
 use forebay_env::{Appender, File, yield_point};
 
@@ -122,19 +124,6 @@ impl Log {
     /// The number up to which records survive a power loss.
     pub fn durable_sequence(&self) -> u64 {
         self.inner.lock().durable_sequence
-    }
-
-    /// How often [`switch`](Self::switch) was called. Read it before what `switch` changes.
-    #[inline]
-    pub fn turns(&self) -> u64 {
-        self.turns.load(Ordering::Acquire)
-    }
-
-    /// Changes what writers look at before they append: those that have looked and not appended yet look again.
-    pub fn switch(&self, change: impl FnOnce()) {
-        let _nobody_appends = self.inner.lock();
-        change();
-        self.turns.fetch_add(1, Ordering::Release);
     }
 
     /// Frames a batch into the active buffer; `None` when it does not fit there, or when something was switched after the

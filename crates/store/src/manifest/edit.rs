@@ -55,9 +55,13 @@ impl LogMark {
     /// What ends an edit: where no more is kept than is needed, nothing.
     fn encode_kept(&self, out: &mut Vec<u8>) {
         if self.kept != self.low {
-            put_varint(out, self.kept.0);
-            put_varint(out, self.kept.1);
+            self.encode_kept_always(out);
         }
+    }
+
+    fn encode_kept_always(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.kept.0);
+        put_varint(out, self.kept.1);
     }
 
     fn decode_kept(&mut self, from: &mut Reader<'_>) -> Option<()> {
@@ -77,6 +81,8 @@ pub struct Snapshot {
     pub next_table: u32,
     /// How far the log is needed.
     pub log: LogMark,
+    /// The number of the last rollback; 0 where there was none.
+    pub rolled_back: u64,
     /// Its tables.
     pub tables: Vec<TableEntry>,
     /// Its savepoints.
@@ -99,7 +105,8 @@ pub struct Savepoint {
 /// What all tables become again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollback {
-    /// How far the log is needed: nothing that is absorbed by then comes back.
+    /// How far the log is needed: nothing that is absorbed by then comes back. The last number before what is not is the
+    /// rollback's own.
     pub log: LogMark,
     /// The tables; there are no others.
     pub tables: Vec<TableEntry>,
@@ -158,7 +165,12 @@ impl Edit {
                 put_tables(out, &snapshot.tables);
                 put_varint(out, snapshot.savepoints.len() as u64);
                 snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
-                snapshot.log.encode_kept(out);
+                if snapshot.rolled_back == 0 {
+                    snapshot.log.encode_kept(out);
+                } else {
+                    snapshot.log.encode_kept_always(out);
+                    put_varint(out, snapshot.rolled_back);
+                }
             }
             Self::Savepoint(savepoint) => {
                 out.push(SAVEPOINT);
@@ -215,6 +227,7 @@ impl Edit {
                 next_id: from.varint()?,
                 next_table: u32::try_from(from.varint()?).ok()?,
                 log: LogMark::decode(&mut from)?,
+                rolled_back: 0,
                 tables: repeat(&mut from, get_table)?,
                 savepoints: repeat(&mut from, get_savepoint)?,
             }),
@@ -248,6 +261,11 @@ impl Edit {
                 log.decode_kept(&mut from)?;
             }
             _ => {}
+        }
+        if let Self::Snapshot(snapshot) = &mut edit
+            && from.remaining() > 0
+        {
+            snapshot.rolled_back = from.varint()?;
         }
         (from.remaining() == 0).then_some(edit)
     }

@@ -36,14 +36,19 @@ fn edits() -> Vec<Edit> {
         tables: tables.clone(),
     };
     let savepoints = vec![savepoint.clone()];
+    let snapshot = Snapshot {
+        next_id: 9,
+        next_table: 2,
+        log: keeping,
+        rolled_back: 0,
+        tables: tables.clone(),
+        savepoints,
+    };
+    let rolled_back = Snapshot { rolled_back: 4999, ..snapshot.clone() };
     vec![
-        Edit::Snapshot(Snapshot {
-            next_id: 9,
-            next_table: 2,
-            log: keeping,
-            tables: tables.clone(),
-            savepoints,
-        }),
+        Edit::Snapshot(snapshot),
+        Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
+        Edit::Snapshot(rolled_back),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),

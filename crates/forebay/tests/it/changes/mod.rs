@@ -1,6 +1,7 @@
 //! The feed of changes against a list of all that was committed.
 
 mod keeping;
+mod rolled_back;
 mod world;
 
 use forebay::{Database, Error, Layout};

@@ -180,7 +180,7 @@ impl World {
                 Err(error) => {
                     assert!(number + 1 < gone, "since {since}: {error}");
                     assert!(
-                        matches!(error, Error::ChangesGone { since: asked, oldest: said } if (asked, said) == (since, oldest)),
+                        matches!(error, Error::ChangesGone { since: asked, oldest: said, rolled_back: None } if (asked, said) == (since, oldest)),
                         "{error}"
                     );
                 }

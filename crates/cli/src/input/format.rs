@@ -23,15 +23,32 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What a file's name tells, whatever packs it.
+    /// What a file's name tells, whatever packs it and however often it was rotated.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        let name = path.to_str()?;
-        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
-        match name.rsplit_once('.')?.1 {
+        match ending(path)? {
             ending @ ("csv" | "tsv" | "jsonl" | "ndjson" | "parquet") => ending.parse().ok(),
             _ => None,
         }
     }
+}
+
+/// What tells a file's format in its name: `csv` of `x.csv`, and also of `x.csv.gz`, `x.csv.1` and `x.csv-20260131.zst`.
+pub(crate) fn ending(path: &Path) -> Option<&str> {
+    let mut name = path.to_str()?;
+    while let Some(shorter) = unrotated(name) {
+        name = shorter;
+    }
+    name.rsplit_once('.').map(|(_, ending)| ending)
+}
+
+/// A name without the last of what packing and rotating files put behind it, if there is such.
+pub(crate) fn unrotated(name: &str) -> Option<&str> {
+    let unpacked = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed));
+    let unnumbered = || {
+        let rest = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        (rest.len() < name.len()).then(|| rest.strip_suffix(['.', '-'])).flatten()
+    };
+    unpacked.or_else(unnumbered).filter(|rest| !rest.is_empty())
 }
 
 impl FromStr for Format {
@@ -105,6 +122,12 @@ mod tests {
             ("a.csv", Some(Format::Csv)),
             ("b/a.jsonl.gz", Some(Format::Jsonl)),
             ("a.parquet", Some(Format::Parquet)),
+            ("a.csv.1", Some(Format::Csv)),
+            ("a.tsv.12.gz", Some(Format::Tsv)),
+            ("a.jsonl-20260131.zst", Some(Format::Jsonl)),
+            ("a.csv.2026-01-31", Some(Format::Csv)),
+            ("csv.1", None),
+            (".1", None),
             ("a.txt", None),
             ("csv", None),
             ("a.lines", None),

@@ -70,10 +70,11 @@ pub(crate) struct AggregateArgs {
     ///
     /// What was read is committed together with how far it was read, so the same command goes on where one before was
     /// stopped, and counts nothing twice. A file is known by its path, with links resolved, and where it was renamed by
-    /// its number in the file system. One that was read to its end is passed over; one that has grown is read on from
-    /// there. A last record that has no end yet is left until it has one, and said to be. A file that is shorter than
-    /// what was read of it, or differs in the first or last 4 KiB of that, is an error, and so is a packed or Parquet
-    /// file that is another than it was; the other files are read all the same.
+    /// its number in the file system, where it was packed or moved by its content. One that was read to its end is
+    /// passed over; one that has grown is read on from there. A last record that has no end yet is left until it has
+    /// one, and said to be. A file that is shorter than what was read of it, or differs in the first or last 4 KiB of
+    /// that, is an error, and so is a packed or Parquet file that is another than it was; the other files are read all
+    /// the same.
     #[arg(long, value_name = "DIR")]
     pub(super) store: Option<PathBuf>,
     /// With --store: the last record of each file is counted also where no newline, or white space, ends it

@@ -12,7 +12,7 @@ use super::keys;
 use super::reached::{Extent, Place, Separator, State};
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
-use crate::input::format::Column;
+use crate::input::format::{Column, ending};
 use crate::input::jsonl::Jsonl;
 use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
@@ -41,12 +41,9 @@ impl FromStr for RowFormat {
 }
 
 impl RowFormat {
-    /// What a file's name tells, with or without `.gz` or `.zst` behind.
+    /// What a file's name tells, with or without what packing and rotating put behind.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        let name = path.to_str()?;
-        let name = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
-        let (_, ending) = name.rsplit_once('.')?;
-        ending.parse().ok()
+        ending(path)?.parse().ok()
     }
 }
 

@@ -252,10 +252,10 @@ impl<A: Aggregate> Engine<A> {
     }
 
     /// A file, by all its names, was read as far as this, and everything before is added. Commits that, if it is due.
-    pub(super) fn reach(&mut self, names: [&[u8]; 2], reached: Reached) -> Result<(), Failure> {
+    pub(super) fn reach(&mut self, keys: Vec<Vec<u8>>, reached: Reached) -> Result<(), Failure> {
         match self {
             Self::Gathering(_) => Ok(()),
-            Self::Keeping(keeper) => keeper.reach(names, reached),
+            Self::Keeping(keeper) => keeper.reach(keys, reached),
         }
     }
 

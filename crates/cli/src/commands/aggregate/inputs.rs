@@ -114,7 +114,7 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         }
         let is_unpacked = separator != Separator::File;
         let packer = |head: &[u8]| Packer::of(head, &path.display().to_string());
-        let tracked = Tracked::open(path, |head| Ok(!is_unpacked || packer(head)? != Packer::Nothing))?;
+        let tracked = Tracked::open(path, |head| is_unpacked.then(|| packer(head)).transpose())?;
         let (start, state) = match tracked.find(|name| engine.reached(name), separator)? {
             Found::New => (Position::default(), State::Stateless),
             Found::On(at, state) => (at, state),
@@ -234,7 +234,10 @@ impl<'a> Input<'a> {
     #[cold]
     pub(super) fn reach<A: Aggregate>(&self, place: Place, engine: &mut Engine<A>) -> Result<(), Failure> {
         match &self.tracked {
-            Some(tracked) => engine.reach(tracked.names(), tracked.reached(place)?),
+            Some(tracked) => {
+                let reached = tracked.reached(place)?;
+                engine.reach(tracked.keys(&reached)?, reached)
+            }
             None => Ok(()),
         }
     }
@@ -259,6 +262,9 @@ impl<'a> Input<'a> {
                 self.name,
                 counted(left, "byte")
             );
+        }
+        if left == 0 && records > 0 && records == self.start.number {
+            inputs.tally.known_files += 1;
         }
         let at = next.unwrap_or(Position { number: records, offset: end });
         self.reach(Place { at, end, extent: Extent::Whole, state }, engine)

@@ -12,6 +12,7 @@ mod args;
 mod by;
 mod columnar;
 mod columns;
+mod content;
 mod counting;
 mod cube;
 mod engine;
@@ -94,10 +95,8 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
         check(args, &shape)?;
     }
     let store = args.store.as_deref().map(|dir| Store::open(dir, args, &means)).transpose()?;
-    let shape = match &store {
-        Some(store) => store.shape.clone(),
-        None => Shape::asked(args).ok_or_else(|| Failure::Usage("say --by".into()))?,
-    };
+    let shape = store.as_ref().map(|store| store.shape.clone()).or_else(|| Shape::asked(args));
+    let shape = shape.ok_or_else(|| Failure::Usage("say --by".into()))?;
     let job = Job::new(args, common, &shape, means, store.as_ref());
     match (job.and_then(|job| job.run_by(&shape)), store) {
         (Ok(()), Some(store)) => Ok(store.close()?),

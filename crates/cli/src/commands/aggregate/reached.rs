@@ -1,8 +1,9 @@
 //! How far a file was read into a store, and what a file of that name is now.
 //!
 //! A file is known by its path, with links resolved, and by its number in the file system, by which it is found again
-//! where it was renamed. File systems give numbers out again: of both, what tells of more bytes is taken. It is the same as before if it is no shorter than what was read of it, and the first and last
-//! bytes of that are the same.
+//! where it was renamed. File systems give numbers out again: of both, what tells of more bytes is taken. It is the same as
+//! before if it is no shorter than what was read of it, and the first and last bytes of that are the same. Where neither
+//! knows it, its [content](super::content) may.
 //!
 //! **Invariant:** what stands before [`Reached`] is counted, each record once, and nothing behind it is.
 
@@ -14,15 +15,17 @@ use std::path::{Path, PathBuf};
 use rapidhash::v3::rapidhash_v3;
 use serde::{Deserialize, Serialize};
 
+use super::content;
 use super::kmers::Roller;
 use super::sequences::Records;
 use crate::failure::Failure;
 use crate::input::Position;
 use crate::input::delimited::Head;
 use crate::input::open::Opened;
+use crate::input::unpack::Packer;
 
 /// How many bytes of both ends of what was read tell a file from another.
-const PRINT_BYTES: u64 = 4 << 10;
+pub(super) const PRINT_BYTES: u64 = 4 << 10;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +33,15 @@ pub(super) struct Reached {
     /// Where to go on; in the unpacked input.
     at: Position,
     /// The file's bytes that are known: those that were read, and of a packed file all.
-    bytes: u64,
-    packing: Packing,
+    pub(super) bytes: u64,
+    pub(super) packing: Packing,
     extent: Extent,
-    print: u64,
+    pub(super) print: u64,
     /// The file's number in the file system.
-    file: Number,
+    pub(super) file: Number,
+    /// Its path, as text; empty in what older programs kept.
+    #[serde(default)]
+    pub(super) path: String,
     state: State,
 }
 
@@ -80,6 +86,16 @@ pub(super) enum Separator {
     File,
 }
 
+impl Separator {
+    /// Whether a byte ends a record.
+    pub(super) fn ends(self, byte: u8) -> bool {
+        match self {
+            Self::Space => super::words::is_space(byte),
+            Self::Newline | Self::None | Self::File => matches!(byte, b'\n' | b'\r'),
+        }
+    }
+}
+
 /// How far reading is.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -93,14 +109,16 @@ pub(super) struct Place {
 
 /// A file that a store keeps track of.
 pub(super) struct Tracked {
-    name: String,
+    pub(super) name: String,
     /// Its path, and what its number is kept under.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     number_key: Vec<u8>,
     number: Number,
     pub(super) packing: Packing,
+    /// What packs it; nothing where it is a whole that is read as it is.
+    pub(super) packer: Option<Packer>,
     file: File,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// What is to be done with a file.
@@ -115,11 +133,11 @@ pub(super) enum Found {
 }
 
 impl Tracked {
-    /// The file at `path`, which must be one that can be read again; `is_packed` is given its first bytes.
+    /// The file at `path`, which must be one that can be read again; `packer_of` is given its first bytes.
     #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
     pub(super) fn open(
         path: &Path,
-        is_packed: impl FnOnce(&[u8]) -> Result<bool, Failure>,
+        packer_of: impl FnOnce(&[u8]) -> Result<Option<Packer>, Failure>,
     ) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failed = |error: io::Error| Failure::work(format!("cannot read {name}: {error}"));
@@ -133,23 +151,32 @@ impl Tracked {
         }
         let mut head = Vec::new();
         (&file).take(8).read_to_end(&mut head).map_err(failed)?;
-        let packing = if is_packed(&head)? { Packing::Packed } else { Packing::Plain };
+        let packer = packer_of(&head)?;
+        let packing = if packer == Some(Packer::Nothing) { Packing::Plain } else { Packing::Packed };
         let number = (about.dev(), about.ino());
         let number_key = format!("file:{}:{}", number.0, number.1).into_bytes();
-        Ok(Self { name, path: resolved, number_key, number, packing, file, bytes: about.len() })
+        Ok(Self { name, path: resolved, number_key, number, packing, packer, file, bytes: about.len() })
     }
 
     /// The file itself, to be read from an offset on: its name may lead to another one by now.
     pub(super) fn open_at(&self, offset: u64) -> Result<Opened, Failure> {
-        let failed = |error: io::Error| Failure::work(format!("cannot read {}: {error}", self.name));
-        let mut file = self.file.try_clone().map_err(failed)?;
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let mut file = self.file.try_clone().map_err(|error| self.failed(&error))?;
+        file.seek(SeekFrom::Start(offset)).map_err(|error| self.failed(&error))?;
         Opened::of(self.name.clone(), file)
     }
 
-    /// All that it is kept under.
-    pub(super) fn names(&self) -> [&[u8]; 2] {
+    /// What it is known by besides its content.
+    fn names(&self) -> [&[u8]; 2] {
         [self.path.as_os_str().as_encoded_bytes(), &self.number_key]
+    }
+
+    /// All that it is kept under, if so much is read.
+    pub(super) fn keys(&self, reached: &Reached) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut keys: Vec<_> = self.names().map(<[u8]>::to_vec).into();
+        if self.packing == Packing::Plain && reached.bytes > 0 {
+            keys.push(content::key(&self.read(0, PRINT_BYTES.min(reached.bytes))?));
+        }
+        Ok(keys)
     }
 
     /// What is to be done with the file; `reached` tells how far the file of a name was read.
@@ -172,8 +199,11 @@ impl Tracked {
                 self.go_on(longer.unwrap_or(path), separator)
             }
             (_, Some(number)) => self.go_on(number, separator),
-            (Some(path), None) if !self.has_moved(&path) => self.go_on(path, separator),
-            _ => Ok(Found::New),
+            (by_path, None) => match (self.find_content(reached, separator)?, by_path) {
+                (Some(found), _) => Ok(found),
+                (None, Some(path)) if !self.has_moved(&path) => self.go_on(path, separator),
+                _ => Ok(Found::New),
+            },
         }
     }
 
@@ -185,13 +215,14 @@ impl Tracked {
     }
 
     /// Whether another file stood where this one does, and has another name in the same directory now, as log files
-    /// have once they are rotated.
+    /// have once they are rotated: itself, or what it held.
     #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
     fn has_moved(&self, reached: &Reached) -> bool {
         let Some(Ok(mut entries)) = self.path.parent().map(std::fs::read_dir) else { return false };
         let is_it = |about: std::fs::Metadata| (about.dev(), about.ino()) == reached.file;
         reached.file != self.number
             && entries.any(|entry| entry.and_then(|entry| entry.metadata()).is_ok_and(is_it))
+            || self.has_rotated(reached)
     }
 
     /// What is to be done with the file, of which so much was read.
@@ -212,19 +243,37 @@ impl Tracked {
             if self.bytes == reached.bytes {
                 return Ok(Found::Known);
             }
-            if !self.has_end(reached.bytes, separator)? {
-                return Err(self.refuse("its last record was counted without an end, and goes on now"));
-            }
+            let around = self.read(reached.bytes.saturating_sub(1), 2.min(reached.bytes + 1))?;
+            return self.read_on(reached, &around, separator);
         }
         Ok(Found::On(reached.at, reached.state))
+    }
+
+    /// To read on behind what was read; `around` are the bytes just before and behind that, if there are such.
+    pub(super) fn read_on(
+        &self,
+        reached: Reached,
+        around: &[u8],
+        separator: Separator,
+    ) -> Result<Found, Failure> {
+        let can_go_on = matches!(separator, Separator::None | Separator::File);
+        let is_ended = can_go_on || around.iter().any(|byte| separator.ends(*byte));
+        match reached.extent == Extent::Whole && reached.bytes > 0 && around.len() > 1 && !is_ended {
+            true => Err(self.refuse("its last record was counted without an end, and goes on now")),
+            false => Ok(Found::On(reached.at, reached.state)),
+        }
     }
 
     /// What to keep of how far it was read.
     pub(super) fn reached(&self, place: Place) -> Result<Reached, Failure> {
         let Place { at, end, extent, state } = place;
         let bytes = if self.packing == Packing::Packed { self.bytes } else { end };
-        let (packing, file) = (self.packing, self.number);
-        Ok(Reached { at, bytes, packing, extent, print: self.print(bytes)?, file, state })
+        let (packing, file, path) = (self.packing, self.number, self.path.to_string_lossy().into_owned());
+        Ok(Reached { at, bytes, packing, extent, print: self.print(bytes)?, file, path, state })
+    }
+
+    pub(super) fn failed(&self, error: &io::Error) -> Failure {
+        Failure::work(format!("cannot read {}: {error}", self.name))
     }
 
     fn refuse(&self, reason: &str) -> Failure {
@@ -242,21 +291,9 @@ impl Tracked {
         Ok(rapidhash_v3(&ends))
     }
 
-    /// Whether a record ends just before or behind `bytes`.
-    fn has_end(&self, bytes: u64, separator: Separator) -> Result<bool, Failure> {
-        let around = self.read(bytes.saturating_sub(1), 2.min(bytes + 1))?;
-        Ok(match separator {
-            Separator::Newline => around.iter().any(|byte| matches!(byte, b'\n' | b'\r')),
-            Separator::Space => around.iter().any(|byte| super::words::is_space(*byte)),
-            Separator::None | Separator::File => true,
-        } || bytes == 0)
-    }
-
     fn read(&self, from: u64, bytes: u64) -> Result<Vec<u8>, Failure> {
         let mut read = vec![0; bytes as usize];
-        self.file
-            .read_exact_at(&mut read, from)
-            .map_err(|error| Failure::work(format!("cannot read {}: {error}", self.name)))?;
+        self.file.read_exact_at(&mut read, from).map_err(|error| self.failed(&error))?;
         Ok(read)
     }
 }
@@ -269,7 +306,7 @@ mod tests {
     use super::*;
 
     fn tracked(path: &Path) -> Tracked {
-        Tracked::open(path, |_| Ok(false)).unwrap()
+        Tracked::open(path, |_| Ok(Some(Packer::Nothing))).unwrap()
     }
 
     /// How far the file was read, of which so many bytes were.
@@ -280,9 +317,9 @@ mod tests {
 
     /// Where to go on, of what is known by the path and by the number.
     fn found(file: &Tracked, by_path: Option<u64>, by_number: Option<u64>) -> Option<u64> {
-        let [path, _] = file.names();
+        let [path, number] = file.names();
         let kept = |name: &[u8]| {
-            let bytes = if name == path { by_path } else { by_number };
+            let bytes = if name == path { by_path } else { by_number.filter(|_| name == number) };
             Ok(bytes.map(|bytes| reached(file, bytes)))
         };
         match file.find(kept, Separator::Newline).unwrap() {

@@ -24,7 +24,7 @@ use crate::screen;
 /// What the name of a table of inputs ends in.
 pub(crate) const INPUTS: &str = ".inputs";
 /// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
-/// in the file system, behind `file:`.
+/// in the file system, behind `file:`, and by how they begin, behind `content:`.
 pub(super) const SHAPE: &[u8] = b"shape";
 /// Where it tells that groups were rescued from a damaged database, of which so many places could not be read.
 pub(crate) const RESCUED: &[u8] = b"rescued";
@@ -254,7 +254,7 @@ impl<A: Aggregate> Keeper<A> {
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.pending.memory_bytes() >= self.pending_bytes_max / PENDING_PARTS
-            || self.reached.len() >= 2 * FILES_MAX
+            || self.reached.len() >= 3 * FILES_MAX
     }
 
     /// How far a file was read, by this run or one before.
@@ -266,9 +266,9 @@ impl<A: Aggregate> Keeper<A> {
     }
 
     /// A file, by all its names, was read as far as this, and everything before is added.
-    pub(super) fn reach(&mut self, names: [&[u8]; 2], reached: Reached) -> Result<(), Failure> {
-        for name in names {
-            self.reached.insert(name.to_vec(), reached.clone());
+    pub(super) fn reach(&mut self, keys: Vec<Vec<u8>>, reached: Reached) -> Result<(), Failure> {
+        for key in keys {
+            self.reached.insert(key, reached.clone());
         }
         if self.is_due() { self.commit() } else { Ok(()) }
     }

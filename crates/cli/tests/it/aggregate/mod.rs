@@ -10,6 +10,7 @@ mod parquet;
 mod pipes;
 mod refusals;
 mod rescued;
+mod rotated;
 mod sequences;
 mod store;
 mod words;

@@ -132,14 +132,15 @@ impl Error {
         matches!(self, Self::Corruption { .. } | Self::TooLong(_) | Self::Panicked(_))
     }
 
-    /// Whether there is no such file.
+    /// Whether there is no such file, database, table or savepoint.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { kind: io::ErrorKind::NotFound, .. })
+        matches!(self, Self::NotFound(_) | Self::Io { kind: io::ErrorKind::NotFound, .. })
     }
 
-    /// Whether the disk is full.
+    /// Whether the disk is full, or what a table may take of it.
     pub fn is_no_space(&self) -> bool {
-        matches!(self, Self::Io { kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, .. })
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::NoSpace(_) | Self::Io { kind: StorageFull | QuotaExceeded, .. })
     }
 }
 
@@ -161,7 +162,8 @@ impl fmt::Display for Error {
             Self::Corruption { file, offset, reason } => {
                 write!(
                     f,
-                    "corruption in {} at offset {offset}: {reason}; restore this file from a checkpoint",
+                    "corruption in {} at offset {offset}: {reason}; restore the database from a checkpoint, or save what \
+                     is intact of it with `forebay rescue`",
                     file.display()
                 )
             }
@@ -191,8 +193,8 @@ impl fmt::Display for Error {
             ),
             Self::ChangesGone { since, oldest, rolled_back: None } => write!(
                 f,
-                "changes after {since} are not kept any more, the oldest that is has number {oldest}; copy the database \
-                 anew and follow it from there, or raise keep_changes before that"
+                "changes after {since} were asked for, and those before number {oldest} are not kept any more; copy the \
+                 database anew and follow it from there, or raise keep_changes before that"
             ),
             Self::Panicked(what) => {
                 write!(f, "{what}; mend that code, and open the database again or compact the table")

@@ -8,11 +8,14 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rapidhash::v3::rapidhash_v3;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::failure::Failure;
 use crate::temporary::Temporary;
 
+/// What the name of a result ends in while it is written.
+const PART: &str = ".part";
 /// So many links are followed.
 const LINKS_MAX: usize = 40;
 
@@ -49,10 +52,20 @@ impl Written {
         }
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
+        let name = target.file_name().unwrap_or_default().as_encoded_bytes();
+        let prefix = format!(".forebay-{:016x}-", rapidhash_v3(name));
+        clear(directory, &prefix);
         let mut builder = Builder::new();
         // What the user masks is taken off these.
-        builder.prefix(".forebay-").suffix(".part").permissions(fs::Permissions::from_mode(0o666));
-        let make = || builder.tempfile_in(directory);
+        builder.prefix(&prefix).suffix(PART).permissions(fs::Permissions::from_mode(0o666));
+        let make = || loop {
+            let file = builder.tempfile_in(directory).map_err(|error| without_path(&error))?;
+            // Where files cannot be locked none is cleared away either. Between its making and this it may have been.
+            let _ = file.as_file().lock();
+            if file.as_file().metadata()?.nlink() > 0 {
+                return Ok(file);
+            }
+        };
         let (file, known) = Temporary::make(make, |file| file.path())?;
         if let Some(before) = before {
             // Another owner's may only be given by the superuser; it stays the user's own then.
@@ -81,6 +94,26 @@ impl Written {
         let _ = File::open(directory.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all());
         Ok(())
     }
+}
+
+/// Removes what commands left of results of the same name that were killed. Who still writes one has it locked.
+#[expect(clippy::disallowed_methods, reason = "the output is the user's file, not the database's")]
+fn clear(directory: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let is_part = |name: &str| name.starts_with(prefix) && name.ends_with(PART);
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_part)) {
+        let Ok(file) = File::open(entry.path()) else { continue };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The system's word, without the name of a file that the user knows nothing of.
+fn without_path(error: &io::Error) -> io::Error {
+    let reason = error.to_string();
+    let reason = reason.split(" at path ").next().unwrap_or_default();
+    io::Error::new(error.kind(), reason)
 }
 
 /// What a path leads to, also where nothing is there yet.

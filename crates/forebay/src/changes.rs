@@ -42,6 +42,7 @@ pub struct Change {
 
 /// What was done to a key, or a range of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Operation {
     /// The key got a value.
     Put {

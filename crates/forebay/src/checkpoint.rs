@@ -58,6 +58,20 @@ impl Engine {
     /// moment. The superblock comes last, so that an unfinished copy is not a database.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         let (fs, log) = (&*self.env.fs, self.log()?);
+        // The directories above it that are there.
+        for ancestor in
+            target.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()).chain([Path::new(".")])
+        {
+            if fs.exists(ancestor)? {
+                if fs.absolute(ancestor)?.starts_with(&self.dir) {
+                    let target = target.display();
+                    return Err(Error::invalid(format!(
+                        "{target} is inside of the database; name a directory elsewhere"
+                    )));
+                }
+                break;
+            }
+        }
         let was_there = fs.exists(target)?;
         if was_there && !fs.list(target)?.is_empty() {
             return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));

@@ -1,5 +1,6 @@
 //! The database: a directory of tables under one log and one memory limit.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -329,7 +330,7 @@ impl Database {
         Ok(())
     }
 
-    /// Removes the database at `path`: its files, and the directory if nothing else is in it. Refuses a
+    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays. Refuses a
     /// directory that is not a database, and one that is open.
     pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         Self::destroy_in(&Env::real(), path.as_ref())
@@ -355,19 +356,20 @@ impl Database {
             fs.remove(&dir.join(names::SUPERBLOCK))?;
         }
         fs.sync_dir(dir)?;
-        let mut foreign = false;
-        for name in fs.list(dir)?.into_iter().filter(|name| name != names::SUPERBLOCK_SPARE) {
-            match is_ours(&name) {
-                true => fs.remove(&dir.join(name))?,
-                false => foreign = true,
-            }
+        let is_listed = |name: &String| is_ours(name) && name != names::SUPERBLOCK_SPARE;
+        for name in fs.list(dir)?.into_iter().filter(is_listed) {
+            fs.remove(&dir.join(name))?;
         }
         drop(lock);
         fs.sync_dir(dir)?;
         if fs.exists(&spare)? {
             fs.remove(&spare)?;
         }
-        if foreign { Ok(()) } else { fs.remove_dir(dir) }
+        match fs.remove_dir(dir) {
+            // Files or directories of others are in it.
+            Err(Error::Io { kind: ErrorKind::DirectoryNotEmpty, .. }) => Ok(()),
+            removed => removed,
+        }
     }
 }
 

@@ -44,6 +44,11 @@ pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<F
     let lock = match fs.lock(&dir.join(names::LOCK), mode) {
         // It may be among what is damaged, and nothing is to be made here.
         Err(error) if options.salvage && error.is_not_found() => return Ok(None),
+        Err(error) if options.read_only && error.is_not_found() => {
+            // Whoever may write makes it.
+            drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
+            fs.lock(&dir.join(names::LOCK), mode)?
+        }
         lock => lock?,
     };
     if !exists && !is_there(names::SUPERBLOCK)? {

@@ -143,6 +143,11 @@ fn roots(
     };
     let mut replay = Replay::new(env, dir, options, superblock.hash_seed, metrics);
     if options.salvage {
+        if let Err(error) = Superblock::read_spare(fs, dir)
+            && !error.is_not_found()
+        {
+            gaps.pass_over(&dir.join(names::SUPERBLOCK_SPARE), &error, None);
+        }
         replay.lists.salvage = Some(Arc::clone(gaps));
         let ids = Listing::read(fs, dir)?.manifests;
         return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (superblock, closed, None, replay));

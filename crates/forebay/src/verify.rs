@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::{Bound, Error, Result};
+use forebay_env::Access;
 use forebay_layouts::DataFile;
 use forebay_store::log::recover::{Extent, check};
 use forebay_store::manifest::{Current, Manifest, Superblock};
@@ -20,9 +21,9 @@ use crate::engine::{Engine, State, TableState, refuse_guests};
 pub struct VerifyReport {
     /// Files of records read: lists and trees.
     pub files: u64,
-    /// Pages and nodes read.
+    /// Intact pages of lists, and nodes of intact trees.
     pub pages: u64,
-    /// Records read from those files.
+    /// Records of those.
     pub records: u64,
     /// Bytes of those files.
     pub bytes: u64,
@@ -51,13 +52,15 @@ impl Engine {
         let tables = tables_of_files(&state);
         let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
         for file in files.values() {
-            match file.verify() {
+            let mut faults = Vec::new();
+            match file.verify(&mut faults) {
                 Ok(found) => {
                     report.pages += found.pages;
                     report.records += found.records;
                 }
-                Err(error) => report.problems.push(told(file, &error, &tables)),
+                Err(error) => faults.push(error),
             }
+            report.problems.extend(faults.iter().map(|error| told(file, error, &tables)));
             report.files += 1;
             report.bytes += file.meta().bytes;
             progress(report.bytes, in_all);
@@ -112,10 +115,22 @@ impl Engine {
             let found = check(&self.log_files(), &extent).map(drop);
             // It may have been retired, and given another use, while it was read: then nothing of it is needed.
             if found.is_ok() || self.segments().iter().any(|needed| needed.id == extent.id) {
-                note(found);
+                note(found.and_then(|()| self.ends(&extent)));
             }
         }
         report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
+    }
+
+    /// Whether a segment ends where its records do, as closing sees to.
+    fn ends(&self, extent: &Extent) -> Result<()> {
+        let fs = &*self.env.fs;
+        if !self.options.read_only || Current::read(fs, &self.dir)?.closed.is_none() {
+            return Ok(());
+        }
+        let path = names::log(&self.dir, extent.id);
+        let bytes = fs.open_read(&path, Access::Buffered)?.len()?;
+        let reason = || format!("the log ended here when it was closed, and has {bytes} bytes now");
+        if bytes == extent.bytes { Ok(()) } else { Err(Error::corruption(&path, extent.bytes, reason())) }
     }
 
     /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are left

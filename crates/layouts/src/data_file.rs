@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Order, Range, Result, digest};
+use forebay_base::{Bound, Error, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
 use forebay_store::list::{FileKind, FileMeta};
@@ -24,7 +24,7 @@ pub enum DataFile {
 /// What reading all of a file has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileReport {
-    /// Pages or nodes.
+    /// Intact pages or nodes.
     pub pages: u64,
     /// Records.
     pub records: u64,
@@ -238,11 +238,11 @@ impl DataFile {
         }
     }
 
-    /// Reads all of it, and checks it. The first fault is the error.
-    pub fn verify(&self) -> Result<FileReport> {
+    /// Reads all of it, and checks it. What is wrong with a list's pages goes to `faults`; else the first fault is the error.
+    pub fn verify(&self, faults: &mut Vec<Error>) -> Result<FileReport> {
         Ok(match self {
             Self::List(list) => {
-                let report = list.verify()?;
+                let report = list.verify(faults)?;
                 FileReport { pages: report.pages, records: report.records }
             }
             Self::Tree(tree) => {

@@ -68,6 +68,7 @@ fn parts(operation: &Operation) -> (&'static str, Vec<(&'static str, &[u8])>) {
             let high = high.as_ref().map(|high| ("high", &high[..]));
             ("delete-range", [("low", &low[..])].into_iter().chain(high).collect())
         }
+        _ => ("unknown", Vec::new()),
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Access, known_table, open};
 use crate::args::{Common, DatabaseArgs, Writing};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::screen;
 
 /// Delete a table, or, without one, the whole database; nothing asks again
 ///
@@ -25,7 +26,13 @@ pub(crate) struct DestroyArgs {
 pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
     let path = &args.target.db;
     match &args.target.table {
-        None => Database::destroy(path)?,
+        None => {
+            Database::destroy(path)?;
+            if path.exists() {
+                let path = screen::message(&path.display().to_string());
+                tell!("forebay: {path} stays: it has files that are not the database's");
+            }
+        }
         Some(name) => {
             let db = open(path, common, Access::Write)?;
             drop(known_table(&db, name)?);

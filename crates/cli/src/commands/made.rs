@@ -18,7 +18,7 @@ enum Before {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Made {
     path: PathBuf,
     before: Before,

@@ -1,6 +1,6 @@
 //! `stats`, `describe`, `verify`, `compact`, `checkpoint`, `destroy`.
 
-use crate::tool::Folder;
+use crate::tool::{Folder, last_object};
 
 fn loaded(test: &str) -> Folder {
     let folder = Folder::new(test);
@@ -116,6 +116,98 @@ fn destruction_stops_at_what_is_named() {
     folder.run("destroy precious").refused(1, &["precious"]);
     folder.run("destroy nowhere").refused(1, &["nowhere"]);
     assert_eq!(std::fs::read(folder.path("precious/letter")).unwrap(), b"dear");
+}
+
+/// All of the database was gone when the directory turned out not to be empty, and the exit code was 1.
+#[test]
+fn destruction_leaves_what_others_have_put_there() {
+    let folder = Folder::new("destroy-foreign");
+    for foreign in ["db/precious/letter", "db/letter"] {
+        folder.ok("put db t k v");
+        std::fs::create_dir_all(folder.path(foreign).parent().unwrap()).unwrap();
+        std::fs::write(folder.path(foreign), "dear").unwrap();
+        let outcome = folder.run("destroy db");
+        assert!(outcome.code == 0 && outcome.stderr.contains("db stays"), "{outcome:?}");
+        assert_eq!(std::fs::read(folder.path(foreign)).unwrap(), b"dear");
+        assert_eq!(std::fs::read_dir(folder.path("db")).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder.path("db")).unwrap();
+    }
+}
+
+#[test]
+fn no_checkpoint_goes_into_the_database_itself() {
+    let folder = Folder::new("checkpoint-inside");
+    folder.ok("put db t k v");
+    std::os::unix::fs::symlink("db", folder.path("link")).unwrap();
+    for inside in ["db/sub", "db/sub/deeper", "link/sub", "./db/../db/sub"] {
+        folder.run(&format!("checkpoint db {inside}")).refused(1, &["inside of the database"]);
+    }
+    assert!(!folder.path("db/sub").exists());
+    folder.ok("checkpoint db db.copy");
+}
+
+/// What reads does not want more to be there than what writes.
+#[test]
+fn a_lock_that_is_gone_is_made_anew() {
+    let folder = Folder::new("no-lock");
+    folder.ok("put db t k v");
+    for command in ["get db t k", "verify db", "scan db t"] {
+        std::fs::remove_file(folder.path("db/LOCK")).unwrap();
+        folder.ok(command);
+        assert!(folder.path("db/LOCK").exists());
+    }
+}
+
+/// Closing cuts the log where its records end, and lists and the manifest know their lengths.
+#[test]
+fn bytes_behind_what_was_written_are_told() {
+    let folder = Folder::new("bytes-behind");
+    folder.ok("put db t k v");
+    folder.ok("compact db");
+    folder.ok("put db t k2 v");
+    let files: Vec<_> =
+        std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for file in files.iter().filter(|file| file.metadata().unwrap().len() > 0) {
+        let sound = std::fs::read(file).unwrap();
+        std::fs::write(file, [&sound[..], b"behind"].concat()).unwrap();
+        let outcome = folder.run("verify db");
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(outcome.code == 1 && outcome.stderr.contains(name), "{name}: {outcome:?}");
+        std::fs::write(file, sound).unwrap();
+    }
+    folder.ok("verify db");
+}
+
+/// Reading a file ended at its first fault.
+#[test]
+fn every_damaged_page_is_told_and_the_others_are_counted() {
+    let folder = loaded("damaged-pages");
+    folder.ok("compact db");
+    let sound = folder.object("verify db --json");
+    for list in std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path()) {
+        if list.extension().is_some_and(|end| end == "list") {
+            let mut bytes = std::fs::read(&list).unwrap();
+            bytes[4096 + 30] ^= 1;
+            bytes[3 * 4096 + 30] ^= 1;
+            std::fs::write(list, bytes).unwrap();
+        }
+    }
+    let found = last_object(&folder.run("verify db --json").stdout);
+    assert_eq!(found["problems"].as_array().unwrap().len(), 4, "{found}");
+    assert_eq!(found["pages"].as_u64(), sound["pages"].as_u64().map(|pages| pages - 4));
+    assert!(found["records"].as_u64() > Some(1000), "{found}");
+}
+
+/// The database itself was whole, and nobody heard of its spare superblock.
+#[test]
+fn a_damaged_spare_is_told_by_a_rescue() {
+    let folder = Folder::new("damaged-spare");
+    folder.ok("put db t k v");
+    std::fs::write(folder.path("db/FOREBAY.spare"), "no superblock").unwrap();
+    let told = folder.run("rescue db saved");
+    assert!(told.code == 1 && told.stderr.contains("FOREBAY.spare"), "{told:?}");
+    assert_eq!(folder.ok("get saved t k"), "v\n");
+    folder.run("verify db").refused(1, &["FOREBAY.spare", "forebay rescue"]);
 }
 
 #[test]

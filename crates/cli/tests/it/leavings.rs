@@ -50,6 +50,9 @@ fn work_that_fails_leaves_what_was_there() {
     assert_eq!(names(&folder), ["bad.csv", "good.csv", "odd.csv", "out.csv", "out.parquet"]);
     std::fs::create_dir(folder.path("dir.csv")).unwrap();
     folder.run("aggregate --by column:k --out dir.csv good.csv").refused(1, &["dir.csv", "directory"]);
+    let missing = folder.run("aggregate --by column:k --out nowhere/x.csv good.csv");
+    missing.refused(1, &["cannot write nowhere/x.csv: No such file or directory"]);
+    assert!(!missing.stderr.contains(".part"), "{missing:?}");
     folder.run("aggregate --by column:k --out /dev/full good.csv").refused(2, &[".parquet"]);
 }
 
@@ -65,6 +68,8 @@ fn a_command_that_fails_leaves_no_empty_database() {
     folder.run("load db t f.csv --format csv --key q").refused(1, &["\"q\""]);
     folder.run("load empty t f.csv --format csv --key q").refused(1, &["\"q\""]);
     folder.run("put db t k v --memory 1K").refused(2, &["memory"]);
+    let long = "n".repeat(70_000);
+    folder.run(&format!("aggregate --store db --table {long} --by word f.csv")).refused(1, &["name"]);
     assert!(!folder.path("db").exists());
     assert_eq!(std::fs::read_dir(folder.path("empty")).unwrap().count(), 0);
     // Nor a table that would be in the way of the next attempt.
@@ -119,6 +124,30 @@ fn a_signal_leaves_no_database_of_a_benchmark() {
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     child.wait().unwrap();
     assert_eq!(names(&folder), [] as [&str; 0]);
+}
+
+/// A result that was killed stayed for ever; what another process still writes is left alone.
+#[test]
+fn the_next_result_of_a_name_clears_away_what_a_killed_one_left() {
+    let folder = Folder::new("killed-part");
+    let parts = || names(&folder).into_iter().filter(|name| name.ends_with(".part")).collect::<Vec<_>>();
+    let (mut killed, input) = begin(&folder);
+    let left = parts();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    drop(input);
+    assert_eq!(parts(), left);
+    folder.ok_on("aggregate --by word --out other.csv -", b"a\n");
+    assert_eq!(parts(), left, "of another result");
+    let (mut alive, input) = begin(&folder);
+    assert_ne!(parts(), left);
+    let of_alive = parts();
+    assert_eq!(of_alive.len(), 1);
+    folder.ok_on("aggregate --by word --out out.csv -", b"a\n");
+    assert_eq!(parts(), of_alive);
+    drop(input);
+    assert!(alive.wait().unwrap().success());
+    assert_eq!(parts(), [] as [&str; 0]);
 }
 
 #[test]

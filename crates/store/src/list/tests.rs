@@ -104,7 +104,9 @@ fn check(order: Order, codec: Codec, keys: &[(Vec<u8>, Kind, Vec<u8>)], low: &[u
     };
     let reopened = ListFile::named(&store, made.meta());
     for list in [made, reopened] {
-        assert_eq!(list.verify().unwrap().records, model.len() as u64);
+        let mut faults = Vec::new();
+        assert_eq!(list.verify(&mut faults).unwrap().records, model.len() as u64);
+        assert!(faults.is_empty(), "{faults:?}");
         for ((_, key), (kind, value)) in &model {
             assert_eq!(get(&list, order, key), Some((*kind, value.clone())), "a key that was written");
         }
@@ -240,7 +242,7 @@ fn every_flipped_byte_is_noticed_and_named() {
         let mut damaged = intact.clone();
         damaged[at] ^= 0xff;
         fs.replace_file(&path, damaged);
-        let error = ListFile::named(&store, meta).verify().expect_err("a flipped byte");
+        let error = first_fault(&ListFile::named(&store, meta)).expect("a flipped byte");
         assert!(
             error.is_corruption() || matches!(error, forebay_base::Error::NewerFormat { .. }),
             "{at}: {error}"
@@ -248,7 +250,43 @@ fn every_flipped_byte_is_noticed_and_named() {
         assert!(error.to_string().contains(".list"), "{error}");
     }
     fs.replace_file(&path, intact[..intact.len() - 4096].to_vec());
-    assert!(ListFile::named(&store, meta).verify().is_err(), "a shortened file");
+    assert!(first_fault(&ListFile::named(&store, meta)).is_some(), "a shortened file");
+}
+
+fn first_fault(list: &ListFile) -> Option<forebay_base::Error> {
+    let mut faults = Vec::new();
+    list.verify(&mut faults).err().or_else(|| faults.into_iter().next())
+}
+
+/// Reading ended at the first, and nothing was told of what is sound.
+#[test]
+fn every_damaged_page_is_told_and_all_others_are_counted() {
+    for order in [Order::Hashed { seed: 4 }, Order::Lexical] {
+        for value_bytes in [8, 700] {
+            let fs = MemoryFs::new();
+            fs_dir(&fs);
+            let store = store(Arc::clone(&fs), order, Codec::None);
+            let key = |i: u64| (order.prefix(&i.to_be_bytes()), i.to_be_bytes().to_vec());
+            let model: Model = (0..3000).map(|i| (key(i), (Kind::Put, vec![1; value_bytes]))).collect();
+            let meta = write(&store, &model).unwrap().meta();
+            let path = store.path(meta.id);
+            let sound = ListFile::named(&store, meta).verify(&mut Vec::new()).unwrap();
+            let mut bytes = fs.snapshot_files()[&path].clone();
+            let places = [0, 2, 3, sound.pages as usize - 1].map(|page| page * 4096 + 40);
+            for place in places {
+                bytes[place] ^= 1;
+            }
+            fs.replace_file(&path, bytes);
+            let mut faults = Vec::new();
+            let found = ListFile::named(&store, meta).verify(&mut faults).unwrap();
+            assert_eq!(
+                (found.pages, faults.len()),
+                (sound.pages - 4, 4),
+                "{order:?} {value_bytes}: {faults:?}"
+            );
+            assert!(found.records < sound.records && found.records > sound.records / 4, "{found:?}");
+        }
+    }
 }
 
 #[test]

@@ -9,10 +9,13 @@ use super::file::{Body, ListFile};
 use super::index::Starts;
 use super::page::{self, Page};
 
-/// What was found in an intact file.
+/// So many faults of a file are told.
+const FAULTS_MAX: usize = 100;
+
+/// What was found in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListReport {
-    /// Pages read.
+    /// Pages read that are intact.
     pub pages: u64,
     /// Records in them.
     pub records: u64,
@@ -24,40 +27,57 @@ pub struct ListReport {
 #[derive(Default)]
 struct Walk {
     records: u64,
+    /// The next record's place among all, also behind damaged pages.
+    rank: u32,
     last: Option<(u64, Vec<u8>)>,
     pages_sum: u32,
 }
 
 impl ListFile {
     /// Reads all of the file and checks it: footer, page search and filter, every page's checksum, the
-    /// records' order and count, and that the page search and the filter find each key. The first fault is
-    /// the error.
-    pub fn verify(&self) -> Result<ListReport> {
+    /// records' order and count, and that the page search and the filter find each key. What is wrong with pages goes to
+    /// `faults`; the error is what keeps them from being read.
+    pub fn verify(&self, faults: &mut Vec<Error>) -> Result<ListReport> {
         let body = self.body()?;
         let mut chunks = Chunks::new(self, Reading::Check)?;
         let (mut walk, mut page) = (Walk::default(), Page::default());
         let all = 0..body.index.pages();
+        let (mut pages, mut records) = (0, 0);
         for number in all.clone() {
             let found = chunks.page(self, number, &all, Direction::Forward)?;
-            let damaged = |reason: &str| Error::corruption(self.path(), found.offset, reason);
             walk.pages_sum = append(walk.pages_sum, &page::checksum_of(found.bytes).to_le_bytes());
-            page.read(found.bytes, self.meta().id, found.offset, found.shape).map_err(damaged)?;
-            for index in 0..page.len() {
-                self.check_record(body, &mut walk, (number, index as u32), &page.record(index))
-                    .map_err(damaged)?;
+            let read = page.read(found.bytes, self.meta().id, found.offset, found.shape);
+            let checked = read.and_then(|()| {
+                let mut places = (0..page.len()).map(|index| (number, index as u32));
+                places.try_for_each(|place| {
+                    self.check_record(body, &mut walk, place, &page.record(place.1 as usize))
+                })
+            });
+            match checked {
+                Ok(()) => (pages, records) = (pages + 1, records + page.len() as u64),
+                Err(reason) => {
+                    walk.rank = body.index.first_rank(number + 1);
+                    let reason = match number - pages {
+                        before if before < FAULTS_MAX => reason,
+                        FAULTS_MAX => "more pages are damaged from here on",
+                        _ => continue,
+                    };
+                    faults.push(Error::corruption(self.path(), found.offset, reason));
+                }
             }
         }
-        let damaged = |reason: String| Error::corruption(self.path(), body.footer.pages_bytes, reason);
-        if walk.pages_sum != body.footer.pages_sum {
-            return Err(damaged("the pages are not those that the footer counts".into()));
+        let report = ListReport { pages: pages as u64, records, bytes: self.meta().bytes };
+        let mut damaged = |reason: String| {
+            faults.push(Error::corruption(self.path(), body.footer.pages_bytes, reason));
+        };
+        if pages < all.len() {
+            // What is wrong with pages is told.
+        } else if walk.pages_sum != body.footer.pages_sum {
+            damaged("the pages are not those that the footer counts".into());
+        } else if walk.records != body.footer.records {
+            damaged(format!("{} records where {} were written", walk.records, body.footer.records));
         }
-        if walk.records != body.footer.records {
-            return Err(damaged(format!(
-                "{} records where {} were written",
-                walk.records, body.footer.records
-            )));
-        }
-        Ok(ListReport { pages: all.len() as u64, records: walk.records, bytes: self.meta().bytes })
+        Ok(report)
     }
 
     fn check_record(
@@ -79,7 +99,7 @@ impl ListFile {
         let leads_here = match (body.index.starts(), body.ranks()) {
             (Starts::Prefixes(prefixes), _) => prefixes.find(prefix, key) == Some(place.0),
             (_, ranks) => {
-                let rank = walk.records as u32;
+                let rank = walk.rank;
                 let is_found = ranks.is_some_and(|ranks| ranks.find(hash).contains(&rank));
                 is_found && body.index.page_of(rank) == place
             }
@@ -91,6 +111,7 @@ impl ListFile {
         last_key.clear();
         last_key.extend_from_slice(key);
         walk.records += 1;
+        walk.rank += 1;
         Ok(())
     }
 }

@@ -54,6 +54,11 @@ pub(super) struct Store {
 impl Store {
     /// Opens the store, or makes it where there are files to be read; checks that what is asked is what it has.
     pub(super) fn open(dir: &Path, args: &AggregateArgs, means: &Means) -> Result<Self, Failure> {
+        let made = Made::before(dir);
+        Self::begin(dir, args, means, made.clone()).inspect_err(|_| made.remove())
+    }
+
+    fn begin(dir: &Path, args: &AggregateArgs, means: &Means, mut made: Made) -> Result<Self, Failure> {
         let is_read_only = args.files.is_empty();
         let sixteenth = means.memory_bytes / 16;
         let options = Options::default()
@@ -63,7 +68,6 @@ impl Store {
         let name = args.table.clone();
         let say_by =
             || Failure::Usage(format!("{} has no groups called `{name}` yet: say --by", dir.display()));
-        let mut made = Made::before(dir);
         if made.is_new() && !is_read_only && args.by.is_none() {
             return Err(say_by());
         }

@@ -73,10 +73,14 @@ fn an_ingest_that_is_under_way_when_the_database_is_closed_brings_nothing_in() {
     let env = Env::memory(2);
     let db = Database::open("/db", options(&env)).unwrap();
     let table = db.table("t").layout(Layout::leveling(4)).open_ordered().unwrap();
-    let mut db = Some(db);
-    let closes = forebay::env::sync::Mutex::new(move |n: u16| {
-        if n == 500 {
-            db.take().unwrap().close().unwrap();
+    let left = Arc::new(forebay::env::sync::Mutex::new(Vec::new()));
+    let closes = forebay::env::sync::Mutex::new({
+        let (mut db, env, left) = (Some(db), env.clone(), Arc::clone(&left));
+        move |n: u16| {
+            if n == 500 {
+                db.take().unwrap().close().unwrap();
+                *left.lock() = files(&env);
+            }
         }
     });
     let entries = (0..3000_u16).map(move |n| {
@@ -84,6 +88,7 @@ fn an_ingest_that_is_under_way_when_the_database_is_closed_brings_nothing_in() {
         Ok((n.to_be_bytes().to_vec(), vec![7; 40]))
     });
     assert_closed(table.ingest(entries), "ingest");
+    assert!(*left.lock() == files(&env), "it wrote, or cleared away, behind who closed the database");
     let db = Database::open("/db", options(&env)).unwrap();
     assert_eq!(db.table("t").open().unwrap().iter().unwrap().count(), 0);
 }
@@ -182,4 +187,18 @@ fn the_log_that_a_handle_of_before_reads_is_given_no_other_use() {
         last = batch.unwrap_or_else(|error| panic!("{error}, after {last}")).last_sequence;
     }
     assert_eq!(last, 350);
+}
+
+/// Who dropped a database while unwinding waited for itself, for ever: closing took that for its own end.
+#[test]
+fn a_panic_with_a_database_at_hand_closes_it() {
+    let env = Env::memory(4);
+    let panics = || {
+        let db = Database::open("/db", options(&env)).unwrap();
+        db.table("t").open().unwrap().put(b"k", b"v").unwrap();
+        panic!("at the user's own");
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    let db = Database::open("/db", options(&env)).unwrap();
+    assert_eq!(db.table("t").open().unwrap().get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
 }

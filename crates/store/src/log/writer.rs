@@ -80,16 +80,24 @@ pub struct Log {
 }
 
 /// Who writes or syncs without the lock. Nobody waits for them for ever, should they be unwound.
-struct Unwinding<'a> {
+struct Unlocked<'a> {
     log: &'a Log,
     done: fn(&mut Inner),
 }
 
-impl Drop for Unwinding<'_> {
+impl<'a> Unlocked<'a> {
+    /// Takes the lock again.
+    fn over(self) -> MutexGuard<'a, Inner> {
+        let Self { log, done } = self;
+        // A thread that is unwinding may well close a database on its way: here nobody is unwound.
+        std::mem::forget(self);
+        log.relock(done)
+    }
+}
+
+impl Drop for Unlocked<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            drop(self.log.relock(self.done));
-        }
+        drop(self.log.relock(self.done));
     }
 }
 
@@ -221,10 +229,10 @@ impl Log {
         }
         inner.writing = true;
         drop(inner);
-        let _unwinding = Unwinding { log: self, done: |inner| inner.writing = false };
+        let unlocked = Unlocked { log: self, done: |inner| inner.writing = false };
         yield_point("log is written");
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
-        let mut inner = self.relock(|inner| inner.writing = false);
+        let mut inner = unlocked.over();
         outcome?;
         self.metrics.log_bytes.add((end - start) as u64);
         inner.written = end;
@@ -263,10 +271,10 @@ impl Log {
         if planted::is("sync-forgotten") {
             files.clear();
         }
-        let _unwinding = Unwinding { log: self, done: |inner| inner.syncing = false };
+        let unlocked = Unlocked { log: self, done: |inner| inner.syncing = false };
         yield_point("log is synced");
         let outcome = files.iter().try_for_each(|file| file.sync());
-        let mut inner = self.relock(|inner| inner.syncing = false);
+        let mut inner = unlocked.over();
         self.metrics.log_syncs.add(files.len() as u64);
         match outcome {
             Ok(()) => {

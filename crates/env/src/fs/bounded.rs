@@ -11,11 +11,12 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
 
 use super::handles::{Closable, Handles, Opened};
-use super::{Access, File, FileLock, FileSystem, LockMode, ReadRequest};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode, ReadRequest};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, RwLock, Weak};
 
@@ -57,6 +58,8 @@ struct ReadFile {
     fs: Arc<dyn FileSystem>,
     handles: Arc<Handles>,
     opened: RwLock<Option<Arc<Opened>>>,
+    /// Which file it was when it was opened first.
+    identity: OnceLock<Identity>,
     /// It was read since the last time that one was sought to be closed.
     is_recent: AtomicBool,
     me: Weak<Self>,
@@ -73,6 +76,7 @@ impl ReadFile {
             return Ok(opened);
         }
         let opened = self.handles.open_by(self.access, || self.fs.open_read(&self.path, self.access))?;
+        self.check(opened.file())?;
         let mut place = self.opened.write();
         if let Some(other) = &*place {
             // Somebody else was quicker.
@@ -83,6 +87,22 @@ impl ReadFile {
         let me: Weak<dyn Closable> = Weak::<Self>::clone(&self.me);
         self.handles.add(me);
         Ok(opened)
+    }
+}
+
+impl ReadFile {
+    /// Refuses another file that has got the name since: a copy of the database that went its own way has files of the same
+    /// names, each of which is sound.
+    fn check(&self, file: &dyn File) -> Result<()> {
+        let Some(identity) = file.identity()? else { return Ok(()) };
+        match self.identity.get_or_init(|| identity) {
+            known if identity.is_same(known) => Ok(()),
+            _ => Err(Error::invalid(format!(
+                "{} is another file than the one that was read before: it, or its directory, was replaced under the open \
+                 database; put it back, or open the database anew",
+                self.path.display()
+            ))),
+        }
     }
 }
 
@@ -193,6 +213,10 @@ impl File for HeldFile {
         self.0.file().handle()
     }
 
+    fn identity(&self) -> Result<Option<Identity>> {
+        self.0.file().identity()
+    }
+
     fn sync(&self) -> Result<()> {
         self.0.file().sync()
     }
@@ -218,6 +242,7 @@ impl FileSystem for BoundedFs {
             fs: Arc::clone(&self.inner),
             handles: Arc::clone(&self.handles),
             opened: RwLock::default(),
+            identity: OnceLock::new(),
             is_recent: AtomicBool::new(false),
             me: Weak::clone(me),
         });

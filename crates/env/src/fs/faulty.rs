@@ -10,7 +10,7 @@ use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::rules::{Fault, Rule};
-use super::{Access, File, FileLock, FileSystem, LockMode};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
 use crate::sync::{Arc, Mutex};
 
 /// A file system with rules for what fails.
@@ -132,6 +132,10 @@ impl File for FaultyFile {
 
     fn reserve_tail(&self, bytes: u64) -> bool {
         self.inner.reserve_tail(bytes)
+    }
+
+    fn identity(&self) -> Result<Option<Identity>> {
+        self.inner.identity()
     }
 
     fn sync(&self) -> Result<()> {

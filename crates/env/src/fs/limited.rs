@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
-use super::{Access, File, FileLock, FileSystem, LockMode};
+use super::held_dirs::HeldDirs;
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex, Weak};
 
 /// A file system that opens no more than so many files at a time. As that of the machine it keeps a directory open while a
 /// file of it is locked.
 pub struct LimitedFs {
     inner: Arc<dyn FileSystem>,
     open: Arc<Open>,
-    held: Mutex<Vec<Weak<PathBuf>>>,
+    dirs: HeldDirs<Place>,
 }
 
 struct Open {
@@ -41,7 +42,7 @@ impl LimitedFs {
     /// `inner`, of which `files_max` files may be open.
     pub fn new(inner: Arc<dyn FileSystem>, files_max: usize) -> Arc<Self> {
         let open = Open { max: files_max, now: AtomicUsize::new(0), most: AtomicUsize::new(0) };
-        Arc::new(Self { inner, open: Arc::new(open), held: Mutex::default() })
+        Arc::new(Self { inner, open: Arc::new(open), dirs: HeldDirs::default() })
     }
 
     /// How many files are open.
@@ -97,6 +98,10 @@ impl File for LimitedFile {
 
     fn reserve_tail(&self, bytes: u64) -> bool {
         self.inner.reserve_tail(bytes)
+    }
+
+    fn identity(&self) -> Result<Option<Identity>> {
+        self.inner.identity()
     }
 
     fn sync(&self) -> Result<()> {
@@ -156,8 +161,8 @@ impl FileSystem for LimitedFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let is_held = self.held.lock().iter().any(|held| held.upgrade().is_some_and(|held| *held == dir));
-        let _place = (!is_held).then(|| self.place("sync directory", dir)).transpose()?;
+        let held = self.dirs.find(dir);
+        let _place = held.is_none().then(|| self.place("sync directory", dir)).transpose()?;
         self.inner.sync_dir(dir)
     }
 
@@ -168,8 +173,7 @@ impl FileSystem for LimitedFs {
             return Ok(FileLock::new((lock, place)));
         }
         let dir = path.parent().unwrap_or(path);
-        let held = (self.place("open directory", dir)?, Arc::new(dir.to_path_buf()));
-        self.held.lock().push(Arc::downgrade(&held.1));
+        let held = self.dirs.hold(dir, self.place("open directory", dir)?);
         Ok(FileLock::new((lock, place, held)))
     }
 

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use forebay_base::{Error, Result};
 
 use super::inode::{Inode, write_into};
-use super::{Access, File, FileLock, FileSystem, LockMode};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
 use crate::sync::{Arc, Mutex};
 
 /// Longer than any test's file; a wild length is an error, not a dead machine.
@@ -193,6 +193,10 @@ impl File for MemoryFile {
 
     fn reserve_tail(&self, _: u64) -> bool {
         false
+    }
+
+    fn identity(&self) -> Result<Option<Identity>> {
+        Ok(Some(Identity { inode: (0, self.inode.id), born: None, modified: None }))
     }
 
     /// Nothing is more durable for it; but whoever syncs has written what there is to write.

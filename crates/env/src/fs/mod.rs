@@ -14,6 +14,7 @@ mod faulty;
 mod gate;
 mod handles;
 mod held_dirs;
+mod identity;
 mod inode;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -42,6 +43,7 @@ pub use bounded::BoundedFs;
 pub use crash::CrashFs;
 pub use faulty::FaultyFs;
 pub use gate::GatedFs;
+pub use identity::Identity;
 pub use limited::LimitedFs;
 pub use memory::MemoryFs;
 pub use openers::Opener;
@@ -120,6 +122,10 @@ pub trait File: Send + Sync {
     }
     /// The file to read by for as long as one has it, where this one may be closed and opened between reads.
     fn held_open(&self) -> Result<Option<Arc<dyn File>>> {
+        Ok(None)
+    }
+    /// Which file it is, where that is known: whoever opens its name again may get another.
+    fn identity(&self) -> Result<Option<Identity>> {
         Ok(None)
     }
     /// Makes data and length durable. Not the file's name: that is [`FileSystem::sync_dir`].

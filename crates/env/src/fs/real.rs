@@ -17,13 +17,13 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
-use super::{Access, File, FileLock, FileSystem, LockMode};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
 use crate::sync::Arc;
 
 /// The machine's file system.
 #[derive(Debug, Default)]
 pub struct RealFs {
-    dirs: HeldDirs,
+    dirs: HeldDirs<fs::File>,
 }
 
 impl RealFs {
@@ -187,6 +187,12 @@ impl File for RealFile {
         self.len().is_ok_and(tail)
     }
 
+    fn identity(&self) -> Result<Option<Identity>> {
+        let found = self.buffered.metadata().map_err(|e| self.error("look at", &e))?;
+        let inode = (found.dev(), found.ino());
+        Ok(Some(Identity { inode, born: found.created().ok(), modified: found.modified().ok() }))
+    }
+
     fn sync(&self) -> Result<()> {
         self.buffered.sync_data().map_err(|e| self.error("sync", &e))
     }
@@ -278,7 +284,11 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.dirs.sync(dir).map_err(|e| Error::io("sync directory", dir, &e))
+        let synced = match self.dirs.find(dir) {
+            Some(held) => held.by.sync_all(),
+            None => fs::File::open(dir).and_then(|dir| dir.sync_all()),
+        };
+        synced.map_err(|e| Error::io("sync directory", dir, &e))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
@@ -288,7 +298,11 @@ impl FileSystem for RealFs {
         let file = opened.map_err(|e| Error::io("lock", path, &e))?;
         match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
             Ok(()) if exclusive => {
-                let held = path.parent().map(|dir| self.dirs.hold(dir)).transpose()?;
+                let hold = |dir: &Path| {
+                    let opened = fs::File::open(dir).map_err(|e| Error::io("open directory", dir, &e))?;
+                    Ok(self.dirs.hold(dir, opened))
+                };
+                let held = path.parent().map(hold).transpose()?;
                 Ok(FileLock::new((Owned::tell(file), held)))
             }
             Ok(()) => Ok(FileLock::new(file)),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_base::Result;
 
-use super::{Access, File, FileLock, FileSystem, LockMode};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
 use crate::sync::{Arc, Mutex};
 
 /// A file system that counts what is asked of it.
@@ -203,6 +203,10 @@ impl File for TracedFile {
 
     fn reserve_tail(&self, bytes: u64) -> bool {
         self.inner.reserve_tail(bytes)
+    }
+
+    fn identity(&self) -> Result<Option<Identity>> {
+        self.inner.identity()
     }
 
     fn sync(&self) -> Result<()> {

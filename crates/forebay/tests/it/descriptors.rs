@@ -187,3 +187,62 @@ fn closing_reads_nothing_for_those_who_may_read_on() {
     assert_eq!(held.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     assert!(reads() != before);
 }
+
+/// A copy that went its own way has lists of the same names as its original. Put in that one's place under the open database,
+/// and after it was closed, they were read for it.
+#[test]
+fn a_directory_that_is_swapped_under_open_handles_gives_no_wrong_answer() {
+    const LISTS: u8 = 60;
+    let fs = MemoryFs::new();
+    let name = |number: u8| format!("table {number}");
+    // More than pages are kept of in memory.
+    let value = |of: &str| of.as_bytes().repeat(3000);
+    let write = |db: &Database, of: &str| {
+        for number in 0..LISTS {
+            db.table(&name(number)).open().unwrap().put(b"key", &value(of)).unwrap();
+        }
+        db.flush().unwrap();
+    };
+    let open = |dir: &str| {
+        Database::open(dir, options(Arc::<MemoryFs>::clone(&fs)).memory_limit(1 << 20).open_files_max(16))
+            .unwrap()
+    };
+    let db = open("/db");
+    write(&db, "before");
+    db.checkpoint("/copy").unwrap();
+    let copy = open("/copy");
+    write(&db, "original");
+    write(&copy, "imposter");
+    copy.close().unwrap();
+    let tables: Vec<_> = (0..LISTS).map(|number| db.table(&name(number)).open().unwrap()).collect();
+    let read = || tables.iter().map(|table| table.get(b"key")).collect::<Vec<_>>();
+    read().into_iter().for_each(|read| assert!(read.unwrap().unwrap() == value("original")));
+    let place = |name: &str, dir: &str| std::path::Path::new(dir).join(name);
+    fs.create_dir_all("/away".as_ref()).unwrap();
+    for name in fs.list("/db".as_ref()).unwrap().iter().filter(|name| name.ends_with(".list")) {
+        if fs.exists(&place(name, "/copy")).unwrap() {
+            fs.rename(&place(name, "/db"), &place(name, "/away")).unwrap();
+            fs.hard_link(&place(name, "/copy"), &place(name, "/db")).unwrap();
+        }
+    }
+    let mut db = Some(db);
+    for is_closed in [false, true] {
+        if is_closed {
+            let _ = db.take().map(Database::close);
+        }
+        let (mut right, mut refused) = (0, 0);
+        for read in read() {
+            match read {
+                Ok(read) => {
+                    assert!(read.unwrap() == value("original"), "closed {is_closed}");
+                    right += 1;
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("is another file than"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 30, "closed {is_closed}: {right} right, {refused} refused");
+    }
+}

@@ -97,6 +97,11 @@ pub trait Aggregate: Send + Sync + 'static {
 
     /// The value that a state stands for; an error that names the state's type where the bytes are none.
     fn finish(&self, state: &[u8]) -> Result<Self::Output>;
+
+    /// What no values at all come to, where that is something: 0 of a number of distinct values.
+    fn of_nothing(&self) -> Option<Self::Output> {
+        None
+    }
 }
 
 /// A function as the rule by which records are merged, all of which are states, kept as puts.
@@ -156,5 +161,8 @@ impl<A: Aggregate + ?Sized> Aggregate for std::sync::Arc<A> {
     }
     fn finish(&self, state: &[u8]) -> Result<Self::Output> {
         (**self).finish(state)
+    }
+    fn of_nothing(&self) -> Option<Self::Output> {
+        (**self).of_nothing()
     }
 }

@@ -175,10 +175,13 @@ impl Values {
     ) -> Option<(String, Box<dyn Known>)> {
         let known: Box<dyn Known> = match self {
             Self::All => Box::new(States { function: Arc::new(function), show }),
-            Self::Missing => Box::new(States {
-                function: Arc::new(Optional(function)),
-                show: move |output: Option<A::Output>| output.map_or(Value::Null, &show),
-            }),
+            Self::Missing => {
+                let nothing = function.of_nothing().map_or(Value::Null, &show);
+                Box::new(States {
+                    function: Arc::new(Optional(function)),
+                    show: move |output: Option<A::Output>| output.map_or_else(|| nothing.clone(), &show),
+                })
+            }
         };
         Some((name.into(), known))
     }

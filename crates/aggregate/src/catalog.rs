@@ -51,7 +51,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("distinct:C", "how many distinct values, exactly"),
     ("list:C[:MAX]", "the values, in order of their bytes, the least 1,000 unless told"),
     ("set:C[:MAX]", "the distinct values, likewise"),
-    ("string_agg:C[:SEPARATOR[:MAX]]", "the values as one text"),
+    ("string_agg:C[:SEPARATOR[:MAX]]", "the values as one text, with a space between unless told"),
     ("histogram:C:BOUNDS", "how many below each bound, as in 0;10;100"),
     ("sample:C:K[:WEIGHT]", "K distinct values at random, by weight"),
     ("approx_distinct:C[:LG_K]", "about how many distinct values (HyperLogLog)"),

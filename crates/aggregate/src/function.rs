@@ -75,7 +75,8 @@ where
     }
 
     fn finish(&self, state: &[u8]) -> Result<Value<'static>> {
-        Ok(self.function.finish(state)?.map_or(Value::Null, &self.show))
+        let output = self.function.finish(state)?.or_else(|| self.function.0.of_nothing());
+        Ok(output.map_or(Value::Null, &self.show))
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::stop::Stop;
 use crate::workload::{self, Workload, WorkloadError};
-use crate::{Durability, sizes};
+use crate::{Durability, amounts, sizes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,10 +26,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub(crate) list: bool,
     /// Records, instead of the workload's; operations follow in proportion
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     records: Option<u64>,
     /// Records a write call
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     batch: Option<u64>,
     /// What a write survives once it is acknowledged: memory, os, disk
     #[arg(long, value_parser = parse_durability)]
@@ -113,6 +113,13 @@ impl BenchArgs {
         // The file was right, so an option is at fault.
         workload.check().map_err(|complaint| Stop::Usage(format!("{name}: {complaint}")))?;
         Ok(workload)
+    }
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    match amounts::parse(text)? {
+        0 => Err("at least 1 is wanted".into()),
+        count => Ok(count),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A program that has engines calls [`run`] with its parsed [`BenchArgs`], or [`main`] with its whole command
 //! line. Both start the program again, one process a run, so [`Program::words`] have to lead back to them.
 
+pub mod amounts;
 mod answers;
 mod args;
 mod chunk;

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::life::parse_life;
 use crate::commands::{
     aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
     load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
@@ -50,19 +52,31 @@ pub(crate) struct Common {
     /// Print answers and errors only: no progress, and nothing of what the work came to
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// What [`Reading`] or [`Writing`] say, where the command takes them.
+    /// What [`Memory`], [`Reading`] or [`Writing`] say, where the command takes them.
     #[arg(skip)]
     pub(crate) memory: Option<u64>,
+    #[arg(skip)]
+    pub(crate) wait: Option<Duration>,
     #[arg(skip)]
     pub(crate) keep_changes: Option<u64>,
 }
 
 /// What every command takes that works in memory of a given size.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Reading {
+pub(crate) struct Memory {
     /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     memory: Option<u64>,
+}
+
+/// What every command takes that opens a database.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reading {
+    #[command(flatten)]
+    memory: Memory,
+    /// How long to wait while the database is open elsewhere, such as 30s; without it that is an error at once
+    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    wait: Option<Duration>,
 }
 
 /// What every command takes that writes to a database.
@@ -75,10 +89,17 @@ pub(crate) struct Writing {
     keep_changes: Option<u64>,
 }
 
-impl Reading {
+impl Memory {
     /// What holds for a command that takes this.
     pub(crate) fn of(&self, common: &Common) -> Common {
         Common { memory: self.memory, ..common.clone() }
+    }
+}
+
+impl Reading {
+    /// What holds for a command that takes this.
+    pub(crate) fn of(&self, common: &Common) -> Common {
+        Common { wait: self.wait, ..self.memory.of(common) }
     }
 }
 

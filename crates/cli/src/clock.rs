@@ -1,5 +1,6 @@
-//! The one place that looks at the clock: for rates and latencies that are told to a person.
+//! The one place that looks at the clock: for rates and latencies that are told to a person, and for `--wait`.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time since a start.
@@ -22,4 +23,10 @@ impl Stopwatch {
     pub(crate) fn seconds(&self) -> f64 {
         self.elapsed().as_secs_f64()
     }
+}
+
+/// A moment until a database may be free.
+#[expect(clippy::disallowed_methods, reason = "another process has it open, of which nothing else tells")]
+pub(crate) fn pause() {
+    thread::sleep(Duration::from_millis(20));
 }

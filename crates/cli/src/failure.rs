@@ -68,7 +68,14 @@ impl fmt::Display for Failure {
 
 impl From<forebay::Error> for Failure {
     fn from(error: forebay::Error) -> Self {
-        Self::Work(own_words(error.to_string()))
+        // A put needs no more than its record, but the log's segments are as long as write buffers.
+        let is_log = matches!(&error, forebay::Error::Io { path, .. } if path.extension().is_some_and(|end| end == "log"));
+        let hint = if is_log && error.is_no_space() {
+            ", or give less --memory, which makes the log's files shorter"
+        } else {
+            ""
+        };
+        Self::Work(own_words(error.to_string()) + hint)
     }
 }
 
@@ -76,6 +83,7 @@ impl From<forebay::Error> for Failure {
 fn own_words(text: String) -> String {
     // What a function may take is less than what the command was given.
     let text = text.replace("more than the memory limit of", "more than its share of --memory,");
+    let text = text.replace("raise it, or aggregate by sorting", "give more --memory");
     let Some((fault, _)) = text.split_once("; open ").filter(|(_, call)| call.contains("::")) else {
         return text;
     };

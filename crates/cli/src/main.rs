@@ -14,7 +14,6 @@ macro_rules! tell {
 mod args;
 mod clock;
 mod commands;
-mod counts;
 mod failure;
 mod input;
 mod keys;

@@ -19,6 +19,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     }
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if matches!(&words[..], [help, of] if help == "help" && matches!(&of[..], "--help" | "-h" | "help")) {
+        let _ = Cli::command().print_help();
+        return ExitCode::SUCCESS;
+    }
     let form = if words.iter().any(|word| word == "--json") { Form::Json } else { Form::Text };
     let known = Cli::command();
     let command =

@@ -4,16 +4,18 @@
 //! **Invariant:** all records of the table are puts of states, each of the function's fixed length where it has one.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Visit};
 use forebay_base::merge::Direction;
-use forebay_base::{Range, Record, Result};
+use forebay_base::{Order, Range, Record, Result};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
 use crate::memory::Memory;
 use crate::read::View;
+use crate::table::{prefix_range, range_of};
 use crate::{Batch, Cursor, Scan, Snapshot, Table, TableBuilder};
 
 /// Keeps the state of an aggregation function for each key, durably. Cheap to clone; may be used from any number of
@@ -140,6 +142,16 @@ impl<A: Aggregate> Aggregator<A> {
         self.seen(self.table.engine.view()).iter()
     }
 
+    /// The keys of a range with what their values come to, ascending, of a layout in key order.
+    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<AggregatorScan<A>> {
+        self.seen(self.table.engine.view()).range(bounds)
+    }
+
+    /// The same of keys that begin so.
+    pub fn prefix(&self, prefix: &[u8]) -> Result<AggregatorScan<A>> {
+        self.seen(self.table.engine.view()).prefix(prefix)
+    }
+
     /// The aggregator as a snapshot has it.
     pub fn at(&self, snapshot: &Snapshot) -> AggregatorSnapshot<A> {
         AggregatorSnapshot {
@@ -190,9 +202,28 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
 
     /// All keys with what their values came to, in the table's own order.
     pub fn iter(&self) -> Result<AggregatorScan<A>> {
+        self.scan(self.view.clone(), Range::all())
+    }
+
+    /// The keys of a range with what their values came to, ascending, of a layout in key order.
+    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<AggregatorScan<A>> {
+        self.scan(self.in_order()?, range_of(Order::Lexical, &bounds))
+    }
+
+    /// The same of keys that begin so.
+    pub fn prefix(&self, prefix: &[u8]) -> Result<AggregatorScan<A>> {
+        self.scan(self.in_order()?, prefix_range(Order::Lexical, prefix))
+    }
+
+    /// The view, of a table that keeps its keys in order.
+    fn in_order(&self) -> Result<View> {
+        self.view.clone().in_order(self.aggregator.table.of(self.database_id)?)
+    }
+
+    fn scan(&self, view: View, range: Range) -> Result<AggregatorScan<A>> {
         let Aggregator { table, function } = &self.aggregator;
         let id = table.of(self.database_id)?;
-        let scan = Scan::new(&table.engine, self.view.clone(), id, Range::all(), Direction::Forward)?;
+        let scan = Scan::new(&table.engine, view, id, range, Direction::Forward)?;
         Ok(AggregatorScan { scan, function: Arc::clone(function) })
     }
 

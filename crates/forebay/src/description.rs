@@ -8,6 +8,7 @@ use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
 use forebay_layouts::{RuleName, milliseconds_of};
 use serde::Serialize;
 
+use crate::changes::buffered_records;
 use crate::engine::Engine;
 use crate::stats::time_text;
 
@@ -16,6 +17,8 @@ use crate::stats::time_text;
 pub struct Description {
     /// By name.
     pub tables: Vec<TableDescription>,
+    /// Records of all tables that are in the log only, and in no node yet.
+    pub unlisted_records: u64,
 }
 
 /// A table's options and tree.
@@ -71,7 +74,7 @@ impl Description {
             })
             .collect();
         tables.sort_by(|left, right| left.name.cmp(&right.name));
-        Self { tables }
+        Self { tables, unlisted_records: buffered_records(&engine.view()).sum() }
     }
 }
 
@@ -98,6 +101,9 @@ impl fmt::Display for Description {
             write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
             writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;
             f.write_str(&table.drawing)?;
+        }
+        if self.unlisted_records > 0 {
+            writeln!(f, "records in the log only, of all tables: {}", self.unlisted_records)?;
         }
         Ok(())
     }

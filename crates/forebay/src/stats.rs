@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use forebay_base::expiry::NEVER;
 use forebay_layouts::write_buffer::LevelDescription;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
@@ -242,6 +243,9 @@ impl fmt::Display for Stats {
 /// A time in the largest unit of which it is a whole number, as the command takes it.
 pub(crate) fn time_text(time: Duration) -> String {
     const UNITS: [(u128, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    if time == Duration::MAX || time.as_millis() >= u128::from(NEVER) {
+        return "for ever".into();
+    }
     let milliseconds = time.as_millis();
     let whole = |(unit, _): &&(u128, &str)| milliseconds > 0 && milliseconds.is_multiple_of(*unit);
     match UNITS.iter().find(whole) {

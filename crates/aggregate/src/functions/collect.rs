@@ -16,6 +16,10 @@ impl Aggregate for Distinct {
     type Input<'a> = &'a [u8];
     type Output = u64;
 
+    fn of_nothing(&self) -> Option<Self::Output> {
+        Some(0)
+    }
+
     fn state_type(&self) -> StateType {
         StateType::new("distinct", 1)
     }

@@ -97,6 +97,10 @@ impl Aggregate for ApproxDistinct {
     type Input<'a> = &'a [u8];
     type Output = f64;
 
+    fn of_nothing(&self) -> Option<Self::Output> {
+        Some(0.0)
+    }
+
     fn state_type(&self) -> StateType {
         StateType::new("hll8", 1).with("lg_k", self.lg_k)
     }
@@ -139,6 +143,10 @@ impl ThetaDistinct {
 impl Aggregate for ThetaDistinct {
     type Input<'a> = &'a [u8];
     type Output = f64;
+
+    fn of_nothing(&self) -> Option<Self::Output> {
+        Some(0.0)
+    }
 
     fn state_type(&self) -> StateType {
         StateType::new("theta", 1).with("lg_k", self.lg_k)

@@ -3,7 +3,7 @@
 use clap::Args;
 use forebay_bench::{Forebay, Program, Stop};
 
-use crate::args::{Common, Reading};
+use crate::args::{Common, Memory};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::temporary::Temporary;
@@ -15,7 +15,7 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     bench: forebay_bench::BenchArgs,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: Memory,
 }
 
 pub(crate) fn run(args: &BenchArgs, common: &Common) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A whole number and its unit, such as 90s, 12h or 7d.
-pub(super) fn parse_life(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_life(text: &str) -> Result<Duration, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let milliseconds = match unit {

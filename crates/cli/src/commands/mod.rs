@@ -13,7 +13,7 @@ pub(crate) mod get;
 mod key_list;
 mod key_range;
 pub(crate) mod layout;
-mod life;
+pub(crate) mod life;
 pub(crate) mod load;
 mod made;
 pub(crate) mod man;
@@ -30,9 +30,11 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
+use forebay::aggregate::names::similar;
 use forebay::{Database, Durability, Error, Layout, Options, Snapshot, Table};
 
 use crate::args::{Cli, Command, Common};
+use crate::clock::{Stopwatch, pause};
 use crate::failure::Failure;
 
 /// Runs the command.
@@ -84,24 +86,42 @@ fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failur
     if let Some(bytes) = common.keep_changes {
         options = options.keep_changes(bytes);
     }
-    Database::open(path, options).map_err(|error| match error {
+    patiently(common, || Database::open(path, options.clone())).map_err(|error| match error {
         // Options are judged before the database is looked at, so the command line alone is at fault.
         Error::Invalid(reason) => Failure::Usage(reason),
         error => error.into(),
     })
 }
 
+/// What opens a database, tried again for as long as `--wait` says while that is open elsewhere.
+fn patiently<T>(common: &Common, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    let watch = Stopwatch::start();
+    loop {
+        match open() {
+            Err(Error::Locked { .. }) if common.wait.is_some_and(|wait| watch.elapsed() < wait) => pause(),
+            opened => return opened,
+        }
+    }
+}
+
 /// A table that must be there.
 fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
+    known_table(db, name)?;
     Ok(db.table(name).existing(true).open()?)
 }
 
 /// A table that must be there, whatever it keeps: to look at, or to look after.
 fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
     db.snapshot().table(name).map_err(|error| match error {
-        Error::NotFound(_) => Failure::work(format!("there is no table `{name}`")),
+        Error::NotFound(_) => missing("table", name, db.tables().iter().map(|(name, _)| &name[..])),
         error => error.into(),
     })
+}
+
+/// There is nothing of this name, but perhaps of another.
+fn missing<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Failure {
+    let hint = similar(name, names).map_or(String::new(), |like| format!("; did you mean `{like}`?"));
+    Failure::work(format!("there is no {what} `{name}`{hint}"))
 }
 
 /// A table that must be there, now or at a savepoint, and the moment at which it is to be read.
@@ -110,7 +130,12 @@ fn table_at(db: &Database, name: &str, savepoint: Option<&str>) -> Result<(Snaps
         let table = known_table(db, name)?;
         return Ok((db.snapshot(), table));
     };
-    let snapshot = db.open_savepoint(savepoint)?;
+    let snapshot = db.open_savepoint(savepoint).map_err(|error| match error {
+        Error::NotFound(_) => {
+            missing("savepoint", savepoint, db.savepoints().iter().map(|savepoint| &savepoint.name[..]))
+        }
+        error => error.into(),
+    })?;
     let table = snapshot.table(name)?;
     Ok((snapshot, table))
 }
@@ -120,6 +145,10 @@ const LAYOUT_HELP: &str = "How a new table is organised [default: write-buffer].
     order, from cheap writes to cheap reads: no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
     leveling[:t=10], jungle[:c=3], range-merge, immediate";
 
+/// What the names of layouts begin with.
+const LAYOUTS: [&str; 8] =
+    ["no-merge", "immediate", "geometric", "range-merge", "leveling", "tiering", "jungle", "write-buffer"];
+
 /// Reads `--max-space-amplification`.
 fn parse_space_amplification(text: &str) -> Result<f64, String> {
     let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.25);
@@ -128,7 +157,11 @@ fn parse_space_amplification(text: &str) -> Result<f64, String> {
 
 /// Reads `--layout`.
 fn parse_layout(text: &str) -> Result<Layout, String> {
-    text.parse::<Layout>().map_err(|error| error.to_string())
+    text.parse::<Layout>().map_err(|error| {
+        let name = text.split(':').next().unwrap_or_default();
+        let like = similar(name, LAYOUTS).map_or(String::new(), |like| format!("; did you mean {like}?"));
+        format!("{error}{like}")
+    })
 }
 
 /// Reads `--durability`.

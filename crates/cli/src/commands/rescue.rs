@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay::{Batch, Damage, Database, Durability, Error, Options, Rescue, RescueReport};
+use serde_json::{Map, Value};
 
 use super::aggregate::{INPUTS, RESCUED};
+use super::patiently;
 use crate::args::{Common, Reading};
 use crate::failure::Failure;
+use crate::keys::Notation;
 use crate::output::{Output, counted};
 use crate::screen;
 use crate::temporary::Temporary;
@@ -37,11 +40,11 @@ pub(crate) struct RescueArgs {
 
 pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
     let options = common.memory.map_or_else(Options::default, |bytes| Options::default().memory_limit(bytes));
-    let report = rescue(&args.db, &args.destination, &options)?;
+    let report = rescue(args, common, &options)?;
     let records: u64 = report.tables.iter().map(|table| table.records).sum();
     let (tables, place) = (report.tables.len() as u64, args.destination.display());
     let text = format!("{}, {} in {place}", counted(tables, "table"), counted(records, "record"));
-    Output::summary(common, &report, text)?;
+    Output::summary(common, &object(&report)?, text)?;
     for damage in &report.damage {
         tell!("forebay: {}", screen::message(&damage.to_string()));
     }
@@ -64,9 +67,30 @@ pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
     if is_whole { Ok(()) } else { Err(Failure::Said) }
 }
 
+/// The report, with keys as other objects have them.
+fn object(report: &RescueReport) -> Result<Value, Failure> {
+    let failed = |error: serde_json::Error| Failure::work(error.to_string());
+    let mut object = serde_json::to_value(report).map_err(failed)?;
+    for (place, damage) in report.damage.iter().enumerate() {
+        for (name, key) in [("low", &damage.low), ("high", &damage.high)] {
+            let Some(key) = key else { continue };
+            let mut text = b"{".to_vec();
+            Notation::Plain.write_json(name, key, &mut text).map_err(|error| Failure::output(&error))?;
+            text.push(b'}');
+            let shown: Map<String, Value> = serde_json::from_slice(&text).map_err(failed)?;
+            if let Some(Value::Object(told)) = object["damage"].get_mut(place) {
+                told.remove(name);
+                told.extend(shown);
+            }
+        }
+    }
+    Ok(object)
+}
+
 /// Makes the new database, whole, or not at all.
 #[expect(clippy::disallowed_methods, reason = "a directory that nobody has open gets its name")]
-fn rescue(source: &Path, target: &Path, options: &Options) -> Result<RescueReport, Failure> {
+fn rescue(args: &RescueArgs, common: &Common, options: &Options) -> Result<RescueReport, Failure> {
+    let target = &args.destination;
     if target.symlink_metadata().is_ok() {
         let target = target.display();
         return Err(Failure::Usage(format!("{target} is there already; name a new directory")));
@@ -81,8 +105,9 @@ fn rescue(source: &Path, target: &Path, options: &Options) -> Result<RescueRepor
     }
     let (aside, known) = Temporary::make(|| Ok(PathBuf::from(aside)), |aside| aside)
         .map_err(|error| Failure::work(error.to_string()))?;
+    let rescue = Rescue::new(options.clone());
     let report =
-        Rescue::new(options.clone()).run(source, &aside, &mut |_, _| ()).map_err(|error| match error {
+        patiently(common, || rescue.run(&args.db, &aside, &mut |_, _| ())).map_err(|error| match error {
             Error::Invalid(reason) => Failure::Usage(reason),
             error => error.into(),
         })?;

@@ -213,7 +213,7 @@ impl<R: Read> Delimited<R> {
         }
         if let Some(Chosen { place, option, .. }) = self.chosen.iter().find(|chosen| chosen.place >= found) {
             return Err(TroubleKind::bad(format!(
-                "{}, where {option} asks for number {}",
+                "{}, and number {} is wanted: {option} chooses another",
                 counted(found as u64, "column"),
                 place + 1
             )));

@@ -147,9 +147,11 @@ impl<R: Read> Source for Jsonl<R> {
         if !self.advance()? {
             return Ok(None);
         }
-        let key = self.wanted(0)?;
+        self.wanted(0)?;
+        let null = || TroubleKind::bad(format!("the key, field {:?}, is null", self.fields[0].name));
+        let key = self.column(0).ok_or_else(null)?;
         let value = match self.value {
-            Some(at) => self.wanted(at)?,
+            Some(at) => self.wanted(at).map(|_| self.column(at).unwrap_or_default())?,
             None => self.window.taken(self.line.clone()),
         };
         Ok(Some((key, value)))

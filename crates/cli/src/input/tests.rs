@@ -126,7 +126,7 @@ fn rows_are_split_at_tabs() {
         tsv("a\t1\nb\nc\t3\t4\nd\t5\n"),
         ["a=1", "2@4 1 column, where the first row has 2", "3@6 3 columns, where the first row has 2", "d=5"]
     );
-    assert_eq!(tsv("a\n"), ["1@0 1 column, where --value asks for number 2"]);
+    assert_eq!(tsv("a\n"), ["1@0 1 column, and number 2 is wanted: --value chooses another"]);
 }
 
 #[test]
@@ -171,7 +171,14 @@ fn objects_have_fields() {
     assert_eq!(jsonl("{\"k\":\"a\",\"x\":[{}],\"v\":\"1\"}\n", Some("v")), ["a=1"]);
     assert_eq!(jsonl(" {\"v\": {\"w\": 1.50}, \"k\": 7}\r\n\n  \n", Some("v")), ["7={\"w\": 1.50}"]);
     assert_eq!(jsonl("{\"k\":\"q\\\"\\u00e9\",\"v\":\"\\n\"}", Some("v")), ["q\"é=\n"]);
-    assert_eq!(jsonl("{\"k\":null,\"v\":true}\n{\"\\u006b\":1,\"v\":2}", Some("v")), ["null=true", "1=2"]);
+    assert_eq!(
+        jsonl("{\"k\":null,\"v\":true}\n{\"\\u006b\":1,\"v\":2}", Some("v")),
+        ["1@0 the key, field \"k\", is null", "1=2"]
+    );
+    assert_eq!(
+        jsonl("{\"k\":1,\"v\":null}\n{\"k\":\"null\",\"v\":\"null\"}", Some("v")),
+        ["1=", "null=null"]
+    );
     assert_eq!(jsonl("{\"k\":\"a\"}\n", None), ["a={\"k\":\"a\"}"]);
     assert_eq!(jsonl("{\"k\":\"a\"}\n", Some("k")), ["a=a"]);
 }

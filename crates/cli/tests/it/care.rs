@@ -31,6 +31,8 @@ fn what_is_in_the_log_only_is_counted() {
     let folder = Folder::new("log-only");
     folder.ok_on("load db t - --batch 4", b"a\nb\nc\nd\ne\nf\n");
     folder.ok("delete db t a");
+    assert!(folder.ok("describe db").contains("records in the log only, of all tables: 7"));
+    assert_eq!(folder.object("describe db --json")["unlisted_records"], 7);
     let report = folder.object("verify db --json");
     assert_eq!((&report["files"], &report["records"]), (&0.into(), &0.into()));
     assert_eq!((&report["log_frames"], &report["log_records"]), (&3.into(), &7.into()));
@@ -226,6 +228,10 @@ fn what_is_intact_of_a_damaged_database_is_rescued() {
         assert_eq!(outcome.code, 1, "{outcome:?}");
         assert!(outcome.stderr.contains("is damaged at offset 4096, table `t`, keys from "), "{outcome:?}");
     }
+    let told = folder.run("rescue db again --json");
+    let summary = last_object(&told.stdout);
+    let of_t = summary["damage"].as_array().unwrap().iter().find(|damage| damage["table"] == "t").unwrap();
+    assert!(of_t["low"].is_string() && of_t["high"].is_string(), "{of_t}");
     let kept = folder.ok("scan saved t").lines().count();
     assert!((3000..5000).contains(&kept), "{kept} records");
     assert!(folder.ok("verify saved").contains("no problem"));

@@ -42,6 +42,66 @@ fn a_memory_limit_too_small_to_work_with_is_code_2() {
     folder.run("put db t a 1 --memory 1K").refused(2, &["memory"]);
 }
 
+/// What is wrong, and what to do about it, in the user's own words.
+#[test]
+fn messages_name_what_was_meant() {
+    let folder = Folder::new("messages");
+    std::fs::write(folder.path("n.csv"), "name\nx\n").unwrap();
+    folder.ok("put db users k v");
+    folder.ok("savepoint db monday");
+    folder.ok("put db lives k v --ttl 90s");
+    let cases: &[(&str, i32, &[&str])] = &[
+        ("get db user k", 1, &["there is no table `user`", "did you mean `users`?"]),
+        ("delete db usres k", 1, &["did you mean `users`?"]),
+        ("scan db other", 1, &["there is no table `other`"]),
+        ("get db users k --savepoint mondy", 1, &["no savepoint `mondy`", "did you mean `monday`?"]),
+        ("put db t k v --layout levelling", 2, &["did you mean leveling?"]),
+        ("put db t k v --durabilty disk", 2, &["--durability"]),
+        ("load db t n.csv --key nmae", 1, &["did you mean \"name\"?"]),
+        ("load db t n.csv", 1, &["1 column, and number 2 is wanted: --value chooses another"]),
+        ("load db users n.csv --format lines --sorted", 1, &["hash order", "forebay layout", "leveling"]),
+        ("load db t n.csv --format lines --sorted --layout write-buffer", 1, &["hash order", "leveling"]),
+        ("load db lives n.csv --format lines --ttl 1h", 1, &["with time_to_live for ever, not 1h"]),
+        ("bench load-16 --records 0M", 2, &["at least 1"]),
+        ("changes db --since 1", 0, &[]),
+    ];
+    for (words, code, told) in cases.iter().filter(|(_, code, _)| *code > 0) {
+        folder.run(words).refused(*code, told);
+    }
+    folder.ok("compact db");
+    let gone = folder.run("changes db --since 1");
+    gone.refused(1, &["changes after 1", "before number"]);
+    // Words to ask for help with.
+    assert!(folder.ok("help --help").contains("Usage: forebay"));
+    assert!(folder.ok("help get").contains("Print the values of keys"));
+}
+
+/// A database that is open elsewhere is waited for.
+#[test]
+fn a_database_that_is_in_use_is_waited_for() {
+    let folder = Folder::new("wait");
+    folder.ok("put db t k v");
+    let mut loading = folder
+        .command(&["load", "db", "t", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let input = loading.stdin.take().unwrap();
+    while std::fs::read_to_string(folder.path("db/LOCK")).unwrap().trim() != loading.id().to_string() {
+        std::thread::yield_now();
+    }
+    folder.run("get db t k").refused(1, &["process"]);
+    folder.run("get db t k --wait 5ms").refused(1, &["process"]);
+    let waiting =
+        folder.command(&["get", "db", "t", "k", "--wait", "10m"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(input);
+    assert!(loading.wait().unwrap().success());
+    let waited = waiting.wait_with_output().unwrap();
+    assert!(waited.status.success() && waited.stdout == b"v\n", "{waited:?}");
+}
+
 #[test]
 fn help_has_examples() {
     let folder = Folder::new("help");

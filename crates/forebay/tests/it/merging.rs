@@ -56,6 +56,33 @@ fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
     assert_eq!(lengths, [2_000, 2_000, 1_800]);
 }
 
+/// Groups by page and hour could be asked for all or for one, and not for those of a page.
+#[test]
+fn an_aggregator_in_key_order_has_ranges() {
+    let env = Env::memory(1);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let views = db.aggregator("views", Count).layout(Layout::write_buffer_ordered()).open().unwrap();
+    for key in ["a 1", "b 1", "b 2", "b 2", "c 1"] {
+        views.add(key.as_bytes(), ()).unwrap();
+    }
+    let before = db.snapshot();
+    views.add(b"b 3", ()).unwrap();
+    let told = |scan: Result<forebay::AggregatorScan<Count>>| -> Vec<(String, u64)> {
+        let text = |entry: Result<(Vec<u8>, u64)>| {
+            entry.map(|(key, count)| (String::from_utf8(key).unwrap(), count))
+        };
+        scan.unwrap().map(|entry| text(entry).unwrap()).collect()
+    };
+    let of = |entries: &[(&str, u64)]| {
+        entries.iter().map(|(key, count)| (key.to_string(), *count)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(views.prefix(b"b ")), of(&[("b 1", 1), ("b 2", 2), ("b 3", 1)]));
+    assert_eq!(told(views.at(&before).prefix(b"b ")), of(&[("b 1", 1), ("b 2", 2)]));
+    assert_eq!(told(views.range(&b"b 2"[..]..=&b"c 1"[..])), of(&[("b 2", 2), ("b 3", 1), ("c 1", 1)]));
+    let hashed = db.aggregator("hashed", Count).open().unwrap();
+    assert_says(hashed.prefix(b"b"), &["`hashed`", "order"]);
+}
+
 /// A handle that is for reading wrote what is no state, which was merged with states from then on.
 #[test]
 fn a_plain_handle_of_an_aggregators_table_writes_nothing() {

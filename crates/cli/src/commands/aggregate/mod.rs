@@ -94,7 +94,7 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
     if let Some(shape) = Shape::asked(args) {
         check(args, &shape)?;
     }
-    let store = args.store.as_deref().map(|dir| Store::open(dir, args, &means)).transpose()?;
+    let store = args.store.as_deref().map(|dir| Store::open(dir, args, common, &means)).transpose()?;
     let shape = store.as_ref().map(|store| store.shape.clone()).or_else(|| Shape::asked(args));
     let shape = shape.ok_or_else(|| Failure::Usage("say --by".into()))?;
     let job = Job::new(args, common, &shape, means, store.as_ref());

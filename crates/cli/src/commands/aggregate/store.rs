@@ -16,7 +16,9 @@ use super::args::AggregateArgs;
 use super::engine::{Groups, Held, Means, Refused, refusal};
 use super::reached::Reached;
 use super::shape::Shape;
+use crate::args::Common;
 use crate::commands::made::Made;
+use crate::commands::patiently;
 use crate::failure::Failure;
 use crate::output::counted;
 use crate::screen;
@@ -53,12 +55,23 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the store, or makes it where there are files to be read; checks that what is asked is what it has.
-    pub(super) fn open(dir: &Path, args: &AggregateArgs, means: &Means) -> Result<Self, Failure> {
+    pub(super) fn open(
+        dir: &Path,
+        args: &AggregateArgs,
+        common: &Common,
+        means: &Means,
+    ) -> Result<Self, Failure> {
         let made = Made::before(dir);
-        Self::begin(dir, args, means, made.clone()).inspect_err(|_| made.remove())
+        Self::begin(dir, args, common, means, made.clone()).inspect_err(|_| made.remove())
     }
 
-    fn begin(dir: &Path, args: &AggregateArgs, means: &Means, mut made: Made) -> Result<Self, Failure> {
+    fn begin(
+        dir: &Path,
+        args: &AggregateArgs,
+        common: &Common,
+        means: &Means,
+        mut made: Made,
+    ) -> Result<Self, Failure> {
         let is_read_only = args.files.is_empty();
         let sixteenth = means.memory_bytes / 16;
         let options = Options::default()
@@ -71,7 +84,7 @@ impl Store {
         if made.is_new() && !is_read_only && args.by.is_none() {
             return Err(say_by());
         }
-        let db = Database::open(dir, options)?;
+        let db = patiently(common, || Database::open(dir, options.clone()))?;
         made.note_tables(&db);
         let inputs_name = format!("{name}{INPUTS}");
         let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);

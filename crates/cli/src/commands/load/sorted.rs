@@ -17,8 +17,14 @@ const TOLD_EVERY: u64 = 1 << 12;
 /// The table, which is made where it is missing: of runs, unless another layout is asked for.
 pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let name = &args.target.table;
-    let is_there = db.tables().iter().any(|(table, _)| table == name);
-    let layout = args.layout.or_else(|| (!is_there).then(|| Layout::leveling(10)));
+    let found = db.tables().into_iter().find(|(table, _)| table == name).map(|(_, layout)| layout);
+    if let Some(layout) = args.layout.or(found).filter(|layout| !layout.is_ordered()) {
+        return Err(Error::Invalid(format!(
+            "table `{name}` has layout {layout}, in hash order; --sorted is for layouts of runs: load into a new table, or give \
+             this one another with `forebay layout`, such as leveling"
+        )));
+    }
+    let layout = args.layout.or_else(|| found.is_none().then(|| Layout::leveling(10)));
     let table = db.table(name);
     let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
     let bound = args.max_space_amplification.into_iter();

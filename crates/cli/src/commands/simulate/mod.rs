@@ -10,11 +10,10 @@ use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::parse_layout;
-use crate::args::{Common, Reading};
-use crate::counts;
+use crate::args::{Common, Memory};
 use crate::failure::Failure;
 use crate::output::{Form, Output};
-use forebay_bench::sizes;
+use forebay_bench::{amounts, sizes};
 
 /// Predict what a load would write, read, keep and take, without data
 #[derive(Debug, Args)]
@@ -36,10 +35,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "SIZE", default_value = "8", value_parser = sizes::parse)]
     key: u64,
     /// How many records are loaded, such as 200M or 1e12
-    #[arg(long, value_name = "N", value_parser = counts::parse)]
+    #[arg(long, value_name = "N", value_parser = amounts::parse)]
     records: u64,
     /// Draw keys from so many; without it no key comes twice
-    #[arg(long, value_name = "N", value_parser = counts::parse)]
+    #[arg(long, value_name = "N", value_parser = amounts::parse)]
     distinct: Option<u64>,
     /// Tell how things stand at so many sizes, each twice the one before
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -49,7 +48,7 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: Memory,
 }
 
 /// Options of a table, and of its write buffers.

@@ -22,6 +22,7 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use super::format::Column;
 use super::{Position, Rows, Trouble, TroubleKind};
 use crate::failure::Failure;
+use crate::output::counted;
 use delta::Widened;
 use guarded::guarded;
 use text::{Cells, Form};
@@ -130,7 +131,8 @@ impl Chosen {
         let fields = schema.root_schema().get_fields();
         let wanted = match column {
             Column::Place(place) => fields.get(*place).map(|field| field.name()).ok_or_else(|| {
-                format!("{} columns, where {option} asks for number {}", fields.len(), place + 1)
+                let columns = counted(fields.len() as u64, "column");
+                format!("{columns}, and number {} is wanted: {option} chooses another", place + 1)
             })?,
             Column::Name(name) => name,
         };

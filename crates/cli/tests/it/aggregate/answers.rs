@@ -221,3 +221,16 @@ fn content_tells_what_packs_a_file() {
     std::fs::write(folder.path("k.fa"), "\u{feff}\n>a\nACG\n").unwrap();
     assert_eq!(folder.ok("aggregate k.fa --by kmer:3"), "ACG\t1\n");
 }
+
+/// As in SQL; it was no value.
+#[test]
+fn no_values_have_no_distinct_ones() {
+    let folder = Folder::new("distinct-of-nothing");
+    std::fs::write(folder.path("d.csv"), "k,v\na,\nb,1\nb,2\n").unwrap();
+    let by = "--by column:k --fn distinct:v,approx_distinct:v,theta:v,sum:v d.csv";
+    let head = "k\tdistinct:v\tapprox_distinct:v\ttheta:v\tsum:v\n";
+    for words in [format!("aggregate {by}"), format!("aggregate --store db {by}")] {
+        assert_eq!(folder.ok(&words), format!("{head}a\t0\t0\t0\t\\N\nb\t2\t2\t2\t3\n"));
+    }
+    assert_eq!(folder.ok("get db groups a"), "0\t0\t0\t\\N\n");
+}

@@ -4,7 +4,7 @@ const WRONG: &str = "a count is a whole number, such as 5000, 200M or 6.25e12";
 const TOO_MANY: &str = "more than can be counted";
 
 /// The number that `text` stands for.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
+pub fn parse(text: &str) -> Result<u64, String> {
     let (text, unit) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 3),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 6),

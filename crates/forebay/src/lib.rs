@@ -49,6 +49,7 @@ mod database;
 mod description;
 mod engine;
 mod enter;
+mod evidence;
 mod filters;
 mod held;
 mod ingest;

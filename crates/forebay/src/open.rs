@@ -12,6 +12,7 @@ use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Arena, Env, FileSystem};
+use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, Rotation};
@@ -22,6 +23,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::Options;
 use crate::engine::{CLOSED, Engine, State};
 use crate::enter::{enter, is_ours};
+use crate::evidence::Evidence;
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
@@ -59,24 +61,24 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
     let files = LogFiles { fs, dir, secret: superblock.log_secret };
     let reader = Reader { files, pool: &pool, options: &options, closed };
-    let ids = listing.logs_from(replay.log.low.0);
-    let mut read = reader.read(&mut replay, &ids)?;
+    let live = live_files(&replay);
+    let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
     let held = held_segments(&replay.lists, &listing.logs, &replay.log, &read.held, superblock.log_secret)?;
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
-        settle(fs, dir, &manifest, closed.is_none())?;
-        clear_away(fs, dir, &listing, &replay, &read.needs(&held), manifest.id())?;
+        settle(fs, dir, &mut manifest, closed.is_none())?;
+        clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&held)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         let folded = reader.keep(&replay, &mut read)?;
         take_over(fs, dir, &mut replay, &mut manifest, &read, &folded, closed.is_some())?;
         let (log, active) = begin(&env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
+        manifest.keep_tail();
         (Some(log), active, Some(manifest))
     };
-    let ReadBack { buffers, pending, .. } = read;
-    let sealed = buffers.into_iter().rev().collect();
+    let (sealed, pending) = (read.buffers.into_iter().rev().collect(), read.pending);
     let ledger = ledger_of(&replay, held, manifest, options.filter_bytes());
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let engine = Arc::new(Engine {
@@ -159,6 +161,22 @@ fn roots(
     Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
 }
 
+/// What the log has, if nothing tells that the manifest has lost edits.
+fn read_log(
+    reader: &Reader<'_>,
+    replay: &mut Replay,
+    listing: &Listing,
+    live: &BTreeMap<u64, DataFile>,
+    manifest: Option<&Manifest>,
+) -> Result<ReadBack> {
+    let unclean = manifest.filter(|_| reader.closed.is_none());
+    let evidence = unclean.map(|manifest| Evidence { manifest, next_table: replay.next_table });
+    evidence.iter().try_for_each(|evidence| evidence.of_files(live, listing))?;
+    let read = reader.read(replay, &listing.logs_from(replay.log.low.0))?;
+    evidence.iter().try_for_each(|evidence| evidence.of_tables(read.last_table))?;
+    Ok(read)
+}
+
 /// The log, in the segment that is filled first, and the buffer of that.
 fn begin(
     env: &Env,
@@ -175,7 +193,8 @@ fn begin(
 
 /// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it. After a
 /// crash nobody knows whether the disk has what the system's memory has.
-fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &Manifest, is_unclean: bool) -> Result<()> {
+fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: bool) -> Result<()> {
+    manifest.cut_tail()?;
     if planted::is("manifest-not-renewed") {
         return Ok(());
     }
@@ -241,9 +260,9 @@ fn ledger_of(
 
 /// The numbered files of a directory.
 #[derive(Default)]
-struct Listing {
-    lists: Vec<u64>,
-    trees: Vec<u64>,
+pub(crate) struct Listing {
+    pub(crate) lists: Vec<u64>,
+    pub(crate) trees: Vec<u64>,
     logs: Vec<u64>,
     manifests: Vec<u64>,
     temporary: Vec<String>,
@@ -276,26 +295,35 @@ impl Listing {
     }
 }
 
+/// The files that tables or savepoints have.
+fn live_files(replay: &Replay) -> BTreeMap<u64, DataFile> {
+    let files = replay.tables.values().flat_map(|table| table.catalog.files());
+    let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
+    files.chain(kept.flat_map(|kept| kept.files())).map(|file| (file.id(), file)).collect()
+}
+
 /// Removes what a crash left over: what nothing durable names.
 fn clear_away(
     fs: &dyn FileSystem,
     dir: &Path,
     listing: &Listing,
-    replay: &Replay,
-    segments: &BTreeSet<u64>,
+    live: &BTreeMap<u64, DataFile>,
+    (low, segments): (u64, &BTreeSet<u64>),
     manifest: u64,
 ) -> Result<()> {
-    let files = replay.tables.values().flat_map(|table| table.catalog.files());
-    let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
-    let live = files.chain(kept.flat_map(|kept| kept.files())).map(|file| file.id()).collect::<BTreeSet<_>>();
-    let lists = listing.lists.iter().filter(|id| !live.contains(id)).map(|&id| names::list(dir, id));
-    let trees = listing.trees.iter().filter(|id| !live.contains(id)).map(|&id| names::tree(dir, id));
-    let logs = listing.logs.iter().filter(|id| !segments.contains(id)).map(|&id| names::log(dir, id));
+    let lists = listing.lists.iter().filter(|id| !live.contains_key(id)).map(|&id| names::list(dir, id));
+    let trees = listing.trees.iter().filter(|id| !live.contains_key(id)).map(|&id| names::tree(dir, id));
+    let logs = listing.logs.iter().filter(|id| !segments.contains(id));
+    let mut behind = logs.clone().filter(|&&id| id >= low);
+    let first = behind.next();
+    let logs = logs.filter(|&&id| id < low).chain(behind).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
-    // Segments behind the log's end must be gone before anything numbers on from that end.
-    remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))
+    // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of them,
+    // which has the place of what was torn. If that went before, what is left would be taken for damage.
+    remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))?;
+    remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
 }
 
 /// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however often, has

@@ -31,6 +31,8 @@ pub(crate) const SURPLUS_BUFFERS: usize = 2;
 /// What the log has.
 pub(crate) struct ReadBack {
     pub(crate) recovered: Recovered,
+    /// The highest table that it has records of.
+    pub(crate) last_table: u32,
     /// Segments that are absorbed and were read for what tables keep in memory.
     pub(crate) held: Vec<Extent>,
     /// Sealed buffers, oldest first.
@@ -80,7 +82,9 @@ impl Reader<'_> {
             false => self.options.write_buffers,
         };
         let (mut filling, mut recall) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
+        let mut last_table = 0;
         let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
+            last_table = last_table.max(frame.last_table);
             if frame.segment >= absorbed.0 {
                 return filling.push(frame, replay);
             }
@@ -94,7 +98,7 @@ impl Reader<'_> {
         let (held, fresh): (Vec<Extent>, Vec<Extent>) =
             recovered.segments.iter().partition(|extent| extent.id < absorbed.0);
         let pending = fresh.into_iter().skip(buffers.len()).collect();
-        Ok(ReadBack { recovered, held, buffers, pending })
+        Ok(ReadBack { recovered, last_table, held, buffers, pending })
     }
 
     /// Whether so many segments are folded: because of their number, or because buffers were larger when they were written.

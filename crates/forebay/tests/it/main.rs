@@ -20,6 +20,7 @@ mod interleaved;
 mod jungle;
 mod layouts;
 mod log;
+mod lost_edits;
 mod memory;
 mod merging;
 mod options;

@@ -64,6 +64,8 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
     /// The ranges that it deletes; their places are in the payload.
     pub cuts: Vec<Cut>,
+    /// The highest table that it has records of.
+    pub last_table: u32,
 }
 
 /// A segment's sound part.
@@ -145,7 +147,12 @@ impl Scan<'_> {
             self.behind = None;
             return Ok(());
         }
-        self.behind.get_or_insert(id);
+        if self.behind.is_none() {
+            self.behind = Some(id);
+            if self.found.segments.is_empty() {
+                self.has_beginning(id, &mut frames)?;
+            }
+        }
         frames.go_to(0);
         // Frames that do not number on: the log ended before this segment.
         self.ended |= self.watermarks(&mut frames)?;
@@ -165,11 +172,14 @@ impl Scan<'_> {
             return if self.reading == Reading::Salvage { self.pass_damage(id, frames) } else { Ok(false) };
         };
         let mut records = Records::new(payload);
-        let count = records.by_ref().count();
+        let (mut count, mut last_table) = (0, 0);
+        for (table, ..) in records.by_ref() {
+            (count, last_table) = (count + 1, last_table.max(table));
+        }
         let (is_whole, cuts) = (records.is_at_end(), records.into_cuts());
         let last_sequence = next + u64::from(header.records) - 1;
         if is_whole && count + cuts.len() == header.records as usize {
-            each(&Frame { segment: id, header, payload, cuts })?;
+            each(&Frame { segment: id, header, payload, cuts, last_table })?;
         } else {
             self.damaged(id, at, "a frame's records are malformed".into())?;
         }
@@ -192,6 +202,22 @@ impl Scan<'_> {
         self.found.last_sequence = last;
         // Of the header here it is known that it is sound and numbers on.
         Ok(true)
+    }
+
+    /// Sees to it that the first segment there is does not begin with later records than the first that is needed. Those
+    /// were in a segment before it, whose name was durable before this one had a frame, and went only after an edit said
+    /// so: the edit is lost.
+    fn has_beginning(&mut self, id: u64, frames: &mut Frames) -> Result<()> {
+        let next = self.found.last_sequence + 1;
+        frames.go_to(0);
+        let first = frames.header()?.filter(|header| header.sequence > next);
+        let Some((header, _)) = frames.whole(first)? else { return Ok(()) };
+        let last = header.sequence - 1;
+        let reason = format!(
+            "records {next} to {last} are missing, and no segment is there that could have had them; the manifest may have \
+             lost its last edits"
+        );
+        self.damaged(id, 0, reason)
     }
 
     fn damaged(&mut self, id: u64, offset: usize, reason: String) -> Result<()> {

@@ -20,7 +20,6 @@ use forebay_env::{Access, File, FileSystem};
 
 use crate::metrics::Metrics;
 use crate::names;
-use crate::renew::renew;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
@@ -41,6 +40,9 @@ pub struct Manifest {
     reserved: u64,
     snapshot_bytes: u64,
     sum: u32,
+    /// What stands there that was read and found sound, until it is renewed; and whether something torn follows.
+    read: Vec<u8>,
+    is_torn: bool,
     metrics: Arc<Metrics>,
 }
 
@@ -73,7 +75,7 @@ impl Manifest {
     ) -> Result<Self, AppendError> {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
-        let mut manifest = Self { id, path, file, end: 0, reserved: 0, snapshot_bytes: 0, sum: 0, metrics };
+        let mut manifest = Self::at(id, path, file, metrics);
         let record = manifest.frame(snapshot);
         let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
         written.map_err(|error| {
@@ -88,8 +90,13 @@ impl Manifest {
         Ok(manifest)
     }
 
+    fn at(id: u64, path: PathBuf, file: Arc<dyn File>, metrics: Arc<Metrics>) -> Self {
+        let (end, reserved, snapshot_bytes, sum) = (0, 0, 0, 0);
+        Self { id, path, file, end, reserved, snapshot_bytes, sum, read: Vec::new(), is_torn: false, metrics }
+    }
+
     /// Reads the manifest that `current` names: all edits in order. Only the last record of a database that
-    /// was not closed may be torn; it is cut off when the database is opened for writing.
+    /// was not closed may be torn. Nothing is changed before it is [renewed](Self::renew).
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -99,41 +106,28 @@ impl Manifest {
     ) -> Result<(Self, Vec<Edit>)> {
         let id = current.manifest;
         let path = names::manifest(dir, id);
-        let (file, bytes) = read_whole(fs, &path, writable)?;
-        if let Some(closed) = &current.closed {
-            let sum = append(0, &bytes);
-            if bytes.len() as u64 != closed.manifest_bytes || sum != closed.manifest_sum {
-                let (end, _) = read_records(&bytes, id, &path)?;
-                return Err(Error::corruption(
-                    &path,
-                    end as u64,
-                    "the manifest is not as it was when closed",
-                ));
-            }
-        }
+        let (file, mut bytes) = read_whole(fs, &path, writable)?;
         let (end, edits) = read_records(&bytes, id, &path)?;
+        if let Some(closed) = &current.closed
+            && (bytes.len() as u64 != closed.manifest_bytes || append(0, &bytes) != closed.manifest_sum)
+        {
+            let reason = "the manifest is not as it was when closed";
+            return Err(Error::corruption(&path, end as u64, reason));
+        }
         if edits.is_empty() {
             return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
         }
-        let snapshot_bytes = record_bytes(&bytes, 0) as u64;
-        let sum = append(0, &bytes[..end]);
-        if end < bytes.len() {
-            if resumes_behind(&bytes, id, end) {
-                return Err(Error::corruption(
-                    &path,
-                    end as u64,
-                    "an edit is damaged and later ones are sound",
-                ));
-            }
-            if writable {
-                file.set_len(end as u64)?;
-                file.sync()?;
-            }
+        if resumes_behind(&bytes, id, end) {
+            let reason = "an edit is damaged and later ones are sound";
+            return Err(Error::corruption(&path, end as u64, reason));
         }
-        let mut manifest =
-            Self { id, path, file, end: end as u64, reserved: 0, snapshot_bytes, sum, metrics };
-        if writable {
-            manifest.keep_tail();
+        let mut manifest = Self::at(id, path, file, metrics);
+        manifest.is_torn = end < bytes.len();
+        bytes.truncate(end);
+        (manifest.end, manifest.sum) = (end as u64, append(0, &bytes));
+        manifest.snapshot_bytes = record_bytes(&bytes, 0) as u64;
+        if current.closed.is_none() {
+            manifest.read = bytes;
         }
         Ok((manifest, edits))
     }
@@ -149,10 +143,22 @@ impl Manifest {
         Ok((edits, (end < bytes.len()).then_some(end as u64)))
     }
 
-    /// Makes all that was read durable. Its last record may be in the system's memory alone: who acts on it, and lets go of
-    /// what it says is not needed, must not be ahead of it.
-    pub fn renew(&self) -> Result<()> {
-        renew(&*self.file, self.end)
+    /// Cuts off what is torn behind its last sound record.
+    pub fn cut_tail(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_torn) { self.file.set_len(self.end) } else { Ok(()) }
+    }
+
+    /// Makes durable what was read. Its last record may be in the system's memory alone: who acts on it, and lets go of
+    /// what it says is not needed, must not be ahead of it. What was found sound is written, not what the file has by now:
+    /// after a sync that failed the system may forget what it had, and fall back to what the disk has.
+    pub fn renew(&mut self) -> Result<()> {
+        self.file.write_at(0, &std::mem::take(&mut self.read))?;
+        self.file.sync()
+    }
+
+    /// Where its last sound record ends, and whether something follows that is none.
+    pub fn end(&self) -> (u64, bool) {
+        (self.end, self.is_torn)
     }
 
     /// Its id.
@@ -182,7 +188,8 @@ impl Manifest {
         Ok(())
     }
 
-    fn keep_tail(&mut self) {
+    /// Sees to it that there is room for the edits to come, where the disk has some.
+    pub fn keep_tail(&mut self) {
         if self.reserved < self.end + TAIL_BYTES && self.file.reserve_tail(2 * TAIL_BYTES) {
             self.reserved = self.end + 2 * TAIL_BYTES;
         }

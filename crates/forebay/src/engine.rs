@@ -165,6 +165,11 @@ impl State {
         tables
     }
 
+    /// Every file, as often as parts of tables refer to it.
+    pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
+        self.tables.values().flat_map(|table| table.catalog.files())
+    }
+
     /// The tables that users know of.
     pub(crate) fn user_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
         self.tables.values().filter(|table| !table.is_hidden())

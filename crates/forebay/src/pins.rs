@@ -124,54 +124,61 @@ impl Engine {
         }
     }
 
-    /// Files that only snapshots see.
-    pub(crate) fn pinned_files(&self) -> Vec<DataFile> {
+    /// The versions that snapshots see, each once.
+    fn pinned_states(&self) -> Vec<Arc<State>> {
         let mut states: Vec<Arc<State>> =
             self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
         states.dedup_by(|one, other| Arc::ptr_eq(one, other));
-        let tables = states.iter().flat_map(|state| state.tables.values());
-        let files = tables.flat_map(|table| table.catalog.files()).filter(DataFile::is_retired);
-        let files: BTreeMap<_, _> = files.map(|file| (file.version(), file)).collect();
+        states
+    }
+
+    /// Files that only snapshots see.
+    pub(crate) fn pinned_files(&self) -> Vec<DataFile> {
+        let mut files = BTreeMap::new();
+        for state in self.pinned_states() {
+            // One by one: many versions see the same files, and collecting would first list all that all of them see.
+            files.extend(state.files().filter(DataFile::is_retired).map(|file| (file.version(), file)));
+        }
         files.into_values().collect()
     }
 
     /// Snapshots that hold files, of one table or of all, oldest first. Those that hold none are listed too.
     pub(crate) fn snapshots(&self, table: Option<u32>) -> Vec<SnapshotStats> {
         let held: BTreeMap<u64, Pinned> = self.pins.lock().held.clone();
-        let files: Vec<_> = held
-            .iter()
-            .map(|(number, pinned)| (number, pinned, retired_files(&pinned.state, table)))
-            .collect();
+        // Of snapshots in order, those that see one version are neighbours.
+        let held: Vec<_> = held.into_iter().collect();
+        let alike = || held.chunk_by(|(_, one), (_, other)| Arc::ptr_eq(&one.state, &other.state));
         let mut seen_by: BTreeMap<u64, usize> = BTreeMap::new();
-        for (_, _, files) in &files {
-            files.keys().for_each(|id| *seen_by.entry(*id).or_default() += 1);
+        for snapshots in alike() {
+            for id in retired_files(&snapshots[0].1.state, table).into_keys() {
+                *seen_by.entry(id).or_default() += snapshots.len();
+            }
         }
         let now = self.env.clock.now();
-        let stats = files.iter().map(|(number, pinned, files)| SnapshotStats {
-            number: **number,
-            age_seconds: now.saturating_sub(pinned.since).as_secs(),
-            held_bytes: files.values().sum(),
-            own_bytes: files
-                .iter()
-                .filter(|(id, _)| seen_by.get(id) == Some(&1))
-                .map(|(_, bytes)| bytes)
-                .sum(),
-        });
-        stats.collect()
+        let mut stats = Vec::with_capacity(held.len());
+        for snapshots in alike() {
+            let files = retired_files(&snapshots[0].1.state, table);
+            let held_bytes = files.values().sum();
+            let own = files.iter().filter(|(id, _)| seen_by.get(id) == Some(&1));
+            let own_bytes = own.map(|(_, bytes)| bytes).sum();
+            stats.extend(snapshots.iter().map(|(number, pinned)| SnapshotStats {
+                number: *number,
+                age_seconds: now.saturating_sub(pinned.since).as_secs(),
+                held_bytes,
+                own_bytes,
+            }));
+        }
+        stats
     }
 
     /// Opens what snapshots and tables may still read, as far as files may be open: whoever opens the database next may
     /// remove their names.
     pub(crate) fn hold_files(&self) {
-        let pinned: Vec<_> = self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
-        let states = pinned.into_iter().chain([self.state()]);
-        let files: BTreeMap<u64, DataFile> = states
-            .flat_map(|state| {
-                state.tables.values().flat_map(|table| table.catalog.files()).collect::<Vec<_>>()
-            })
-            .filter(|file| !file.is_resident())
-            .map(|file| (file.id(), file))
-            .collect();
+        let states = self.pinned_states().into_iter().chain([self.state()]);
+        let mut files: BTreeMap<u64, DataFile> = BTreeMap::new();
+        for state in states {
+            files.extend(state.files().filter(|file| !file.is_resident()).map(|file| (file.id(), file)));
+        }
         let most = self.options.open_files(self.env.fs.process_files_max()) / 2;
         // One that cannot be opened is an error to who reads it.
         files.values().take(most).for_each(|file| drop(file.reopen()));
@@ -196,10 +203,8 @@ impl Engine {
 
     /// Bytes of a table's files that are there for snapshots only.
     pub(crate) fn bytes_held_by_snapshots(&self, table: u32) -> u64 {
-        let states: Vec<Arc<State>> =
-            self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
-        let files: BTreeSet<(u64, u64)> =
-            states.iter().flat_map(|state| retired_files(state, Some(table))).collect();
+        let mut files = BTreeSet::new();
+        self.pinned_states().iter().for_each(|state| files.extend(retired_files(state, Some(table))));
         files.iter().map(|(_, bytes)| bytes).sum()
     }
 }

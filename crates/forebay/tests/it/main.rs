@@ -1,6 +1,8 @@
 //! The public face, used as a user would.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+use forebay_testkit::CountingHeap;
+
 mod aside;
 mod bound;
 mod changes;
@@ -38,3 +40,6 @@ mod smoke;
 mod space;
 mod suite;
 mod threads;
+
+#[global_allocator]
+static HEAP: CountingHeap = CountingHeap;

@@ -2,6 +2,7 @@
 
 use forebay::env::{Env, Rng};
 use forebay::{Batch, Codec, Database, Durability, Layout, Options};
+use forebay_testkit::CountingHeap;
 
 /// All that counts against the limit, but for what work takes: of that some is free.
 fn held(db: &Database) -> u64 {
@@ -139,4 +140,25 @@ fn lists_in_memory_that_only_snapshots_see_leave_memory() {
     let names = Env::real().fs.list(&dir).unwrap();
     assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
     Database::destroy(&dir).unwrap();
+}
+
+/// What each of very many snapshots sees was listed for all of them at once, and by whoever looked for what only they see:
+/// the limit was broken by that alone.
+#[test]
+fn telling_what_very_many_snapshots_hold_lists_no_file_twice() {
+    let options = Options::default().memory_limit(2 << 20).env(Env::memory(4));
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").layout("no-merge".parse().unwrap()).open().unwrap();
+    let mut held = Vec::new();
+    for number in 0..50u32 {
+        table.put(&number.to_le_bytes(), b"value").unwrap();
+        db.flush().unwrap();
+        held.extend((0..40).map(|_| db.snapshot()));
+    }
+    table.compact().unwrap();
+    let (peak_bytes, stats) = CountingHeap::peak_bytes(|| db.stats());
+    let snapshots = &stats.snapshots;
+    assert_eq!((snapshots.len(), snapshots[0].own_bytes), (held.len(), 0));
+    assert!(snapshots[1999].held_bytes == 50 * snapshots[0].held_bytes, "{:?}", snapshots[1999]);
+    assert!(peak_bytes < 200 * held.len(), "{peak_bytes} bytes for {} snapshots", held.len());
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_base::wire::Reader as Wire;
 use forebay_base::{Error, Result};
+use forebay_env::Words;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::Ordering;
 use forebay_store::list::{GrowingFilter, Mark, filter_hash};
@@ -30,8 +31,9 @@ const ADDED: u8 = 1;
 pub(crate) const PARTS_MAX: u32 = 64;
 /// Of those that are written: so many reads are enough where a file is opened.
 const PARTS_WRITTEN_MAX: u32 = 16;
-/// There is room for so many hashes at first.
+/// There is room for so many hashes at first, and at a time for no more than so many.
 const HASHES_MIN: usize = 512;
+const HASHES_MAX: usize = 32 << 10;
 /// What comes before the first of the added takes no more.
 const ADDED_HEAD_BYTES: usize = 24;
 /// Shorter ones are written whole each time.
@@ -74,7 +76,7 @@ impl Filter {
     fn new(bits: GrowingFilter, store: &TreeStore) -> Self {
         let whole_bits = bits.count() as u64 * 8 * GrowingFilter::BLOCK_BYTES as u64;
         let keys = whole_bits.div_ceil(store.options.filter_bits_per_key.max(1) as u64);
-        bits.thin(store.filter_bits_max.load(Ordering::Relaxed), keys);
+        let bits = bits.thinned(store.filter_bits_max.load(Ordering::Relaxed), keys);
         store.metrics.filter_memory_bytes.add(bits.memory_bytes() as u64);
         Self { bits, keys, metrics: Arc::clone(&store.metrics) }
     }
@@ -195,11 +197,48 @@ pub(crate) fn load(tree: &Tree, chain: &Chain, reader: Reader) -> Result<Growing
     Ok(filter)
 }
 
+/// Hashes of what may be millions of keys. None moves as more come, and what they took goes back to the system: an allocator
+/// keeps it.
+#[derive(Default)]
+struct Hashes {
+    pieces: Vec<Words>,
+    count: usize,
+    /// For so many there is room.
+    room: usize,
+}
+
+impl Hashes {
+    /// Says whether that took more memory.
+    fn push(&mut self, hash: u64) -> bool {
+        let grows = self.count == self.room;
+        if grows {
+            let piece = self.room.clamp(HASHES_MIN, HASHES_MAX);
+            self.pieces.push(Words::zeroed(piece));
+            self.room += piece;
+        }
+        if let Some(last) = self.pieces.last() {
+            let len = last.as_slice().len();
+            last.set(self.count + len - self.room, hash);
+        }
+        self.count += 1;
+        grows
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        (self.room * size_of::<u64>()) as u64
+    }
+
+    fn marks(&self, blocks: u32) -> impl Iterator<Item = Mark> {
+        let words = self.pieces.iter().flat_map(Words::as_slice).take(self.count);
+        words.map(move |word| Mark::of(word.load(Ordering::Relaxed), blocks))
+    }
+}
+
 /// The keys that an append or a build adds.
 pub(crate) struct FilterWriter {
     store: TreeStore,
     before: Option<(Tree, Chain)>,
-    hashes: Vec<u64>,
+    hashes: Hashes,
     /// Of the hashes, and while a part is written of what that takes.
     claim: MemoryClaim,
     /// What was written whole.
@@ -219,24 +258,21 @@ impl FilterWriter {
         };
         let claim = store.metrics.memory.claim(Owner::Writing, 0);
         let has_filter = store.options.filter_bits_per_key > 0;
-        let (store, hashes) = (store.clone(), Vec::new());
+        let (store, hashes) = (store.clone(), Hashes::default());
         let writer = Self { store, before, hashes, claim, whole: None, written: None };
         Ok(has_filter.then_some(writer))
     }
 
     /// Adds a key that the version before does not have.
     pub(crate) fn add(&mut self, prefix: u64, key: &[u8]) {
-        if self.hashes.len() == self.hashes.capacity() {
-            // Less at a time than twice as much, of what may be millions.
-            self.hashes.reserve_exact((self.hashes.len() / 4).max(HASHES_MIN));
+        if self.hashes.push(filter_hash(self.store.options.order, prefix, key)) {
             self.claim_beside(0);
         }
-        self.hashes.push(filter_hash(self.store.options.order, prefix, key));
     }
 
     /// Claims so much beside the hashes.
     fn claim_beside(&mut self, bytes: u64) {
-        self.claim.resize(size_of::<u64>() as u64 * self.hashes.capacity() as u64 + bytes);
+        self.claim.resize(self.hashes.memory_bytes() + bytes);
     }
 
     /// Appends what was added, or the filter whole where that is not much more.
@@ -249,12 +285,12 @@ impl FilterWriter {
     fn write_part(&mut self, tail: &mut Tail) -> Result<Chain> {
         let Some((tree, before)) = &self.before else {
             // It is made for half as many again: a tree that has grown so far is divided.
-            let keys = self.hashes.len() as u64 * 3 / 2;
+            let keys = self.hashes.count as u64 * 3 / 2;
             let blocks = GrowingFilter::blocks_for(keys, self.store.options.filter_bits_per_key);
             self.claim_beside(2 * whole_bytes(blocks));
             return self.write_whole(tail, GrowingFilter::new(blocks));
         };
-        if self.hashes.is_empty() {
+        if self.hashes.count == 0 {
             return Ok(*before);
         }
         let (tree, before) = (tree.clone(), *before);
@@ -281,10 +317,10 @@ impl FilterWriter {
     /// The bytes of a part of the hashes.
     fn added(&self, before: &Chain) -> Vec<u8> {
         let block_bytes = block_bytes(before.blocks);
-        let mut bytes = Vec::with_capacity(ADDED_HEAD_BYTES + self.hashes.len() * (block_bytes + 4));
+        let mut bytes = Vec::with_capacity(ADDED_HEAD_BYTES + self.hashes.count * (block_bytes + 4));
         bytes.push(ADDED);
         before.newest.encode(&mut bytes);
-        for mark in marks(&self.hashes, before.blocks) {
+        for mark in self.hashes.marks(before.blocks) {
             bytes.extend_from_slice(&mark.block.to_le_bytes()[..block_bytes]);
             bytes.extend_from_slice(&mark.half.to_le_bytes());
         }
@@ -292,7 +328,7 @@ impl FilterWriter {
     }
 
     fn write_whole(&mut self, tail: &mut Tail, filter: GrowingFilter) -> Result<Chain> {
-        filter.add(marks(&self.hashes, filter.count()));
+        filter.add(self.hashes.marks(filter.count()));
         let mut bytes = vec![WHOLE];
         filter.encode(&mut bytes);
         let chain = Chain {
@@ -313,7 +349,7 @@ impl FilterWriter {
         let mut joined = file.joined.lock();
         let has_before = self.before.as_ref().is_some_and(|(_, before)| joined.contains(&before.newest));
         match (file.filter.get(), self.whole) {
-            (Some(filter), _) if has_before => filter.bits.add(marks(&self.hashes, filter.bits.count())),
+            (Some(filter), _) if has_before => filter.bits.add(self.hashes.marks(filter.bits.count())),
             (None, Some(whole)) => {
                 let begin = || Arc::new(Filter::new(whole, &self.store));
                 file.filter.get_or_init(begin);
@@ -329,10 +365,6 @@ impl FilterWriter {
 /// What so many blocks take.
 fn whole_bytes(blocks: u32) -> u64 {
     blocks as u64 * GrowingFilter::BLOCK_BYTES as u64
-}
-
-fn marks(hashes: &[u64], blocks: u32) -> impl Iterator<Item = Mark> {
-    hashes.iter().map(move |&hash| Mark::of(hash, blocks))
 }
 
 #[cfg(test)]
@@ -361,13 +393,24 @@ mod tests {
     }
 
     #[test]
+    fn hashes_are_kept_in_order_and_what_they_take_is_told() {
+        let mut hashes = Hashes::default();
+        let grown: Vec<u64> = (0..200_000).filter(|&hash| hashes.push(hash << 40)).collect();
+        assert_eq!(grown[..4], [0, 512, 1024, 2048]);
+        assert!(grown.windows(2).all(|pair| pair[1] - pair[0] <= HASHES_MAX as u64));
+        assert!((0..200_000).map(|hash| Mark::of(hash << 40, 300)).eq(hashes.marks(300)));
+        let bytes = hashes.memory_bytes();
+        assert!((200_000 * 8..=(200_000 + HASHES_MAX as u64) * 8).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
     fn no_bytes_make_a_part_that_leads_on_or_marks_what_is_not_there() {
         let filter = GrowingFilter::new(300);
         let before = Extent { at: 100, bytes: 50, sum: 7 };
         let mut added = vec![ADDED];
         before.encode(&mut added);
         let head = added.len();
-        for mark in marks(&[1, 2, 3], 300) {
+        for mark in [1, 2, 3].map(|hash| Mark::of(hash, 300)) {
             added.extend_from_slice(&mark.block.to_le_bytes()[..2]);
             added.extend_from_slice(&mark.half.to_le_bytes());
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_base::{Error, Result};
 
 use crate::Arena;
+use crate::buffer::AlignedBuf;
 use crate::fs::{Access, File, FileSystem};
 use crate::kernel::{FiledWords, PAGE_BYTES};
 use crate::sync::Arc;
@@ -24,10 +25,21 @@ const PIECE_WORDS: usize = 8192;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// What a file of some other place has, to be read only.
-struct FiledCopy {
+struct Copy<B> {
     path: PathBuf,
-    words: FiledWords,
+    /// And zeros behind it.
+    held: B,
     bytes: usize,
+}
+
+/// A copy of the first so many bytes of a file, in memory that goes back to the system as a whole.
+pub fn in_pages(from: &dyn File, bytes: usize) -> Result<Arc<dyn File>> {
+    let path = from.path().to_path_buf();
+    let mut held = AlignedBuf::zeroed(bytes);
+    if from.read_at(0, &mut held)? < bytes {
+        return Err(Error::io("read", &path, &std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(Arc::new(Copy { path, held, bytes }))
 }
 
 impl Attic {
@@ -81,23 +93,23 @@ impl Attic {
         let words = bytes.div_ceil(size_of::<u64>());
         let mapped = self.file.handle().and_then(|file| FiledWords::map(file, at, words));
         let path = from.path().to_path_buf();
-        Ok(mapped.map(|words| Arc::new(FiledCopy { path, words, bytes }) as Arc<dyn File>))
+        Ok(mapped.map(|words| Arc::new(Copy { path, held: words, bytes }) as Arc<dyn File>))
     }
 }
 
-impl FiledCopy {
+impl<B> Copy<B> {
     fn refuse(&self, operation: &'static str) -> Result<()> {
         Err(Error::io(operation, &self.path, &std::io::ErrorKind::ReadOnlyFilesystem.into()))
     }
 }
 
-impl File for FiledCopy {
+impl<B: AsRef<[u8]> + Send + Sync> File for Copy<B> {
     fn path(&self) -> &Path {
         &self.path
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        let bytes = &self.words.as_bytes()[..self.bytes];
+        let bytes = &self.held.as_ref()[..self.bytes];
         let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
         let count = into.len().min(bytes.len() - start);
         into[..count].copy_from_slice(&bytes[start..start + count]);
@@ -158,11 +170,13 @@ mod tests {
         let memory = MemoryFs::new();
         let from = memory.create(Path::new("/list"), Access::Buffered).unwrap();
         from.write_at(0, &bytes[..200_003]).unwrap();
-        let copy = attic.take_file(&*from).unwrap().unwrap();
-        let mut read = vec![0; 300_000];
-        assert_eq!((copy.read_at(3, &mut read).unwrap(), copy.len().unwrap()), (200_000, 200_003));
-        assert_eq!(read[..200_000], bytes[3..200_003]);
-        assert!(copy.write_at(0, &[1]).is_err());
+        for copy in [attic.take_file(&*from).unwrap().unwrap(), in_pages(&*from, 200_003).unwrap()] {
+            let mut read = vec![0; 300_000];
+            assert_eq!((copy.read_at(3, &mut read).unwrap(), copy.len().unwrap()), (200_000, 200_003));
+            assert_eq!(read[..200_000], bytes[3..200_003]);
+            assert!(copy.write_at(0, &[1]).is_err());
+        }
+        assert!(in_pages(&*from, 200_004).is_err(), "it has no more");
         assert!(fs.list(&dir).unwrap().is_empty());
         drop(attic);
         assert_eq!((arena.bytes(), filed.as_slice()), (&bytes[..], &words[..]));

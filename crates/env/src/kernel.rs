@@ -176,9 +176,11 @@ impl FiledWords {
         // SAFETY: a mapping is aligned to pages, of `len` words, any bytes are words, and it lives as long as self.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
+}
 
+impl AsRef<[u8]> for FiledWords {
     /// Their bytes, as the file has them.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    fn as_ref(&self) -> &[u8] {
         // SAFETY: as above; any word is so many bytes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len * size_of::<u64>()) }
     }
@@ -212,7 +214,8 @@ impl PagedWords {
     /// Gives back the memory of all whole pages behind the first `len` words, which read as zeros from then on.
     pub(crate) fn release(&self, len: usize) {
         let start = (len * size_of::<u64>()).next_multiple_of(PAGE_BYTES);
-        let end = self.0.len_bytes / PAGE_BYTES * PAGE_BYTES;
+        // Behind the last word the rest of its page is nobody else's.
+        let end = self.0.len_bytes.next_multiple_of(PAGE_BYTES);
         if start < end {
             let released = self.0.start.as_ptr().wrapping_add(start).cast();
             // SAFETY: the range is whole pages inside memory that self owns; it stays mapped and, to atomic

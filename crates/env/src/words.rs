@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kernel::PagedWords;
+use crate::kernel::{PAGE_BYTES, PagedWords};
 
 /// From this size on words have pages of their own.
 const PAGED_BYTES_MIN: usize = 4 << 10;
@@ -60,11 +60,23 @@ impl Words {
         }
     }
 
-    /// Memory held while only the first `len` words are of use and the rest was released, in bytes.
+    /// Memory held while only the first `len` words are of use and the rest was released, in bytes: of pages, whole ones.
     pub fn memory_bytes(&self, len: usize) -> usize {
         match &self.0 {
             Memory::Boxed(words) => size_of_val(&words[..]),
-            Memory::Paged(words) => (len * size_of::<u64>()).min(size_of_val(words.as_slice())),
+            Memory::Paged(words) => {
+                let all = size_of_val(words.as_slice());
+                (len * size_of::<u64>()).min(all).next_multiple_of(PAGE_BYTES)
+            }
+        }
+    }
+
+    /// Leaves the first `len` words, in memory for no more than those. Not for what others read.
+    pub fn cut(&mut self, len: usize) {
+        if len < self.as_slice().len() {
+            let cut = Self::zeroed(len);
+            (0..len).for_each(|index| cut.set(index, self.get(index)));
+            *self = cut;
         }
     }
 
@@ -98,6 +110,12 @@ mod tests {
                 );
             }
             let pages_end = len / 512 * 512;
+            let mut words = words;
+            let first = words.get(0);
+            words.cut(kept.min(100));
+            assert_eq!((words.as_slice().len(), words.get(100)), (kept.min(100), 0));
+            assert!(words.memory_bytes(100) <= 800 && (kept == 0 || words.get(0) == first));
+            let words = Words::zeroed(len);
             if len >= 8192 {
                 assert_eq!(words.get(pages_end - 1), 0, "whole pages are given back");
                 words.set(pages_end - 1, 5);

@@ -115,7 +115,9 @@ fn where_filters_do_not_fit_they_are_thinner_and_none_is_given_up() {
     all.push(db.stats().memory.filters);
     // Nobody has written since: merges at rest have read some with what spare buffers lend.
     let lent = (128 << 10) / 2 * 5;
-    let allowed = [limit / 16 * 5, limit / 16 * 5 + lent];
+    // And what is thinned as it is read fills no whole pages.
+    let rest = 4096 * db.stats().list_files;
+    let allowed = [limit / 16 * 5, limit / 16 * 5 + lent + rest];
     assert!(all.iter().zip(allowed).all(|(&filters, most)| filters <= most), "{all:?} bytes of filters");
     let (present, absent) = files.reads(&table, 1);
     println!("device reads with {all:?} bytes of filters: {present} present, {absent} absent, {lists} lists");

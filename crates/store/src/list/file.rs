@@ -223,13 +223,11 @@ impl ListFile {
         Ok(page)
     }
 
-    /// What it takes where its file is in memory.
+    /// What it takes where its bytes are in memory.
     pub fn memory_bytes(&self) -> u64 {
-        let body = self.ready().map_or(0, |body| {
-            let filter = body.filter.as_ref().map_or(0, Filter::memory_bytes);
-            filter + body.index.memory_bytes() + body.digest.memory_bytes()
-        });
-        self.meta.bytes + body as u64
+        self.ready()
+            .and_then(|body| body.resident.as_ref())
+            .map_or(self.meta.bytes, |resident| resident.bytes)
     }
 
     /// How many keys its filter in memory has.
@@ -307,9 +305,8 @@ impl Body {
         filter: Option<Filter>,
         digest: Digest,
     ) -> Self {
-        if let Some(filter) = &filter {
-            filter.thin(store.filter_bits_max.load(Ordering::Relaxed), footer.records);
-        }
+        let bits_max = store.filter_bits_max.load(Ordering::Relaxed);
+        let filter = filter.map(|filter| filter.thinned(bits_max, footer.records));
         let metrics = &store.metrics;
         metrics.filter_memory_bytes.add(filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
         metrics.index_memory_bytes.add((index.memory_bytes() + digest.memory_bytes()) as u64);
@@ -317,7 +314,8 @@ impl Body {
         if store.in_memory {
             let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes);
             let beside = (filter_bytes + index.memory_bytes() + digest.memory_bytes()) as u64;
-            let (made, readable) = Resident::new(file, beside, &metrics.memory);
+            let (made, readable) =
+                Resident::new(&*store.fs, file, footer.pages_bytes, beside, &metrics.memory);
             (file, resident) = (readable, Some(made));
         }
         Self { file, footer, index, filter, digest, store: store.clone(), resident }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_base::Result;
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Attic, File};
+use forebay_env::{Attic, File, FileSystem, in_pages};
 
 use super::file::ListFile;
 use crate::memory::{MemoryClaim, MemoryUse, Owner};
@@ -18,6 +19,8 @@ pub(super) struct Resident {
     claim: Mutex<MemoryClaim>,
     /// What it takes wherever its bytes are.
     beside_bytes: u64,
+    /// With its bytes in memory.
+    pub(super) bytes: u64,
 }
 
 struct Moving {
@@ -32,18 +35,31 @@ struct Place {
 }
 
 impl Resident {
-    /// Of a file in memory, with what the list has beside. And the file by which to read from now on.
+    /// Of a file in memory that has so many bytes of pages, with what the list has beside. And the file by which to read from
+    /// now on.
     pub(super) fn new(
+        fs: &dyn FileSystem,
         file: Arc<dyn File>,
+        pages_bytes: u64,
         beside_bytes: u64,
         memory: &Arc<MemoryUse>,
     ) -> (Self, Arc<dyn File>) {
-        let claim = memory.claim(Owner::Resident, file.len().unwrap_or(0) + beside_bytes);
+        // What stands behind the pages, which are read by whole blocks, is beside. This memory goes back to the system; an
+        // allocator would keep it, between what else comes and goes.
+        let file = match in_pages(&*file, (pages_bytes as usize).next_multiple_of(BLOCK_BYTES)) {
+            Ok(pages) => {
+                let _ = fs.remove(file.path());
+                pages
+            }
+            Err(_) => file,
+        };
+        let bytes = file.len().unwrap_or(pages_bytes) + beside_bytes;
+        let claim = Mutex::new(memory.claim(Owner::Resident, bytes));
         let file = Arc::new(Moving {
             path: file.path().to_path_buf(),
             place: RwLock::new(Place { file, is_filed: false }),
         });
-        (Self { file: Arc::clone(&file), claim: Mutex::new(claim), beside_bytes }, file)
+        (Self { file: Arc::clone(&file), claim, beside_bytes, bytes }, file)
     }
 
     /// Whether its bytes are in a file now.

@@ -187,6 +187,11 @@ impl Blocks {
         self.words.memory_bytes(BLOCK_WORDS * before) - self.words.memory_bytes(BLOCK_WORDS * after)
     }
 
+    /// Moves to memory for what thinning has left.
+    pub(super) fn fit(&mut self) {
+        self.words.cut(BLOCK_WORDS * self.blocks());
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.words.memory_bytes(BLOCK_WORDS * self.blocks())

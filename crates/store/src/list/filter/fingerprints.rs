@@ -304,6 +304,12 @@ impl Fingerprints {
         before - self.memory_of(words)
     }
 
+    /// Moves to memory for what thinning has left.
+    pub(super) fn fit(&mut self) {
+        let words = State::from_word(self.state.load(Relaxed)).new;
+        self.words.cut(self.lines_at + words * self.shape.lines as usize);
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_of(State::from_word(self.state.load(Relaxed)).new)

@@ -86,6 +86,14 @@ impl GrowingFilter {
         self.blocks.thin(bits_per_key, keys)
     }
 
+    /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
+    pub fn thinned(mut self, bits_per_key: u32, keys: u64) -> Self {
+        if self.thin(bits_per_key, keys) > 0 {
+            self.blocks.fit();
+        }
+        self
+    }
+
     /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.blocks.memory_bytes()

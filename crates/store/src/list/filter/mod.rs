@@ -108,6 +108,17 @@ impl Filter {
         }
     }
 
+    /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
+    pub(crate) fn thinned(mut self, bits_per_key: u32, keys: u64) -> Self {
+        if self.thin(bits_per_key, keys) > 0 {
+            match &mut self {
+                Self::Blocks(blocks) => blocks.fit(),
+                Self::Fingerprints(fingerprints) => fingerprints.fit(),
+            }
+        }
+        self
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {

@@ -30,6 +30,10 @@ pub trait Fragment: Clone {
     fn grown_bytes(&self) -> Option<u64> {
         None
     }
+    /// What it takes as long as anything of it is needed, where it is in memory alone; `None` where what is needed is all.
+    fn held_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Reads and writes fragments.

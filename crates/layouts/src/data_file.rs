@@ -291,4 +291,8 @@ impl tree::Fragment for DataFile {
             Self::Tree(tree) => Some(tree.total_bytes()),
         }
     }
+
+    fn held_bytes(&self) -> Option<u64> {
+        self.list().filter(|list| list.is_resident()).map(|list| list.memory_bytes())
+    }
 }

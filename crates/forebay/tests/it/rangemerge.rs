@@ -181,3 +181,23 @@ fn a_busy_table_has_the_memory_that_idle_ones_do_not_need() {
     let resident = db.stats().memory.resident_records;
     assert!(resident > 10 << 10, "{resident} bytes are in memory");
 }
+
+/// A list in memory of many key ranges stays until the last of them is merged: where write buffers had little of each, up to
+/// eight of them stayed.
+#[test]
+fn lists_that_are_mostly_merged_leave_memory() {
+    let options = Options::default().memory_limit(16 << 20).write_buffer(1 << 20).env(Env::memory(9));
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").layout(Layout::range_merge()).node_bytes(32 << 10).open().unwrap();
+    let mut most = 0;
+    for batch in 0..2000_u64 {
+        let mut writes = forebay::Batch::new();
+        for number in batch * 100..(batch + 1) * 100 {
+            let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            writes.put(&table, &key, &[7; 90]);
+        }
+        db.commit(writes, forebay::Durability::Memory).unwrap();
+        most = most.max(db.stats().memory.resident_records);
+    }
+    assert!((1 << 20..6 << 20).contains(&most), "{most} bytes of lists in memory");
+}

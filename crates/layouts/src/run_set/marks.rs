@@ -1,11 +1,13 @@
 //! What of the log is not needed any more, by range of keys. Where a table keeps records in memory, its files do not have
 //! all that was absorbed: for each range, they have what the log's segments below a mark brought.
 
+use std::sync::Arc;
+
 use forebay_base::{Bound, Range, planted};
 
-/// Ranges side by side, in order, and their marks. Elsewhere the mark is 0.
+/// Ranges side by side, in order, and their marks. Elsewhere the mark is 0. Versions of a table share what is alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks(pub(super) Vec<(Range, u64)>);
+pub(super) struct Marks(pub(super) Vec<Arc<(Range, u64)>>);
 
 impl Marks {
     /// Files have all that segments below `mark` brought of a range. A higher mark stays: what a newer segment brought may
@@ -13,24 +15,30 @@ impl Marks {
     pub(super) fn raise(&mut self, range: &Range, mark: u64) {
         let below = Range { low: Bound::least(), high: Some(range.low.clone()) };
         let above = range.high.as_ref().map(|high| Range { low: high.clone(), high: None });
-        let within = |part: &Range| -> Vec<(Range, u64)> {
-            let pieces = self.0.iter().map(|(piece, mark)| (piece.intersect(part), *mark));
-            pieces.filter(|(piece, _)| !piece.is_empty()).collect()
+        let marked = |piece: Range, mark: u64| Arc::new((piece, mark));
+        let within = |part: &Range| -> Vec<Arc<(Range, u64)>> {
+            let pieces = self.0.iter().map(|piece| match piece.0.intersect(part) {
+                inside if inside == piece.0 => Arc::clone(piece),
+                inside => marked(inside, piece.1),
+            });
+            pieces.filter(|piece| !piece.0.is_empty()).collect()
         };
         let mut pieces = within(&below);
         let mut gap = Some(range.low.clone());
-        for (piece, known) in within(range) {
-            pieces.extend(gap.map(|low| (Range { low, high: Some(piece.low.clone()) }, mark)));
-            gap = piece.high.clone();
-            pieces.push((piece, if planted::is("mark-lowered") { mark } else { mark.max(known) }));
+        for piece in within(range) {
+            let (inside, known) = &*piece;
+            pieces.extend(gap.map(|low| marked(Range { low, high: Some(inside.low.clone()) }, mark)));
+            gap = inside.high.clone();
+            let mark = if planted::is("mark-lowered") { mark } else { mark.max(*known) };
+            pieces.push(if mark == *known { piece } else { marked(inside.clone(), mark) });
         }
-        pieces.extend(gap.map(|low| (Range { low, high: range.high.clone() }, mark)));
+        pieces.extend(gap.map(|low| marked(Range { low, high: range.high.clone() }, mark)));
         pieces.extend(above.iter().flat_map(within));
-        pieces.retain(|(piece, _)| !piece.is_empty());
+        pieces.retain(|piece| !piece.0.is_empty());
         pieces.dedup_by(|next, before| {
             let joins = next.1 == before.1 && before.0.high.as_ref() == Some(&next.0.low);
             if joins {
-                before.0.high = next.0.high.take();
+                Arc::make_mut(before).0.high = next.0.high.clone();
             }
             joins
         });
@@ -41,7 +49,7 @@ impl Marks {
     pub(super) fn lacking(&self, segment: u64) -> Vec<Range> {
         let mut ranges = Vec::new();
         let mut low = Some(Bound::least());
-        for (piece, _) in self.0.iter().filter(|(_, mark)| *mark > segment) {
+        for (piece, _) in self.0.iter().map(|piece| &**piece).filter(|(_, mark)| *mark > segment) {
             let gap = low.map(|low| Range { low, high: Some(piece.low.clone()) });
             ranges.extend(gap.filter(|gap| !gap.is_empty()));
             low = piece.high.clone();

@@ -23,7 +23,7 @@ mod tests;
 mod wire;
 mod writer;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::merge::{Cursor, Direction, Extent, Merge};
@@ -304,13 +304,10 @@ impl Catalog for RunSetTable {
 
     fn resident(&self) -> Option<Resident> {
         let oldest = self.set.residents().next_back()?;
-        let parts = self.set.residents().flat_map(|run| run.parts());
-        let lists = parts.filter_map(|part| part.fragment.list());
-        let files: BTreeMap<u64, u64> = lists.map(|list| (list.meta().id, list.memory_bytes())).collect();
         Some(Resident {
             first_segment: oldest.below - 1,
             bytes: self.set.resident_bytes(),
-            memory_bytes: files.values().sum(),
+            memory_bytes: self.set.held_bytes(),
         })
     }
 

@@ -138,9 +138,9 @@ impl RunSet<u64> {
             put_varint(out, merge.into.0);
             put_varint(out, merge.level.into());
         });
-        put_all(out, &self.marks.0, |out, (range, mark)| {
-            put_range(out, range);
-            put_varint(out, *mark);
+        put_all(out, &self.marks.0, |out, piece| {
+            put_range(out, &piece.0);
+            put_varint(out, piece.1);
         });
     }
 
@@ -158,7 +158,7 @@ impl RunSet<u64> {
             let inputs = all(from, |from| from.varint().map(NodeId))?;
             Some(Underway { inputs, into: NodeId(from.varint()?), level: level(from)? })
         })?;
-        let marks = Marks(all(from, |from| Some((range(from)?, from.varint()?)))?);
+        let marks = Marks(all(from, |from| Some(Arc::new((range(from)?, from.varint()?))))?);
         let set = Self { policy, file_bytes, unit_bytes, runs, underway, marks, next_id, breaks: 0 };
         Some(set).filter(|set| set.check().is_ok())
     }

@@ -120,7 +120,7 @@ impl Policy {
     }
 
     /// Whether no write buffer can be taken into memory.
-    pub(super) fn is_full<F>(self, set: &RunSet<F>, room: Room) -> bool {
+    pub(super) fn is_full<F: Fragment>(self, set: &RunSet<F>, room: Room) -> bool {
         self == Self::RangeMerge && range_merge::is_full(set, room)
     }
 

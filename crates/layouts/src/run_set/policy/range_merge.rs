@@ -3,12 +3,13 @@
 //! each range is at one place on disk, and memory holds what is worth the most to wait.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use forebay_base::hash::key_hash;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::super::set::{Part, RunSet};
+use super::super::set::{Part, Run, RunSet};
 use super::Room;
 
 /// How much waits for a key range.
@@ -16,15 +17,32 @@ use super::Room;
 struct Weight {
     range: Range,
     resident_bytes: u64,
+    /// The memory that comes back with it: of each fragment in memory, its share among the ranges that still need it. So one
+    /// that is half gone goes before one of which nothing is.
+    held_bytes: u64,
     /// In all runs but the oldest.
     bytes: u64,
     on_disk: bool,
 }
 
-/// Whether resident runs of all tables take more than half of their room: the other half is for the write buffer that
-/// comes next.
-pub(super) fn is_full<F>(set: &RunSet<F>, room: Room) -> bool {
+/// Fragments that are mostly needed no more may take so much, whatever the room is: beside what else there is that is little.
+const HELD_BYTES_FREE: u64 = 4 << 20;
+
+/// Whether no write buffer can be taken into memory.
+pub(super) fn is_full<F: Fragment>(set: &RunSet<F>, room: Room) -> bool {
+    too_much_waits(set, room) || too_much_is_held(set, room)
+}
+
+/// Whether resident runs of all tables have more than half of their room: the other half is for the write buffer that comes
+/// next.
+fn too_much_waits<F>(set: &RunSet<F>, room: Room) -> bool {
     set.resident_bytes() + room.elsewhere_bytes > room.bytes / 2
+}
+
+/// Whether their fragments take all of it. Where a write buffer has little of each range they are of many ranges, and stay
+/// until the last of those is merged.
+fn too_much_is_held<F: Fragment>(set: &RunSet<F>, room: Room) -> bool {
+    set.held_bytes() > room.bytes.max(HELD_BYTES_FREE)
 }
 
 /// Bytes that wait above their limit: of what is in memory a share, so that the table that has the most owes the most.
@@ -53,7 +71,9 @@ pub(super) fn victim<F: Fragment>(
     let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
     let oldest = set.residents().next_back();
     let is_due = oldest.is_some_and(|run| run.below <= room.due_below);
-    let chosen = if oldest.is_some() && is_full(set, room) {
+    let chosen = if oldest.is_some() && too_much_is_held(set, room) {
+        heaviest(weights.collect(), |weight| weight.held_bytes)
+    } else if oldest.is_some() && too_much_waits(set, room) {
         heaviest(weights.collect(), |weight| weight.resident_bytes)
     } else if is_due || upper().count() > room.runs_max {
         // The log goes back to the oldest of them.
@@ -95,27 +115,67 @@ fn weights<F: Fragment>(set: &RunSet<F>) -> Vec<Weight> {
     let highs = bounds.iter().cloned().map(Some).chain([None]);
     let mut weights: Vec<Weight> = lows
         .zip(highs)
-        .map(|(low, high)| Weight { range: Range { low, high }, resident_bytes: 0, bytes: 0, on_disk: false })
+        .map(|(low, high)| Weight {
+            range: Range { low, high },
+            resident_bytes: 0,
+            held_bytes: 0,
+            bytes: 0,
+            on_disk: false,
+        })
         .collect();
     let last = set.last_on_disk().map(|run| run.id());
     for run in set.runs().iter().filter(|run| Some(run.id()) != last) {
-        for part in run.parts() {
-            let first = bounds.partition_point(|bound| *bound <= part.range.low);
-            let count = bounds[first..]
-                .partition_point(|bound| part.range.high.as_ref().is_none_or(|high| bound < high));
-            for weight in &mut weights[first..=first + count] {
-                let whole = count == 0;
-                let bytes = if whole { part.portion.bytes.max(1) } else { bytes_in(part, &weight.range) };
-                weight.bytes += bytes;
-                weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
-                weight.on_disk |= !run.is_resident();
+        for parts in run.fragments() {
+            let needing = parts.iter().map(|part| ranges_of(part, &bounds).len() as u64).sum::<u64>();
+            let share = parts[0].fragment.held_bytes().map(|bytes| bytes.div_ceil(needing));
+            for part in parts {
+                let ranges = ranges_of(part, &bounds);
+                let whole = ranges.len() == 1;
+                for weight in &mut weights[ranges] {
+                    let bytes = if whole { part.portion.bytes.max(1) } else { bytes_in(part, &weight.range) };
+                    weight.bytes += bytes;
+                    weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
+                    weight.held_bytes += share.unwrap_or(0);
+                    weight.on_disk |= !run.is_resident();
+                }
             }
         }
     }
     weights
 }
 
+/// The numbers of the ranges between these bounds that a part has something of, or might have.
+fn ranges_of<F>(part: &Part<F>, bounds: &[Bound]) -> std::ops::Range<usize> {
+    let first = bounds.partition_point(|bound| *bound <= part.range.low);
+    let count =
+        bounds[first..].partition_point(|bound| part.range.high.as_ref().is_none_or(|high| bound < high));
+    first..first + count + 1
+}
+
 /// No less than one: what is little weighs something too.
 fn bytes_in<F: Fragment>(part: &Part<F>, range: &Range) -> u64 {
     part.portion_in(range).map_or(0, |portion| portion.bytes.max(1))
+}
+
+impl<F: Fragment> Run<F> {
+    /// The parts that each fragment has left, side by side.
+    fn fragments(&self) -> impl Iterator<Item = &[Arc<Part<F>>]> {
+        self.parts.chunk_by(|one, other| one.fragment.id() == other.fragment.id())
+    }
+
+    /// What it takes in memory.
+    fn held_bytes(&self) -> u64 {
+        let held = |parts: &[Arc<Part<F>>]| {
+            let needed = || parts.iter().map(|part| part.portion.bytes).sum();
+            parts[0].fragment.held_bytes().unwrap_or_else(needed)
+        };
+        self.fragments().map(held).sum()
+    }
+}
+
+impl<F: Fragment> RunSet<F> {
+    /// What resident runs take. A fragment stays whole until nothing of it is needed.
+    pub(in super::super) fn held_bytes(&self) -> u64 {
+        self.residents().map(|run| run.held_bytes()).sum()
+    }
 }

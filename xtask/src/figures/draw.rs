@@ -27,7 +27,9 @@ pub(super) fn page(folder: &Path) -> Result<String, String> {
         };
         let shown = (part.show)(&results)?;
         for (name, svg) in &shown.plots {
-            write(&folder.join(format!("{name}.svg")), svg)?;
+            // For who hears it, or points at it.
+            let title = format!("><title>{}</title>", escaped(&caption(part, name)));
+            write(&folder.join(format!("{name}.svg")), &svg.replacen('>', &title, 1))?;
         }
         machine = machine.or_else(|| machine_of(&results));
         options.add(&results);
@@ -53,10 +55,30 @@ pub(super) fn page(folder: &Path) -> Result<String, String> {
         .replace("{{machine}}", &machine.unwrap_or_else(|| "A machine that nobody asked.".into()))
         .replace("{{summary}}", &summary)
         .replace("{{misses}}", &misses)
+        .replace("{{contents}}", &contents())
         .replace("{{options}}", &options.links());
     // What a person found out about it, by hand.
     let remarks = std::fs::read_to_string(folder.join("remarks.md")).unwrap_or_default();
     Ok(tidied(&format!("{head}\n{remarks}\n{}", sections.join("\n"))))
+}
+
+/// What a plot shows, in words.
+fn caption(part: &Part, plot: &str) -> String {
+    format!("{}: {}", part.title, plot.replace('-', " "))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A line a part, which leads to it.
+fn contents() -> String {
+    let anchor = |title: &str| -> String {
+        let kept = title.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-'));
+        kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
+    };
+    let lines = parts::ALL.iter().map(|part| format!("- [{}](#{})\n", part.title, anchor(part.title)));
+    lines.collect()
 }
 
 /// A part's text with its places filled.
@@ -65,7 +87,7 @@ fn section(part: &Part, results: &Results, shown: &Shown) -> Result<String, Stri
     let plots: Vec<String> = shown
         .plots
         .iter()
-        .map(|(name, _)| format!("![{}](figures/{name}.svg)", name.replace('-', " ")))
+        .map(|(name, _)| format!("![{}](figures/{name}.svg)", caption(part, name)))
         .collect();
     let failures: Vec<String> = results.failures.iter().map(|failure| format!("- {failure}")).collect();
     let failures = match failures.is_empty() {

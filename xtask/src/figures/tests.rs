@@ -124,7 +124,7 @@ fn a_kept_sample_is_drawn_with_its_misses_and_failures() {
         "load 16 B, beside rocksdb-leveled | at least 50x | 20x | **not reached**",
         "beside leveldb | at least 35x | - | not measured",
         "lmdb on figures-load-16: no room at all",
-        "![engines](figures/engines.svg)",
+        ": engines](figures/engines.svg)",
         "| rocksdb-leveled, direct I/O | 3 | 1,000 | 50 | 40 - 60 | 20x |",
         "[rocksdb-leveled-direct-io](figures/options-rocksdb-leveled-direct-io.txt)",
         "2 cores, 16 GiB of memory",

@@ -5,7 +5,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, COLOURS, INK, LEGEND, SIZE, decades, draw, ink, legend, told};
+use super::{Area, COLOURS, INK, SIZE, decades, draw, ink, legend, legend_height, told};
 use crate::figures::table::metric;
 
 /// Groups of bars, from the top a group each; on a logarithmic axis where they span more than a decade.
@@ -47,7 +47,7 @@ where
     let slots = drawn.len() as f64 + 1.0;
     let mut chart = ChartBuilder::on(area)
         .margin(8)
-        .margin_top(LEGEND)
+        .margin_top(legend_height(drawn.iter().map(|(name, _)| name.as_str())))
         .margin_right(70)
         .x_label_area_size(44)
         .y_label_area_size(190)

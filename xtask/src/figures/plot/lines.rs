@@ -6,7 +6,7 @@ use plotters::coord::combinators::IntoLogRange;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-use super::{Area, COLOURS, INK, LEGEND, SIZE, decades, draw, ink, legend, told};
+use super::{Area, COLOURS, INK, SIZE, decades, draw, ink, legend, legend_height, told};
 use crate::figures::table::metric;
 
 /// Height of a panel.
@@ -97,7 +97,7 @@ where
 {
     let mut chart = ChartBuilder::on(area)
         .margin(8)
-        .margin_top(if lines.len() > 1 { LEGEND } else { 12 })
+        .margin_top(legend_height(lines.iter().map(|(_, line)| line.name.as_str())))
         .margin_right(24)
         .x_label_area_size(44)
         .y_label_area_size(84)

@@ -25,7 +25,7 @@ pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<Stri
             .margin_right(24)
             .x_label_area_size(44)
             .y_label_area_size(84)
-            .build_cartesian_2d(x.log_scale(), y.log_scale())
+            .build_cartesian_2d(x.clone().log_scale(), y.log_scale())
             .map_err(told)?;
         chart
             .configure_mesh()
@@ -39,12 +39,19 @@ pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<Stri
             .y_desc(names[1])
             .draw()
             .map_err(told)?;
-        // On both sides in turn, so that names of neighbours stay apart.
-        let sides = [(HPos::Left, 8), (HPos::Right, -8)];
-        let drawn = |(dot, (side, away)): (&Dot, (HPos, i32))| {
+        // On both sides in turn, and above and below, so that names of neighbours stay apart; within the plot at its edges.
+        let sides = [(HPos::Left, -7), (HPos::Right, 7), (HPos::Left, 7), (HPos::Right, -7)];
+        let drawn = |(dot, (side, up)): (&Dot, (HPos, i32))| {
+            let share = (dot.at.0 / x.start).ln() / (x.end / x.start).ln();
+            let side = match share {
+                ..0.25 => HPos::Left,
+                0.75.. => HPos::Right,
+                _ => side,
+            };
+            let away = if matches!(side, HPos::Left) { 8 } else { -8 };
             EmptyElement::at(dot.at)
                 + Circle::new((0, 0), 4, COLOURS[dot.group % COLOURS.len()].filled())
-                + Text::new(dot.name.clone(), (away, 0), ink().pos(Pos::new(side, VPos::Center)))
+                + Text::new(dot.name.clone(), (away, up), ink().pos(Pos::new(side, VPos::Center)))
         };
         let sides = sides.into_iter().cycle();
         chart.draw_series(std::iter::zip(dots, sides).map(drawn)).map_err(told)?;

@@ -240,12 +240,11 @@ fn cut_bytes_max(range: &Range) -> usize {
 }
 
 fn too_long(record: &Record<'_>) -> Error {
-    Error::invalid(format!(
-        "a key of {} bytes with a value of {} bytes; the longest key has {KEY_BYTES_MAX}, the longest value \
-         {VALUE_BYTES_MAX}",
-        record.key.len(),
-        record.value.len()
-    ))
+    let (what, bytes, most) = match record.key.len() > KEY_BYTES_MAX {
+        true => ("key", record.key.len(), KEY_BYTES_MAX),
+        false => ("value", record.value.len(), VALUE_BYTES_MAX),
+    };
+    Error::invalid(format!("the {what} has {bytes} bytes, {most} at most"))
 }
 
 #[cfg(test)]

@@ -68,6 +68,10 @@ fn messages_name_what_was_meant() {
     for (words, code, told) in cases.iter().filter(|(_, code, _)| *code > 0) {
         folder.run(words).refused(*code, told);
     }
+    let long = "x".repeat(70_000);
+    for words in [format!("put db t {long} v"), format!("delete db users {long}")] {
+        folder.run(&words).refused(1, &["the key has 70000 bytes, 65536 at most"]);
+    }
     folder.ok("compact db");
     let gone = folder.run("changes db --since 1");
     gone.refused(1, &["changes after 1", "before number"]);

@@ -1,4 +1,5 @@
-//! What many tables, many files and few descriptors cost: `scale DIRECTORY tables|files COUNT [LAYOUT]`.
+//! What many tables, many files and few descriptors cost: `scale DIRECTORY tables|files COUNT [LAYOUT
+//! [OPEN_FILES]]`.
 //!
 //! `tables` makes so many, writes a record to each, flushes, and opens the database again. `files` brings in so many
 //! lists of a few records, and opens again. Each line tells how long it took, the memory that is not the program's own
@@ -18,21 +19,22 @@ fn main() -> Result<()> {
     let [dir, mode, count, rest @ ..] = &arguments[..] else { return usage() };
     let Ok(count) = count.parse() else { return usage() };
     let layout = rest.first().map_or("write-buffer", String::as_str).parse()?;
+    let mut options = Options::default().memory_limit(MEMORY_BYTES);
+    if let Some(files) = rest.get(1) {
+        let Ok(files) = files.parse() else { return usage() };
+        options = options.open_files_max(files);
+    }
     let dir = Path::new(dir);
     match mode.as_str() {
-        "tables" => tables(dir, count, layout),
-        "files" => files(dir, count, layout),
+        "tables" => tables(dir, count, layout, &options),
+        "files" => files(dir, count, layout, &options),
         _ => usage(),
     }
 }
 
 fn usage() -> Result<()> {
-    eprintln!("scale DIRECTORY tables|files COUNT [LAYOUT]");
+    eprintln!("scale DIRECTORY tables|files COUNT [LAYOUT [OPEN_FILES]]");
     Ok(())
-}
-
-fn options() -> Options {
-    Options::default().memory_limit(MEMORY_BYTES)
 }
 
 /// Shows what was done, and forgets the time.
@@ -63,9 +65,9 @@ fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-fn tables(dir: &Path, count: usize, layout: Layout) -> Result<()> {
+fn tables(dir: &Path, count: usize, layout: Layout, options: &Options) -> Result<()> {
     let mut clock = Clock::start();
-    let db = Database::open(dir, options())?;
+    let db = Database::open(dir, options.clone())?;
     clock.tell("opened empty");
     let mut tables = Vec::with_capacity(count);
     for number in 0..count {
@@ -86,12 +88,12 @@ fn tables(dir: &Path, count: usize, layout: Layout) -> Result<()> {
     drop(tables);
     db.close()?;
     clock.tell("closed");
-    again(dir, &mut clock)
+    again(dir, options, &mut clock)
 }
 
-fn files(dir: &Path, count: usize, layout: Layout) -> Result<()> {
+fn files(dir: &Path, count: usize, layout: Layout, options: &Options) -> Result<()> {
     let mut clock = Clock::start();
-    let db = Database::open(dir, options())?;
+    let db = Database::open(dir, options.clone())?;
     // A file of a run is about as long as a node.
     let table = db.table("t").layout(layout).node_bytes(4096).open_ordered()?;
     let value = [7; 2000];
@@ -103,11 +105,11 @@ fn files(dir: &Path, count: usize, layout: Layout) -> Result<()> {
     drop(table);
     db.close()?;
     clock.tell("closed");
-    again(dir, &mut clock)
+    again(dir, options, &mut clock)
 }
 
-fn again(dir: &Path, clock: &mut Clock) -> Result<()> {
-    let db = Database::open(dir, options())?;
+fn again(dir: &Path, options: &Options, clock: &mut Clock) -> Result<()> {
+    let db = Database::open(dir, options.clone())?;
     clock.tell("opened again");
     let mut read = 0;
     for (name, layout) in db.tables().into_iter().step_by(100) {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::{Bound, Error, Result};
-use forebay_env::Access;
 use forebay_layouts::DataFile;
 use forebay_store::log::recover::{Extent, check};
 use forebay_store::manifest::{Current, Manifest, Superblock};
@@ -115,22 +114,10 @@ impl Engine {
             let found = check(&self.log_files(), &extent).map(drop);
             // It may have been retired, and given another use, while it was read: then nothing of it is needed.
             if found.is_ok() || self.segments().iter().any(|needed| needed.id == extent.id) {
-                note(found.and_then(|()| self.ends(&extent)));
+                note(found);
             }
         }
         report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
-    }
-
-    /// Whether a segment ends where its records do, as closing sees to.
-    fn ends(&self, extent: &Extent) -> Result<()> {
-        let fs = &*self.env.fs;
-        if !self.options.read_only || Current::read(fs, &self.dir)?.closed.is_none() {
-            return Ok(());
-        }
-        let path = names::log(&self.dir, extent.id);
-        let bytes = fs.open_read(&path, Access::Buffered)?.len()?;
-        let reason = || format!("the log ended here when it was closed, and has {bytes} bytes now");
-        if bytes == extent.bytes { Ok(()) } else { Err(Error::corruption(&path, extent.bytes, reason())) }
     }
 
     /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are left

@@ -1,5 +1,7 @@
 //! `stats`, `describe`, `verify`, `compact`, `checkpoint`, `destroy`.
 
+use std::path::Path;
+
 use crate::tool::{Folder, last_object};
 
 fn loaded(test: &str) -> Folder {
@@ -160,7 +162,7 @@ fn a_lock_that_is_gone_is_made_anew() {
     }
 }
 
-/// Closing cuts the log where its records end, and lists and the manifest know their lengths.
+/// Lists and the manifest know their lengths. Segments of the log do not: a checkpoint shares them with who writes on.
 #[test]
 fn bytes_behind_what_was_written_are_told() {
     let folder = Folder::new("bytes-behind");
@@ -169,7 +171,8 @@ fn bytes_behind_what_was_written_are_told() {
     folder.ok("put db t k2 v");
     let files: Vec<_> =
         std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    for file in files.iter().filter(|file| file.metadata().unwrap().len() > 0) {
+    let is_log = |file: &Path| file.extension().is_some_and(|end| end == "log");
+    for file in files.iter().filter(|file| !is_log(file) && file.metadata().unwrap().len() > 0) {
         let sound = std::fs::read(file).unwrap();
         std::fs::write(file, [&sound[..], b"behind"].concat()).unwrap();
         let outcome = folder.run("verify db");

@@ -30,9 +30,8 @@ impl Engine {
             return Err(closed());
         }
         if payload.records() == 0 {
-            // Whoever asks for the device gets it, of what was written before.
-            let last = log.last_sequence();
-            return if durability == Durability::Disk { log.sync_to(last).map(|()| last) } else { Ok(last) };
+            // What was asked for is given to what was written before.
+            return log.settle_all(durability);
         }
         let state = self.state();
         let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());

@@ -48,6 +48,24 @@ fn the_directories_above_a_new_database_are_durable_too() {
     }
 }
 
+/// A batch without records, as of a range that holds no key, was acknowledged at `Os` with the number of a record that was
+/// only in the process's memory.
+#[test]
+fn a_batch_of_nothing_hands_over_what_was_written_before() {
+    for durability in [Durability::Os, Durability::Disk] {
+        let fs = CrashFs::new(1);
+        let opened = open(fs.clone(), "/db").unwrap();
+        write(&opened.1, &opened.2, b"key", b"value", Durability::Memory);
+        assert_eq!(opened.1.commit(Batch::new(), durability).unwrap(), 1);
+        let left = if durability == Durability::Os { fs.process_cycle() } else { fs.power_cycle() };
+        opened.0.jobs.abandon();
+        drop(opened);
+        let (_env, db, table) = open(left, "/db").unwrap();
+        assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]), "{durability:?}");
+        assert_eq!(db.last_sequence(), 1);
+    }
+}
+
 /// A checkpoint's directory was not synced in its parent.
 #[test]
 fn a_checkpoint_survives_a_power_loss() {

@@ -176,6 +176,14 @@ impl Log {
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
     }
 
+    /// Makes all that was appended as durable as asked. Returns the number of its last record.
+    pub fn settle_all(&self, durability: Durability) -> Result<u64> {
+        let inner = self.inner.lock();
+        let (segment, end, sequence) = (inner.buffer.segment(), inner.appender.len(), inner.last_sequence);
+        drop(inner);
+        self.settle(Position { segment, end, sequence }, durability).map(|()| sequence)
+    }
+
     /// Makes a batch as durable as asked.
     pub fn settle(&self, position: Position, durability: Durability) -> Result<()> {
         match durability {

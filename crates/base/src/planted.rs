@@ -100,6 +100,12 @@ pub const BUGS: &[Bug] = &[
         "opening removes files because of an edit of the manifest that it never made durable",
     ),
     bug(
+        "manifest-not-sealed",
+        Seeds,
+        "damage is told",
+        "an edit of the manifest that is damaged is taken for one that a crash has torn",
+    ),
+    bug(
         "mark-lowered",
         Seeds,
         "what is deleted stays deleted",

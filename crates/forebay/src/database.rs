@@ -294,7 +294,8 @@ impl Database {
         self.trim_segments()?;
         self.engine.lists.trash.empty(&*self.engine.env.fs);
         let mut ledger = self.engine.ledger.lock();
-        let Some(manifest) = &ledger.manifest else { return Ok(()) };
+        let Some(manifest) = &mut ledger.manifest else { return Ok(()) };
+        manifest.finish()?;
         let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
         if !planted::is("gate-left-open") {
             // So that what `CURRENT` says of it stays true.

@@ -33,8 +33,16 @@ fn fill(db: &Database, table: &Table, round: u8) {
     });
 }
 
+/// The files as a process leaves them that is killed before it could tell that the last edit is durable.
+fn killed(fs: &MemoryFs, open: (Env, Database, Table)) -> Arc<MemoryFs> {
+    let left = sealed(fs, open);
+    let (path, bytes) = manifest(&left);
+    left.replace_file(&path, bytes[..*records(&bytes).last().unwrap()].to_vec());
+    left
+}
+
 /// The files as a process leaves them that is killed.
-fn killed(fs: &MemoryFs, (env, db, table): (Env, Database, Table)) -> Arc<MemoryFs> {
+fn sealed(fs: &MemoryFs, (env, db, table): (Env, Database, Table)) -> Arc<MemoryFs> {
     env.jobs.advance(Duration::from_secs(1));
     env.jobs.step_some(10_000);
     let left = fs.deep_clone();
@@ -93,6 +101,23 @@ fn a_merge_whose_edit_is_damaged_does_not_lose_its_result() {
     }
     fs.replace_file(&path, bytes[..last].to_vec());
     assert_refused(&fs, &format!("offset {last}"), "cut between two edits");
+}
+
+/// Even where nothing was done because of it yet, the last edit is known to have been durable.
+#[test]
+fn an_edit_that_is_damaged_is_not_taken_for_torn() {
+    let fs = MemoryFs::new();
+    let open = start(&fs);
+    open.1.table("made last").open().unwrap();
+    let fs = sealed(&fs, open);
+    let (path, bytes) = manifest(&fs);
+    let [.., last, seal] = records(&bytes)[..] else { panic!("no edits") };
+    for at in last..seal {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        fs.replace_file(&path, damaged);
+        assert_refused(&fs, &format!("offset {last}"), &format!("byte {at}"));
+    }
 }
 
 /// Edits of absorptions were lost: the log began with later records, which were thrown away, and nobody knew that they

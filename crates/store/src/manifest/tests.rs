@@ -68,6 +68,11 @@ fn written() -> (Arc<MemoryFs>, Manifest) {
     (fs, manifest)
 }
 
+/// With what tells that the last was durable.
+fn sealed() -> Vec<Edit> {
+    edits().into_iter().chain([Edit::Change(Change::default())]).collect()
+}
+
 fn open(fs: &Arc<MemoryFs>, current: Current) -> forebay_base::Result<Vec<Edit>> {
     let (mut manifest, edits) = Manifest::open(&**fs, Path::new(DIR), &current, true, Arc::default())?;
     manifest.cut_tail()?;
@@ -76,13 +81,16 @@ fn open(fs: &Arc<MemoryFs>, current: Current) -> forebay_base::Result<Vec<Edit>>
 
 #[test]
 fn edits_come_back_and_a_torn_tail_is_cut() {
-    let (fs, _) = written();
+    let (fs, manifest) = written();
     let path = names::manifest(Path::new(DIR), 1);
     let intact = fs.snapshot_files()[&path].clone();
     let current = Current { manifest: 1, closed: None };
+    assert_eq!(open(&fs, current).unwrap(), sealed());
+    let end = manifest.end as usize;
+    fs.replace_file(&path, intact[..end].to_vec());
     assert_eq!(open(&fs, current).unwrap(), edits());
-    let last = intact.len() - 10;
-    for cut in last + 1..intact.len() {
+    let last = end - 10;
+    for cut in last + 1..end {
         fs.replace_file(&path, intact[..cut].to_vec());
         assert_eq!(open(&fs, current).unwrap(), edits()[..edits().len() - 1]);
         assert_eq!(fs.snapshot_files()[&path].len(), last, "the torn record is gone");
@@ -91,25 +99,24 @@ fn edits_come_back_and_a_torn_tail_is_cut() {
 
 #[test]
 fn every_flipped_byte_of_a_closed_database_is_noticed() {
-    let (fs, manifest) = written();
+    let (fs, mut manifest) = written();
+    let end = manifest.end as usize;
+    manifest.finish().unwrap();
     let path = names::manifest(Path::new(DIR), 1);
     let intact = fs.snapshot_files()[&path].clone();
     let open_current = Current { manifest: 1, closed: None };
     let closed = Current { manifest: 1, closed: Some(manifest.closed(77)) };
     closed.write(&*fs, Path::new(DIR)).unwrap();
     assert_eq!(Current::read(&*fs, Path::new(DIR)).unwrap(), closed);
-    assert_eq!(open(&fs, closed).unwrap(), edits());
+    assert_eq!(open(&fs, closed).unwrap(), sealed());
     for at in 0..intact.len() {
         let mut damaged = intact.clone();
         damaged[at] ^= 0x10;
         fs.replace_file(&path, damaged.clone());
         assert!(open(&fs, closed).unwrap_err().is_corruption(), "byte {at}");
-        if at < intact.len() - 10 {
+        if at < end {
             fs.replace_file(&path, damaged);
-            assert!(
-                open(&fs, open_current).unwrap_err().is_corruption(),
-                "byte {at} with later edits behind it"
-            );
+            assert!(open(&fs, open_current).unwrap_err().is_corruption(), "byte {at} of what was durable");
         }
     }
     let current = Path::new(DIR).join(names::CURRENT);
@@ -163,7 +170,7 @@ fn a_manifest_has_blocks_for_edits_to_come() {
     let current = Current { manifest: 1, closed: None };
     fs.open(&path, Access::Buffered).unwrap().set_len(std::fs::metadata(&path).unwrap().len()).unwrap();
     let (mut manifest, edits) = Manifest::open(&*fs, &dir, &current, true, Arc::default()).unwrap();
-    assert_eq!(edits.len(), 201);
+    assert_eq!(edits.len(), 202);
     manifest.keep_tail();
     assert!(spare_bytes() >= TAIL_BYTES, "{} once opened", spare_bytes());
     drop(manifest);

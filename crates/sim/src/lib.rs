@@ -36,6 +36,7 @@
 //! **Invariant:** the same seed does the same, to the last byte on the disk; [`Outcome::trace`] tells. Each operation
 //! follows from the seed and its number alone, so a failing history can be done again without some of them.
 
+mod damage;
 mod failure;
 mod faults;
 mod options;

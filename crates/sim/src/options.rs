@@ -29,10 +29,14 @@ pub struct SimOptions {
     pub steps_max: usize,
     /// Whether background work stops between two lines, and others go on.
     pub interleaves: bool,
+    /// In how many of a hundred rounds code that tables ask panics.
+    pub panic_percent: u32,
+    /// In how many of a hundred crashes a copy of the disk is damaged, and asked.
+    pub damage_percent: u32,
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 10] = [
+pub(crate) const PLAIN: [&str; 12] = [
     "faults",
     "opening",
     "process",
@@ -42,6 +46,8 @@ pub(crate) const PLAIN: [&str; 10] = [
     "changes",
     "relief",
     "interleaving",
+    "panics",
+    "damage",
     "codec",
 ];
 
@@ -60,9 +66,17 @@ impl SimOptions {
             fault_percent: [0, 0, 40][rng.index(3)],
             steps_max: [0, 1, 4, 20][rng.index(4)],
             interleaves: false,
+            panic_percent: 0,
+            damage_percent: 0,
         };
         // By dice of its own: what else a seed means stays what it was.
-        Self { interleaves: rng.clone().fork().chance(30), ..drawn }
+        let mut more = rng.clone().fork();
+        Self {
+            interleaves: more.chance(30),
+            panic_percent: [0, 0, 40][more.index(3)],
+            damage_percent: [0, 0, 60][more.index(3)],
+            ..drawn
+        }
     }
 
     /// Without one of the options that a failing history may not need.
@@ -80,6 +94,8 @@ impl SimOptions {
             "reclaim" => self.config.reclaim_interval = [None; TABLES],
             "changes" => self.config.keep_changes_bytes = 0,
             "interleaving" => self.interleaves = false,
+            "panics" => self.panic_percent = 0,
+            "damage" => self.damage_percent = 0,
             "relief" => self.config.relief_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

@@ -43,8 +43,8 @@ pub(crate) struct Run {
     faulty: Arc<FaultyFs>,
     /// Writes down file operations, for whoever wants to be told.
     traced: Arc<TracedFs>,
-    wall: Arc<Wall>,
-    env: Env,
+    pub(crate) wall: Arc<Wall>,
+    pub(crate) env: Env,
     /// The database, and copies that are databases of their own.
     pub(crate) databases: Vec<Harness>,
     /// Whether anything fails in this round.
@@ -194,6 +194,7 @@ impl Run {
         if !faults.is_empty() {
             self.tell(|| format!("faults: {faults:?}"));
         }
+        self.trip();
         for index in 0..self.rng.below(self.options.ops_per_round) {
             let number = round * ROUND + index;
             if !self.part.has(number) {
@@ -207,6 +208,10 @@ impl Run {
             watch(number);
             self.operations.push(number);
             let outcome = self.apply(database, &op);
+            // One clock, and one thread's steps, for all.
+            for other in &mut self.databases {
+                other.look_at_the_clock();
+            }
             let last = self.databases[database].model.last_sequence();
             self.trace.add((outcome.is_ok(), last, self.fs.operations()));
             if let Err(error) = outcome {
@@ -221,6 +226,20 @@ impl Run {
             self.env.jobs.step_some(dice.index(self.options.steps_max + 1));
         }
         self.recover_from_faults();
+    }
+
+    /// Has code that tables ask panic, now and then.
+    fn trip(&mut self) {
+        let mut dice = self.rng.clone().fork();
+        if !dice.chance(self.options.panic_percent) {
+            return;
+        }
+        let within = [10, 100, 1000][dice.index(3)];
+        let (call, more) = (1 + dice.below(within), [0, 3, 1000][dice.index(3)]);
+        self.options.config.trip.set(call, more);
+        self.tell(|| format!("code of tables panics at call {call} and {more} times more"));
+        self.may_fail = true;
+        self.databases.iter_mut().for_each(|database| database.may_fail = true);
     }
 
     fn apply(&mut self, number: usize, op: &Op) -> Result<(), Error> {
@@ -262,10 +281,14 @@ impl Run {
         }
         self.faulty.clear();
         self.fs.heal();
+        self.options.config.trip.clear();
         self.env.jobs.advance(Duration::from_secs(1));
         self.env.jobs.step_some(STEPS_TO_REST);
         for database in &mut self.databases {
-            match database.apply(&Op::Flush) {
+            // What was set aside for a panic is tried again, and then nothing is in the way.
+            let compacted =
+                (0..database.config.tables()).try_for_each(|table| database.apply(&Op::Compact(table)));
+            match compacted.and_then(|()| database.apply(&Op::Flush)) {
                 Ok(()) | Err(Error::Poisoned(_)) => {}
                 Err(_) if self.fs.is_off() => return,
                 Err(error) => panic!("the disk is well again, and writing is not: {error}"),
@@ -288,10 +311,15 @@ impl Run {
         self.env.jobs.abandon();
         self.crashes += 1;
         self.fs = left;
+        self.options.config.trip.clear();
         if !only_process {
             self.loss = Durability::Disk;
         }
         self.tell(|| format!("crash: only of the process: {only_process}"));
+        let mut dice = self.rng.clone().fork();
+        if dice.chance(self.options.damage_percent) {
+            self.ask_damaged(dice);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay::env::{Env, Rng};
 use forebay::{Codec, Database, Layout, Options, Result};
 
-use crate::{Keys, Merging, TABLES, Values};
+use crate::{Keys, Merging, TABLES, Trip, Values};
 
 /// The number of the third table.
 pub const ASIDE: usize = 2;
@@ -57,6 +57,8 @@ pub struct Config {
     pub reclaim_interval: [Option<Duration>; TABLES],
     /// A third table.
     pub aside: Option<Aside>,
+    /// When code that tables ask panics.
+    pub trip: Trip,
 }
 
 /// A table beside the two: it keeps its keys in order, is dropped and made again, and does what only some tables do.
@@ -101,6 +103,7 @@ impl Default for Config {
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
             aside: None,
+            trip: Trip::default(),
         }
     }
 }
@@ -157,6 +160,7 @@ impl Config {
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
             aside: None,
+            trip: Trip::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
 
 use crate::check::View;
 use crate::seen::{Kept, Shown, Time};
+use crate::trip::survives;
 use crate::{Change, Config, Model, Op, Query, Tables, Wall, Write};
 
 /// A snapshot, what it must show, and the handles to ask with.
@@ -156,7 +157,8 @@ impl Harness {
         Time { now: now - self.slack_milliseconds, highest: self.highest.max(now) }
     }
 
-    pub(crate) fn look_at_the_clock(&mut self) -> u64 {
+    /// Notes how late it is: background work may do what is due by now.
+    pub fn look_at_the_clock(&mut self) -> u64 {
         let now = self.env.clock.unix_milliseconds();
         self.highest = self.highest.max(now);
         now
@@ -197,7 +199,10 @@ impl Harness {
                 Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
                 outcome => outcome,
             },
-            Op::Compact(table) => self.tables().compact(*table),
+            Op::Compact(table) => match self.tables().compact(*table) {
+                Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
+                outcome => outcome,
+            },
             Op::Turn(table, layout, meanwhile) => self.turn(*table, *layout, meanwhile),
             Op::Checkpoint | Op::Fork => {
                 let copy = self.checkpoint()?;
@@ -245,7 +250,7 @@ impl Harness {
     pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
         let stored = self.stored(changes);
-        changes.iter().for_each(|change| self.tables().push(&mut batch, change));
+        self.push_all(&mut batch, changes)?;
         let mut records = batch.len() as u64;
         let outcome = match changes.last() {
             Some(Change { table, write: Write::Metadata(bytes), .. }) => {
@@ -265,6 +270,17 @@ impl Harness {
         assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
         self.model.acknowledge(sequence, durability);
         Ok(())
+    }
+
+    /// Adds changes to a batch. One of which an addition has panicked is refused, and nothing of it is written.
+    pub(crate) fn push_all(&self, batch: &mut Batch, changes: &[Change]) -> Result<()> {
+        if survives(|| changes.iter().for_each(|change| self.tables().push(batch, change))) {
+            return Ok(());
+        }
+        let error =
+            self.db().write(batch, Durability::Os).expect_err("a batch of which an addition panicked");
+        assert!(matches!(error, Error::Panicked(_) | Error::Poisoned(_)), "{error}");
+        Err(error)
     }
 
     /// Changes with values as they are stored: where they expire, with their expiry.

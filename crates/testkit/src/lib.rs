@@ -9,6 +9,7 @@
 mod check;
 mod clock;
 mod config;
+mod damaged;
 mod data;
 mod generator;
 pub mod golden;
@@ -21,6 +22,7 @@ mod rules;
 mod seen;
 mod sweep;
 mod tables;
+mod trip;
 mod walk;
 mod wide;
 
@@ -37,4 +39,5 @@ pub use rules::{Merging, Multiset, Short, Suffix};
 pub use seen::{Kept, Shown, Time};
 pub use sweep::{Swept, sweep};
 pub use tables::{Tables, name_of};
+pub use trip::{Trip, Tripping};
 pub use walk::Step;

@@ -4,7 +4,7 @@ use forebay::{Aggregator, Batch, Database, Keep, Layout, OrderedTable, Result, S
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Change, Config, Merging, Multiset, Suffix, Write, is_dropped};
+use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -13,7 +13,7 @@ type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 enum Handle {
     Hashed(Table),
     Ordered(OrderedTable),
-    States(Aggregator<Multiset>),
+    States(Aggregator<Tripping<Multiset>>),
 }
 
 /// The tables.
@@ -44,7 +44,7 @@ impl Tables {
         }
     }
 
-    fn states(&self, table: usize) -> Option<&Aggregator<Multiset>> {
+    fn states(&self, table: usize) -> Option<&Aggregator<Tripping<Multiset>>> {
         match &self.0[table] {
             Handle::States(aggregator) => Some(aggregator),
             _ => None,
@@ -171,7 +171,7 @@ impl Tables {
     }
 
     /// A table of states.
-    pub fn aggregator(&self, table: usize) -> &Aggregator<Multiset> {
+    pub fn aggregator(&self, table: usize) -> &Aggregator<Tripping<Multiset>> {
         self.states(table).expect("only tables of states have metadata")
     }
 }
@@ -184,7 +184,11 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
         // A crash came while it had another order.
         let table = db.table(&name);
-        let table = if merging == Merging::Operands { table.merge_rule(Suffix) } else { table };
+        let table = if merging == Merging::Operands {
+            table.merge_rule(Tripping(Suffix, config.trip.clone()))
+        } else {
+            table
+        };
         layout = layout_of(config, number);
         table.open()?.set_layout(layout)?;
     }
@@ -209,19 +213,22 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
         }};
     }
     if merging.has_states() {
-        return with_options!(db.aggregator(&name, Multiset(merging))).open().map(Handle::States);
+        return with_options!(db.aggregator(&name, Tripping(Multiset(merging), config.trip.clone())))
+            .open()
+            .map(Handle::States);
     }
     let mut builder = with_options!(db.table(&name));
     if merging == Merging::Operands {
-        builder = builder.merge_rule(Suffix);
+        builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
     if let Some(life) = config.time_to_live(number) {
         builder = builder.time_to_live(life);
     }
     if config.drops(number) {
-        builder = builder.compaction_filter(|key, value| match is_dropped(key, value) {
-            true => Keep::Drop,
-            false => Keep::Keep,
+        let trip = config.trip.clone();
+        builder = builder.compaction_filter(move |key, value| {
+            trip.call();
+            if is_dropped(key, value) { Keep::Drop } else { Keep::Keep }
         });
     }
     match keeps_order(config, number) {

@@ -147,9 +147,9 @@ impl Harness {
             let Some(changes): Option<Vec<Change>> = batches.next() else { return };
             let mut batch = Batch::new();
             let stored = self.stored(&changes);
-            changes.iter().for_each(|change| self.tables().push(&mut batch, change));
+            let pushed = self.push_all(&mut batch, &changes);
             let records = batch.len() as u64;
-            let mut outcome = self.db().write(&mut batch, Durability::Os);
+            let mut outcome = pushed.and_then(|()| self.db().write(&mut batch, Durability::Os));
             let numbered = self.db().last_sequence();
             // What follows must hear of what goes, also where the buffer is merged with what there is.
             if changes.len() % 2 == 1 && outcome.is_ok() {
@@ -237,33 +237,41 @@ impl Harness {
     /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the last
     /// rollback, where all of the log is kept. Whoever asks from before that is told of it.
     pub(crate) fn check_changes(&self) -> Result<()> {
+        match self.misfed(&self.model)? {
+            Some(misfed) => panic!("{misfed}"),
+            None => Ok(()),
+        }
+    }
+
+    /// What the feed of changes tells otherwise than a model.
+    pub(crate) fn misfed(&self, model: &Model) -> Result<Option<String>> {
         let keeps_all = self.config.keep_changes_bytes == u64::MAX && !self.is_copy();
-        let history = self.model.history();
-        let restored = self.model.restored();
+        let (history, restored) = (model.history(), model.restored());
         for since in
             [1, restored.saturating_sub(1)].into_iter().filter(|&since| 0 < since && since < restored)
         {
-            let gone = self.db().changes(since).err();
-            assert!(
-                matches!(gone, Some(Error::ChangesGone { rolled_back: Some(told), .. }) if told == restored),
-                "changes after {since}, before a rollback of number {restored}: {gone:?}"
-            );
+            match self.db().changes(since).err() {
+                Some(Error::ChangesGone { rolled_back: Some(told), .. }) if told == restored => {}
+                other => {
+                    return Ok(Some(format!("changes after {since}, rolled back at {restored}: {other:?}")));
+                }
+            }
         }
-        let since = if keeps_all { self.model.last_sequence().min(1).max(restored) } else { 0 };
-        let mut fed = Vec::new();
-        for batch in self.db().changes(since)? {
-            fed.push(batch?);
-        }
+        let since = if keeps_all { model.last_sequence().min(1).max(restored) } else { 0 };
+        let fed = self.db().changes(since)?.collect::<Result<Vec<_>>>()?;
         let expected = history.iter().filter(|batch| batch.last_sequence > since).count();
-        assert!(!keeps_all || fed.len() == expected, "{} of {expected} batches are fed", fed.len());
-        assert!(fed.len() <= history.len(), "{} batches are fed, of {}", fed.len(), history.len());
-        let known = &history[history.len() - fed.len()..];
-        for (fed, known) in fed.iter().zip(known) {
-            assert_eq!(fed.last_sequence, known.last_sequence, "the number of a batch that is fed");
-            let fed: Vec<_> = fed.changes.iter().filter_map(|change| self.told(change)).collect();
-            assert_eq!(fed, self.wanted(known), "a batch that is fed");
+        if fed.len() > history.len() || keeps_all && fed.len() != expected {
+            return Ok(Some(format!("{} of {expected} batches are fed", fed.len())));
         }
-        Ok(())
+        let known = &history[history.len() - fed.len()..];
+        let differ = |(fed, known): (&forebay::ChangeBatch, &Accepted)| {
+            let told: Vec<_> = fed.changes.iter().filter_map(|change| self.told(change)).collect();
+            let wanted = self.wanted(model, known);
+            let is_same = fed.last_sequence == known.last_sequence && told == wanted;
+            (!is_same)
+                .then(|| format!("a batch is fed as {fed:?}; wanted {} {wanted:?}", known.last_sequence))
+        };
+        Ok(fed.iter().zip(known).find_map(differ))
     }
 
     fn is_copy(&self) -> bool {
@@ -292,11 +300,11 @@ impl Harness {
         })
     }
 
-    fn wanted(&self, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
+    fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
         let is_told = |change: &&Change| {
             !self.config.merging[change.table].has_states() && !matches!(change.write, Write::DeleteRange(..))
         };
-        let told = self.model.told(known).into_iter().filter(|change| is_told(&change));
+        let told = model.told(known).into_iter().filter(|change| is_told(&change));
         told.map(|change| (change.table, change.write, change.key)).collect()
     }
 }

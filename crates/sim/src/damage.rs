@@ -1,0 +1,62 @@
+//! Bytes that change on a disk that is at rest: a copy of it is damaged and opened. All that it answers is right, or an
+//! error that names the damage.
+
+use std::path::PathBuf;
+
+use forebay::env::fs::MemoryFs;
+use forebay::env::{FileSystem, Rng};
+use forebay_testkit::Harness;
+
+use crate::run::Run;
+
+impl Run {
+    /// Damages a copy of what a crash has left of the database, and asks the copy.
+    pub(crate) fn ask_damaged(&self, mut dice: Rng) {
+        let original = &self.databases[0];
+        let mut files: Vec<(PathBuf, Vec<u8>)> = self.fs.snapshot_files().into_iter().collect();
+        files.retain(|(path, _)| path.parent() == Some(original.dir()));
+        let lengths: Vec<usize> = files.iter().map(|(_, bytes)| bytes.len()).collect();
+        let full: Vec<usize> = (0..files.len()).filter(|&file| lengths[file] > 0).collect();
+        if full.is_empty() || original.other.is_some() {
+            return;
+        }
+        let (path, bytes) = &mut files[full[dice.index(full.len())]];
+        let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
+        // Where its end is gone, without a trace, only what was done because of it tells.
+        let what = if is_kind("manifest") { flip(bytes, &mut dice) } else { damage(bytes, &mut dice) };
+        self.tell(|| format!("a copy with damage to {}: {what}", path.display()));
+        let loses_the_end = is_kind("log");
+        let fs = MemoryFs::new();
+        fs.create_dir_all(original.dir()).expect("in memory");
+        files.into_iter().for_each(|(path, bytes)| fs.replace_file(&path, bytes));
+        let env = self.wall.env(fs, dice.next_u64(), Some(&self.env));
+        let mut copy = Harness::closed(env, original.config.clone(), original.dir());
+        copy.model = original.model.clone();
+        copy.highest_of(original);
+        copy.ask_damaged(loses_the_end);
+        copy.abandon();
+    }
+}
+
+/// Changes bytes, and tells how.
+fn damage(bytes: &mut Vec<u8>, dice: &mut Rng) -> String {
+    let at = dice.index(bytes.len());
+    match dice.below(10) {
+        0 => {
+            bytes.truncate(at);
+            format!("cut at {at}")
+        }
+        1 => {
+            let end = bytes.len().min(at + 512);
+            bytes[at..end].fill(0);
+            format!("zeros from {at} to {end}")
+        }
+        _ => flip(bytes, dice),
+    }
+}
+
+fn flip(bytes: &mut [u8], dice: &mut Rng) -> String {
+    let at = dice.index(bytes.len());
+    bytes[at] ^= 1 << dice.below(8);
+    format!("a bit of byte {at}")
+}

@@ -1,0 +1,66 @@
+//! A database whose files were damaged while it was closed.
+
+use std::collections::BTreeSet;
+
+use forebay::{Durability, Error, Result};
+
+use crate::check::View;
+use crate::seen::Shown;
+use crate::{Change, Harness, Op, Query, Write};
+
+impl Harness {
+    /// Takes over what another knows of the clock.
+    pub fn highest_of(&mut self, other: &Self) {
+        (self.highest, self.slack_milliseconds) = (other.highest, other.slack_milliseconds);
+    }
+
+    /// Opens it and asks for everything: each answer is that of some moment up to which all is there, the same for all, or
+    /// an error that names the damage. Where an answer fails, `verify` finds the cause. `loses_the_end` if records that were
+    /// promised may be missing, as the end of a log cannot be told from what a crash leaves.
+    pub fn ask_damaged(&mut self, loses_the_end: bool) {
+        match self.open().and_then(|()| self.ask_each(loses_the_end)) {
+            Ok(()) => {}
+            Err(error) => assert_names_damage(&error),
+        }
+    }
+
+    fn ask_each(&mut self, loses_the_end: bool) -> Result<()> {
+        let sequence = self.db().last_sequence();
+        let is_known = self.model.may_end_at(sequence);
+        assert!(is_known || loses_the_end, "damage took records: {sequence} is the last");
+        if !is_known {
+            return Ok(());
+        }
+        // Files may have lost the ranges of a cut that the log has lost.
+        let lost = self.model.history().iter().filter(|batch| batch.last_sequence > sequence);
+        let is_cut = |change: &&Change| matches!(change.write, Write::DeleteRange(..));
+        let cut: BTreeSet<usize> =
+            lost.flat_map(|batch| batch.changes.iter().filter(is_cut).map(|change| change.table)).collect();
+        self.model.roll_back(sequence, Durability::Disk);
+        let mut failed = Vec::new();
+        for table in (0..self.config.tables()).filter(|table| !cut.contains(table)) {
+            let shown = self.shown(table);
+            let queries = shown.contents.keys().cloned().map(Query::Get).chain([Query::All]);
+            let queries: Vec<Query> = queries.collect();
+            failed.extend(queries.iter().filter_map(|query| self.ask(table, &shown, query).err()));
+        }
+        failed.iter().for_each(assert_names_damage);
+        let problems = self.db().verify(&mut |_, _| ())?.problems;
+        assert!(failed.is_empty() || !problems.is_empty(), "verify did not find: {}", failed[0]);
+        // What can be done is done, and takes nothing for right that is not.
+        for op in [Op::Flush, Op::Compact(0), Op::Compact(1), Op::Compact(2)] {
+            if let Err(error) = self.apply(&op) {
+                assert_names_damage(&error);
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&self, table: usize, shown: &Shown<'_>, query: &Query) -> Result<()> {
+        View { tables: self.tables(), config: &self.config, snapshot: None }.check(table, shown, query)
+    }
+}
+
+fn assert_names_damage(error: &Error) {
+    assert!(error.is_corruption(), "damage is told as something else: {error:?}");
+}

@@ -243,8 +243,7 @@ impl Log {
         let mut inner = unlocked.over();
         outcome?;
         self.metrics.log_bytes.add((end - start) as u64);
-        inner.written = end;
-        inner.written_sequence = sequence;
+        (inner.written, inner.written_sequence) = (end, sequence);
         Ok(inner)
     }
 
@@ -320,9 +319,7 @@ impl Log {
         publish(&next.buffer);
         let sealed = std::mem::replace(&mut inner.file, next.file);
         inner.unsynced.push((segment, sealed));
-        inner.buffer = next.buffer;
-        inner.appender = next.appender;
-        inner.written = 0;
+        (inner.buffer, inner.appender, inner.written) = (next.buffer, next.appender, 0);
         (inner.records, inner.cuts) = (0, 0);
         Ok(())
     }

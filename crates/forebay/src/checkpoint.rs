@@ -97,6 +97,8 @@ impl Engine {
             let mut snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
+            // They may be more than the manifest knows of as absorbed, and so not durable yet.
+            self.sync_held(&ledger.log)?;
             for &segment in ledger.held.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
                 fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
             }

@@ -18,15 +18,19 @@ const FIRST_MANIFEST: u64 = 1;
 pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<FileLock>> {
     let fs = &*env.fs;
     let is_there = |name: &str| fs.exists(&dir.join(name));
-    let exists = is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?;
+    let mut exists = is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?;
+    let names = if !exists && fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
     if !exists {
-        let names = if fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
         if names.iter().any(|name| !is_ours(name)) {
             return Err(Error::NotFound(format!(
                 "{} is not a forebay database; it holds other files",
                 dir.display()
             )));
         }
+        // Another process may have made it in between.
+        exists = is_there(names::SUPERBLOCK)?;
+    }
+    if !exists {
         // Making a database that a crash cut short leaves its first manifest at the most.
         if names
             .iter()

@@ -6,11 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_layouts::DataFile;
 use forebay_store::manifest::Manifest;
 
 use crate::open::Listing;
+use crate::replay::Replay;
+
+/// The files that tables or savepoints have.
+pub(crate) fn live_files(replay: &Replay) -> BTreeMap<u64, DataFile> {
+    let files = replay.tables.values().flat_map(|table| table.catalog.files());
+    let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
+    files.chain(kept.flat_map(|kept| kept.files())).map(|file| (file.id(), file)).collect()
+}
 
 /// The manifest of a database that was not closed in order, as far as it is sound.
 pub(crate) struct Evidence<'a> {

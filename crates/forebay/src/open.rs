@@ -23,7 +23,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::Options;
 use crate::engine::{CLOSED, Engine, State};
 use crate::enter::{enter, is_ours};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, live_files};
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
 use crate::ledger::Ledger;
@@ -72,8 +72,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         settle(fs, dir, &mut manifest, closed.is_none())?;
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&held)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
-        let folded = reader.keep(&replay, &mut read)?;
-        take_over(fs, dir, &mut replay, &mut manifest, &read, &folded, closed.is_some())?;
+        take_over(&reader, &mut replay, &mut manifest, &mut read)?;
         let (log, active) = begin(&env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
         manifest.keep_tail();
         (Some(log), active, Some(manifest))
@@ -200,24 +199,34 @@ fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: 
     }
     if is_unclean {
         manifest.renew()?;
+        // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that. Where the disk has
+        // no room it stays as it is, for there is some to be made.
+        match note_open(fs, dir, manifest) {
+            Err(error) if !error.is_no_space() => return Err(error),
+            _ => {}
+        }
     }
     fs.sync_dir(dir)
 }
 
-/// Notes that the database is open from here on, and where its log begins if it was folded. Then what was folded goes.
+fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &Manifest) -> Result<()> {
+    let current = Current { manifest: manifest.id(), closed: None };
+    current.write(fs, dir).map_err(AppendError::into_cause)
+}
+
+/// Notes that the database is open from here on, and makes durable what the log has. If it was folded, notes where it begins
+/// now; then what was folded goes. In this order: there is room for it unfolded where there is none for both.
 fn take_over(
-    fs: &dyn FileSystem,
-    dir: &Path,
+    reader: &Reader<'_>,
     replay: &mut Replay,
     manifest: &mut Manifest,
-    read: &ReadBack,
-    folded: &[Extent],
-    was_closed: bool,
+    read: &mut ReadBack,
 ) -> Result<()> {
-    if was_closed {
-        let current = Current { manifest: manifest.id(), closed: None };
-        current.write(fs, dir).map_err(AppendError::into_cause)?;
+    let LogFiles { fs, dir, .. } = reader.files;
+    if reader.closed.is_some() {
+        note_open(fs, dir, manifest)?;
     }
+    let folded = reader.keep(replay, read)?;
     if let (Some(first), false) = (read.pending.front(), folded.is_empty()) {
         replay.log.begin_at(first.id);
         let log = Edit::Change(Change { log: Some(replay.log), ..Change::default() });
@@ -293,13 +302,6 @@ impl Listing {
         let Self { lists, trees, logs, manifests, .. } = self;
         [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
     }
-}
-
-/// The files that tables or savepoints have.
-fn live_files(replay: &Replay) -> BTreeMap<u64, DataFile> {
-    let files = replay.tables.values().flat_map(|table| table.catalog.files());
-    let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
-    files.chain(kept.flat_map(|kept| kept.files())).map(|file| (file.id(), file)).collect()
 }
 
 /// Removes what a crash left over: what nothing durable names.

@@ -15,7 +15,7 @@ use forebay_env::Access;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Refill;
 use forebay_store::log::frame::frame_bytes;
-use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Recovered, recover};
+use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Recovered, check, recover};
 use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
@@ -114,7 +114,7 @@ impl Reader<'_> {
         let bytes = read.pending.iter().map(|extent| extent.bytes).sum();
         if read.buffers.is_empty() && self.is_much(read.pending.len(), bytes) {
             let ids: Vec<u64> = read.recovered.segments.iter().map(|extent| extent.id).collect();
-            match self.fold(replay, &ids) {
+            match self.fold(replay, &ids, read.recovered.last_sequence) {
                 Ok(folded) => return Ok(std::mem::replace(&mut read.pending, folded).into()),
                 // As they are they take no more room.
                 Err(error) if error.is_no_space() => {}
@@ -137,8 +137,8 @@ impl Reader<'_> {
         self.files.fs.open_read(&names::log(self.files.dir, id), Access::Buffered)?.len()
     }
 
-    /// Reads once more what is not absorbed, and writes it to new segments as it comes.
-    fn fold(&self, replay: &Replay, ids: &[u64]) -> Result<VecDeque<Extent>> {
+    /// Reads once more what is not absorbed, up to the last record, and writes it to new segments as it comes.
+    fn fold(&self, replay: &Replay, ids: &[u64], last_sequence: u64) -> Result<VecDeque<Extent>> {
         let (bounds, mut made, mut extents) = (self.bounds(&replay.log), Vec::new(), VecDeque::new());
         let mut filling = Filling { mode: Mode::Fold, ..Filling::new(self, 0) };
         let mut empty = |filling: &mut Filling<'_>| {
@@ -155,8 +155,13 @@ impl Reader<'_> {
             empty(&mut filling)
         });
         filling.end();
-        let folded =
-            folded.and_then(|_| empty(&mut filling)).and_then(|()| self.files.fs.sync_dir(self.files.dir));
+        let folded = folded.and_then(|folded| {
+            empty(&mut filling)?;
+            match folded.last_sequence == last_sequence {
+                true => self.files.fs.sync_dir(self.files.dir),
+                false => Err(self.changed(ids.last().copied().unwrap_or(0), 0)),
+            }
+        });
         folded.inspect_err(|_| self.remove(&made))?;
         Ok(extents)
     }
@@ -184,7 +189,14 @@ impl Reader<'_> {
         if file.len()? > extent.bytes && fs.link_count(&path)? == 1 {
             file.set_len(extent.bytes)?;
         }
-        renew(&*file, extent.bytes)
+        renew(&*file, extent.bytes)?;
+        // After a sync that failed the system may have forgotten meanwhile what it had, and what it gave was renewed.
+        check(&self.files, extent).map(drop).map_err(|_| self.changed(extent.id, extent.bytes))
+    }
+
+    fn changed(&self, segment: u64, end: u64) -> Error {
+        let path = names::log(self.files.dir, segment);
+        Error::corruption(&path, end, "what was sound here before this is not any more; open again")
     }
 }
 

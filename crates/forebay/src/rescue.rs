@@ -12,6 +12,7 @@ use std::sync::Arc;
 use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Range, Record, Result};
+use forebay_env::FileSystem;
 use forebay_layouts::RuleName;
 use forebay_store::names;
 use serde::Serialize;
@@ -101,11 +102,10 @@ impl Rescue {
             return Err(Error::invalid(format!("{target} is there already; name a new directory")));
         }
         let mut report = RescueReport::default();
-        if let Err(error) = self.fill(engine, target, &mut report, progress) {
-            // It was not there before: all that is in it has just been made.
-            let _ = Database::remove_files(&**fs, target);
-            return Err(error);
-        }
+        let mut half_made = HalfMade(Some((&**fs, target)));
+        self.fill(engine, target, &mut report, progress)?;
+        half_made.0 = None;
+        drop(half_made);
         report.tables.sort_by(|one, other| one.name.cmp(&other.name));
         report.damage.splice(..0, source.damage());
         report.savepoints = source.savepoints().into_iter().map(|savepoint| savepoint.name).collect();
@@ -170,6 +170,17 @@ impl Rescue {
             Some(id.to_le_bytes().to_vec())
         };
         Copy { target, table: &made, name: "", damage, progress }.run(engine, &table, &renamed).map(drop)
+    }
+}
+
+/// A target that was not there before. All that is in it has just been made, and goes if that ends in an error or a panic.
+struct HalfMade<'a>(Option<(&'a dyn FileSystem, &'a Path)>);
+
+impl Drop for HalfMade<'_> {
+    fn drop(&mut self) {
+        if let Some((fs, target)) = self.0 {
+            let _ = Database::remove_files(fs, target);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_base::{Error, Result};
+use rustix::io::Errno;
 
 use super::crash_file::CrashFile;
 use super::inode::Inode;
@@ -42,6 +43,10 @@ struct State {
     off: bool,
     /// How the name of the file ends whose next sync fails.
     failing: Option<String>,
+    /// How the name ends with which the next sync of its directory fails.
+    failing_name: Option<String>,
+    /// How the name of the file ends that is forgotten, and in how many reads.
+    evicted: Option<(String, u64)>,
 }
 
 impl CrashFs {
@@ -52,8 +57,16 @@ impl CrashFs {
 
     fn of(disk: Disk, rng: Rng) -> Arc<Self> {
         let live = MemoryFs::of(names_of(&disk));
-        let state =
-            Mutex::new(State { disk, rng, operations: 0, crash_at: u64::MAX, off: false, failing: None });
+        let state = Mutex::new(State {
+            disk,
+            rng,
+            operations: 0,
+            crash_at: u64::MAX,
+            off: false,
+            failing: None,
+            failing_name: None,
+            evicted: None,
+        });
         Arc::new(Self { machine: Arc::new(Machine { live, state }) })
     }
 
@@ -69,9 +82,22 @@ impl CrashFs {
         self.machine.state.lock().failing = Some(kind.to_owned());
     }
 
+    /// The next sync of a directory in which a name that ends so has changed fails like that: no change of a name in it since
+    /// the sync before reaches the disk.
+    pub fn fail_next_sync_of_name(&self, kind: &str) {
+        self.machine.state.lock().failing_name = Some(kind.to_owned());
+    }
+
+    /// Before the n-th read from now on of a file whose name ends so, counted from 1, memory forgets it: from then on every
+    /// process sees what the disk has, or gets once it has written all. That differs where a sync has failed.
+    pub fn evict_at_read(&self, kind: &str, read: u64) {
+        self.machine.state.lock().evicted = Some((kind.to_owned(), read));
+    }
+
     /// The next sync does not fail: the disk is well again.
     pub fn heal(&self) {
-        self.machine.state.lock().failing = None;
+        let state = &mut *self.machine.state.lock();
+        (state.failing, state.failing_name) = (None, None);
     }
 
     /// How many mutating operations were begun.
@@ -100,8 +126,16 @@ impl CrashFs {
         state.off = true;
         let (disk, rng, operations) = (state.disk.clone(), state.rng.fork(), state.operations);
         let live = MemoryFs::of(self.machine.live.copy());
-        let state =
-            Mutex::new(State { disk, rng, operations, crash_at: u64::MAX, off: false, failing: None });
+        let state = Mutex::new(State {
+            disk,
+            rng,
+            operations,
+            crash_at: u64::MAX,
+            off: false,
+            failing: None,
+            failing_name: None,
+            evicted: None,
+        });
         Arc::new(Self { machine: Arc::new(Machine { live, state }) })
     }
 
@@ -153,6 +187,29 @@ impl Machine {
         let failing = &mut self.state.lock().failing;
         let fails = failing.as_ref().is_some_and(|kind| path.to_string_lossy().ends_with(kind.as_str()));
         fails && failing.take().is_some()
+    }
+
+    /// Whether a sync of this directory is to fail now.
+    fn fails_sync_of_names(&self, dir: &Path) -> bool {
+        let state = &mut *self.state.lock();
+        let Some(kind) = &state.failing_name else { return false };
+        let fails = state.disk.changes_name(dir, kind);
+        fails && state.failing_name.take().is_some()
+    }
+
+    /// What a file has if it is forgotten now, before it is read.
+    pub(super) fn evicted(&self, path: &Path, inode: u64) -> Option<Vec<u8>> {
+        let state = &mut *self.state.lock();
+        let (kind, left) = state.evicted.as_mut()?;
+        if !path.to_string_lossy().ends_with(kind.as_str()) {
+            return None;
+        }
+        *left -= 1;
+        if *left > 0 {
+            return None;
+        }
+        state.evicted = None;
+        state.disk.files.get(&inode).map(Content::settled)
     }
 
     pub(super) fn check_power(&self, operation: &'static str, path: &Path) -> Result<()> {
@@ -289,8 +346,13 @@ impl FileSystem for CrashFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let live = &self.machine.live;
+        let fails = self.machine.fails_sync_of_names(&normal(dir));
         self.machine.mutate("sync directory", dir, |disk, _| {
             live.sync_dir(dir)?;
+            if fails {
+                disk.lose_names(&normal(dir));
+                return Err(Error::io("sync directory", dir, &io::Error::from(Errno::IO)));
+            }
             disk.sync_dir(&normal(dir), &live.named_inodes());
             Ok(())
         })

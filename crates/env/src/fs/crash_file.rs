@@ -46,6 +46,9 @@ impl File for CrashFile {
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.machine.check_power("read", self.live.path())?;
+        if let Some(bytes) = self.machine.evicted(self.live.path(), self.inode.id) {
+            *self.inode.bytes.write() = bytes;
+        }
         self.live.read_at(offset, into)
     }
 

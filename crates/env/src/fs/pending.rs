@@ -115,6 +115,20 @@ impl Disk {
         self.forget_nameless(live);
     }
 
+    /// A sync of a directory fails: changes of names in it never arrive, though every process sees them.
+    pub(super) fn lose_names(&mut self, dir: &Path) {
+        self.pending.retain(|(_, change)| change.dirs().all(|changed| changed != dir));
+    }
+
+    /// Whether a name that ends so has changed in a directory since it was synced.
+    pub(super) fn changes_name(&self, dir: &Path, kind: &str) -> bool {
+        let names = self.pending.iter().filter_map(|(_, change)| match change {
+            NameChange::Link { path, .. } | NameChange::Rename { to: path, .. } => Some(path),
+            _ => None,
+        });
+        names.into_iter().any(|path| path.parent() == Some(dir) && path.to_string_lossy().ends_with(kind))
+    }
+
     /// A rename between two directories is one change to both: with one of them the other is synced.
     fn dirs_synced_with(&self, dir: &Path) -> BTreeSet<PathBuf> {
         let mut dirs = BTreeSet::from([dir.to_path_buf()]);
@@ -161,6 +175,13 @@ impl Disk {
 }
 
 impl Content {
+    /// The content once every pending change has arrived.
+    pub(super) fn settled(&self) -> Vec<u8> {
+        let mut settled = self.clone();
+        settled.settle();
+        settled.durable
+    }
+
     /// Applies every pending change.
     fn settle(&mut self) {
         for (_, change) in std::mem::take(&mut self.pending) {

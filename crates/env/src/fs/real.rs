@@ -183,8 +183,13 @@ impl File for RealFile {
     }
 
     fn reserve_tail(&self, bytes: u64) -> bool {
-        let tail = |end| fallocate(&self.buffered, FallocateFlags::KEEP_SIZE, end, bytes).is_ok();
-        self.len().is_ok_and(tail)
+        let Ok(end) = self.len() else { return false };
+        let is_reserved = fallocate(&self.buffered, FallocateFlags::KEEP_SIZE, end, bytes).is_ok();
+        if !is_reserved {
+            // Of what there was it may have got a part, of which nobody else would have anything.
+            let _ = self.set_len(end);
+        }
+        is_reserved
     }
 
     fn identity(&self) -> Result<Option<Identity>> {

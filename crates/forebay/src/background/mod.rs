@@ -55,6 +55,8 @@ pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<V
         while engine.state().sealed.len() >= engine.options.write_buffers
             && work.iter_mut().any(|machine| matches!(machine.step(), Step::Worked))
         {}
+        // Nobody else is there yet who does.
+        engine.lists.trash.empty(&*engine.env.fs);
         engine.has_room_for_the_log()?;
         let buffer = read_back::load(&engine.log_files(), &extent, &engine.pool)?;
         engine.update_state(|state| state.sealed.insert(0, buffer));

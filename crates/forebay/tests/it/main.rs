@@ -15,6 +15,7 @@ mod errors;
 mod expiry;
 mod faults;
 mod filter;
+mod forgotten;
 mod golden;
 mod guests;
 mod ingest;

@@ -264,3 +264,20 @@ fn a_rescue_that_fails_leaves_nothing_behind() {
         assert_eq!(rescue.run("/db", "/new", &mut |_, _| ()).unwrap().damage, [], "{rule}");
     }
 }
+
+/// A progress callback that panicked left the half-made copy, and the next try said that it is there already.
+#[test]
+fn a_panic_in_a_progress_callback_leaves_nothing_behind() {
+    let env = Env::memory(5);
+    let options = Options::default().memory_limit(1 << 20).env(env.clone());
+    let db = Database::open("/db", options.clone()).unwrap();
+    db.table("t").open().unwrap().put(b"key", b"value").unwrap();
+    db.close().unwrap();
+    let rescue = Rescue::new(options);
+    let panics = std::panic::AssertUnwindSafe(|| {
+        rescue.run("/db", "/copy", &mut |_, _| panic!("the user's own")).map(drop)
+    });
+    std::panic::catch_unwind(panics).unwrap_err();
+    let report = rescue.run("/db", "/copy", &mut |_, _| ()).unwrap();
+    assert_eq!(report.tables[0].records, 1);
+}

@@ -107,8 +107,13 @@ pub fn recover(
         ended: false,
     };
     for &id in ids {
-        // What was folded into later segments, and could not be removed before a crash.
-        let is_folded = id < bounds.absorbed.0 && scan.found.last_sequence >= bounds.absorbed.1;
+        // What was folded into later segments, and could not be removed before a crash. Where what is absorbed is damaged, its
+        // end is not come to, and the segment's first record tells.
+        let is_folded = id < bounds.absorbed.0
+            && (scan.found.last_sequence >= bounds.absorbed.1
+                || Frames::first(files.fs, files.dir, files.secret, id)?
+                    .0
+                    .is_some_and(|first| first.sequence > bounds.absorbed.1));
         if !is_folded {
             scan.segment(id, each)?;
         }

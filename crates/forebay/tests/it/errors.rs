@@ -153,7 +153,7 @@ fn keys_and_values_have_limits_and_a_batch_with_one_too_long_writes_nothing() {
     table.put(&longest, b"v").unwrap();
     assert_eq!(table.get(&longest).unwrap().as_deref(), Some(&b"v"[..]));
     let too_long = vec![1; limits::KEY_BYTES_MAX + 1];
-    assert_says(table.put(&too_long, b"v"), &["key of 65537 bytes"]);
+    assert_says(table.put(&too_long, b"v"), &["key has 65537 bytes, 65536 at most"]);
     assert_eq!(table.get(&too_long).unwrap(), None);
     let mut batch = Batch::new();
     batch.put(&table, b"good", b"v");

@@ -1,14 +1,16 @@
 //! Full compactions: users ask for them, the merger does them, and says when nothing is left to merge.
 //!
 //! **Invariant:** whoever waits for a compaction is told that it is done only by a merger that has looked since they
-//! asked, and found the table with nothing to merge and nobody else at work on it.
+//! asked, and found the table with nothing to merge and nobody else at work on it; or, where others write meanwhile, which
+//! may leave no such moment, has come round all of the table since they asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Error, Result};
+use forebay_base::{Bound, Error, Result};
+use forebay_layouts::{NodeKey, Planned};
 
 use crate::background::ABSORB;
-use crate::engine::{Engine, TableState};
+use crate::engine::{Engine, State, TableState};
 
 /// What users ask of a table, and how far that is done.
 #[derive(Default)]
@@ -19,6 +21,23 @@ pub(crate) struct Compaction {
     over: u64,
     /// Why it could not be done, when it was over last.
     refused: Option<Error>,
+    /// Buffers were absorbed into the table since it was asked for.
+    grows: bool,
+    round: Option<Round>,
+}
+
+/// Once round a table that grows.
+struct Round {
+    /// How often a compaction had been asked for when it began.
+    asked: u64,
+    /// Of the table then.
+    era: u64,
+    /// Where it goes on.
+    place: Option<Bound>,
+    /// It was its turn to be planned the last time, and not what exceeds its limits.
+    had_turn: bool,
+    /// The last of it was planned.
+    is_planned: bool,
 }
 
 impl Engine {
@@ -56,6 +75,7 @@ impl Engine {
             && compaction.over < compaction.asked
         {
             (compaction.over, compaction.refused) = (compaction.asked, Some(error.clone()));
+            (compaction.grows, compaction.round) = (false, None);
         }
         self.env.jobs.wake();
     }
@@ -73,10 +93,58 @@ impl Engine {
             // Who is at work on it tells when that is done.
             return;
         }
+        self.compacted(table, asked);
+    }
+
+    /// It is over for those who had asked by then.
+    fn compacted(&self, table: &TableState, asked: u64) {
         let refused = self.refuses(table);
         if let Some(compaction) = self.compacting.lock().get_mut(&table.id) {
             (compaction.over, compaction.refused) = (asked.max(compaction.over), refused);
+            (compaction.grows, compaction.round) = (false, None);
         }
         self.env.jobs.wake();
+    }
+
+    /// A buffer was absorbed into a table.
+    pub(crate) fn grew(&self, table: u32) {
+        if let Some(compaction) = self.compacting.lock().get_mut(&table) {
+            compaction.grows = compaction.over < compaction.asked;
+        }
+    }
+
+    /// Plans for a table that is compacted. Where it grows meanwhile, what is there goes once round it, for what comes from
+    /// above may leave no moment with nothing to merge; and in turns with that what exceeds its limits, or writers would wait.
+    pub(crate) fn plan_round(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        let next = table.catalog.next_work(busy);
+        let mut compacting = self.compacting.lock();
+        let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
+        let Some(Compaction { asked, round, .. }) = growing.filter(|_| table.catalog.has_rounds()) else {
+            return next;
+        };
+        round.take_if(|round| round.era != table.era);
+        let (asked, era) = (*asked, table.era);
+        let fresh = || Round { asked, era, place: None, had_turn: false, is_planned: false };
+        let round = round.get_or_insert_with(fresh);
+        round.had_turn = next.is_none() || !(round.had_turn || matches!(next, Some(Planned::Edit(_))));
+        if !round.had_turn {
+            return next;
+        }
+        let Some((plan, place)) = table.catalog.next_reclaim(busy, round.place.as_ref()) else {
+            round.is_planned = true;
+            return next;
+        };
+        (round.is_planned, round.place) = (place.is_none(), place);
+        Some(Planned::Job(plan))
+    }
+
+    /// Notes the rounds that are over. Called by the merger between jobs: what was planned last is done.
+    pub(crate) fn end_rounds(&self, state: &State) {
+        let ended = |(table, compaction): (&u32, &mut Compaction)| {
+            let round = compaction.round.take_if(|round| round.is_planned)?;
+            Some((state.tables.get(table)?, round.asked))
+        };
+        let ended: Vec<_> = self.compacting.lock().iter_mut().filter_map(ended).collect();
+        ended.into_iter().for_each(|(table, asked)| self.compacted(table, asked));
     }
 }

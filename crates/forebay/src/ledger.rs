@@ -157,6 +157,7 @@ impl Engine {
         let busy = ledger.busy.entry(table).or_default();
         let mut planned = match goal {
             Goal::Space => self.plan_space(entry, busy),
+            Goal::Compaction => self.plan_round(entry, busy),
             _ => entry.catalog.next_work(busy),
         };
         if planned.is_none() {

@@ -145,8 +145,9 @@ impl Engine {
         Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
     }
 
-    /// Notes files that were made of a buffer, for a rewrite of their table.
+    /// Notes files that were made of a buffer, for a rewrite of their table, and for whoever compacts it.
     pub(crate) fn added(&self, table: u32, files: Vec<DataFile>) {
+        self.grew(table);
         if let Some(following) = self.rewriting.lock().get_mut(&table) {
             following.files.extend(files);
         }

@@ -183,6 +183,9 @@ impl Table {
 
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
     /// Reads and rewrites the table.
+    ///
+    /// What others write meanwhile may or may not be merged. Of the layouts `write-buffer` it ends all the same; one whose
+    /// tables are runs may need a moment in which nobody writes.
     pub fn compact(&self) -> Result<()> {
         self.engine.compact(self.id)
     }

@@ -219,6 +219,12 @@ pub trait Catalog: Send + Sync {
     /// `None` for the beginning. `None` when nothing is left up to the end. Pure.
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)>;
 
+    /// Whether that comes round, and has merged all that there was, whatever is added meanwhile. Else it may go on for as long
+    /// as anything is.
+    fn has_rounds(&self) -> bool {
+        false
+    }
+
     /// Plans the job that spares lookups the most for what it costs, if the terms allow one; and that cost. Pure.
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)>;
 

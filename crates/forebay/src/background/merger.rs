@@ -52,6 +52,7 @@ impl Merger {
     fn find_work(&mut self) -> Result<bool> {
         let engine = Arc::clone(&self.engine);
         let state = engine.state();
+        engine.end_rounds(&state);
         let compacting = engine.compactions();
         let mut tables: Vec<_> = state.tables.values().collect();
         let due_below = engine.lists.resident.due_below.load(Ordering::Relaxed);

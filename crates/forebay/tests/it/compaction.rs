@@ -123,3 +123,37 @@ fn a_table_that_fails_keeps_no_other_waiting() {
     fs.clear();
     a.compact().unwrap();
 }
+
+/// It was over once a merger found nothing to merge, and where others write that moment may never come.
+#[test]
+fn a_compaction_ends_while_others_write() {
+    const PUTS_MAX: u32 = 30_000;
+    for seed in 0..6 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let layout = [Layout::write_buffer(), Layout::write_buffer_ordered()][seed as usize % 2];
+        let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open().unwrap();
+        let key = |number: u32| number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        (0..4000).for_each(|number| table.put(&key(number), &[1; 20]).unwrap());
+        (0..4000).step_by(2).for_each(|number| table.delete(&key(number)).unwrap());
+        let puts = Arc::new(Mutex::new(Some(0)));
+        let writer = env.jobs.fork("writer", {
+            let (table, puts) = (table.clone(), Arc::clone(&puts));
+            move || {
+                let now = || *puts.lock();
+                while let Some(number @ 0..PUTS_MAX) = now() {
+                    table.put(&key(number % 4000 | 1), &[2; 20]).unwrap();
+                    puts.lock().as_mut().into_iter().for_each(|puts| *puts += 1);
+                }
+            }
+        });
+        table.compact().unwrap();
+        let put = puts.lock().take().unwrap();
+        writer.join();
+        assert!(0 < put && put < PUTS_MAX, "seed {seed}: it took until nobody wrote any more");
+        (0..4000).step_by(2).for_each(|number| assert_eq!(table.get(&key(number)).unwrap(), None));
+        table.compact().unwrap();
+        assert_eq!(table.iter().unwrap().count(), 2000);
+    }
+}

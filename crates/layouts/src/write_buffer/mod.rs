@@ -178,6 +178,10 @@ impl Catalog for WriteBufferTree {
         Some((self.plan(job), then))
     }
 
+    fn has_rounds(&self) -> bool {
+        true
+    }
+
     fn next_relief(&self, busy: &BTreeSet<NodeKey>, terms: &Terms<'_>) -> Option<(Plan, u64)> {
         let relief = self.tree.next_relief(busy, terms);
         // Whoever rests may as well tidy up.

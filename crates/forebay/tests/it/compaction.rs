@@ -143,7 +143,7 @@ fn a_compaction_ends_while_others_write() {
             move || {
                 let now = || *puts.lock();
                 while let Some(number @ 0..PUTS_MAX) = now() {
-                    table.put(&key(number % 4000 | 1), &[2; 20]).unwrap();
+                    table.put(&key((number % 4000) | 1), &[2; 20]).unwrap();
                     puts.lock().as_mut().into_iter().for_each(|puts| *puts += 1);
                 }
             }

@@ -270,6 +270,13 @@ impl Page {
     }
 }
 
+/// The length of each record, where these 16 bytes are the header of a page whose records have their sizes in common.
+pub(crate) fn fixed_bytes(header: &[u8; HEADER_BYTES]) -> Option<u32> {
+    let (raw_bytes, records) = (u32_at(header, 8), u16::from_le_bytes([header[12], header[13]]).into());
+    let is_fixed = header[14] == KIND_FIXED && records > 0 && raw_bytes.is_multiple_of(records);
+    is_fixed.then(|| raw_bytes / records)
+}
+
 /// How long a payload is stored that follows these 16 bytes; `None` where they are no header of a page of this shape. Only
 /// a record that is alone in its page makes it long.
 pub(crate) fn declared(header: &[u8; HEADER_BYTES], shape: Shape) -> Option<usize> {

@@ -4,12 +4,14 @@
 //! 2. Otherwise the file is walked from its front. What is a sound page whose records follow those before becomes one of
 //!    a new page search, in memory; what lies between becomes pages that are passed over. What is read as a page is
 //!    what its header can mean: any bytes declare some length.
+//! 3. Where nothing tells the sizes that all records have in common, the order does, if it is that of hashes: keys of any
+//!    other size would not ascend.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::digest::Digest;
-use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::limits::{BLOCK_BYTES, KEY_BYTES_MAX};
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_env::fs::MemoryFs;
@@ -42,7 +44,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
     let end = footer.as_ref().map_or(bytes, |footer| footer.pages_bytes.min(bytes));
     let mut walk = Walk::new(list, &*file, shape);
     walk.run(end)?;
-    let Walk { mut index, records, last, .. } = walk;
+    let Walk { mut index, records, last, shape, .. } = walk;
     index.finish(last.map_or(0, |last| last.prefix));
     let is_lexical = list.store().options.order.is_lexical();
     let (pages_bytes, expiries) = (end, Expiries::default());
@@ -112,17 +114,45 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The sound page at an offset, if one is there whose records follow all before, and its length. A page's length is a
-    /// multiple of one of two numbers, which the page does not tell.
+    /// The sound page at an offset, if one is there whose records follow all before, and its length.
     fn page_at(&mut self, at: u64, end: u64) -> Option<(Page, u64)> {
-        let stored_bytes = page::declared(&self.header(at, end)?, self.shape)? as u64;
+        let header = self.header(at, end)?;
+        if self.shape == Shape::Variable
+            && let Some(record_bytes) = page::fixed_bytes(&header)
+        {
+            let whole = Shape::Fixed { key_bytes: record_bytes, value_bytes: 0 };
+            let (page, _) = self.page_of(&header, whole, at, end)?;
+            self.shape = self.shape_by(&page, record_bytes)?;
+        }
+        let (page, bytes) = self.page_of(&header, self.shape, at, end)?;
+        self.follows(&page).then_some((page, bytes))
+    }
+
+    /// The sizes of a page's records, by which alone they are in order. Keys in their own order ascend in several.
+    fn shape_by(&self, page: &Page, record_bytes: u32) -> Option<Shape> {
+        let order = self.list.store().options.order;
+        let ascends = |key_bytes: &u32| {
+            let key = |index| &page.record(index).key[..*key_bytes as usize];
+            let places = (0..page.len()).map(|index| (order.prefix(key(index)), key(index)));
+            places.is_sorted_by(|one, next| one < next)
+        };
+        let mut sizes = (0..=record_bytes.min(KEY_BYTES_MAX as u32)).filter(ascends);
+        let key_bytes = sizes.next().filter(|_| !order.is_lexical())?;
+        let fixed = Shape::Fixed { key_bytes, value_bytes: record_bytes - key_bytes };
+        sizes.next().is_none().then_some(fixed)
+    }
+
+    /// The sound page of this shape at an offset, and its length: a multiple of one of two numbers, which the page does not
+    /// tell.
+    fn page_of(&self, header: &[u8; HEADER_BYTES], shape: Shape, at: u64, end: u64) -> Option<(Page, u64)> {
+        let stored_bytes = page::declared(header, shape)? as u64;
         [BLOCK_BYTES as u64, OFFSET_UNIT_BYTES].into_iter().find_map(|align_bytes| {
             let bytes = (HEADER_BYTES as u64 + stored_bytes).next_multiple_of(align_bytes);
             if at + bytes > end {
                 return None;
             }
-            let page = Page::of(self.read(at, bytes)?, self.list.meta().id, at, self.shape).ok()?;
-            self.follows(&page).then_some((page, bytes))
+            let page = Page::of(self.read(at, bytes)?, self.list.meta().id, at, shape).ok()?;
+            Some((page, bytes))
         })
     }
 

@@ -353,6 +353,35 @@ fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
     assert!(!gaps.all().is_empty());
 }
 
+/// In the order of hashes keys of one size only are in order.
+#[test]
+fn fixed_records_in_hash_order_outlive_their_whole_footer() {
+    let order = Order::Hashed { seed: 7 };
+    for (codec, value_bytes) in [(Codec::None, 9), (Codec::Lz4, 9), (Codec::None, 0)] {
+        let memory = MemoryFs::new();
+        memory.create_dir_all(Path::new("/db")).unwrap();
+        let sound = store(memory.clone(), order, codec);
+        let model: Model = (0..2_000_u64)
+            .map(|number| {
+                let key = number.to_be_bytes().to_vec();
+                ((order.prefix(&key), key), (Kind::Put, vec![number as u8; value_bytes]))
+            })
+            .collect();
+        let written = write(&sound, &model).unwrap();
+        assert!(matches!(written.shape(), Shape::Fixed { key_bytes: 8, .. }));
+        let mut bytes = memory.snapshot_files().remove(written.path()).unwrap();
+        let footer_at = bytes.len() - 4096;
+        bytes[footer_at..].fill(0);
+        memory.replace_file(written.path(), bytes);
+        let mut salvaged = store(memory.clone(), order, codec);
+        salvaged.salvage = Some(Arc::default());
+        let list = ListFile::named(&salvaged, written.meta());
+        assert_eq!(list.records(), 2_000, "{codec:?}, values of {value_bytes}");
+        let found = walk(&list, &Range::all(), Direction::Forward, Reading::Scan);
+        assert!(found.iter().eq(model.keys()), "{codec:?}, values of {value_bytes}");
+    }
+}
+
 /// Pages of fixed records do not tell the sizes; all of a list's were lost with its footer.
 #[test]
 fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {

@@ -188,8 +188,8 @@ impl Manifest {
         }
         self.file.sync().map_err(AppendError::Unknown)?;
         self.advance(&record);
-        self.keep_tail();
         self.seal();
+        self.keep_tail();
         Ok(())
     }
 

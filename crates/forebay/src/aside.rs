@@ -44,6 +44,8 @@ impl Engine {
     pub(crate) fn take_up(&self, table: u32) -> Option<Error> {
         let mut ledger = self.ledger.lock();
         let Aside { nodes, reason } = self.aside.lock().remove(&table)?;
+        // Nor does what machines have failed at because of it: they say so again.
+        self.troubles.lock().retain(|_, trouble| !trouble.is_lasting());
         if let Some(busy) = ledger.busy.get_mut(&table) {
             busy.retain(|node| !nodes.contains(node));
         }

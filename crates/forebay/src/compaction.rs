@@ -45,8 +45,13 @@ impl Engine {
     pub(crate) fn compact(&self, table: u32) -> Result<()> {
         // Nothing of it is merged before that is known.
         self.view().table(table)?.rule()?;
-        self.flush()?;
+        let flushed = self.flush();
         let passed_over = self.take_up(table);
+        match flushed {
+            // It may have been kept from it by just what was taken up.
+            Err(error) if error.is_lasting() => self.flush()?,
+            flushed => flushed?,
+        }
         let ticket = {
             let mut compacting = self.compacting.lock();
             let compaction = compacting.entry(table).or_default();

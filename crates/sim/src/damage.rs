@@ -22,8 +22,14 @@ impl Run {
         }
         let (path, bytes) = &mut files[full[dice.index(full.len())]];
         let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
-        // Where its end is gone, without a trace, only what was done because of it tells.
-        let what = if is_kind("manifest") { flip(bytes, &mut dice) } else { damage(bytes, &mut dice) };
+        // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells.
+        let what = match is_kind("manifest") {
+            true => {
+                let vouched = before_the_last_edit(bytes);
+                flip(&mut bytes[..vouched], &mut dice)
+            }
+            false => damage(bytes, &mut dice),
+        };
         self.tell(|| format!("a copy with damage to {}: {what}", path.display()));
         let loses_the_end = is_kind("log");
         let fs = MemoryFs::new();
@@ -36,6 +42,15 @@ impl Run {
         copy.ask_damaged(loses_the_end);
         copy.abandon();
     }
+}
+
+/// How much of a manifest something stands behind, by which it is known to have been durable; at least a byte.
+fn before_the_last_edit(bytes: &[u8]) -> usize {
+    let (mut last, mut next) = (0, 0);
+    while let Some(length) = bytes.get(next + 4..next + 8).and_then(|length| length.try_into().ok()) {
+        (last, next) = (next, next + 8 + u32::from_le_bytes(length) as usize);
+    }
+    last.clamp(1, bytes.len())
 }
 
 /// Changes bytes, and tells how.

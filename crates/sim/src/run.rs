@@ -285,9 +285,10 @@ impl Run {
         self.env.jobs.advance(Duration::from_secs(1));
         self.env.jobs.step_some(STEPS_TO_REST);
         for database in &mut self.databases {
-            // What was set aside for a panic is tried again, and then nothing is in the way.
-            let compacted =
-                (0..database.config.tables()).try_for_each(|table| database.apply(&Op::Compact(table)));
+            // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the way.
+            let tables = database.config.tables();
+            (0..tables).for_each(|table| drop(database.apply(&Op::Compact(table))));
+            let compacted = (0..tables).try_for_each(|table| database.apply(&Op::Compact(table)));
             match compacted.and_then(|()| database.apply(&Op::Flush)) {
                 Ok(()) | Err(Error::Poisoned(_)) => {}
                 Err(_) if self.fs.is_off() => return,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use forebay::env::fs::MemoryFs;
 use forebay::env::{FileSystem, Rng};
-use forebay_testkit::Harness;
 
 use crate::run::Run;
 
@@ -36,9 +35,7 @@ impl Run {
         fs.create_dir_all(original.dir()).expect("in memory");
         files.into_iter().for_each(|(path, bytes)| fs.replace_file(&path, bytes));
         let env = self.wall.env(fs, dice.next_u64(), Some(&self.env));
-        let mut copy = Harness::closed(env, original.config.clone(), original.dir());
-        copy.model = original.model.clone();
-        copy.highest_of(original);
+        let mut copy = original.twin(env, original.dir(), original.model.clone());
         copy.ask_damaged(loses_the_end);
         copy.abandon();
     }

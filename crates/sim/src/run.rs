@@ -49,6 +49,8 @@ pub(crate) struct Run {
     pub(crate) databases: Vec<Harness>,
     /// Whether anything fails in this round.
     may_fail: bool,
+    /// Whether code of tables panics in this round.
+    panics: bool,
     /// The worst of the crashes since the last recovery.
     loss: Durability,
     trace: Trace,
@@ -88,6 +90,7 @@ pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) ->
         env,
         databases: vec![database],
         may_fail: false,
+        panics: false,
         loss: Durability::Os,
         trace: Trace::default(),
         crashes: 0,
@@ -231,7 +234,8 @@ impl Run {
     /// Has code that tables ask panic, now and then.
     fn trip(&mut self) {
         let mut dice = self.rng.clone().fork();
-        if !dice.chance(self.options.panic_percent) {
+        self.panics = dice.chance(self.options.panic_percent);
+        if !self.panics {
             return;
         }
         let within = [10, 100, 1000][dice.index(3)];
@@ -286,7 +290,7 @@ impl Run {
         self.env.jobs.step_some(STEPS_TO_REST);
         for database in &mut self.databases {
             // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the way.
-            let tables = database.config.tables();
+            let tables = if self.panics { database.config.tables() } else { 0 };
             (0..tables).for_each(|table| drop(database.apply(&Op::Compact(table))));
             let compacted = (0..tables).try_for_each(|table| database.apply(&Op::Compact(table)));
             match compacted.and_then(|()| database.apply(&Op::Flush)) {

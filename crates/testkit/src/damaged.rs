@@ -9,11 +9,6 @@ use crate::seen::Shown;
 use crate::{Change, Harness, Op, Query, Write};
 
 impl Harness {
-    /// Takes over what another knows of the clock.
-    pub fn highest_of(&mut self, other: &Self) {
-        (self.highest, self.slack_milliseconds) = (other.highest, other.slack_milliseconds);
-    }
-
     /// Opens it and asks for everything: each answer is that of some moment up to which all is there, the same for all, or
     /// an error that names the damage. Where an answer fails, `verify` finds the cause. `loses_the_end` if records that were
     /// promised may be missing, as the end of a log cannot be told from what a crash leaves.

@@ -90,6 +90,14 @@ impl Harness {
         }
     }
 
+    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
+    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
+        let mut twin = Self::closed(env, self.config.clone(), dir);
+        (twin.model, twin.wall) = (model, self.wall.clone());
+        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
+        twin
+    }
+
     /// Goes on in another environment: the machine was started anew. Call `open` then.
     pub fn restart(&mut self, env: Env) {
         self.env = env;
@@ -194,15 +202,8 @@ impl Harness {
                 self.model.acknowledge(self.model.last_sequence(), Durability::Disk);
                 Ok(())
             }
-            Op::Flush => match self.db().flush() {
-                // What is in memory has no room beside what snapshots hold.
-                Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
-                outcome => outcome,
-            },
-            Op::Compact(table) => match self.tables().compact(*table) {
-                Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
-                outcome => outcome,
-            },
+            Op::Flush => self.unless_held(self.db().flush()),
+            Op::Compact(table) => self.unless_held(self.tables().compact(*table)),
             Op::Turn(table, layout, meanwhile) => self.turn(*table, *layout, meanwhile),
             Op::Checkpoint | Op::Fork => {
                 let copy = self.checkpoint()?;
@@ -296,6 +297,14 @@ impl Harness {
             Change { write: Write::Put(joined(value, now, life)), ..change.clone() }
         };
         changes.iter().map(store).collect()
+    }
+
+    /// What is merged, or in memory, may have no room beside what snapshots hold.
+    fn unless_held(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.

@@ -184,10 +184,7 @@ impl Harness {
     /// Copies the database. The copy is opened and goes on by itself.
     pub fn fork(&mut self) -> Result<Self> {
         let (dir, model) = self.checkpoint()?;
-        let mut copy = Self::closed(self.env.clone(), self.config.clone(), &dir);
-        (copy.model, copy.wall) = (model, self.wall.clone());
-        (copy.highest, copy.slack_milliseconds) = (self.highest, self.slack_milliseconds);
-        Ok(copy)
+        Ok(self.twin(self.env.clone(), &dir, model))
     }
 
     fn reopen_keeping(&mut self) -> Result<()> {

@@ -57,17 +57,21 @@ impl CrashFs {
 
     fn of(disk: Disk, rng: Rng) -> Arc<Self> {
         let live = MemoryFs::of(names_of(&disk));
-        let state = Mutex::new(State {
+        Self::running(live, disk, rng, 0)
+    }
+
+    fn running(live: MemoryFs, disk: Disk, rng: Rng, operations: u64) -> Arc<Self> {
+        let state = State {
             disk,
             rng,
-            operations: 0,
+            operations,
             crash_at: u64::MAX,
             off: false,
             failing: None,
             failing_name: None,
             evicted: None,
-        });
-        Arc::new(Self { machine: Arc::new(Machine { live, state }) })
+        };
+        Arc::new(Self { machine: Arc::new(Machine { live, state: Mutex::new(state) }) })
     }
 
     /// The power goes in the `operation`-th mutating operation, counted from 1 since this file system
@@ -126,17 +130,7 @@ impl CrashFs {
         state.off = true;
         let (disk, rng, operations) = (state.disk.clone(), state.rng.fork(), state.operations);
         let live = MemoryFs::of(self.machine.live.copy());
-        let state = Mutex::new(State {
-            disk,
-            rng,
-            operations,
-            crash_at: u64::MAX,
-            off: false,
-            failing: None,
-            failing_name: None,
-            evicted: None,
-        });
-        Arc::new(Self { machine: Arc::new(Machine { live, state }) })
+        Self::running(live, disk, rng, operations)
     }
 
     /// Every file's content as processes see it, durable or not, by path.

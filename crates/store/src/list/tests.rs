@@ -353,6 +353,15 @@ fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
     assert!(!gaps.all().is_empty());
 }
 
+/// 2,000 numbers as keys.
+fn numbered(order: Order, value: impl Fn(u64) -> Vec<u8>) -> Model {
+    let entry = |number: u64| {
+        let key = number.to_be_bytes().to_vec();
+        ((order.prefix(&key), key), (Kind::Put, value(number)))
+    };
+    (0..2_000).map(entry).collect()
+}
+
 /// In the order of hashes keys of one size only are in order.
 #[test]
 fn fixed_records_in_hash_order_outlive_their_whole_footer() {
@@ -361,12 +370,7 @@ fn fixed_records_in_hash_order_outlive_their_whole_footer() {
         let memory = MemoryFs::new();
         memory.create_dir_all(Path::new("/db")).unwrap();
         let sound = store(memory.clone(), order, codec);
-        let model: Model = (0..2_000_u64)
-            .map(|number| {
-                let key = number.to_be_bytes().to_vec();
-                ((order.prefix(&key), key), (Kind::Put, vec![number as u8; value_bytes]))
-            })
-            .collect();
+        let model = numbered(order, |number| vec![number as u8; value_bytes]);
         let written = write(&sound, &model).unwrap();
         assert!(matches!(written.shape(), Shape::Fixed { key_bytes: 8, .. }));
         let mut bytes = memory.snapshot_files().remove(written.path()).unwrap();
@@ -389,12 +393,7 @@ fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {
         let memory = MemoryFs::new();
         memory.create_dir_all(Path::new("/db")).unwrap();
         let sound = store(memory.clone(), order, codec);
-        let model: Model = (0..2_000_u64)
-            .map(|number| {
-                let key = number.to_be_bytes().to_vec();
-                ((order.prefix(&key), key), (Kind::Put, (number % 7).to_le_bytes().to_vec()))
-            })
-            .collect();
+        let model = numbered(order, |number| (number % 7).to_le_bytes().to_vec());
         let written = write(&sound, &model).unwrap();
         assert_eq!(written.shape(), Shape::Fixed { key_bytes: 8, value_bytes: 8 });
         let whole = memory.snapshot_files().remove(written.path()).unwrap();

@@ -199,17 +199,25 @@ impl Manifest {
         if planted::is("manifest-not-sealed") {
             return;
         }
-        let written = self.file.write_at(self.end, &self.frame(&Edit::Change(Change::default())));
+        let written = self.file.write_at(self.end, &self.mark());
         (self.is_sealed, self.is_torn) = (written.is_ok(), written.is_err());
     }
 
     /// Nothing stands behind its end from here on, durably: what sealed the last edit is one itself.
     pub fn finish(&mut self) -> Result<()> {
+        if !self.is_torn && !self.is_sealed {
+            return Ok(());
+        }
         self.cut_tail()?;
         if std::mem::take(&mut self.is_sealed) {
-            self.advance(&self.frame(&Edit::Change(Change::default())));
+            self.advance(&self.mark());
         }
         self.file.sync()
+    }
+
+    /// An edit that changes nothing.
+    fn mark(&self) -> Vec<u8> {
+        self.frame(&Edit::Change(Change::default()))
     }
 
     /// Sees to it that there is room for the edits to come, where the disk has some.

@@ -77,7 +77,7 @@ impl Engine {
         }
         if let Some(gone) = of_tables().find(|table| !state.tables.contains_key(table)) {
             return Err(Error::NotFound(format!(
-                "table {gone} was dropped; nothing of the batch is written"
+                "a table of the batch, number {gone}, was dropped; nothing of the batch is written"
             )));
         }
         for cut in notes.cuts() {

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::Common;
 use crate::clock::Stopwatch;
 use crate::output::{Form, thousands};
+use crate::screen;
 
 const JSON_EVERY: Duration = Duration::from_millis(200);
 const BAR_EVERY: Duration = Duration::from_millis(100);
@@ -28,6 +29,7 @@ enum Audience {
 /// See the module.
 pub(crate) struct Progress {
     audience: Audience,
+    is_quiet: bool,
     acknowledged: AtomicU64,
     bytes_read: AtomicU64,
 }
@@ -36,21 +38,30 @@ impl Progress {
     /// Of a load: a program is told what is acknowledged.
     pub(crate) fn new(common: &Common, input_bytes: Option<u64>) -> Self {
         match common.form() {
-            Form::Json => Self::to(Audience::Program),
+            Form::Json => Self::to(Audience::Program, common),
             Form::Text => Self::of_reading(common, input_bytes),
         }
     }
 
     /// Of anything that reads: only a person is told.
     pub(crate) fn of_reading(common: &Common, input_bytes: Option<u64>) -> Self {
-        Self::to(match io::stderr().is_terminal() && !common.is_quiet() {
+        let audience = match io::stderr().is_terminal() && !common.is_quiet() {
             true => Audience::Person(bar(input_bytes)),
             false => Audience::Nobody,
-        })
+        };
+        Self::to(audience, common)
     }
 
-    fn to(audience: Audience) -> Self {
-        Self { audience, acknowledged: AtomicU64::new(0), bytes_read: AtomicU64::new(0) }
+    fn to(audience: Audience, common: &Common) -> Self {
+        let (acknowledged, bytes_read) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { audience, is_quiet: common.is_quiet(), acknowledged, bytes_read }
+    }
+
+    /// Tells what may be wrong with the input, unless nobody wants to know.
+    pub(crate) fn remark(&self, words: &str) {
+        if !self.is_quiet {
+            tell!("forebay: {}", screen::message(words));
+        }
     }
 
     /// So many records are acknowledged, of so many bytes of input.

@@ -62,5 +62,11 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
         tell!("forebay: {}", screen::message(problem));
     }
     db.close()?;
-    if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if report.problems.is_empty() {
+        return Ok(());
+    }
+    if !report.problems.iter().any(|problem| problem.contains("forebay rescue")) {
+        tell!("forebay: restore the database from a checkpoint, or save what is intact of it with `forebay rescue`");
+    }
+    Err(Failure::Said)
 }

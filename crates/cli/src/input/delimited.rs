@@ -172,6 +172,22 @@ impl<R: Read> Delimited<R> {
         Ok(Some(names))
     }
 
+    /// The first row, where it looks like a header that nobody has told of: every field could be a name.
+    pub(crate) fn untold_header(&mut self) -> Result<Option<String>, Trouble> {
+        let Some(line) = self.first_line()? else { return Ok(None) };
+        // What is malformed is told when it is read as a record.
+        if self.split(line).is_err() {
+            return Ok(None);
+        }
+        let is_name = |field: &Field| {
+            let text = self.window.at(field.start..field.end);
+            let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-. ".contains(byte);
+            text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_name)
+        };
+        let is_header = self.fields.len() > 1 && self.fields.iter().all(is_name);
+        Ok(is_header.then(|| String::from_utf8_lossy(self.window.at(0..line.content)).into_owned()))
+    }
+
     /// The end of the next line that is not blank, which then begins at the window's start.
     #[inline]
     fn first_line(&mut self) -> Result<Option<LineEnd>, Trouble> {

@@ -7,9 +7,9 @@ fn every_format_is_loaded_from_a_file_and_from_a_pipe() {
     let folder = Folder::new("formats");
     let inputs: [(&str, &str, &[u8]); 6] = [
         ("lines", "", b"k\n"),
-        ("csv", "", b"k,v\n"),
+        ("csv", "--quiet", b"k,v\n"),
         ("csv", "--key name --value note", b"id,name,note\n7,k,v\n"),
-        ("tsv", "--key 2 --value 1", b"v\tk"),
+        ("tsv", "--quiet --key 2 --value 1", b"v\tk"),
         ("jsonl", "--key k --value v", b"{\"k\":\"k\",\"v\":\"v\"}"),
         ("fixed:1,1", "", b"kv"),
     ];
@@ -25,6 +25,22 @@ fn every_format_is_loaded_from_a_file_and_from_a_pipe() {
         folder.ok_on(&format!("load db nothing{number} - {options}"), b"");
         assert_eq!(folder.ok(&format!("scan db nothing{number}")), "", "{options}");
     }
+}
+
+#[test]
+fn a_header_that_nobody_has_told_of_is_remarked() {
+    let folder = Folder::new("untold");
+    std::fs::write(folder.path("users.csv"), "id,e-mail\n1,ada@x.org\n").unwrap();
+    let remark = |options: &str| folder.run(format!("load db t users.csv {options}").trim()).stderr;
+    assert_eq!(
+        remark(""),
+        "forebay: users.csv: the first row, id,e-mail, is loaded as a record; --header says that it names the columns\n"
+    );
+    assert_eq!(remark("--quiet"), "");
+    assert_eq!(remark("--header"), "");
+    assert_eq!(remark("--key id --value 2"), "");
+    std::fs::write(folder.path("users.csv"), "1,ada@x.org\n").unwrap();
+    assert_eq!(remark(""), "");
 }
 
 #[test]

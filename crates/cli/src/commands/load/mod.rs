@@ -174,7 +174,7 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
 /// Loads the input, called so, into the table. How it ended, and what it came to by then.
 fn fill(
     args: &LoadArgs,
-    (format, choice): (Format, Choice),
+    wanted: (Format, Choice),
     db: &Database,
     input: Input,
     (name, progress): (&str, &Arc<Progress>),
@@ -182,27 +182,38 @@ fn fill(
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
     if args.sorted {
         let table = sorted::table(db, args)?;
-        let (name, tally) = (name.to_string(), Tally::new());
-        let mut sorted = Sorted { table: &table, progress: Arc::clone(progress), on_bad, name, tally };
-        let outcome = progress.tell_while(|| start_source(&mut sorted, format, choice, input));
+        let (progress_too, tally) = (Arc::clone(progress), Tally::new());
+        let mut sorted =
+            Sorted { table: &table, progress: progress_too, on_bad, name: name.to_string(), tally };
+        let outcome = progress.tell_while(|| start_source(&mut sorted, wanted, input, (name, progress)));
         return Ok((outcome, sorted.tally));
     }
     let table = open_table(args, db)?;
     let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
-    let outcome = progress.tell_while(|| start_source(&mut pump, format, choice, input));
+    let outcome = progress.tell_while(|| start_source(&mut pump, wanted, input, (name, progress)));
     Ok((outcome, pump.tally()))
 }
 
-fn start_source(sink: &mut impl Sink, format: Format, choice: Choice, input: Input) -> Result<(), Stop> {
+fn start_source(
+    sink: &mut impl Sink,
+    (format, choice): (Format, Choice),
+    input: Input,
+    (name, progress): (&str, &Progress),
+) -> Result<(), Stop> {
     let window = match input {
         Input::Bytes(from) => Window::new(from),
         Input::Rows(rows) => return sink.take_all(*rows),
     };
     match (choice, format) {
-        (Choice::Columns { dialect, header, key, value }, _) => sink.take_all(
-            Delimited::new(window, dialect, header, &key, &value)
-                .map_err(|trouble| header_trouble(*trouble))?,
-        ),
+        (Choice::Columns { dialect, header, key, value }, _) => {
+            let rows = Delimited::new(window, dialect, header, &key, &value);
+            let mut rows = rows.map_err(|trouble| header_trouble(*trouble))?;
+            if header == Header::Absent {
+                let untold = rows.untold_header().map_err(|trouble| header_trouble(*trouble))?;
+                untold.into_iter().for_each(|row| progress.remark(&untold_header(name, &row)));
+            }
+            sink.take_all(rows)
+        }
         (Choice::Fields { key, value }, _) => {
             sink.take_all(Jsonl::new(window, key, value).map_err(|trouble| header_trouble(*trouble))?)
         }
@@ -211,6 +222,10 @@ fn start_source(sink: &mut impl Sink, format: Format, choice: Choice, input: Inp
         }
         (Choice::Whole | Choice::Parquet { .. }, _) => sink.take_all(Lines::new(window)),
     }
+}
+
+fn untold_header(name: &str, row: &str) -> String {
+    format!("{name}: the first row, {row}, is loaded as a record; --header says that it names the columns")
 }
 
 fn header_trouble(trouble: TroubleKind) -> Stop {

@@ -66,7 +66,9 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
         return Ok(());
     }
     if !report.problems.iter().any(|problem| problem.contains("forebay rescue")) {
-        tell!("forebay: restore the database from a checkpoint, or save what is intact of it with `forebay rescue`");
+        tell!(
+            "forebay: restore the database from a checkpoint, or save what is intact of it with `forebay rescue`"
+        );
     }
     Err(Failure::Said)
 }

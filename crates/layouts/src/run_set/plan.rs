@@ -210,10 +210,14 @@ impl<F: tree::Fragment> RunSet<F> {
         if !self.underway.is_empty() {
             return self.next_underway(busy);
         }
-        if self.policy == Policy::RangeMerge
-            && let Some(range) = range_merge::any(self, |id| self.is_free(id, busy))
-        {
-            return Some(self.evict(range));
+        if self.policy == Policy::RangeMerge {
+            match range_merge::any(self, |id| self.is_free(id, busy)) {
+                Some(range) => return Some(self.evict(range)),
+                // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging them
+                // would end there, and have made a new oldest run on the way, into which all ranges were to go once more.
+                None if !busy.is_empty() => return None,
+                None => {}
+            }
         }
         if self.residents().next().is_some() {
             return None;

@@ -415,3 +415,44 @@ fn of_a_flush_and_an_eviction_of_the_same_runs_one_comes_in() {
         assert!(!runs.set.takes(&Made::new(second, Vec::new())), "{evicts_first}");
     }
 }
+
+/// What merges of a damaged place fail at is set aside, and all else comes to rest. In `range-merge` whole runs were merged
+/// beside a key range that was aside: the others went to and fro between the oldest run and the new one, without end.
+#[test]
+fn what_is_set_aside_lets_all_else_come_to_rest() {
+    let pairs = policies().into_iter().flat_map(|from| policies().into_iter().map(move |to| (from, to)));
+    for ((from, to), place) in pairs.flat_map(|pair| (0..8).map(move |place| (pair, place))) {
+        let mut runs = simulated(from, Keys::Unique);
+        (0..25).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        runs.set.policy = to;
+        let at = u64::MAX / 8 * place + 1000;
+        let is_at = |part: &&Arc<Part<CountedFile>>| part.range.contains(at, &[]);
+        let found: Vec<_> = runs.set.runs().iter().filter_map(|run| run.parts().iter().find(is_at)).collect();
+        let damaged = found[place as usize % found.len()].fragment.id();
+        let meets = |set: &RunSet<CountedFile>, slice: &Slice| {
+            slice.taken.iter().filter(|(_, range)| range.contains(at, &[])).any(|(run, _)| {
+                let part = set.run(*run).and_then(|run| run.parts().iter().find(is_at));
+                part.is_some_and(|part| part.fragment.id() == damaged)
+            })
+        };
+        let (mut busy, room) = (BTreeSet::new(), Room { resides: false, ..ROOM });
+        let rested = (0..1000).any(|_| {
+            let compaction = || runs.set.next_compaction(&busy).map(Next::Merge);
+            match runs.set.next_work(&busy, room).or_else(compaction) {
+                Some(Next::Merge(slice)) if meets(&runs.set, &slice) => busy.extend(slice.nodes()),
+                Some(Next::Merge(slice)) => {
+                    assert!(
+                        busy.is_empty() || to != Policy::RangeMerge || slice.evicted.is_some(),
+                        "{from}: {slice:?}"
+                    );
+                    runs.merge(slice, Cause::Merge).unwrap();
+                }
+                Some(Next::Edit(edit)) => runs.apply(&edit).unwrap(),
+                None => return true,
+            }
+            runs.check().unwrap();
+            false
+        });
+        assert!(rested, "{from} to {to}, damaged in {place}/8");
+    }
+}

@@ -123,6 +123,17 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes the log durable up to a record. The next edit tells that it is: lists are about to rest on what it has.
+    pub(crate) fn vouch(&self, sequence: u64) -> Result<()> {
+        self.log()?.sync_to(sequence)?;
+        let mut ledger = self.ledger.lock();
+        if ledger.log.vouched < sequence {
+            ledger.log.vouched = sequence;
+            ledger.log_is_ahead = true;
+        }
+        Ok(())
+    }
+
     /// Holds a segment that was just absorbed, of which the manifest knows, for as long as its mark says; and lets go of
     /// what it says no more.
     pub(crate) fn hold(&self, ledger: &mut Ledger, log: LogMark, absorbed: Option<&WriteBuffer>) {
@@ -191,6 +202,8 @@ impl Ledger {
         let fresh = absorbed.map(|(buffer, sequence)| {
             let fresh = (buffer.segment(), log.absorbed.1, buffer.len() as u64);
             log.absorbed = (buffer.segment() + 1, *sequence);
+            // What lists rest on is in them by now.
+            log.vouched = if log.vouched > *sequence { log.vouched } else { 0 };
             fresh
         });
         let held = self.held.iter().map(|(&segment, held)| (segment, held.before, held.bytes)).chain(fresh);

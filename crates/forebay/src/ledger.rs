@@ -30,7 +30,7 @@ pub(crate) struct Ledger {
     pub(crate) log: LogMark,
     /// Absorbed log segments that are there all the same.
     pub(crate) held: BTreeMap<u64, Held>,
-    /// More is absorbed than the manifest says.
+    /// More of it is absorbed, or vouched for, than the manifest says.
     pub(crate) log_is_ahead: bool,
     pub(crate) next_table: u32,
     /// By name.

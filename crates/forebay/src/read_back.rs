@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 
     fn bounds(&self, mark: &LogMark) -> Bounds {
-        let known_durable = self.closed.unwrap_or(mark.absorbed.1);
+        let known_durable = self.closed.unwrap_or(mark.vouched.max(mark.absorbed.1));
         let reading = if self.options.salvage { Reading::Salvage } else { Reading::Strict };
         Bounds { before: mark.low.1, absorbed: mark.absorbed, known_durable, reading }
     }

@@ -66,7 +66,7 @@ impl Engine {
         };
         let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;
         let mark = (below, last + 1);
-        let mark = LogMark { kept: mark, low: mark, absorbed: mark };
+        let mark = LogMark { kept: mark, low: mark, absorbed: mark, vouched: 0 };
         let entries = tables.values().map(|table| table.entry()).collect();
         self.append(&mut ledger, &Edit::Rollback(Rollback { log: mark, tables: entries }))?;
         ledger.log_is_ahead = false;

@@ -1,12 +1,10 @@
 //! A database whose files were damaged while it was closed.
 
-use std::collections::BTreeSet;
-
 use forebay::{Durability, Error, Result};
 
 use crate::check::View;
 use crate::seen::Shown;
-use crate::{Change, Harness, Op, Query, Write};
+use crate::{Harness, Op, Query};
 
 impl Harness {
     /// Opens it and asks for everything: each answer is that of some moment up to which all is there, the same for all, or
@@ -26,14 +24,9 @@ impl Harness {
         if !is_known {
             return Ok(());
         }
-        // Files may have lost the ranges of a cut that the log has lost.
-        let lost = self.model.history().iter().filter(|batch| batch.last_sequence > sequence);
-        let is_cut = |change: &&Change| matches!(change.write, Write::DeleteRange(..));
-        let cut: BTreeSet<usize> =
-            lost.flat_map(|batch| batch.changes.iter().filter(is_cut).map(|change| change.table)).collect();
         self.model.roll_back(sequence, Durability::Disk);
         let mut failed = Vec::new();
-        for table in (0..self.config.tables()).filter(|table| !cut.contains(table)) {
+        for table in 0..self.config.tables() {
             let shown = self.shown(table);
             let queries = shown.contents.keys().cloned().map(Query::Get).chain([Query::All]);
             let queries: Vec<Query> = queries.collect();

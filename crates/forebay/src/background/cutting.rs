@@ -1,7 +1,8 @@
 //! Ranges that were deleted, on their way to lists: before a buffer is absorbed, what lists have of its cuts' ranges
 //! goes. All older buffers are in lists by then.
 //!
-//! **Invariant:** lists lose nothing before the log has the deletion durably, with all that was written before it.
+//! **Invariant:** lists lose nothing before the log has the deletion durably, with all that was written before it, and no
+//! later than the manifest says so: where the log is damaged, that is told from a torn tail.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ impl Cutting {
             }
             return Ok(true);
         }
-        engine.log()?.sync_to(last_sequence)?;
+        engine.vouch(last_sequence)?;
         let Some(entry) = engine.state().tables.get(&table).cloned() else {
             self.waiting.pop_front();
             return Ok(true);

@@ -30,6 +30,9 @@ pub struct LogMark {
     /// The first segment that is not absorbed, and the last record before it. What tables keep in memory of segments
     /// between the two is read again.
     pub absorbed: (u64, u64),
+    /// The last record that lists rest on and the log alone has: it was durable before they lost what it deletes. 0 where
+    /// they rest on none that is not absorbed.
+    pub vouched: u64,
 }
 
 impl LogMark {
@@ -49,19 +52,15 @@ impl LogMark {
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         let low = (from.varint()?, from.varint()?);
-        Some(Self { kept: low, low, absorbed: (from.varint()?, from.varint()?) })
+        Some(Self { kept: low, low, absorbed: (from.varint()?, from.varint()?), vouched: 0 })
     }
 
-    /// What ends an edit: where no more is kept than is needed, nothing.
-    fn encode_kept(&self, out: &mut Vec<u8>) {
-        if self.kept != self.low {
-            self.encode_kept_always(out);
+    /// What ends an edit, and behind it `more`. Of what is usual, nothing: no more is kept than is needed, and zeros.
+    fn encode_rest(&self, more: &[u64], out: &mut Vec<u8>) {
+        let more = &more[..more.iter().rposition(|&number| number != 0).map_or(0, |last| last + 1)];
+        if self.kept != self.low || !more.is_empty() {
+            [self.kept.0, self.kept.1].iter().chain(more).for_each(|&number| put_varint(out, number));
         }
-    }
-
-    fn encode_kept_always(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.kept.0);
-        put_varint(out, self.kept.1);
     }
 
     fn decode_kept(&mut self, from: &mut Reader<'_>) -> Option<()> {
@@ -165,12 +164,7 @@ impl Edit {
                 put_tables(out, &snapshot.tables);
                 put_varint(out, snapshot.savepoints.len() as u64);
                 snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
-                if snapshot.rolled_back == 0 {
-                    snapshot.log.encode_kept(out);
-                } else {
-                    snapshot.log.encode_kept_always(out);
-                    put_varint(out, snapshot.rolled_back);
-                }
+                snapshot.log.encode_rest(&[snapshot.rolled_back, snapshot.log.vouched], out);
             }
             Self::Savepoint(savepoint) => {
                 out.push(SAVEPOINT);
@@ -184,7 +178,7 @@ impl Edit {
                 out.push(ROLLBACK);
                 rollback.log.encode(out);
                 put_tables(out, &rollback.tables);
-                rollback.log.encode_kept(out);
+                rollback.log.encode_rest(&[rollback.log.vouched], out);
             }
             Self::CreateTable(table) => {
                 out.push(CREATE);
@@ -213,7 +207,7 @@ impl Edit {
                 out.push(change.log.is_some() as u8);
                 if let Some(log) = change.log {
                     log.encode(out);
-                    log.encode_kept(out);
+                    log.encode_rest(&[log.vouched], out);
                 }
             }
         }
@@ -255,17 +249,16 @@ impl Edit {
             _ => return None,
         };
         match &mut edit {
-            Self::Snapshot(Snapshot { log, .. })
-            | Self::Change(Change { log: Some(log), .. })
-            | Self::Rollback(Rollback { log, .. }) => {
+            Self::Snapshot(snapshot) => {
+                snapshot.log.decode_kept(&mut from)?;
+                snapshot.rolled_back = or_zero(&mut from)?;
+                snapshot.log.vouched = or_zero(&mut from)?;
+            }
+            Self::Change(Change { log: Some(log), .. }) | Self::Rollback(Rollback { log, .. }) => {
                 log.decode_kept(&mut from)?;
+                log.vouched = or_zero(&mut from)?;
             }
             _ => {}
-        }
-        if let Self::Snapshot(snapshot) = &mut edit
-            && from.remaining() > 0
-        {
-            snapshot.rolled_back = from.varint()?;
         }
         (from.remaining() == 0).then_some(edit)
     }
@@ -333,6 +326,11 @@ fn get_table(from: &mut Reader<'_>) -> Option<TableEntry> {
         catalog: from.bytes()?.to_vec(),
         files: repeat(from, get_file)?,
     })
+}
+
+/// A number, or 0 where nothing is left.
+fn or_zero(from: &mut Reader<'_>) -> Option<u64> {
+    if from.remaining() > 0 { from.varint() } else { Some(0) }
 }
 
 /// A counted sequence; memory grows with what is really there.

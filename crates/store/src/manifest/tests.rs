@@ -25,9 +25,10 @@ fn edits() -> Vec<Edit> {
         catalog: vec![3; 200],
         files: vec![file, tree],
     };
-    let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000) };
+    let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000), vouched: 0 };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
     let keeping = LogMark { kept: (1, 0), ..mark };
+    let vouching = LogMark { vouched: 5007, ..mark };
     let tables = vec![table.clone()];
     let savepoint = Savepoint {
         name: "monday".into(),
@@ -48,12 +49,14 @@ fn edits() -> Vec<Edit> {
     vec![
         Edit::Snapshot(snapshot),
         Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { log: vouching, ..rolled_back.clone() }),
         Edit::Snapshot(rolled_back),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),
         Edit::CreateTable(table),
         Edit::Change(Change { log: Some(keeping), ..change.clone() }),
+        Edit::Change(Change { log: Some(vouching), ..change.clone() }),
         Edit::Change(change),
         Edit::DropTable(1),
     ]

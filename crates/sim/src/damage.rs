@@ -3,10 +3,13 @@
 
 use std::path::PathBuf;
 
-use forebay::env::fs::MemoryFs;
+use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{FileSystem, Rng};
 
 use crate::run::Run;
+
+/// So many file operations are taken for work without end, and fail.
+const OPERATIONS_MAX: u64 = 50_000;
 
 impl Run {
     /// Damages a copy of what a crash has left of the database, and asks the copy.
@@ -34,7 +37,9 @@ impl Run {
         let fs = MemoryFs::new();
         fs.create_dir_all(original.dir()).expect("in memory");
         files.into_iter().for_each(|(path, bytes)| fs.replace_file(&path, bytes));
-        let env = self.wall.env(fs, dice.next_u64(), Some(&self.env));
+        let faulty = FaultyFs::new(fs);
+        faulty.rule(&format!("any * from:{OPERATIONS_MAX} io-error")).expect("a rule that is well formed");
+        let env = self.wall.env(faulty, dice.next_u64(), Some(&self.env));
         let mut copy = original.twin(env, original.dir(), original.model.clone());
         copy.ask_damaged(loses_the_end);
         copy.abandon();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{Access, Env};
 use forebay::{Database, Error, Keep, Layout, Options, Result, Table};
 use forebay_testkit::{Short, ordered_layouts};
@@ -167,4 +168,77 @@ fn damage_in_one_table_stops_no_other() {
     db.flush().unwrap();
     sound.compact().unwrap();
     resident.compact().unwrap();
+}
+
+/// File operations that background work never takes over so little, unless it has no end.
+const OPERATIONS_MAX: u64 = 5_000;
+
+/// A database whose lists were written and merged in rounds, of which the last is in memory where that is its layout's way.
+fn filled(layout: Layout) -> Arc<MemoryFs> {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 7);
+    let db = open(&env);
+    let table = bounded(&db, layout);
+    for round in 0..5u8 {
+        for number in 0..150u32 {
+            table.put(&(number * 7 % 200 * 3 + u32::from(round)).to_be_bytes(), &[round; 60]).unwrap();
+        }
+        if round == 2 {
+            table.compact().unwrap();
+        }
+    }
+    drop(table);
+    db.close().unwrap();
+    fs
+}
+
+fn bounded(db: &Database, layout: Layout) -> Table {
+    let builder = db.table("t").layout(layout).node_bytes(4 << 10);
+    builder.max_space_amplification(1.25).open().unwrap()
+}
+
+/// A damaged key range of a `range-merge` table held the log, and the next one behind it was written anew without end. And
+/// `compact` of such a table never returned.
+#[test]
+fn compaction_and_rest_over_damage_come_to_an_end() {
+    let mut told = 0;
+    for layout in ordered_layouts().into_iter().chain([Layout::write_buffer()]) {
+        let fs = filled(layout);
+        for (path, bytes) in fs.snapshot_files().into_iter().filter(|(path, _)| is_data(path)) {
+            for share in [0.02, 0.5, 0.98] {
+                let damaged = fs.deep_clone();
+                let (mut bytes, at) = (bytes.clone(), (bytes.len() as f64 * share) as usize);
+                bytes[at] ^= 1;
+                damaged.replace_file(&path, bytes);
+                let faulty = FaultyFs::new(damaged);
+                faulty.rule(&format!("any * from:{OPERATIONS_MAX} io-error")).unwrap();
+                let env = Env::simulated(faulty.clone(), 7);
+                let db = open(&env);
+                let table = bounded(&db, layout);
+                if let Err(error) = table.compact() {
+                    assert!(error.is_corruption(), "{layout}, {} at {share}: {error}", path.display());
+                    told += 1;
+                }
+                // What is written from here on holds the log for as long as its range is set aside.
+                let filler = db.table("filler").open().unwrap();
+                for number in 0..1000u16 {
+                    let table = if number % 80 < 3 { &table } else { &filler };
+                    // Absorption tells of damage before it goes on without.
+                    if let Err(error) = table.put(&u32::from(number).to_be_bytes(), &[7; 100]) {
+                        assert!(error.is_corruption(), "{layout}, {} at {share}: {error}", path.display());
+                    }
+                }
+                env.jobs.advance(Duration::from_secs(10));
+                env.jobs.step_some(100_000);
+                let asked = faulty.matched();
+                assert!(asked < OPERATIONS_MAX, "{layout}, {} at {share}: no end", path.display());
+                env.jobs.abandon();
+            }
+        }
+    }
+    assert!(told > 0);
+}
+
+fn is_data(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "list" || kind == "tree")
 }

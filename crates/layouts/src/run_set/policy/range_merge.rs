@@ -79,8 +79,11 @@ pub(super) fn victim<F: Fragment>(
         // The log goes back to the oldest of them.
         let oldest = oldest.or_else(|| upper().next_back())?;
         let first = oldest.parts().first()?.range.low.clone();
+        // The first may be set aside, and of one behind it nothing need wait.
+        let is_due =
+            |weight: &Weight| weight.bytes > 0 && weight.range.high.as_ref().is_none_or(|high| *high > first);
         let mut weights = weights;
-        weights.find(|weight| weight.range.high.as_ref().is_none_or(|high| *high > first))
+        weights.find(is_due)
     } else if room.resides {
         heaviest(weights.filter(|weight| weight.on_disk).collect(), |weight| weight.bytes)
     } else if upper().map(|run| run.bytes()).sum::<u64>() > room.bytes / 2 {

@@ -37,6 +37,8 @@ impl Engine {
         let mut aside = self.aside.lock();
         let known = aside.entry(table).or_insert_with(|| Aside { nodes: BTreeSet::new(), reason });
         known.nodes.extend(nodes);
+        drop(aside);
+        self.weigh();
     }
 
     /// Lets the nodes of a table be worked on that were set aside. Returns the reason where there are none: what was passed
@@ -49,6 +51,7 @@ impl Engine {
         if let Some(busy) = ledger.busy.get_mut(&table) {
             busy.retain(|node| !nodes.contains(node));
         }
+        self.weigh();
         nodes.is_empty().then_some(reason)
     }
 

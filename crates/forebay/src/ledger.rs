@@ -261,7 +261,11 @@ impl Engine {
         self.inherited_bytes.store(inherited, Ordering::Relaxed);
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = || catalogs().filter_map(|catalog| catalog.resident());
-        let used_bytes = resident().map(|resident| resident.bytes).sum();
+        // What no merge can make room of is not waited for by other tables.
+        let moves = |id: &&u32| self.why_aside(**id).is_none();
+        let moving =
+            state.tables.iter().filter(|(id, _)| moves(id)).filter_map(|(_, table)| table.catalog.resident());
+        let used_bytes = moving.map(|resident| resident.bytes).sum();
         self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);
         let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();
         self.resident_bytes.store(memory_bytes, Ordering::Relaxed);

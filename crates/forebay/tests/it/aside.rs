@@ -242,3 +242,26 @@ fn compaction_and_rest_over_damage_come_to_an_end() {
 fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == "list" || kind == "tree")
 }
+
+/// What could not be merged took all of the memory that such tables share. Another one waited for room in it, for ever, and
+/// so did all who wrote to anything.
+#[test]
+fn memory_that_is_set_aside_keeps_no_other_table_waiting() {
+    let env = Env::memory(7);
+    let db = open(&env);
+    let builder = db.table("t").layout(Layout::range_merge());
+    let table = builder.compaction_filter(|key, _| {
+        assert!(key != b"bad", "no such key");
+        Keep::Keep
+    });
+    let table = table.open_ordered().unwrap();
+    let other = db.table("other").layout(Layout::range_merge()).open().unwrap();
+    table.put(b"bad", &[1; 6000]).unwrap();
+    assert!(table.compact().is_err());
+    for number in 0..400u16 {
+        other.put(&number.to_be_bytes(), &[7; 100]).unwrap();
+    }
+    other.compact().unwrap();
+    assert_eq!(other.iter().unwrap().count(), 400);
+    assert!(table.get(b"bad").unwrap().is_some());
+}

@@ -350,22 +350,24 @@ impl Database {
     /// Removes what a directory has of a database, whole or half made, and the directory if nothing else is in it.
     pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         let spare = dir.join(names::SUPERBLOCK_SPARE);
-        let lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
-        // The superblock first: what is left after a crash is no database any more. Its spare last: by that one knows what
-        // it is.
+        let lock_file = dir.join(names::LOCK);
+        let _lock = fs.lock(&lock_file, LockMode::Exclusive)?;
+        // The superblock first: what is left after a crash is no database any more. Its spare behind all others: by that one
+        // knows what it is. The lock's file last: once that has no name, nobody is kept out.
         if fs.exists(&dir.join(names::SUPERBLOCK))? {
             fs.remove(&dir.join(names::SUPERBLOCK))?;
         }
         fs.sync_dir(dir)?;
-        let is_listed = |name: &String| is_ours(name) && name != names::SUPERBLOCK_SPARE;
+        let is_listed =
+            |name: &String| is_ours(name) && name != names::SUPERBLOCK_SPARE && name != names::LOCK;
         for name in fs.list(dir)?.into_iter().filter(is_listed) {
             fs.remove(&dir.join(name))?;
         }
-        drop(lock);
         fs.sync_dir(dir)?;
         if fs.exists(&spare)? {
             fs.remove(&spare)?;
         }
+        fs.remove(&lock_file)?;
         match fs.remove_dir(dir) {
             // Files or directories of others are in it.
             Err(Error::Io { kind: ErrorKind::DirectoryNotEmpty, .. }) => Ok(()),
@@ -406,8 +408,11 @@ mod tests {
             match Database::destroy_in(&env, dir) {
                 Ok(()) => assert!(!env.fs.exists(dir).unwrap(), "operation {operation}"),
                 Err(Error::NotFound(_)) => {
-                    let is_empty = !env.fs.exists(dir).unwrap() || env.fs.list(dir).unwrap().is_empty();
-                    assert!(is_empty, "operation {operation}: {:?}", env.fs.list(dir));
+                    // The lock's file is nobody's, and in nobody's way.
+                    let names =
+                        if env.fs.exists(dir).unwrap() { env.fs.list(dir).unwrap() } else { Vec::new() };
+                    assert!(names.iter().all(|name| name == names::LOCK), "operation {operation}: {names:?}");
+                    Database::open(dir, Options::default().memory_limit(1 << 20).env(env)).unwrap();
                 }
                 Err(error) => panic!("operation {operation}: {error}"),
             }

@@ -16,10 +16,32 @@ const FIRST_MANIFEST: u64 = 1;
 
 /// Takes the lock, and makes the database if there is none and that is wanted.
 pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<FileLock>> {
+    loop {
+        match try_enter(env, dir, options)? {
+            Entered::In(lock) => return Ok(lock),
+            Entered::Destroyed => {}
+        }
+    }
+}
+
+enum Entered {
+    /// With its lock; without one where what is damaged has none.
+    In(Option<FileLock>),
+    /// Somebody destroyed it between the first look and the lock.
+    Destroyed,
+}
+
+fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
     let fs = &*env.fs;
     let is_there = |name: &str| fs.exists(&dir.join(name));
-    let mut exists = is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?;
-    let names = if !exists && fs.exists(dir)? { fs.list(dir)? } else { Vec::new() };
+    let is_database =
+        || Ok(is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?);
+    let mut exists = is_database()?;
+    let list = || match fs.list(dir) {
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        names => names,
+    };
+    let names = if exists { Vec::new() } else { list()? };
     if !exists {
         if names.iter().any(|name| !is_ours(name)) {
             return Err(Error::NotFound(format!(
@@ -30,12 +52,19 @@ pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<F
         // Another process may have made it in between.
         exists = is_there(names::SUPERBLOCK)?;
     }
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !exists {
         // Making a database that a crash cut short leaves its first manifest at the most.
         if names
             .iter()
             .any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest")))
         {
+            // One that is just being destroyed is locked, and no damage.
+            match fs.lock(&dir.join(names::LOCK), LockMode::Shared) {
+                Err(locked @ Error::Locked { .. }) => return Err(locked),
+                _ if list()? != names => return Ok(Entered::Destroyed),
+                _ => {}
+            }
             let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
             return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
@@ -44,10 +73,10 @@ pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<F
         }
         create_dir_durably(fs, dir)?;
     }
-    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     let lock = match fs.lock(&dir.join(names::LOCK), mode) {
+        Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
         // It may be among what is damaged, and nothing is to be made here.
-        Err(error) if options.salvage && error.is_not_found() => return Ok(None),
+        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None)),
         Err(error) if options.read_only && error.is_not_found() => {
             // Whoever may write makes it.
             drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
@@ -55,19 +84,32 @@ pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<F
         }
         lock => lock?,
     };
-    if !exists && !is_there(names::SUPERBLOCK)? {
-        let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
-        let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
-        let manifest = manifest.map_err(AppendError::into_cause)?;
-        let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
-        current.write(fs, dir).map_err(AppendError::into_cause)?;
-        // Last of all: from here on the directory is a database.
-        let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
-        // 0 is for none.
-        let log_secret = Secret((env.entropy)().max(1));
-        Superblock { database_id, hash_seed, log_secret }.write(fs, dir)?;
+    if exists && !is_database()? {
+        // Nor is the lock's file left behind, which may have been made just now.
+        if mode == LockMode::Exclusive {
+            fs.remove(&dir.join(names::LOCK))?;
+        }
+        return Ok(Entered::Destroyed);
     }
-    Ok(Some(lock))
+    if !exists && !is_there(names::SUPERBLOCK)? {
+        make(env, dir)?;
+    }
+    Ok(Entered::In(Some(lock)))
+}
+
+/// Makes the files of an empty database.
+fn make(env: &Env, dir: &Path) -> Result<()> {
+    let fs = &*env.fs;
+    let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
+    let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
+    let manifest = manifest.map_err(AppendError::into_cause)?;
+    let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
+    current.write(fs, dir).map_err(AppendError::into_cause)?;
+    // Last of all: from here on the directory is a database.
+    let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
+    // 0 is for none.
+    let log_secret = Secret((env.entropy)().max(1));
+    Superblock { database_id, hash_seed, log_secret }.write(fs, dir)
 }
 
 /// Makes a directory and its missing ancestors, whose names survive a power loss from then on.

@@ -307,11 +307,18 @@ impl FileSystem for MemoryFs {
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
-        let inode = match mode {
-            LockMode::Shared => self.find("lock", path)?,
-            LockMode::Exclusive => self.find_or_create("lock", path)?,
-        };
-        inode.try_lock(mode).ok_or_else(|| Error::Locked { path: path.to_path_buf(), process: None })
+        loop {
+            let inode = match mode {
+                LockMode::Shared => self.find("lock", path)?,
+                LockMode::Exclusive => self.find_or_create("lock", path)?,
+            };
+            let lock = inode.try_lock(mode);
+            let lock = lock.ok_or_else(|| Error::Locked { path: path.to_path_buf(), process: None })?;
+            // It may have lost its name in between.
+            if self.inode(path).is_some_and(|named| named.id == inode.id) {
+                return Ok(lock);
+            }
+        }
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

@@ -19,6 +19,7 @@ mod inode;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod limited;
+mod lock_file;
 mod memory;
 mod openers;
 mod pending;

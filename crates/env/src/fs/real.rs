@@ -4,8 +4,8 @@
 //! error. A file opened for direct access keeps a buffered handle beside the direct one and uses it for
 //! whatever is not aligned; the kernel keeps the two coherent.
 
-use std::fs::{self, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode, lock_file};
 use crate::sync::Arc;
 
 /// The machine's file system.
@@ -298,23 +298,13 @@ impl FileSystem for RealFs {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         let exclusive = mode == LockMode::Exclusive;
-        let opened =
-            OpenOptions::new().read(true).write(exclusive).create(exclusive).truncate(false).open(path);
-        let file = opened.map_err(|e| Error::io("lock", path, &e))?;
-        match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
-            Ok(()) if exclusive => {
-                let hold = |dir: &Path| {
-                    let opened = fs::File::open(dir).map_err(|e| Error::io("open directory", dir, &e))?;
-                    Ok(self.dirs.hold(dir, opened))
-                };
-                let held = path.parent().map(hold).transpose()?;
-                Ok(FileLock::new((Owned::tell(file), held)))
+        let mut how = OpenOptions::new();
+        how.read(true).write(exclusive).create(exclusive).truncate(false);
+        loop {
+            let file = how.open(path).map_err(|e| Error::io("lock", path, &e))?;
+            if let Some(lock) = lock_file::lock(path, mode, file, &self.dirs)? {
+                return Ok(lock);
             }
-            Ok(()) => Ok(FileLock::new(file)),
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::Locked { path: path.to_path_buf(), process: owner(&file) })
-            }
-            Err(TryLockError::Error(e)) => Err(Error::io("lock", path, &e)),
         }
     }
 
@@ -326,32 +316,6 @@ impl FileSystem for RealFs {
     fn process_files_max(&self) -> Option<usize> {
         Some(crate::process::files_max())
     }
-}
-
-/// A lock that is held alone. Its file tells which process that is, for as long as it holds it; nothing depends on it.
-struct Owned(fs::File);
-
-impl Owned {
-    fn tell(file: fs::File) -> Self {
-        let _ =
-            file.set_len(0).and_then(|()| (&file).write_all(format!("{}\n", std::process::id()).as_bytes()));
-        Self(file)
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        let _ = self.0.set_len(0);
-    }
-}
-
-/// The process that a lock's file tells. One that was killed is not the one that holds it.
-fn owner(mut file: &fs::File) -> Option<u32> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    let process: u32 = text.trim_end().parse().ok()?;
-    let known = Path::new("/proc");
-    (!known.join("self").exists() || known.join(process.to_string()).exists()).then_some(process)
 }
 
 fn list(dir: &Path) -> io::Result<Vec<String>> {

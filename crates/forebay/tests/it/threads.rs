@@ -9,7 +9,7 @@ use std::sync::Arc;
 use forebay::aggregate::functions::Count;
 use forebay::env::sync::atomic::{AtomicU64, Ordering};
 use forebay::env::{Env, FileSystem, Rng, sync};
-use forebay::{Batch, Database, Durability, Layout, Options, OrderedTable, Table};
+use forebay::{Batch, Database, Durability, Error, Layout, Options, OrderedTable, Table};
 
 /// A directory of this test alone, removed at its end.
 struct TestDir {
@@ -303,4 +303,35 @@ fn a_table_that_changes_its_layout_loses_nothing_of_its_writers() {
     assert_eq!(table.iter().unwrap().count() as u64, KEYS * WRITERS);
     drop(table);
     db.close().unwrap();
+}
+
+/// Whoever had opened the lock's file of a database that was then destroyed held a lock on what had no name any more, and
+/// the next one made a file of that name and locked that: two owners of one directory.
+#[test]
+fn a_database_that_others_destroy_has_one_owner() {
+    let dir = TestDir::new("destroyed");
+    let (path, owners) = (dir.path.join("db"), AtomicU64::new(0));
+    let options = || Options::default().memory_limit(1 << 20).write_buffer(4 << 10);
+    let live = || {
+        for _ in 0..60 {
+            match Database::open(&path, options()) {
+                Ok(db) => {
+                    assert_eq!(owners.fetch_add(1, Ordering::SeqCst), 0, "two owners");
+                    let table = db.table("t").open().unwrap();
+                    table.put(b"key", b"value").unwrap();
+                    assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+                    owners.fetch_sub(1, Ordering::SeqCst);
+                    db.close().unwrap();
+                }
+                Err(Error::Locked { .. }) => {}
+                Err(error) => panic!("opened: {error}"),
+            }
+            match Database::destroy(&path) {
+                Err(Error::Locked { .. }) => {}
+                Err(error) if !error.is_not_found() => panic!("destroyed: {error}"),
+                _ => {}
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(live))));
 }

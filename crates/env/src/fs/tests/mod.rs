@@ -18,10 +18,10 @@ use super::{Access, File, FileSystem, RealFs};
 use crate::sync::Arc;
 
 /// A directory of the machine's own, gone at the end.
-struct TempDir(PathBuf);
+pub(super) struct TempDir(pub(super) PathBuf);
 
 impl TempDir {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique = format!("forebay-env-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(unique);

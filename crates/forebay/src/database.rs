@@ -1,6 +1,6 @@
 //! The database: a directory of tables under one log and one memory limit.
 
-use std::io::ErrorKind;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Env, FileSystem, Handle, LockMode, yield_point};
+use forebay_env::{Access, Handle, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
+use forebay_store::log::recover::Extent;
 use forebay_store::manifest::{AppendError, Current, Edit};
 use forebay_store::names;
 
 use crate::builder::Aggregating;
 use crate::engine::{Engine, refuse_guests, stop_guests};
-use crate::enter::is_ours;
 use crate::{
     Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
     VerifyReport, background, open,
@@ -38,10 +38,20 @@ impl Database {
     /// or manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let (engine, pending) = open::open(path.as_ref(), options)?;
-        engine.trim_log()?;
-        let machines =
-            if engine.options.read_only { Vec::new() } else { background::start(&engine, pending)? };
-        Ok(Self { engine, machines: Mutex::new(machines) })
+        let db = Self { engine, machines: Mutex::default() };
+        if let Err(error) = db.start(pending) {
+            let _ = db.take_back();
+            return Err(error);
+        }
+        Ok(db)
+    }
+
+    fn start(&self, pending: VecDeque<Extent>) -> Result<()> {
+        self.engine.trim_log()?;
+        if !self.engine.options.read_only {
+            *self.machines.lock() = background::start(&self.engine, pending)?;
+        }
+        Ok(())
     }
 
     /// Names a table, to be opened or made.
@@ -262,7 +272,7 @@ impl Database {
         self.shut()
     }
 
-    fn shut(&self) -> Result<()> {
+    pub(crate) fn shut(&self) -> Result<()> {
         let machines = std::mem::take(&mut *self.machines.lock());
         if self.engine.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -330,96 +340,11 @@ impl Database {
         }
         Ok(())
     }
-
-    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays. Refuses a
-    /// directory that is not a database, and one that is open.
-    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
-        Self::destroy_in(&Env::real(), path.as_ref())
-    }
-
-    fn destroy_in(env: &Env, dir: &Path) -> Result<()> {
-        let fs = &*env.fs;
-        let spare = dir.join(names::SUPERBLOCK_SPARE);
-        // The spare alone is what a crash has left of one that was being destroyed.
-        if !fs.exists(&dir.join(names::SUPERBLOCK))? && !fs.exists(&spare)? {
-            return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
-        }
-        Self::remove_files(fs, dir)
-    }
-
-    /// Removes what a directory has of a database, whole or half made, and the directory if nothing else is in it.
-    pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-        let spare = dir.join(names::SUPERBLOCK_SPARE);
-        let lock_file = dir.join(names::LOCK);
-        let _lock = fs.lock(&lock_file, LockMode::Exclusive)?;
-        // The superblock first: what is left after a crash is no database any more. Its spare behind all others: by that one
-        // knows what it is. The lock's file last: once that has no name, nobody is kept out.
-        if fs.exists(&dir.join(names::SUPERBLOCK))? {
-            fs.remove(&dir.join(names::SUPERBLOCK))?;
-        }
-        fs.sync_dir(dir)?;
-        let is_listed =
-            |name: &String| is_ours(name) && name != names::SUPERBLOCK_SPARE && name != names::LOCK;
-        for name in fs.list(dir)?.into_iter().filter(is_listed) {
-            fs.remove(&dir.join(name))?;
-        }
-        fs.sync_dir(dir)?;
-        if fs.exists(&spare)? {
-            fs.remove(&spare)?;
-        }
-        fs.remove(&lock_file)?;
-        match fs.remove_dir(dir) {
-            // Files or directories of others are in it.
-            Err(Error::Io { kind: ErrorKind::DirectoryNotEmpty, .. }) => Ok(()),
-            removed => removed,
-        }
-    }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
         // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
         let _ = self.shut();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use forebay_env::fs::CrashFs;
-
-    use super::*;
-
-    /// A crash left what was neither a database nor nothing: it could be opened no more, and not be destroyed either.
-    #[test]
-    fn what_a_crash_left_of_a_destroyed_database_can_be_destroyed() {
-        let dir = Path::new("/db");
-        for operation in 1.. {
-            let fs = CrashFs::new(operation);
-            let env = Env::simulated(fs.clone(), operation);
-            let db = Database::open(dir, Options::default().memory_limit(1 << 20).env(env.clone())).unwrap();
-            db.table("t").open().unwrap().put(b"k", b"v").unwrap();
-            db.flush().unwrap();
-            db.close().unwrap();
-            fs.crash_at(fs.operations() + operation);
-            let outcome = Database::destroy_in(&env, dir);
-            assert_eq!(outcome.is_err(), fs.is_off(), "operation {operation}");
-            let is_over = !fs.is_off();
-            let env = Env::simulated(fs.power_cycle(), operation);
-            match Database::destroy_in(&env, dir) {
-                Ok(()) => assert!(!env.fs.exists(dir).unwrap(), "operation {operation}"),
-                Err(Error::NotFound(_)) => {
-                    // The lock's file is nobody's, and in nobody's way.
-                    let names =
-                        if env.fs.exists(dir).unwrap() { env.fs.list(dir).unwrap() } else { Vec::new() };
-                    assert!(names.iter().all(|name| name == names::LOCK), "operation {operation}: {names:?}");
-                    Database::open(dir, Options::default().memory_limit(1 << 20).env(env)).unwrap();
-                }
-                Err(error) => panic!("operation {operation}: {error}"),
-            }
-            if is_over {
-                assert!(operation > 6);
-                break;
-            }
-        }
     }
 }

@@ -27,6 +27,7 @@ use crate::Options;
 use crate::aside::Aside;
 use crate::background::ABSORB;
 use crate::compaction::Compaction;
+use crate::destroy::Made;
 use crate::ledger::Ledger;
 use crate::pace::Pace;
 use crate::pins::Pins;
@@ -231,6 +232,7 @@ pub(crate) struct Engine {
     pub(crate) pins: Mutex<Pins>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<FileLock>>,
+    pub(crate) made: Made,
     /// All files are opened and changed through it: once it is closed, whoever still holds the engine only reads.
     pub(crate) gate: Arc<GatedFs>,
 }

@@ -10,15 +10,16 @@ use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Su
 use forebay_store::names;
 
 use crate::Options;
+use crate::destroy::Made;
 
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
 
 /// Takes the lock, and makes the database if there is none and that is wanted.
-pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<FileLock>> {
+pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<(Option<FileLock>, Made)> {
     loop {
         match try_enter(env, dir, options)? {
-            Entered::In(lock) => return Ok(lock),
+            Entered::In(lock, made) => return Ok((lock, made)),
             Entered::Destroyed => {}
         }
     }
@@ -26,7 +27,7 @@ pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<Option<F
 
 enum Entered {
     /// With its lock; without one where what is damaged has none.
-    In(Option<FileLock>),
+    In(Option<FileLock>, Made),
     /// Somebody destroyed it between the first look and the lock.
     Destroyed,
 }
@@ -52,6 +53,7 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         // Another process may have made it in between.
         exists = is_there(names::SUPERBLOCK)?;
     }
+    let mut made = Made::Files;
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !exists {
         // Making a database that a crash cut short leaves its first manifest at the most.
@@ -71,12 +73,15 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         if !options.create_if_missing {
             return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
         }
+        if !fs.exists(dir)? {
+            made = Made::Directory;
+        }
         create_dir_durably(fs, dir)?;
     }
     let lock = match fs.lock(&dir.join(names::LOCK), mode) {
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
         // It may be among what is damaged, and nothing is to be made here.
-        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None)),
+        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None, Made::Nothing)),
         Err(error) if options.read_only && error.is_not_found() => {
             // Whoever may write makes it.
             drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
@@ -91,10 +96,11 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         }
         return Ok(Entered::Destroyed);
     }
-    if !exists && !is_there(names::SUPERBLOCK)? {
-        make(env, dir)?;
+    if exists || is_there(names::SUPERBLOCK)? {
+        return Ok(Entered::In(Some(lock), Made::Nothing));
     }
-    Ok(Entered::In(Some(lock)))
+    make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
+    Ok(Entered::In(Some(lock), made))
 }
 
 /// Makes the files of an empty database.

@@ -10,7 +10,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_layouts::DataFile;
 use forebay_store::manifest::Manifest;
 
-use crate::open::Listing;
+use crate::clear::Listing;
 use crate::replay::Replay;
 
 /// The files that tables or savepoints have.

@@ -4,7 +4,7 @@
 //! flags.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
@@ -21,8 +21,10 @@ use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
+use crate::clear::{Listing, clear_away, remove_all};
+use crate::destroy::Made;
 use crate::engine::{CLOSED, Engine, State};
-use crate::enter::{enter, is_ours};
+use crate::enter::enter;
 use crate::evidence::{Evidence, live_files};
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
@@ -31,9 +33,6 @@ use crate::pace::Pace;
 use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
 use crate::salvage::salvage;
-
-/// After so many removals the directory is synced.
-const REMOVED_AT_ONCE: usize = 16;
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
@@ -46,15 +45,26 @@ fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>)> {
     Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate))
 }
 
+/// An engine, and what its log has that is to be read back yet.
+type Opened = (Arc<Engine>, VecDeque<Extent>);
+
 /// Opens or makes the database at `dir`.
-pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
+pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let (env, gate) = environment(&options)?;
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
-    let lock = enter(&env, dir, &options)?;
+    let (lock, made) = enter(&env, dir, &options)?;
+    let (engine, pending) = read(&env, gate.clone(), dir, options, made)
+        .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
+    *engine.lock.lock() = lock;
+    Ok((engine, pending))
+}
+
+/// Reads what the directory has, and makes what work begins with.
+fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made) -> Result<Opened> {
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
     let gaps = Arc::new(Gaps::default());
-    let (superblock, closed, manifest, mut replay) = roots(&env, dir, &options, &metrics, &gaps)?;
+    let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
@@ -73,7 +83,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&held)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read)?;
-        let (log, active) = begin(&env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
+        let (log, active) = begin(env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
         manifest.keep_tail();
         (Some(log), active, Some(manifest))
     };
@@ -110,9 +120,10 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Arc<Engine>, VecDequ
         closing: AtomicBool::new(false),
         pins: Mutex::default(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-        env,
+        env: env.clone(),
         options,
-        lock: Mutex::new(lock),
+        lock: Mutex::default(),
+        made,
         gate,
     });
     weigh(&engine);
@@ -265,81 +276,4 @@ fn ledger_of(
     ledger.refer(kept.map(|file| (file, 1)).collect());
     ledger.references.values().for_each(|(file, _)| file.found());
     ledger
-}
-
-/// The numbered files of a directory.
-#[derive(Default)]
-pub(crate) struct Listing {
-    pub(crate) lists: Vec<u64>,
-    pub(crate) trees: Vec<u64>,
-    logs: Vec<u64>,
-    manifests: Vec<u64>,
-    temporary: Vec<String>,
-}
-
-impl Listing {
-    fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
-        let mut listing = Self::default();
-        for name in fs.list(dir)? {
-            match names::parse(&name) {
-                Some((id, "list")) => listing.lists.push(id),
-                Some((id, "tree")) => listing.trees.push(id),
-                Some((id, "log")) => listing.logs.push(id),
-                Some((id, _)) => listing.manifests.push(id),
-                None if name.ends_with(".tmp") && is_ours(&name) => listing.temporary.push(name),
-                None => {}
-            }
-        }
-        listing.logs.sort_unstable();
-        Ok(listing)
-    }
-
-    fn logs_from(&self, low: u64) -> Vec<u64> {
-        self.logs.iter().copied().filter(|&id| id >= low).collect()
-    }
-
-    fn highest_id(&self) -> u64 {
-        let Self { lists, trees, logs, manifests, .. } = self;
-        [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
-    }
-}
-
-/// Removes what a crash left over: what nothing durable names.
-fn clear_away(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    listing: &Listing,
-    live: &BTreeMap<u64, DataFile>,
-    (low, segments): (u64, &BTreeSet<u64>),
-    manifest: u64,
-) -> Result<()> {
-    let lists = listing.lists.iter().filter(|id| !live.contains_key(id)).map(|&id| names::list(dir, id));
-    let trees = listing.trees.iter().filter(|id| !live.contains_key(id)).map(|&id| names::tree(dir, id));
-    let logs = listing.logs.iter().filter(|id| !segments.contains(id));
-    let mut behind = logs.clone().filter(|&&id| id >= low);
-    let first = behind.next();
-    let logs = logs.filter(|&&id| id < low).chain(behind).map(|&id| names::log(dir, id));
-    let manifests =
-        listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
-    let temporary = listing.temporary.iter().map(|name| dir.join(name));
-    // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of them,
-    // which has the place of what was torn. If that went before, what is left would be taken for damage.
-    remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))?;
-    remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
-}
-
-/// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however often, has
-/// cleared something for good.
-fn remove_all(fs: &dyn FileSystem, dir: &Path, paths: impl Iterator<Item = PathBuf>) -> Result<()> {
-    let mut paths = paths.peekable();
-    while paths.peek().is_some() {
-        for path in paths.by_ref().take(REMOVED_AT_ONCE) {
-            match fs.remove(&path) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
-        }
-        fs.sync_dir(dir)?;
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ use forebay_layouts::RuleName;
 use forebay_store::names;
 use serde::Serialize;
 
+use crate::destroy::remove_files;
 use crate::engine::{Engine, TableState};
 use crate::merge_rule::Operands;
 use crate::{Batch, Cursor, Damage, Database, Durability, MergeRule, Nearest, Options, Table, TableBuilder};
@@ -179,7 +180,7 @@ struct HalfMade<'a>(Option<(&'a dyn FileSystem, &'a Path)>);
 impl Drop for HalfMade<'_> {
     fn drop(&mut self) {
         if let Some((fs, target)) = self.0 {
-            let _ = Database::remove_files(fs, target);
+            let _ = remove_files(fs, target);
         }
     }
 }

@@ -53,6 +53,11 @@ impl GatedFs {
         *self.gate.is_closed.write() = true;
     }
 
+    /// The file system behind it, which is as it was.
+    pub fn behind(&self) -> &dyn FileSystem {
+        &*self.inner
+    }
+
     fn file(&self, inner: Arc<dyn File>) -> Arc<dyn File> {
         Arc::new(GatedFile { inner, gate: Arc::clone(&self.gate) })
     }

@@ -61,48 +61,46 @@ impl Store {
         common: &Common,
         means: &Means,
     ) -> Result<Self, Failure> {
-        let made = Made::before(dir);
-        Self::begin(dir, args, common, means, made.clone()).inspect_err(|_| made.remove())
-    }
-
-    fn begin(
-        dir: &Path,
-        args: &AggregateArgs,
-        common: &Common,
-        means: &Means,
-        mut made: Made,
-    ) -> Result<Self, Failure> {
         let is_read_only = args.files.is_empty();
         let sixteenth = means.memory_bytes / 16;
         let options = Options::default()
             .memory_limit((sixteenth * DATABASE_SHARE) as u64)
             .create_if_missing(!is_read_only)
             .read_only(is_read_only);
-        let name = args.table.clone();
-        let say_by =
-            || Failure::Usage(format!("{} has no groups called `{name}` yet: say --by", dir.display()));
-        if made.is_new() && !is_read_only && args.by.is_none() {
-            return Err(say_by());
-        }
         let db = patiently(common, || Database::open(dir, options.clone()))?;
-        made.note_tables(&db);
+        let made = Made::since(&db);
+        match Self::begin(&db, dir, args) {
+            Ok((inputs, shape, is_new)) => {
+                let (db, name) = (Arc::new(db), args.table.clone());
+                let pending_bytes = pending_bytes(means.memory_bytes);
+                Ok(Self { db, name, inputs, shape, is_new, pending_bytes, made })
+            }
+            Err(failure) => {
+                made.undo(db);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The table of the inputs, how groups are told, and whether nobody has said that before.
+    fn begin(db: &Database, dir: &Path, args: &AggregateArgs) -> Result<(Table, Shape, bool), Failure> {
+        let (is_read_only, name, place) = (args.files.is_empty(), &args.table, dir.display());
+        let say_by = || Failure::Usage(format!("{place} has no groups called `{name}` yet: say --by"));
         let inputs_name = format!("{name}{INPUTS}");
         let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);
         if is_read_only && !is_known {
             return Err(Failure::work(format!(
-                "{} has no groups called `{name}`; it has {}",
-                dir.display(),
-                names(&db)
+                "{place} has no groups called `{name}`; it has {}",
+                names(db)
             )));
         }
         if !is_known && args.by.is_none() {
             return Err(say_by());
         }
-        let has_groups = db.tables().iter().any(|(table, _)| *table == name);
+        let has_groups = db.tables().iter().any(|(table, _)| table == name);
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();
-        let place = dir.display();
         if !has_groups && inputs.iter()?.take(2).count() > 1 {
             return Err(Failure::work(format!(
                 "{place} has no groups called `{name}` any more, and table `{inputs_name}` tells what was counted into them; \
@@ -110,19 +108,16 @@ impl Store {
             )));
         }
         let may_add = is_read_only || args.despite_losses;
-        tell_losses(&name, &inputs, if may_add { Losses::Told } else { Losses::Refused })?;
+        tell_losses(name, &inputs, if may_add { Losses::Told } else { Losses::Refused })?;
         if has_groups && is_new {
-            drop(inputs);
-            made.undo(db);
             return Err(Failure::work(format!(
                 "{place} has a table `{name}`, and nothing tells what was counted into it, and how: count anew into another \
                  --table; forebay scan shows this one"
             )));
         }
-        kept.iter().try_for_each(|shape| shape.agrees(args, &name))?;
+        kept.iter().try_for_each(|shape| shape.agrees(args, name))?;
         let shape = kept.or_else(|| Shape::asked(args)).ok_or_else(say_by)?;
-        let pending_bytes = pending_bytes(means.memory_bytes);
-        Ok(Self { db: Arc::new(db), name, inputs, shape, is_new, pending_bytes, made })
+        Ok((inputs, shape, is_new))
     }
 
     /// The table of the groups; of new ones the shape is kept first.

@@ -77,7 +77,7 @@ fn a_command_that_fails_leaves_no_empty_database() {
     folder.run("aggregate --store db --by column:k --fn sum:v f.csv").refused(1, &["one"]);
     folder.run("load db u f.csv --format csv --key q").refused(1, &["\"q\""]);
     folder.ok("aggregate --store db --by column:k --fn count f.csv");
-    folder.ok("load db u f.csv --format csv --layout tiering");
+    folder.ok("load db u f.csv --format csv --header --layout tiering");
     assert_eq!(folder.ok("get db t k"), "v\n");
 }
 

@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use forebay::env::Rng;
-use forebay_testkit::{Config, TABLES};
+use forebay_testkit::{Config, TABLES, Theme};
 
 /// One simulation.
 #[derive(Clone, Debug)]
 pub struct SimOptions {
+    /// What kind of user it is, if it is one.
+    pub theme: Option<Theme>,
     /// The database's options, its keys and values.
     pub config: Config,
     /// Its directory, which may have parents to be made.
@@ -56,6 +58,7 @@ impl SimOptions {
     pub fn draw(rng: &mut Rng) -> Self {
         let dirs = ["/db", "/deep/down/db"];
         let drawn = Self {
+            theme: None,
             config: Config::draw_wide(rng),
             dir: PathBuf::from(dirs[rng.index(2)]),
             rounds: 2 + rng.below(5),
@@ -76,6 +79,22 @@ impl SimOptions {
             panic_percent: [0, 0, 40][more.index(3)],
             damage_percent: [0, 0, 60][more.index(3)],
             ..drawn
+        }
+        .themed(&mut more)
+    }
+
+    /// A third of the seeds are narrowed to one kind of user, who is left alone for long enough to do what it does.
+    fn themed(self, rng: &mut Rng) -> Self {
+        if !rng.chance(33) {
+            return self;
+        }
+        let theme = Theme::ALL[rng.index(Theme::ALL.len())];
+        Self {
+            theme: Some(theme),
+            config: theme.narrow(self.config, rng),
+            ops_per_round: [200, 800][rng.index(2)],
+            crash_within: [3000, 10_000][rng.index(2)],
+            ..self
         }
     }
 

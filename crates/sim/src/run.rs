@@ -65,6 +65,10 @@ pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) ->
     let mut rng = Rng::new(seed);
     let mut options = SimOptions::draw(&mut rng);
     let generator = Generator::new(rng.fork(), &options.config).wide();
+    let generator = match options.theme {
+        Some(theme) => generator.themed(theme),
+        None => generator,
+    };
     part.plain.iter().for_each(|name| options.make_plain(name));
     if verbose {
         println!("seed {seed}: {options:#?}\n{}", generator.mix());

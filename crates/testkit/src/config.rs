@@ -41,6 +41,8 @@ pub struct Config {
     pub relief_ratio: f64,
     /// How much of the log is kept for its changes.
     pub keep_changes_bytes: u64,
+    /// How many files are open at a time.
+    pub open_files_max: Option<usize>,
     /// The memory limit.
     pub memory_limit_bytes: u64,
     /// What keys look like.
@@ -95,6 +97,7 @@ impl Default for Config {
             write_buffers: 3,
             relief_ratio: 8.0,
             keep_changes_bytes: 0,
+            open_files_max: None,
             memory_limit_bytes: 1 << 20,
             keys: Keys::Mixed,
             key_count: 1000,
@@ -151,10 +154,11 @@ impl Config {
             write_buffers: [2, 3, 5][rng.index(3)],
             // In so small a database, lookups seldom pay for a merge at what they really cost.
             relief_ratio: [0.0, 8.0, 1e6][rng.index(3)],
+            open_files_max: None,
             memory_limit_bytes: 1 << 20,
-            keys: Keys::ALL[rng.index(5)],
+            keys: Keys::ALL[rng.index(6)],
             key_count: [20, 200, 2000][rng.index(3)],
-            values: Values::ALL[rng.index(4)],
+            values: Values::ALL[rng.index(5)],
             merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)], Merging::None],
             keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
             max_space_amplification: [None; TABLES],
@@ -182,6 +186,7 @@ impl Config {
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
             reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims)),
+            open_files_max: [None, None, Some(16)][rng.index(3)],
             aside: Some(aside),
             ..drawn
         }
@@ -204,13 +209,17 @@ impl Config {
 
     /// The database's options.
     pub fn options(&self, env: &Env) -> Options {
-        Options::default()
+        let options = Options::default()
             .memory_limit(self.memory_limit_bytes)
             .write_buffer(self.write_buffer_bytes)
             .write_buffers(self.write_buffers)
             .relief_ratio(self.relief_ratio)
             .keep_changes(self.keep_changes_bytes)
-            .env(env.clone())
+            .env(env.clone());
+        match self.open_files_max {
+            Some(files) => options.open_files_max(files),
+            None => options,
+        }
     }
 
     /// Opens the database.

@@ -13,6 +13,8 @@ pub enum Keys {
     SharedPrefix,
     /// Long ones, some of them longer than a page.
     Long,
+    /// Numbers, so that neighbours by number are neighbours in order.
+    Counted,
     /// Some of each.
     Mixed,
 }
@@ -26,13 +28,16 @@ pub enum Values {
     Fixed,
     /// Up to 60 bytes.
     Short,
+    /// 100 to 400 bytes.
+    Hundreds,
     /// Mostly short; some longer than a page, few longer than a write buffer.
     Mixed,
 }
 
 impl Keys {
     /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Short, Self::Fixed, Self::SharedPrefix, Self::Long, Self::Mixed];
+    pub const ALL: [Self; 6] =
+        [Self::Short, Self::Fixed, Self::SharedPrefix, Self::Long, Self::Counted, Self::Mixed];
 
     /// The key of this number: the same at every call.
     pub fn key(self, number: u64) -> Vec<u8> {
@@ -55,14 +60,15 @@ impl Keys {
                 rng.fill(&mut key);
                 key
             }
-            Self::Mixed => Self::ALL[rng.index(4)].key(number ^ 0xaaaa),
+            Self::Counted => number.to_be_bytes().to_vec(),
+            Self::Mixed => Self::ALL[rng.index(5)].key(number ^ 0xaaaa),
         }
     }
 }
 
 impl Values {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Empty, Self::Fixed, Self::Short, Self::Mixed];
+    pub const ALL: [Self; 5] = [Self::Empty, Self::Fixed, Self::Short, Self::Hundreds, Self::Mixed];
 
     /// A value that tells the `stamp` it was made with, so that an outdated one is recognised.
     pub fn value(self, rng: &mut Rng, stamp: u64) -> Vec<u8> {
@@ -70,6 +76,7 @@ impl Values {
             Self::Empty => 0,
             Self::Fixed => 8,
             Self::Short => rng.below(60) as usize,
+            Self::Hundreds => rng.range(100..400) as usize,
             Self::Mixed => match rng.below(100) {
                 0 => rng.range(10_000..40_000) as usize,
                 1..4 => rng.range(3000..9000) as usize,

@@ -12,7 +12,7 @@ use forebay::env::Rng;
 use crate::config::{ASIDE, draw_layout};
 use crate::ops::{USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Change, Config, Keys, Kind, Merging, Op, Query, TABLES, Values, Write, walk};
+use crate::{Change, Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, Write, walk};
 
 /// Where writes stay among neighbours: one of so many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -31,6 +31,8 @@ pub struct Generator {
     cuts: Rng,
     /// Which tables have such.
     cut: [bool; TABLES],
+    /// Of a hundred deletions so many.
+    cut_percent: u32,
     /// And what only a wide draw has.
     wide: Rng,
     /// Of a hundred changes so many are to the table aside.
@@ -80,6 +82,7 @@ impl Generator {
             walks,
             cuts,
             cut,
+            cut_percent: 10,
             wide,
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -104,10 +107,18 @@ impl Generator {
         }
         self.is_hot = self.wide.clone().fork().chance(30);
         if self.is_hot {
+            self.cut_percent = 30;
             // Ranges nearby are idle, and hold the log: copies and openings must have what it holds for them.
             let more = [(Kind::Checkpoint, 6), (Kind::Fork, 2), (Kind::Reopen, 6), (Kind::Wait, 6)];
             self.weights.extend(more);
         }
+        self
+    }
+
+    /// Draws what a kind of user does, and nothing else.
+    pub fn themed(mut self, theme: Theme) -> Self {
+        self.weights = theme.weights().to_vec();
+        (self.is_hot, self.cut_percent) = (true, theme.cut_percent());
         self
     }
 
@@ -159,6 +170,7 @@ impl Generator {
             Kind::DropSnapshot => Op::DropSnapshot,
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
+            Kind::Settle => Op::Settle,
             Kind::Compact => Op::Compact(table),
             Kind::SetLayout => {
                 let layout = draw_layout(&mut self.rng);
@@ -250,7 +262,7 @@ impl Generator {
             true => self.put(table),
             false => {
                 let key = self.key();
-                let write = match self.cut[table] && self.cuts.chance(if self.is_hot { 30 } else { 10 }) {
+                let write = match self.cut[table] && self.cuts.chance(self.cut_percent) {
                     true => self.cut_at(&key),
                     false => Write::Delete,
                 };
@@ -261,11 +273,14 @@ impl Generator {
 
     /// The deletion of a range from a key on: mostly a short one.
     fn cut_at(&mut self, key: &[u8]) -> Write {
-        let (low, cuts) = (key.to_vec(), &mut self.cuts);
-        let mut high = low.clone();
-        match high.last_mut() {
-            Some(last) if cuts.chance(80) => *last = last.saturating_add(1 + cuts.below(40) as u8),
-            _ => high = draw_key(cuts, self.keys, self.key_count),
+        let (low, mut high) = (key.to_vec(), self.key());
+        let cuts = &mut self.cuts;
+        if !low.is_empty() && cuts.chance(80) {
+            high.clone_from(&low);
+            high.iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|last| *last = last.saturating_add(1 + cuts.below(40) as u8));
         }
         let low = if cuts.chance(80) { Bound::Included(low) } else { Bound::Excluded(low) };
         match cuts.below(20) {

@@ -40,6 +40,8 @@ pub enum Op {
     Sync,
     /// Writes buffers to lists.
     Flush,
+    /// Waits until background work rests.
+    Settle,
     /// Merges a table's leaves.
     Compact(usize),
     /// Gives the table that keeps its keys in order another layout.
@@ -108,6 +110,7 @@ pub enum Kind {
     DropSnapshot,
     Sync,
     Flush,
+    Settle,
     Compact,
     SetLayout,
     Checkpoint,
@@ -152,7 +155,8 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 10] = [
+pub(crate) const WIDE: [(Kind, u32); 11] = [
+    (Kind::Settle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
     (Kind::ReadSavepoint, 6),

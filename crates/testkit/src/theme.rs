@@ -1,0 +1,143 @@
+//! Kinds of users. Some seeds draw one, and are narrowed to what it does: what takes many steps of few kinds to go wrong, a
+//! wide draw comes to only now and then.
+//!
+//! **Invariant:** a theme says how a database is used, and nothing of what should go wrong.
+
+use forebay::env::Rng;
+
+use crate::ops::Kind;
+use crate::{Aside, Config, Keys, Merging, Values};
+
+/// A kind of user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Keeps what was, in snapshots, savepoints, copies and handles of before, of trees that grow and lose ranges.
+    Keeping,
+    /// Writes among neighbouring keys for a while, and then among others; deletes what it has done with. All else is idle, and
+    /// lies in memory if it can.
+    Moving,
+    /// Closes and opens a lot, and goes on with handles of before, while few files may be open.
+    Restarting,
+}
+
+impl Theme {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Keeping, Self::Moving, Self::Restarting];
+
+    /// A database as such a user has it.
+    pub fn narrow(self, config: Config, rng: &mut Rng) -> Config {
+        let one_of = |rng: &mut Rng, names: &[&str]| {
+            names[rng.index(names.len())].parse().expect("the name of a layout")
+        };
+        match self {
+            Self::Keeping => {
+                let jungles = ["jungle:c=3,t=2", "jungle:c=10,t=3", "jungle:c=100,t=3"];
+                let layout = one_of(rng, &jungles);
+                Config {
+                    ordered_layout: layout,
+                    node_bytes: [16 << 10, 48 << 10, 160 << 10][rng.index(3)],
+                    write_buffer_bytes: [4 << 10, 8 << 10][rng.index(2)],
+                    keys: Keys::Counted,
+                    key_count: [600, 2000][rng.index(2)],
+                    values: Values::Hundreds,
+                    merging: [Merging::None; 3],
+                    aside: config.aside.map(|aside| Aside { layout, share_percent: 80, ..aside }),
+                    ..config
+                }
+            }
+            Self::Moving => Config {
+                ordered_layout: one_of(rng, &["range-merge", "range-merge", "jungle", "leveling"]),
+                node_bytes: [2 << 10, 6 << 10][rng.index(2)],
+                keys: Keys::Counted,
+                key_count: [200, 2000][rng.index(2)],
+                merging: [Merging::None; 3],
+                reclaim_interval: [None; 3],
+                aside: config.aside.map(|aside| Aside {
+                    layout: one_of(rng, &["range-merge"]),
+                    share_percent: [1, 10, 80][rng.index(3)],
+                    ..aside
+                }),
+                ..config
+            },
+            Self::Restarting => Config { open_files_max: Some(16), ..config },
+        }
+    }
+
+    /// Of a hundred keys that it deletes so many are the first of a range.
+    pub(crate) fn cut_percent(self) -> u32 {
+        match self {
+            Self::Keeping => 3,
+            Self::Moving => 20,
+            Self::Restarting => 10,
+        }
+    }
+
+    /// What it does, how often.
+    pub(crate) fn weights(self) -> &'static [(Kind, u32)] {
+        match self {
+            Self::Keeping => &[
+                (Kind::Put, 30),
+                (Kind::Batch, 120),
+                (Kind::Delete, 40),
+                (Kind::Get, 10),
+                (Kind::Snapshot, 10),
+                (Kind::ReadSnapshot, 12),
+                (Kind::DropSnapshot, 4),
+                (Kind::Savepoint, 10),
+                (Kind::ReadSavepoint, 4),
+                (Kind::Rollback, 6),
+                (Kind::DropSavepoint, 3),
+                (Kind::Checkpoint, 8),
+                (Kind::Fork, 2),
+                (Kind::ReopenKeeping, 8),
+                (Kind::Ingest, 2),
+                (Kind::Flush, 4),
+                (Kind::Settle, 10),
+                (Kind::Step, 60),
+                (Kind::Wait, 4),
+            ],
+            Self::Moving => &[
+                (Kind::Put, 60),
+                (Kind::Batch, 100),
+                (Kind::Delete, 60),
+                (Kind::Get, 20),
+                (Kind::Scan, 10),
+                (Kind::Snapshot, 4),
+                (Kind::ReadSnapshot, 6),
+                (Kind::DropSnapshot, 4),
+                (Kind::Checkpoint, 3),
+                (Kind::Fork, 1),
+                (Kind::Reopen, 6),
+                (Kind::Flush, 4),
+                (Kind::Settle, 6),
+                (Kind::Compact, 2),
+                (Kind::Ingest, 2),
+                (Kind::Step, 60),
+                (Kind::Wait, 10),
+            ],
+            Self::Restarting => &[
+                (Kind::Put, 60),
+                (Kind::Batch, 60),
+                (Kind::Delete, 20),
+                (Kind::Merge, 30),
+                (Kind::Get, 30),
+                (Kind::Snapshot, 12),
+                (Kind::ReadSnapshot, 24),
+                (Kind::DropSnapshot, 4),
+                (Kind::Reopen, 6),
+                (Kind::ReopenKeeping, 16),
+                (Kind::Stale, 16),
+                (Kind::Sync, 4),
+                (Kind::Flush, 8),
+                (Kind::Compact, 8),
+                (Kind::Savepoint, 2),
+                (Kind::Rollback, 1),
+                (Kind::SetLayout, 3),
+                (Kind::Renew, 2),
+                (Kind::Fork, 2),
+                (Kind::Step, 40),
+                (Kind::Wait, 6),
+            ],
+        }
+    }
+}

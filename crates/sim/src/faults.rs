@@ -1,7 +1,13 @@
 //! Random fault rules, on top of power losses.
 
+use std::time::Duration;
+
+use forebay::Error;
 use forebay::env::Rng;
 use forebay::env::fs::FaultyFs;
+use forebay_testkit::Op;
+
+use crate::run::{Run, STEPS_TO_REST};
 
 const OPERATIONS: [&str; 11] =
     ["write", "write", "sync", "create", "rename", "remove", "reserve", "sync_dir", "open", "read", "any"];
@@ -30,4 +36,32 @@ pub(crate) fn add(fs: &FaultyFs, rng: &mut Rng) -> Vec<String> {
         fs.rule(rule).expect("a rule that is well formed");
     }
     rules
+}
+
+impl Run {
+    /// Once the disk is well again, so is the database, unless a sync has failed.
+    pub(crate) fn recover_from_faults(&mut self) {
+        if !self.may_fail || self.fs.is_off() {
+            return;
+        }
+        self.faulty.clear();
+        self.fs.heal();
+        self.options.config.trip.clear();
+        self.env.jobs.advance(Duration::from_secs(1));
+        self.env.jobs.step_some(STEPS_TO_REST);
+        for database in &mut self.databases {
+            // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the way.
+            let tables = if self.panics { database.config.tables() } else { 0 };
+            (0..tables).for_each(|table| drop(database.apply(&Op::Compact(table))));
+            let compacted = (0..tables).try_for_each(|table| database.apply(&Op::Compact(table)));
+            match compacted.and_then(|()| database.apply(&Op::Flush)) {
+                Ok(()) | Err(Error::Poisoned(_)) => {}
+                Err(_) if self.fs.is_off() => return,
+                Err(error) => panic!("the disk is well again, and writing is not: {error}"),
+            }
+            if !self.fs.is_off() {
+                database.check_all().expect("reading after faults");
+            }
+        }
+    }
 }

@@ -39,6 +39,7 @@
 mod damage;
 mod failure;
 mod faults;
+mod liberties;
 mod options;
 mod part;
 #[cfg(planted)]

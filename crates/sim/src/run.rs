@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use forebay::env::fs::{CrashFs, FaultyFs, TracedFs};
 use forebay::env::{Env, FileSystem, Rng};
@@ -40,7 +39,7 @@ pub(crate) struct Run {
     rng: Rng,
     generator: Generator,
     pub(crate) fs: Arc<CrashFs>,
-    faulty: Arc<FaultyFs>,
+    pub(crate) faulty: Arc<FaultyFs>,
     /// Writes down file operations, for whoever wants to be told.
     traced: Arc<TracedFs>,
     pub(crate) wall: Arc<Wall>,
@@ -48,11 +47,13 @@ pub(crate) struct Run {
     /// The database, and copies that are databases of their own.
     pub(crate) databases: Vec<Harness>,
     /// Whether anything fails in this round.
-    may_fail: bool,
+    pub(crate) may_fail: bool,
+    /// A sync may have failed since the power was lost last, so what is seen may be on no disk.
+    pub(crate) may_forget: bool,
     /// Whether code of tables panics in this round.
-    panics: bool,
+    pub(crate) panics: bool,
     /// The worst of the crashes since the last recovery.
-    loss: Durability,
+    pub(crate) loss: Durability,
     trace: Trace,
     crashes: u64,
     operations: Vec<u64>,
@@ -94,6 +95,7 @@ pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) ->
         env,
         databases: vec![database],
         may_fail: false,
+        may_forget: false,
         panics: false,
         loss: Durability::Os,
         trace: Trace::default(),
@@ -144,8 +146,22 @@ impl Run {
                 false => 30 + tries + self.options.crash_within,
             };
             self.fs.crash_at(self.fs.operations() + 1 + self.rng.below(within));
+            let dice = self.rng.clone().fork();
+            // Once it is opened again with nothing in the way, nothing may be.
+            let is_hindered = tries % 2 == 0 && self.take_ground_away(dice);
             match self.open() {
-                Ok(()) => return,
+                Ok(()) if !is_hindered || self.writes_on() => {
+                    (self.loss, self.may_forget) = (Durability::Os, false);
+                    return self.fs.heal();
+                }
+                Ok(()) => {
+                    self.tell(|| "hindered just after opening".to_owned());
+                    self.lose(Durability::Os);
+                }
+                Err(error) if is_hindered && !self.fs.is_off() => {
+                    self.tell(|| format!("hindered while opening: {error}"));
+                    self.lose(Durability::Os);
+                }
                 Err(error) if self.fs.is_off() => {
                     self.tell(|| format!("power lost while opening: {error}"));
                     self.crash();
@@ -179,7 +195,6 @@ impl Run {
             database.apply(&Op::Verify)?;
             database.check_copies()?;
         }
-        self.loss = Durability::Os;
         Ok(())
     }
 
@@ -190,14 +205,8 @@ impl Run {
             false => Vec::new(),
         };
         self.may_fail = !faults.is_empty();
+        self.fail_syncs(self.dice(round * ROUND + ROUND - 2));
         self.databases.iter_mut().for_each(|database| database.may_fail = self.may_fail);
-        if self.rng.chance(self.options.fault_percent / 4) {
-            let kind = [".log", ".manifest", ".list", ".tree"][self.rng.index(4)];
-            self.fs.fail_next_sync(kind);
-            self.tell(|| format!("the next sync of a {kind} fails, and what it was to write is lost"));
-            self.may_fail = true;
-            self.databases.iter_mut().for_each(|database| database.may_fail = true);
-        }
         if !faults.is_empty() {
             self.tell(|| format!("faults: {faults:?}"));
         }
@@ -282,52 +291,31 @@ impl Run {
         is_doubtful || matches!(error, Error::Poisoned(_))
     }
 
-    /// Once the disk is well again, so is the database, unless a sync has failed.
-    fn recover_from_faults(&mut self) {
-        if !self.may_fail || self.fs.is_off() {
-            return;
-        }
-        self.faulty.clear();
-        self.fs.heal();
-        self.options.config.trip.clear();
-        self.env.jobs.advance(Duration::from_secs(1));
-        self.env.jobs.step_some(STEPS_TO_REST);
-        for database in &mut self.databases {
-            // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the way.
-            let tables = if self.panics { database.config.tables() } else { 0 };
-            (0..tables).for_each(|table| drop(database.apply(&Op::Compact(table))));
-            let compacted = (0..tables).try_for_each(|table| database.apply(&Op::Compact(table)));
-            match compacted.and_then(|()| database.apply(&Op::Flush)) {
-                Ok(()) | Err(Error::Poisoned(_)) => {}
-                Err(_) if self.fs.is_off() => return,
-                Err(error) => panic!("the disk is well again, and writing is not: {error}"),
-            }
-            if !self.fs.is_off() {
-                database.check_all().expect("reading after faults");
-            }
-        }
-    }
-
     /// Loses power, or only the process.
     fn crash(&mut self) {
         let only_process = self.rng.chance(self.options.process_crash_percent);
+        self.lose(if only_process { Durability::Os } else { Durability::Disk });
+        self.tell(|| format!("crash: only of the process: {only_process}"));
+        let mut dice = self.rng.clone().fork();
+        if dice.chance(self.options.damage_percent) {
+            self.ask_damaged(dice);
+        }
+    }
+
+    /// The process is lost, or (`Disk`) the power.
+    fn lose(&mut self, loss: Durability) {
         // Off before anything is dropped, so that nothing is closed in order.
-        let left = match only_process {
-            true => self.fs.process_cycle(),
-            false => self.fs.power_cycle(),
+        let left = match loss {
+            Durability::Disk => self.fs.power_cycle(),
+            _ => self.fs.process_cycle(),
         };
         self.databases.iter_mut().for_each(Harness::abandon);
         self.env.jobs.abandon();
         self.crashes += 1;
         self.fs = left;
         self.options.config.trip.clear();
-        if !only_process {
-            self.loss = Durability::Disk;
-        }
-        self.tell(|| format!("crash: only of the process: {only_process}"));
-        let mut dice = self.rng.clone().fork();
-        if dice.chance(self.options.damage_percent) {
-            self.ask_damaged(dice);
+        if loss == Durability::Disk {
+            (self.loss, self.may_forget) = (Durability::Disk, false);
         }
     }
 }

@@ -98,10 +98,10 @@ impl CrashFs {
         self.machine.state.lock().evicted = Some((kind.to_owned(), read));
     }
 
-    /// The next sync does not fail: the disk is well again.
+    /// The next sync does not fail, and nothing is forgotten: the disk is well again.
     pub fn heal(&self) {
         let state = &mut *self.machine.state.lock();
-        (state.failing, state.failing_name) = (None, None);
+        (state.failing, state.failing_name, state.evicted) = (None, None, None);
     }
 
     /// How many mutating operations were begun.

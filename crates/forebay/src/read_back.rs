@@ -205,7 +205,7 @@ pub(crate) fn load(files: &LogFiles<'_>, extent: &Extent, pool: &Arc<ArenaPool>)
     let bounds =
         Bounds { before: extent.before, absorbed: (0, 0), known_durable: 0, reading: Reading::Strict };
     let mut refill = Refill::new(extent.id, extent.bytes as usize, files.secret, pool);
-    recover(files, &[extent.id], &bounds, &mut |frame| refill.push(frame))?;
+    recover(files, &[extent.id], &bounds, &mut |frame| refill.push(frame, pool))?;
     let buffer = refill.finish(pool);
     if buffer.len() as u64 != extent.bytes {
         let path = names::log(files.dir, extent.id);
@@ -251,18 +251,18 @@ impl<'a> Filling<'a> {
         let open = match &mut self.open {
             Some(open) => open,
             empty => {
+                let bytes = frame_bytes(frame.payload.len()).max(options.buffer_bytes() as usize);
                 let (id, bytes) = match self.mode {
                     Mode::AsIs { buffers_max } if self.buffers.len() >= buffers_max => return Ok(()),
-                    Mode::AsIs { .. } => (frame.segment, self.reader.length(frame.segment)? as usize),
-                    Mode::Fold => {
-                        let bytes = frame_bytes(frame.payload.len()).max(options.buffer_bytes() as usize);
-                        (replay.lists.new_id(), bytes)
+                    Mode::AsIs { .. } => {
+                        (frame.segment, bytes.min(self.reader.length(frame.segment)? as usize))
                     }
+                    Mode::Fold => (replay.lists.new_id(), bytes),
                 };
                 empty.insert(Refill::new(id, bytes, files.secret, pool))
             }
         };
-        open.push(frame)
+        open.push(frame, pool)
     }
 
     fn end(&mut self) {

@@ -194,6 +194,37 @@ fn a_log_longer_than_all_buffers_goes_to_lists_while_it_is_read() {
     }
 }
 
+/// Whoever opened a database for reading took as much memory as the log's files are long, whatever was in them.
+#[test]
+fn a_long_file_with_little_in_it_takes_little_memory() {
+    let fs = MemoryFs::new();
+    let (env, db, table) = start(fs.clone());
+    put(&db, &table, b"key", Durability::Os);
+    let fs = killed(&fs, &env, (db, table));
+    for path in logs(&*fs) {
+        fs.open(&path, Access::Buffered).unwrap().set_len(64 << 20).unwrap();
+    }
+    let env = Env::simulated(fs, 7);
+    let db = Database::open(DIR, options(&env).read_only(true)).unwrap();
+    let memory = db.stats().memory.write_buffers;
+    assert!(memory <= 4 << 10, "{memory} bytes of buffers");
+    assert_eq!(db.table("t").open().unwrap().iter().unwrap().count(), 1);
+}
+
+/// What a long segment has is read to its end, in memory that grows with it.
+#[test]
+fn a_long_segment_is_read_whole_by_who_opens_for_reading() {
+    let fs = MemoryFs::new();
+    let (env, db, table) = with_long_log(&fs);
+    let fs = killed(&fs, &env, (db, table));
+    let env = Env::simulated(fs, 7);
+    let db = Database::open(DIR, options(&env).read_only(true)).unwrap();
+    let table = db.table("t").open().unwrap();
+    assert_eq!(table.iter().unwrap().map(Result::unwrap).count(), 3000);
+    (0..3000u32).for_each(|n| assert_eq!(table.get(&n.to_be_bytes()).unwrap().unwrap(), [n as u8; 60]));
+    assert!(db.stats().memory.write_buffers <= 3 * 3000 * 100);
+}
+
 /// Where lists cannot be written, all of a long log was loaded into memory.
 #[test]
 fn a_log_that_nothing_can_take_is_not_loaded_whole() {

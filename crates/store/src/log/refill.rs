@@ -21,7 +21,7 @@ pub struct Refill {
 }
 
 impl Refill {
-    /// For so many bytes, as the image of this segment. A short one takes no more memory than that.
+    /// For so many bytes at first, as the image of this segment. A short one takes no more memory than that.
     pub fn new(segment: u64, bytes: usize, secret: Secret, pool: &ArenaPool) -> Self {
         let is_short = bytes < pool.arena_bytes();
         let (arena, appender) = if is_short { pool.make(bytes) } else { pool.take(bytes) };
@@ -42,18 +42,29 @@ impl Refill {
     }
 
     /// Appends a frame, whose header becomes that of its place here.
-    pub fn push(&mut self, frame: &Frame<'_>) -> Result<()> {
+    pub fn push(&mut self, frame: &Frame<'_>, pool: &ArenaPool) -> Result<()> {
         let offset = self.appender.len();
         let end = offset + frame_bytes(frame.payload.len());
+        self.make_room(end, pool)?;
         let head = frame.header.encode(self.secret, self.segment, offset);
         let padding = end - offset - HEADER_BYTES - frame.payload.len();
         for piece in [&head[..], frame.payload, &[0; 8][..padding]] {
-            if self.appender.append(piece).is_none() {
-                return Err(Error::invalid("a log segment is longer than it was when it was opened"));
-            }
+            self.appender.append(piece).ok_or_else(full)?;
         }
         self.records += frame.header.records as usize;
         self.cuts.extend(frame.cuts.iter().map(|cut| placed(cut, offset)));
+        Ok(())
+    }
+
+    /// Takes more memory where a segment has more than was thought: how long its file is does not tell what is in it.
+    fn make_room(&mut self, bytes: usize, pool: &ArenaPool) -> Result<()> {
+        if bytes > self.arena.capacity() {
+            self.appender.publish();
+            let (arena, mut appender) = pool.make(bytes.max(2 * self.arena.capacity()));
+            appender.append(self.arena.prefix(usize::MAX)).ok_or_else(full)?;
+            self.appender = appender;
+            pool.put_back(std::mem::replace(&mut self.arena, arena));
+        }
         Ok(())
     }
 
@@ -64,4 +75,8 @@ impl Refill {
         buffer.set_cuts(self.cuts);
         Arc::new(buffer)
     }
+}
+
+fn full() -> Error {
+    Error::invalid("a log segment is longer than its buffer")
 }

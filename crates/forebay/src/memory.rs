@@ -20,7 +20,7 @@ pub struct Memory {
     pub merging: u64,
     /// Lists and trees that are being written, with their filters.
     pub writing: u64,
-    /// What scans read into.
+    /// What scans read into, and the pages that they stand on.
     pub scanning: u64,
     /// All of these.
     pub total: u64,
@@ -41,7 +41,7 @@ impl Memory {
             page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
             merging: of(Owner::Merging),
             writing: of(Owner::Writing),
-            scanning: of(Owner::Scanning),
+            scanning: of(Owner::Scanning) + of(Owner::Standing),
             total: 0,
         };
         let Self { write_buffers, buffer_indexes, filters, page_search, page_cache, .. } = memory;

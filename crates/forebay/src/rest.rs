@@ -63,7 +63,8 @@ impl Engine {
         let writing =
             self.pool.held_bytes().max(if resting { 0 } else { buffers }) + if resting { 0 } else { order };
         let merging = memory.high(Owner::Merging).max(options.merge_bytes() as u64);
-        let work = merging + memory.high(Owner::Writing) + memory.high(Owner::Scanning);
+        let scanning = memory.high(Owner::Scanning) + memory.high(Owner::Standing);
+        let work = merging + memory.high(Owner::Writing) + scanning;
         let kept = memory.high(Owner::Resident) + self.metrics.index_memory_bytes.get();
         let taken = writing + work.saturating_sub(WORK_BYTES_FREE) + kept;
         options.memory_limit_bytes.saturating_sub(taken)

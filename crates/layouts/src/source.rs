@@ -61,6 +61,14 @@ impl Source {
         sought
     }
 
+    /// What it takes beside what it has claimed. A tree's windows are.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::List(cursor) => cursor.memory_bytes(),
+            Self::Tree(cursor) => size_of_val(&**cursor),
+        }
+    }
+
     /// How it has come to read by now.
     pub fn pace(&self) -> Pace {
         match self {

@@ -15,13 +15,15 @@ pub enum Owner {
     Merging,
     /// Lists and trees that are being written, with their filters.
     Writing,
-    /// Cursors of users.
+    /// What cursors of users read long pieces into.
     Scanning,
+    /// Cursors of users, and the pages that they stand on: each has one of every list.
+    Standing,
     /// Runs that tables keep in memory.
     Resident,
 }
 
-const OWNERS: usize = 4;
+const OWNERS: usize = 5;
 /// What was claimed of late counts as claimed: of the difference to now, each look forgets this part.
 const FORGOTTEN_PART: u64 = 64;
 /// The chunks in which files are written take this part of the limit at most.

@@ -22,6 +22,7 @@ use forebay_base::{Error, Kind, Range, Result};
 use forebay_env::guest;
 use forebay_layouts::{Rule, answered};
 use forebay_store::list::Pace;
+use forebay_store::{MemoryClaim, Owner};
 
 use crate::engine::{Engine, TableState};
 use crate::life::Life;
@@ -77,6 +78,8 @@ pub struct Cursor {
     stretch: Range,
     /// The sources of the stretch; `None` where there is none.
     merge: Option<LoserTree<Source>>,
+    /// What the sources take, with the pages that they stand on.
+    standing: MemoryClaim,
     direction: Direction,
     stand: Stand,
     /// Where the merge has passed the key here, the key. Else memory.
@@ -133,6 +136,7 @@ impl Cursor {
             range,
             stretch: Range::default(),
             merge: None,
+            standing: engine.metrics.memory.claim(Owner::Standing, 0),
             direction,
             stand: match direction {
                 Direction::Forward => Stand::BeforeFirst,

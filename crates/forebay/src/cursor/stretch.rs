@@ -24,6 +24,14 @@ impl Source {
         }
     }
 
+    /// What it takes beside what it has claimed.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Buffer(_) => size_of::<Self>(),
+            Self::File(cursor) => cursor.memory_bytes(),
+        }
+    }
+
     /// Whether no key comes twice.
     #[inline]
     pub(super) fn has_keys_once(&self) -> bool {
@@ -108,7 +116,7 @@ impl Cursor {
     ) -> Result<()> {
         self.direction = direction;
         let Some(merge) = &mut self.merge else { return Ok(()) };
-        merge.restart(direction, |sources| {
+        let sent = merge.restart(direction, |sources| {
             let files = sources.iter_mut().filter_map(|source| match source {
                 Source::File(cursor) => Some(cursor),
                 Source::Buffer(cursor) => {
@@ -117,7 +125,10 @@ impl Cursor {
                 }
             });
             layouts::Source::seek_all(files, place, direction, pace)
-        })
+        });
+        // Once for all of them: walks over many lists begin often, and pages that follow are about as long.
+        self.standing.resize(merge.sources().iter().map(Source::memory_bytes).sum::<usize>() as u64);
+        sent
     }
 
     /// Enters the next stretch, where its walk begins, and reads it as it has come to read this one. Says whether there is one.

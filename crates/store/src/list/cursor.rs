@@ -127,6 +127,11 @@ impl ListCursor {
         Ok(())
     }
 
+    /// What it takes, with the page that it stands on.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.page.memory_bytes()
+    }
+
     /// How it has come to read by now.
     pub fn pace(&self) -> Pace {
         self.chunks.pace()

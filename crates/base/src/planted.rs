@@ -52,10 +52,22 @@ pub const BUGS: &[Bug] = &[
         "an older version of a tree that grew is copied over the newest one, and cuts it off",
     ),
     bug(
+        "compact-does-not-retry",
+        Seeds,
+        "code that panics is an error, and no more once it is mended",
+        "what is set aside stays so until the database is opened again",
+    ),
+    bug(
         "edits-after-the-stop",
         Seeds,
         "a failed sync stops all writing",
         "the manifest is added to once writing has stopped",
+    ),
+    bug(
+        "empty-batch-not-settled",
+        Seeds,
+        "Os survives a crash of the process",
+        "a batch of nothing is acknowledged, and what was written before it is in memory only",
     ),
     bug(
         "expired-still-seen",
@@ -112,6 +124,12 @@ pub const BUGS: &[Bug] = &[
         "a range of which files have all is said to lack what newer log segments brought",
     ),
     bug(
+        "name-not-renewed",
+        Seeds,
+        "opening needs no flag",
+        "a name whose sync has failed is taken for durable by the next opening",
+    ),
+    bug(
         "os-not-written",
         Seeds,
         "Os survives a crash of the process",
@@ -122,6 +140,12 @@ pub const BUGS: &[Bug] = &[
         Seeds,
         "a checkpoint is a copy of its own",
         "a log segment that a checkpoint shares is written to anew once the original, or the copy, was opened again",
+    ),
+    bug(
+        "refused-while-rewritten",
+        Seeds,
+        "writers are slowed, not stopped",
+        "a table that is sorted anew is there twice, and its writers are refused for that",
     ),
     bug("retired-files-stay", Seeds, "space is given back", "files that nothing refers to are never removed"),
     bug(
@@ -137,10 +161,22 @@ pub const BUGS: &[Bug] = &[
         "of a table that is sorted anew a buffer is merged with older runs, which drops its tombstones",
     ),
     bug(
+        "rollback-not-told",
+        Seeds,
+        "what was committed can be followed",
+        "whoever follows the feed of changes is not told that a rollback took some back",
+    ),
+    bug(
         "savepoint-holds-nothing",
         Seeds,
         "a savepoint stays what it was",
         "opening takes files that only a savepoint holds for leftovers",
+    ),
+    bug(
+        "snapshot-of-another-database",
+        Seeds,
+        "a snapshot shows one moment",
+        "a snapshot that is asked for a table of another open database answers from its own of that number",
     ),
     bug(
         "sync-forgotten",

@@ -129,7 +129,8 @@ impl Engine {
         let absorbed = ledger.log.absorbed.1;
         let oldest = ledger.held.values().next().map_or(absorbed, |held| held.before);
         if since != 0 && since < oldest.max(ledger.rolled_back) {
-            let rolled_back = (since < ledger.rolled_back).then_some(ledger.rolled_back);
+            let is_told = since < ledger.rolled_back && !planted::is("rollback-not-told");
+            let rolled_back = is_told.then_some(ledger.rolled_back);
             return Err(Error::ChangesGone { since, oldest: oldest + 1, rolled_back });
         }
         let last = self

@@ -210,6 +210,8 @@ fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: 
     }
     if is_unclean {
         manifest.renew()?;
+    }
+    if is_unclean && !planted::is("name-not-renewed") {
         // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that. Where the disk has
         // no room it stays as it is, for there is some to be made.
         match note_open(fs, dir, manifest) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::merge::Direction;
-use forebay_base::{Error, Order, Range, Result};
+use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::approximate::{Approximation, approximate};
@@ -95,7 +95,7 @@ impl Table {
 
     /// Its number, where a snapshot of this open database is asked for it.
     pub(crate) fn of(&self, database_id: u64) -> Result<u32> {
-        if self.database_id() == database_id {
+        if self.database_id() == database_id || planted::is("snapshot-of-another-database") {
             return Ok(self.id);
         }
         let fault = "a snapshot is asked for a table of another database, or of one that was closed; ask the database for it";

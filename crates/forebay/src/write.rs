@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, planted};
 use forebay_env::yield_point;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Durability, PrepareError, Rotation, frame};
@@ -31,7 +31,8 @@ impl Engine {
         }
         if payload.records() == 0 {
             // What was asked for is given to what was written before.
-            return log.settle_all(durability);
+            let is_planted = planted::is("empty-batch-not-settled");
+            return log.settle_all(if is_planted { Durability::Memory } else { durability });
         }
         let state = self.state();
         let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());

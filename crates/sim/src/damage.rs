@@ -22,7 +22,12 @@ impl Run {
         if full.is_empty() || original.other.is_some() {
             return;
         }
-        let (path, bytes) = &mut files[full[dice.index(full.len())]];
+        // Of some kinds there are many files, and each kind is as worth asking.
+        let kind = ["manifest", "log", "list", "tree"][dice.index(4)];
+        let is_kind = |&file: &usize| files[file].0.extension().is_some_and(|end| end == kind);
+        let of_kind: Vec<usize> = full.iter().copied().filter(is_kind).collect();
+        let among = if of_kind.is_empty() || dice.chance(20) { full } else { of_kind };
+        let (path, bytes) = &mut files[among[dice.index(among.len())]];
         let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
         // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells.
         let what = match is_kind("manifest") {

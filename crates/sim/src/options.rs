@@ -91,6 +91,7 @@ impl SimOptions {
         let theme = Theme::ALL[rng.index(Theme::ALL.len())];
         Self {
             theme: Some(theme),
+            panic_percent: if theme == Theme::Merging { 60 } else { self.panic_percent },
             config: theme.narrow(self.config, rng),
             ops_per_round: [200, 800][rng.index(2)],
             crash_within: [3000, 10_000][rng.index(2)],

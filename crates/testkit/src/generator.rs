@@ -292,7 +292,7 @@ impl Generator {
     }
 
     fn batch(&mut self) -> Vec<Change> {
-        let length = 1 + self.rng.below(self.batch_max);
+        let length = self.rng.below(self.batch_max + 1);
         let mut changes: Vec<Change> = (0..length)
             .map(|_| {
                 let table = self.table();

@@ -331,6 +331,13 @@ impl Harness {
             view.check(table, &seen[table].shown(), query)?;
         }
         for Taken { snapshot, seen, tables } in &self.kept {
+            // Of the tables of today it knows nothing.
+            if let Some(plain) = self.tables().plain(table) {
+                assert!(
+                    snapshot.get(plain, b"k").is_err(),
+                    "a snapshot of before answers for a table of now"
+                );
+            }
             let view = View { tables, config: &self.config, snapshot: Some(snapshot) };
             match view.check(table, &seen[table].shown(), query) {
                 // What it may not keep open beyond the close may be removed since.

@@ -18,11 +18,13 @@ pub enum Theme {
     Moving,
     /// Closes and opens a lot, and goes on with handles of before, while few files may be open.
     Restarting,
+    /// Has rules, functions and filters of its own, which may panic, and compacts now and then.
+    Merging,
 }
 
 impl Theme {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Keeping, Self::Moving, Self::Restarting];
+    pub const ALL: [Self; 4] = [Self::Keeping, Self::Moving, Self::Restarting, Self::Merging];
 
     /// A database as such a user has it.
     pub fn narrow(self, config: Config, rng: &mut Rng) -> Config {
@@ -60,6 +62,12 @@ impl Theme {
                 ..config
             },
             Self::Restarting => Config { open_files_max: Some(16), ..config },
+            Self::Merging => Config {
+                merging: [Merging::Operands, Merging::ALL[3 + rng.index(3)], Merging::None],
+                key_count: [20, 200][rng.index(2)],
+                aside: config.aside.map(|aside| Aside { drops: true, share_percent: 40, ..aside }),
+                ..config
+            },
         }
     }
 
@@ -68,76 +76,102 @@ impl Theme {
         match self {
             Self::Keeping => 3,
             Self::Moving => 20,
-            Self::Restarting => 10,
+            Self::Restarting | Self::Merging => 10,
         }
     }
 
     /// What it does, how often.
     pub(crate) fn weights(self) -> &'static [(Kind, u32)] {
         match self {
-            Self::Keeping => &[
-                (Kind::Put, 30),
-                (Kind::Batch, 120),
-                (Kind::Delete, 40),
-                (Kind::Get, 10),
-                (Kind::Snapshot, 10),
-                (Kind::ReadSnapshot, 12),
-                (Kind::DropSnapshot, 4),
-                (Kind::Savepoint, 10),
-                (Kind::ReadSavepoint, 4),
-                (Kind::Rollback, 6),
-                (Kind::DropSavepoint, 3),
-                (Kind::Checkpoint, 8),
-                (Kind::Fork, 2),
-                (Kind::ReopenKeeping, 8),
-                (Kind::Ingest, 2),
-                (Kind::Flush, 4),
-                (Kind::Settle, 10),
-                (Kind::Step, 60),
-                (Kind::Wait, 4),
-            ],
-            Self::Moving => &[
-                (Kind::Put, 60),
-                (Kind::Batch, 100),
-                (Kind::Delete, 60),
-                (Kind::Get, 20),
-                (Kind::Scan, 10),
-                (Kind::Snapshot, 4),
-                (Kind::ReadSnapshot, 6),
-                (Kind::DropSnapshot, 4),
-                (Kind::Checkpoint, 3),
-                (Kind::Fork, 1),
-                (Kind::Reopen, 6),
-                (Kind::Flush, 4),
-                (Kind::Settle, 6),
-                (Kind::Compact, 2),
-                (Kind::Ingest, 2),
-                (Kind::Step, 60),
-                (Kind::Wait, 10),
-            ],
-            Self::Restarting => &[
-                (Kind::Put, 60),
-                (Kind::Batch, 60),
-                (Kind::Delete, 20),
-                (Kind::Merge, 30),
-                (Kind::Get, 30),
-                (Kind::Snapshot, 12),
-                (Kind::ReadSnapshot, 24),
-                (Kind::DropSnapshot, 4),
-                (Kind::Reopen, 6),
-                (Kind::ReopenKeeping, 16),
-                (Kind::Stale, 16),
-                (Kind::Sync, 4),
-                (Kind::Flush, 8),
-                (Kind::Compact, 8),
-                (Kind::Savepoint, 2),
-                (Kind::Rollback, 1),
-                (Kind::SetLayout, 3),
-                (Kind::Renew, 2),
-                (Kind::Fork, 2),
-                (Kind::Step, 40),
-                (Kind::Wait, 6),
-            ],
+            Self::Keeping => KEEPING,
+            Self::Moving => MOVING,
+            Self::Restarting => RESTARTING,
+            Self::Merging => MERGING,
         }
     }
 }
+
+const KEEPING: &[(Kind, u32)] = &[
+    (Kind::Put, 30),
+    (Kind::Batch, 120),
+    (Kind::Delete, 40),
+    (Kind::Get, 10),
+    (Kind::Snapshot, 10),
+    (Kind::ReadSnapshot, 12),
+    (Kind::DropSnapshot, 4),
+    (Kind::Savepoint, 10),
+    (Kind::ReadSavepoint, 4),
+    (Kind::Rollback, 6),
+    (Kind::DropSavepoint, 3),
+    (Kind::Checkpoint, 8),
+    (Kind::Fork, 2),
+    (Kind::ReopenKeeping, 8),
+    (Kind::Ingest, 2),
+    (Kind::Flush, 4),
+    (Kind::Settle, 10),
+    (Kind::Step, 60),
+    (Kind::Wait, 4),
+];
+
+const MOVING: &[(Kind, u32)] = &[
+    (Kind::Put, 60),
+    (Kind::Batch, 100),
+    (Kind::Delete, 60),
+    (Kind::Get, 20),
+    (Kind::Scan, 10),
+    (Kind::Snapshot, 4),
+    (Kind::ReadSnapshot, 6),
+    (Kind::DropSnapshot, 4),
+    (Kind::Checkpoint, 3),
+    (Kind::Fork, 1),
+    (Kind::Reopen, 6),
+    (Kind::Flush, 4),
+    (Kind::Settle, 6),
+    (Kind::Compact, 2),
+    (Kind::Ingest, 2),
+    (Kind::Step, 60),
+    (Kind::Wait, 10),
+];
+
+const MERGING: &[(Kind, u32)] = &[
+    (Kind::Put, 40),
+    (Kind::Merge, 80),
+    (Kind::Batch, 60),
+    (Kind::Delete, 20),
+    (Kind::Get, 40),
+    (Kind::MultiGet, 10),
+    (Kind::Scan, 10),
+    (Kind::Snapshot, 3),
+    (Kind::ReadSnapshot, 6),
+    (Kind::DropSnapshot, 3),
+    (Kind::Flush, 8),
+    (Kind::Settle, 4),
+    (Kind::Compact, 6),
+    (Kind::Savepoint, 1),
+    (Kind::Step, 60),
+    (Kind::Wait, 6),
+];
+
+const RESTARTING: &[(Kind, u32)] = &[
+    (Kind::Put, 60),
+    (Kind::Batch, 60),
+    (Kind::Delete, 20),
+    (Kind::Merge, 30),
+    (Kind::Get, 30),
+    (Kind::Snapshot, 12),
+    (Kind::ReadSnapshot, 24),
+    (Kind::DropSnapshot, 4),
+    (Kind::Reopen, 6),
+    (Kind::ReopenKeeping, 16),
+    (Kind::Stale, 16),
+    (Kind::Sync, 4),
+    (Kind::Flush, 8),
+    (Kind::Compact, 8),
+    (Kind::Savepoint, 2),
+    (Kind::Rollback, 1),
+    (Kind::SetLayout, 3),
+    (Kind::Renew, 2),
+    (Kind::Fork, 2),
+    (Kind::Step, 40),
+    (Kind::Wait, 6),
+];

@@ -46,7 +46,7 @@ demo:
 
 # Where a program of other engines was built before, it is brought up to date.
 figures:
-	$(CARGO) build --release --package forebay-cli --package xtask --package forebay --bins --example image_neighbours
+	$(CARGO) build --release --package forebay-cli --package xtask --package forebay --bins --example image_neighbours --example memory_campaign
 	@for program in forebay-bench-rivals forebay-bench-groups; do \
 	    if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/$$program ]; then \
 	        (cd crates/bench-rivals && $(CARGO) build --release --package $$program) || exit; fi; \

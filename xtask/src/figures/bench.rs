@@ -97,6 +97,13 @@ impl Bench {
         if part.name == super::parts::LOG {
             lines.push(super::log::measure(&self.root.join(SCRATCH))?);
         }
+        if part.name == super::parts::MEMORY {
+            let (told, measured): (Vec<_>, Vec<_>) = super::memory::measure(&self.root, scale)?
+                .into_iter()
+                .partition(|line| line["type"] == "command");
+            commands.extend(told.iter().filter_map(|line| line["command"].as_str()).map(String::from));
+            lines.extend(measured);
+        }
         if part.name == super::parts::APPLICATIONS {
             let Some(measured) = super::applications::measure(&self.root, scale)? else { return Ok(()) };
             commands.extend(measured.iter().filter_map(|line| line["command"].as_str()).map(String::from));

@@ -11,6 +11,7 @@ mod bench;
 mod draw;
 mod groups;
 mod log;
+mod memory;
 mod organisations;
 mod part;
 mod parts;

@@ -1,13 +1,14 @@
-//! Holds `memory_limit` against what the system counts: every layout, limit and scenario in a process of its own.
+//! Holds `memory_limit` against what the system counts: every layout, limit and phase in a process of its own.
 //!
 //! ```text
 //! memory_campaign [--layouts A,B] [--limits MIB,MIB] [--scenarios A,B] [--records N] [--dir DIR]
+//!                 [--format table|json]
 //! ```
 //!
 //! What counts is the process's anonymous memory (`RssAnon` of `/proc/self/status`), sampled every two milliseconds:
 //! the program's own pages are of files, and so are those that the kernel's cache holds. The promise is the limit and a
-//! tenth, or the limit and 16 MiB, whichever is more. Prints a table; the exit code is 1 where a cell breaks the promise
-//! or fails.
+//! tenth, or the limit and 16 MiB, whichever is more. Prints a line for each phase; the exit code is 1 where one breaks
+//! the promise or fails.
 
 #![expect(
     clippy::disallowed_methods,
@@ -47,6 +48,14 @@ struct Asked {
     scenarios: Vec<String>,
     records: u64,
     dir: PathBuf,
+    form: Form,
+}
+
+/// How lines are printed.
+#[derive(Clone, Copy)]
+enum Form {
+    Table,
+    Json,
 }
 
 fn main() -> ExitCode {
@@ -72,6 +81,7 @@ fn asked(arguments: &[String]) -> Result<Asked, Failure> {
         scenarios: SCENARIOS.map(String::from).to_vec(),
         records: RECORDS,
         dir: std::env::temp_dir(),
+        form: Form::Table,
     };
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return Err(format!("{} wants a value", pair[0]).into()) };
@@ -82,6 +92,8 @@ fn asked(arguments: &[String]) -> Result<Asked, Failure> {
             "--limits" => asked.limits_mib = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--records" => asked.records = value.parse()?,
             "--dir" => asked.dir = value.into(),
+            "--format" if value == "table" => asked.form = Form::Table,
+            "--format" if value == "json" => asked.form = Form::Json,
             _ => return Err(format!("there is no argument {name}").into()),
         }
     }
@@ -95,11 +107,13 @@ fn promised_bytes(limit_bytes: u64) -> u64 {
 
 /// Runs all cells one after the other; says whether all keep the promise.
 fn campaign(asked: &Asked) -> Result<bool, Failure> {
-    println!("| layout | limit MiB | scenario | peak MiB | promised MiB | seconds | |");
-    println!("| --- | ---: | --- | ---: | ---: | ---: | --- |");
+    if let Form::Table = asked.form {
+        println!("| layout | limit MiB | scenario | phase | peak MiB | promised MiB | seconds | |");
+        println!("| --- | ---: | --- | --- | ---: | ---: | ---: | --- |");
+    }
     let mut holds = true;
-    for layout in &asked.layouts {
-        for &limit_mib in &asked.limits_mib {
+    for &limit_mib in &asked.limits_mib {
+        for layout in &asked.layouts {
             for scenario in &asked.scenarios {
                 let cell = Cell {
                     layout: layout.clone(),
@@ -111,50 +125,49 @@ fn campaign(asked: &Asked) -> Result<bool, Failure> {
                 if !cell.is_for_layout() {
                     continue;
                 }
-                holds &= run(&cell)?;
+                let _ = std::fs::remove_dir_all(&cell.dir);
+                for phase in cell.phases() {
+                    holds &= run(&cell, phase, asked.form)?;
+                }
+                let _ = std::fs::remove_dir_all(&cell.dir);
             }
         }
     }
     Ok(holds)
 }
 
-/// Runs a cell in processes of its own, a phase each, and prints its line. With `MEMORY_STATS` in the environment phases
+/// Runs a phase of a cell in a process of its own, and prints its line. With `MEMORY_STATS` in the environment phases
 /// tell on standard error what they take, by owner.
-fn run(cell: &Cell) -> Result<bool, Failure> {
+fn run(cell: &Cell, phase: &str, form: Form) -> Result<bool, Failure> {
     let started = std::time::Instant::now();
-    let _ = std::fs::remove_dir_all(&cell.dir);
-    let (mut peak_bytes, mut failure) = (0, None);
-    for phase in cell.phases() {
-        let output = Command::new(std::env::current_exe()?)
-            .arg(CHILD)
-            .args(cell.arguments(phase))
-            .stderr(Stdio::inherit())
-            .output()?;
-        // A phase that is killed on purpose tells its peak before.
-        let told = String::from_utf8_lossy(&output.stdout).lines().last().and_then(|line| line.parse().ok());
-        match told {
-            Some(told) => {
-                if std::env::var_os("MEMORY_STATS").is_some() {
-                    eprintln!("phase {phase}: peak {} MiB", told >> 20);
-                }
-                peak_bytes = peak_bytes.max(told);
-            }
-            None => failure = Some(format!("phase {phase} ended with {}", output.status)),
-        }
+    let output = Command::new(std::env::current_exe()?)
+        .arg(CHILD)
+        .args(cell.arguments(phase))
+        .stderr(Stdio::inherit())
+        .output()?;
+    let seconds = started.elapsed().as_secs_f64();
+    // A phase that is killed on purpose tells its peak before.
+    let told =
+        String::from_utf8_lossy(&output.stdout).lines().last().and_then(|line| line.parse::<u64>().ok());
+    let Cell { layout, limit_bytes, scenario, records, .. } = cell;
+    let (promised_bytes, peak_bytes) = (promised_bytes(*limit_bytes), told.unwrap_or(0));
+    let holds = told.is_some_and(|peak_bytes| peak_bytes <= promised_bytes);
+    let verdict = match told {
+        None => format!("it ended with {}", output.status),
+        Some(_) if holds => String::new(),
+        Some(_) => "BROKEN".into(),
+    };
+    match form {
+        Form::Table => println!(
+            "| {layout} | {} | {scenario} | {phase} | {} | {} | {seconds:.0} | {verdict} |",
+            limit_bytes >> 20,
+            peak_bytes.div_ceil(1 << 20),
+            promised_bytes >> 20,
+        ),
+        Form::Json => println!(
+            r#"{{"type":"memory","layout":"{layout}","limit_bytes":{limit_bytes},"scenario":"{scenario}","phase":"{phase}","records":{records},"peak_bytes":{peak_bytes},"promised_bytes":{promised_bytes},"seconds":{seconds:.1},"verdict":"{verdict}"}}"#,
+        ),
     }
-    let _ = std::fs::remove_dir_all(&cell.dir);
-    let promised_bytes = promised_bytes(cell.limit_bytes);
-    let holds = failure.is_none() && peak_bytes <= promised_bytes;
-    let verdict = failure.unwrap_or_else(|| if holds { "" } else { "BROKEN" }.to_string());
-    println!(
-        "| {} | {} | {} | {} | {} | {:.0} | {verdict} |",
-        cell.layout,
-        cell.limit_bytes >> 20,
-        cell.scenario,
-        peak_bytes.div_ceil(1 << 20),
-        promised_bytes >> 20,
-        started.elapsed().as_secs_f64(),
-    );
     Ok(holds)
 }
 

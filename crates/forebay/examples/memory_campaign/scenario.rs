@@ -7,7 +7,8 @@ use forebay::{Batch, Database, Durability, Layout, Options, Table};
 use crate::Failure;
 use crate::meter::{Meter, anonymous_bytes};
 
-pub(crate) const SCENARIOS: [&str; 6] = ["load", "get", "scan", "recover", "runs", "snapshots"];
+/// A life: a load that ends as by a crash, recovery, lookups, scans.
+pub(crate) const SCENARIOS: [&str; 3] = ["life", "runs", "snapshots"];
 
 const BATCH_RECORDS: u64 = 1000;
 const GETS: u64 = 100_000;
@@ -41,10 +42,7 @@ impl Cell {
 
     pub(crate) fn phases(&self) -> &'static [&'static str] {
         match self.scenario.as_str() {
-            "load" => &["load"],
-            "get" => &["load", "get"],
-            "scan" => &["load", "scan"],
-            "recover" => &["die", "open"],
+            "life" => &["load", "recover", "get", "scan"],
             "runs" => &["runs", "get", "scan"],
             "snapshots" => &["snapshots"],
             _ => &["no such scenario"],
@@ -76,7 +74,7 @@ impl Cell {
             options = options.write_buffer(bytes.min(self.limit_bytes / 8));
         }
         let database = Database::open(&self.dir, options)?;
-        if phase == "open" {
+        if phase == "recover" {
             eprintln!("opened: {} MiB", anonymous_bytes() >> 20);
         }
         let layout: Layout = self.layout.parse()?;
@@ -87,21 +85,21 @@ impl Cell {
 
 /// Whether the process is to end without closing the database.
 pub(crate) fn dies(phase: &str) -> bool {
-    phase == "die"
+    phase == "load"
 }
 
 pub(crate) fn perform(cell: &Cell, phase: &str, meter: &Meter) -> Result<(), Failure> {
     let (database, table) = cell.open(phase)?;
     match phase {
-        "load" | "runs" => load(&database, &table, cell.records, meter)?,
-        "die" => {
+        "runs" => load(&database, &table, cell.records, meter)?,
+        "load" => {
             load(&database, &table, cell.records, meter)?;
             // Nothing is dropped: what follows ends the process.
             std::mem::forget(table);
             std::mem::forget(database);
             return Ok(());
         }
-        "open" => drop(table.get(&key(1))?),
+        "recover" => drop(table.get(&key(1))?),
         "get" => get(cell, &table)?,
         "scan" => scan(cell, &database, &table)?,
         "snapshots" => snapshots(&database, &table, cell.records)?,

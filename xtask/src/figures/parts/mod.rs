@@ -14,6 +14,7 @@ mod jungle_beyond;
 mod layouts;
 mod layouts_bars;
 mod log_append;
+mod memory;
 mod rangemerge;
 mod ratio;
 mod reads;
@@ -23,6 +24,7 @@ use super::simulated::Forecast;
 
 /// The parts that run no engine.
 pub(super) const LOG: &str = "log";
+pub(super) const MEMORY: &str = "memory";
 /// The parts of another program's runs.
 pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
@@ -44,6 +46,7 @@ pub(super) const ALL: &[&Part] = &[
     &groups_factors::PART,
     &incremental::PART,
     &log_append::PART,
+    &memory::PART,
     &applications::PART,
 ];
 

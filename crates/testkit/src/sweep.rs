@@ -175,8 +175,9 @@ impl Sweep {
             self.harness.env.jobs.step_some(100_000);
         }
         let names = self.fs.list(Path::new(DIR)).expect("a rule that is well formed");
-        let lists = names.iter().filter(|name| name.ends_with(".list")).count() as u64;
-        assert_eq!(lists, self.harness.db().stats().list_files, "lists that nothing refers to");
+        let files =
+            names.iter().filter(|name| name.ends_with(".list") || name.ends_with(".tree")).count() as u64;
+        assert_eq!(files, self.harness.db().stats().list_files, "files that nothing refers to");
         let logs = names.iter().filter(|name| name.ends_with(".log")).count();
         assert!(logs <= self.harness.config.write_buffers + 1, "{logs} log segments: {names:?}");
     }

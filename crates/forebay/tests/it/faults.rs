@@ -31,4 +31,5 @@ fn a_short_write_at_any_write() {
 #[test]
 fn a_failed_sync_at_any_sync() {
     sweep(ordered(), |number| format!("sync * #{number} lost"));
+    sweep(Layout::jungle(3.0), |number| format!("sync * #{number} lost"));
 }

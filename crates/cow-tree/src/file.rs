@@ -113,6 +113,13 @@ impl TreeFile {
         &self.filter
     }
 
+    /// See [`Tree::thin_filter`](crate::Tree::thin_filter).
+    pub(crate) fn thin_filter(&self, bits_per_key: u32) {
+        if let Some(filter) = self.filter.get() {
+            filter.thin(bits_per_key);
+        }
+    }
+
     /// The open file; opened at the first call. What fails may pass, and the next call tries again.
     pub(crate) fn handle(&self) -> Result<&Arc<dyn File>> {
         if let Some(file) = self.handle.get() {

@@ -69,7 +69,7 @@ pub use file::OpenFiles;
 pub use recover::last_root;
 pub use root::Version;
 pub use store::{TreeOptions, TreeStore};
-pub use tree::Tree;
+pub use tree::{Tree, WeakTree};
 pub use verify::Census;
 pub use windows::Reading;
 pub use writer::TreeWriter;

@@ -1,7 +1,7 @@
 //! A version: opening it, what its root says, and lookups.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
@@ -22,6 +22,10 @@ use crate::store::TreeStore;
 #[derive(Clone)]
 pub struct Tree(Arc<Inner>);
 
+/// A tree's file, which this does not keep.
+#[derive(Clone)]
+pub struct WeakTree(Weak<TreeFile>);
+
 struct Inner {
     store: TreeStore,
     file: Arc<TreeFile>,
@@ -29,6 +33,18 @@ struct Inner {
     root: OnceLock<Result<Root>>,
     /// Once all keys of this version are in it; `None` without one.
     filter: OnceLock<Result<Option<Arc<Filter>>>>,
+}
+
+impl WeakTree {
+    /// Whether anybody keeps a version of it.
+    pub fn is_kept(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// As [`Tree::thin_filter`].
+    pub fn thin_filter(&self, bits_per_key: u32) {
+        self.0.upgrade().inspect(|file| file.thin_filter(bits_per_key));
+    }
 }
 
 impl Tree {
@@ -120,9 +136,12 @@ impl Tree {
 
     /// Gives up precision of the filter until a key takes no more than so many bits, as far as that goes.
     pub fn thin_filter(&self, bits_per_key: u32) {
-        if let Some(filter) = self.file().filter().get() {
-            filter.thin(bits_per_key);
-        }
+        self.file().thin_filter(bits_per_key);
+    }
+
+    /// Its file, for as long as others keep any version of it.
+    pub fn downgrade(&self) -> WeakTree {
+        WeakTree(Arc::downgrade(&self.0.file))
     }
 
     /// What it takes to open it again.

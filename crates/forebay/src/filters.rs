@@ -36,7 +36,8 @@ impl Engine {
         }
         if self.filters_exceed() {
             // Snapshots' lookups of files that are gone for all others may take longer.
-            self.pinned_files().iter().for_each(|file| file.thin_filter(0));
+            let retired = self.ledger.lock().retired.kept();
+            retired.iter().for_each(|file| file.thin_filter(0));
         }
         // Of filters that are not in memory yet no more is known than what lists have of their files.
         let held: u64 = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();

@@ -3,6 +3,8 @@
 
 mod references;
 
+pub(crate) use references::Retired;
+
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub(crate) struct Ledger {
     pub(crate) manifest: Option<Manifest>,
     /// Every live file, in its newest version, and how many parts refer to it.
     pub(crate) references: BTreeMap<u64, (DataFile, i64)>,
+    /// Those that were live.
+    pub(crate) retired: Retired,
     /// Nodes that a job works on.
     pub(crate) busy: BTreeMap<u32, BTreeSet<NodeKey>>,
     /// How far the log is needed.

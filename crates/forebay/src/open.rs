@@ -28,7 +28,7 @@ use crate::enter::enter;
 use crate::evidence::{Evidence, live_files};
 use crate::filters::{bits_per_key, filtered_records};
 use crate::held::{Held, held_segments};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Retired};
 use crate::pace::Pace;
 use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
@@ -262,6 +262,7 @@ fn ledger_of(
     let mut ledger = Ledger {
         manifest,
         references: BTreeMap::new(),
+        retired: Retired::default(),
         busy: BTreeMap::new(),
         log: replay.log,
         held,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forebay_base::Error;
 use forebay_env::Attic;
-use forebay_layouts::DataFile;
+use forebay_layouts::{DataFile, WeakFile};
 use forebay_store::manifest::Superblock;
 use forebay_store::{Owner, WriteBuffer, names};
 use serde::Serialize;
@@ -112,8 +112,8 @@ impl Engine {
         if self.metrics.memory.now(Owner::Resident) <= self.options.resident_bytes() {
             return;
         }
-        let pinned = self.pinned_files();
-        let lists = || pinned.iter().filter_map(DataFile::list).filter(|list| list.is_in_memory());
+        let retired = self.ledger.lock().retired.kept();
+        let lists = || retired.iter().filter_map(WeakFile::list).filter(|list| list.is_in_memory());
         let Some(first) = lists().next() else { return };
         let bytes = lists().map(|list| list.meta().bytes).sum();
         // A crash before it loses its name leaves what the next open removes.
@@ -130,16 +130,6 @@ impl Engine {
             self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
         states.dedup_by(|one, other| Arc::ptr_eq(one, other));
         states
-    }
-
-    /// Files that only snapshots see.
-    pub(crate) fn pinned_files(&self) -> Vec<DataFile> {
-        let mut files = BTreeMap::new();
-        for state in self.pinned_states() {
-            // One by one: many versions see the same files, and collecting would first list all that all of them see.
-            files.extend(state.files().filter(DataFile::is_retired).map(|file| (file.version(), file)));
-        }
-        files.into_values().collect()
     }
 
     /// Snapshots that hold files, of one table or of all, oldest first. Those that hold none are listed too.

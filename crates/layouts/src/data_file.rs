@@ -2,13 +2,13 @@
 //! files need not know which.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Error, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
-use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
+use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version, WeakTree};
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::{ListFile, ListStore};
 
@@ -19,6 +19,41 @@ pub enum DataFile {
     List(Arc<ListFile>),
     /// A version of a copy-on-write tree.
     Tree(Tree),
+}
+
+/// A file that others keep, or not.
+#[derive(Clone)]
+pub enum WeakFile {
+    /// A list.
+    List(Weak<ListFile>),
+    /// A tree in whatever version.
+    Tree(WeakTree),
+}
+
+impl WeakFile {
+    /// Whether anybody keeps it.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            Self::List(list) => list.strong_count() > 0,
+            Self::Tree(tree) => tree.is_kept(),
+        }
+    }
+
+    /// The list, if it is one and kept.
+    pub fn list(&self) -> Option<Arc<ListFile>> {
+        match self {
+            Self::List(list) => list.upgrade(),
+            Self::Tree(_) => None,
+        }
+    }
+
+    /// As [`DataFile::thin_filter`].
+    pub fn thin_filter(&self, bits_per_key: u32) {
+        match self {
+            Self::List(list) => _ = list.upgrade().inspect(|list| list.thin_filter(bits_per_key)),
+            Self::Tree(tree) => tree.thin_filter(bits_per_key),
+        }
+    }
 }
 
 /// What reading all of a file has found.
@@ -143,6 +178,14 @@ impl DataFile {
     /// Whether it is in memory alone.
     pub fn is_resident(&self) -> bool {
         self.list().is_some_and(|list| list.is_resident())
+    }
+
+    /// The same, which this does not keep.
+    pub fn downgrade(&self) -> WeakFile {
+        match self {
+            Self::List(list) => WeakFile::List(Arc::downgrade(list)),
+            Self::Tree(tree) => WeakFile::Tree(tree.downgrade()),
+        }
     }
 
     /// Whether nothing refers to it any more.

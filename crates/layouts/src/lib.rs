@@ -21,7 +21,7 @@ pub mod write_buffer;
 pub use catalog::{
     Applied, Catalog, Check, Help, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
 };
-pub use data_file::{DataFile, FileReport, Store, Trees};
+pub use data_file::{DataFile, FileReport, Store, Trees, WeakFile};
 pub use forebay_buffer_tree::{Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
 pub use restore::{empty, restore};

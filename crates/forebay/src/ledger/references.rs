@@ -2,9 +2,32 @@
 //!
 //! **Invariant:** a file is retired only once nothing refers to it.
 
-use forebay_layouts::DataFile;
+use forebay_layouts::{DataFile, WeakFile};
 
 use super::Ledger;
+
+/// Files that nothing refers to any more, and that somebody may read all the same.
+#[derive(Default)]
+pub(crate) struct Retired {
+    files: Vec<WeakFile>,
+    /// So many there may be until it is worth looking which of them nobody reads any more.
+    files_max: usize,
+}
+
+impl Retired {
+    fn add(&mut self, file: &DataFile) {
+        if self.files.len() >= self.files_max {
+            self.files.retain(WeakFile::is_kept);
+            self.files_max = 2 * self.files.len() + 16;
+        }
+        self.files.push(file.downgrade());
+    }
+
+    /// Those that somebody reads.
+    pub(crate) fn kept(&self) -> Vec<WeakFile> {
+        self.files.iter().filter(|file| file.is_kept()).cloned().collect()
+    }
+}
 
 impl Ledger {
     /// Counts what is referred to now in place of what was. More before fewer, so that no file is taken for unneeded in
@@ -27,6 +50,7 @@ impl Ledger {
                 && let Some((file, _)) = self.references.remove(&id)
             {
                 file.retire();
+                self.retired.add(&file);
             }
         }
     }

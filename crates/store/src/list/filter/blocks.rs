@@ -25,6 +25,8 @@ const BLOCK_WORDS: usize = 4;
 pub(super) const BITS_MIN: u64 = 2;
 /// Of `state`: blocks are being folded.
 const REWRITING: u32 = 1 << 31;
+/// Nothing is left of them.
+const GONE: u32 = 1 << 30;
 
 /// Odd constants that draw eight independent 5-bit numbers from one 32-bit hash.
 const SALTS: [u32; 8] =
@@ -122,7 +124,10 @@ impl Blocks {
 
     /// How many blocks there are.
     fn blocks(&self) -> usize {
-        self.count.div_ceil(1 << (self.state.load(Relaxed) & !REWRITING))
+        match self.state.load(Relaxed) & !REWRITING {
+            GONE => 0,
+            folds => self.count.div_ceil(1 << folds),
+        }
     }
 
     /// Asks for the block of a hash.
@@ -146,7 +151,7 @@ impl Blocks {
         });
         fence(Ordering::Acquire);
         // What was read while it changed says nothing.
-        found || state & REWRITING != 0 || self.state.load(Relaxed) != state
+        found || state & (REWRITING | GONE) != 0 || self.state.load(Relaxed) != state
     }
 
     /// Folds neighbours until `keys` keys take no more than so many bits each, as far as that is of use; with no bits at
@@ -163,16 +168,29 @@ impl Blocks {
         self.fold(folds)
     }
 
-    /// One thread at a time folds; another one that comes meanwhile does nothing.
-    fn fold(&self, folds: u32) -> usize {
-        let state = self.state.load(Relaxed);
-        let begins = folds > 0
-            && state & REWRITING == 0
-            && self.state.compare_exchange(state, state | REWRITING, Ordering::Acquire, Relaxed).is_ok();
-        if !begins {
+    /// Gives back all of its memory that has pages of its own; it denies nothing any more. Not for what is written to a
+    /// file later. Returns how many bytes that was.
+    pub(crate) fn forget(&self) -> usize {
+        if self.begin().is_none() {
             return 0;
         }
+        let before = self.words.memory_bytes(BLOCK_WORDS * self.blocks());
+        self.state.store(GONE, Ordering::Release);
+        self.words.release(0);
+        before - self.memory_bytes()
+    }
+
+    /// One thread at a time changes it; another one that comes meanwhile does nothing. How often it was folded before.
+    fn begin(&self) -> Option<u32> {
+        let state = self.state.load(Relaxed);
+        let begins = state & (REWRITING | GONE) == 0
+            && self.state.compare_exchange(state, state | REWRITING, Ordering::Acquire, Relaxed).is_ok();
         fence(Ordering::Release);
+        begins.then_some(state)
+    }
+
+    fn fold(&self, folds: u32) -> usize {
+        let Some(state) = Some(folds).filter(|folds| *folds > 0).and_then(|_| self.begin()) else { return 0 };
         let before = self.count.div_ceil(1 << state);
         let after = before.div_ceil(1 << folds);
         for block in 0..after {

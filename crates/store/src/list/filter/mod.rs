@@ -100,9 +100,11 @@ impl Filter {
     }
 
     /// Gives up precision until each of the list's `keys` keys takes no more than so many bits, or as few as
-    /// are still of use. Lookups go on meanwhile. Returns how many bytes that gave back.
+    /// are still of use; of none, the filter of a list in another order than that of the hashes is gone. Lookups go on
+    /// meanwhile. Returns how many bytes that gave back.
     pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
         match self {
+            Self::Blocks(blocks) if bits_per_key == 0 => blocks.forget(),
             Self::Blocks(blocks) => blocks.thin(bits_per_key, keys),
             Self::Fingerprints(fingerprints) => fingerprints.thin(bits_per_key),
         }

@@ -102,6 +102,9 @@ fn thinning_gives_memory_back_and_denies_nothing() {
     filter.thin(0, hashes.len() as u64);
     assert_eq!(filter.memory_bytes(), left, "there is a floor");
     check_ranks(filter.ranks().unwrap(), &hashes, &[]);
+    let held = blocks.memory_bytes();
+    assert_eq!((blocks.thin(0, hashes.len() as u64), blocks.memory_bytes()), (held, 0), "no page stays");
+    assert_eq!(blocks.thin(0, hashes.len() as u64) + blocks.thin(5, hashes.len() as u64), 0);
     assert!(hashes.iter().all(|&hash| blocks.may_contain(hash)));
 }
 

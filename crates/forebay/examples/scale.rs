@@ -8,11 +8,14 @@
 #![expect(clippy::disallowed_methods, reason = "a program that measures, on the machine's own files")]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use forebay::{Database, Layout, Options, Result};
+use forebay::{Database, Error, Layout, Options, Result};
 
 const MEMORY_BYTES: u64 = 64 << 20;
+/// The argument by which the program calls itself.
+const AGAIN: &str = "again";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,12 +27,19 @@ fn main() -> Result<()> {
         let Ok(files) = files.parse() else { return usage() };
         options = options.open_files_max(files);
     }
-    let dir = Path::new(dir);
-    match mode.as_str() {
-        "tables" => tables(dir, count, layout, &options),
-        "files" => files(dir, count, layout, &options),
-        _ => usage(),
-    }
+    let path = Path::new(dir);
+    let made = match mode.as_str() {
+        "tables" => tables(path, count, layout, &options),
+        "files" => files(path, count, layout, &options),
+        AGAIN => return again(path, &options),
+        _ => return usage(),
+    };
+    made?;
+    // In a process of its own: what this one has taken from the system by now is not the database's.
+    let arguments: Vec<&str> =
+        [dir, AGAIN].into_iter().chain(arguments[2..].iter().map(String::as_str)).collect();
+    let again = std::env::current_exe().and_then(|program| Command::new(program).args(arguments).status());
+    again.map(drop).map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn usage() -> Result<()> {
@@ -88,7 +98,7 @@ fn tables(dir: &Path, count: usize, layout: Layout, options: &Options) -> Result
     drop(tables);
     db.close()?;
     clock.tell("closed");
-    again(dir, options, &mut clock)
+    Ok(())
 }
 
 fn files(dir: &Path, count: usize, layout: Layout, options: &Options) -> Result<()> {
@@ -105,10 +115,11 @@ fn files(dir: &Path, count: usize, layout: Layout, options: &Options) -> Result<
     drop(table);
     db.close()?;
     clock.tell("closed");
-    again(dir, options, &mut clock)
+    Ok(())
 }
 
-fn again(dir: &Path, options: &Options, clock: &mut Clock) -> Result<()> {
+fn again(dir: &Path, options: &Options) -> Result<()> {
+    let mut clock = Clock::start();
     let db = Database::open(dir, options.clone())?;
     clock.tell("opened again");
     let mut read = 0;

@@ -111,7 +111,7 @@ impl Engine {
             let files = table.versions().into_values().chain(each_tree.into_iter().flatten());
             for file in files.filter(|file| !file.is_resident()) {
                 match &file {
-                    DataFile::List(list) => fs.hard_link(list.path(), &names::list(target, file.id()))?,
+                    DataFile::List(list) => fs.hard_link(&list.path(), &names::list(target, file.id()))?,
                     // It grows here, and in the copy: each has a file of its own.
                     DataFile::Tree(tree) => {
                         let copy = names::tree(target, file.id());

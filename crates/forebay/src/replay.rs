@@ -158,8 +158,7 @@ impl Replay {
         for (id, meta) in change.files {
             self.next_id = self.next_id.max(meta.id + 1);
             if let Some(table) = self.tables.get(&id) {
-                let store = store_for(&self.lists, &self.trees, &table.options, self.seed, &table.space);
-                self.files.insert(meta.id, store.named(meta));
+                self.files.insert(meta.id, table.catalog.named(meta));
             }
         }
         for (id, edit) in change.edits {

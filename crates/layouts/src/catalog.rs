@@ -9,7 +9,7 @@ use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Range, Record, Result};
 use forebay_buffer_tree::{JobPlan, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::Lookup;
+use forebay_store::list::{FileMeta, Lookup};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Cause, WriteBuffer};
 
@@ -278,6 +278,9 @@ pub trait Catalog: Send + Sync {
 
     /// Every file, as often as parts refer to it.
     fn files(&self) -> Vec<DataFile>;
+
+    /// A file that is the table's, and only named so far.
+    fn named(&self, meta: FileMeta) -> DataFile;
 
     /// Shows every list. Pure.
     fn each_list(&self, visit: &mut dyn FnMut(Held<'_>));

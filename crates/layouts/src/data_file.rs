@@ -1,7 +1,7 @@
 //! A file of a table's records: a list, or a version of a tree. Whoever counts references, pins, verifies or copies
 //! files need not know which.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use forebay_base::limits::BLOCK_BYTES;
@@ -83,7 +83,7 @@ impl Default for Trees {
 /// Where a table's files are made and found. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    pub(crate) lists: ListStore,
+    pub(crate) lists: Arc<ListStore>,
     pub(crate) trees: TreeStore,
 }
 
@@ -112,7 +112,7 @@ impl Store {
             salvage: lists.salvage.clone(),
             filter_bits_max: Arc::clone(&lists.filter_bits_max),
         };
-        Self { lists, trees }
+        Self { lists: Arc::new(lists), trees }
     }
 
     /// A file that is only named so far.
@@ -168,10 +168,10 @@ impl DataFile {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> PathBuf {
         match self {
             Self::List(list) => list.path(),
-            Self::Tree(tree) => tree.path(),
+            Self::Tree(tree) => tree.path().to_path_buf(),
         }
     }
 

@@ -57,7 +57,7 @@ impl Means {
 
     /// The store of fragments that a write buffer leaves in memory.
     pub(crate) fn memory(&self) -> Files {
-        let store = Store { lists: self.store.lists.in_memory(), ..self.store.clone() };
+        let store = Store { lists: Arc::new(self.store.lists.in_memory()), ..self.store.clone() };
         Files { store, ..self.files(Cause::RootSpill) }
     }
 

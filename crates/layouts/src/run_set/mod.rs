@@ -32,7 +32,7 @@ use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, Terms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
-use forebay_store::list::{Lookup, Reading, Search};
+use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, WriteBuffer};
 
 use crate::catalog::{
@@ -325,6 +325,10 @@ impl Catalog for RunSetTable {
             part.fragment.portion_inside(&part.range, part.portion, &part.range.intersect(range))
         });
         held.fold(Portion::default(), Portion::saturating_add)
+    }
+
+    fn named(&self, meta: FileMeta) -> DataFile {
+        self.means.store.named(meta)
     }
 
     fn files(&self) -> Vec<DataFile> {

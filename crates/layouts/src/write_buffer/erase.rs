@@ -60,7 +60,7 @@ impl Tombstones {
             let (direction, gaps) = (Direction::Forward, &self.gaps);
             match ListCursor::passing_over(list, &here, direction, self.reading, gaps) {
                 // Not even its footer or page search can be read.
-                Err(error) if error.is_corruption() && gaps.pass_over(list.path(), &error, None) => None,
+                Err(error) if error.is_corruption() && gaps.pass_over(&list.path(), &error, None) => None,
                 opened => Some(opened),
             }
         };

@@ -20,7 +20,7 @@ use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Portion, Terms, Tree};
 use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{Lookup, Reading, Search};
+use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::salvage::Gaps;
 use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
 
@@ -240,6 +240,10 @@ impl Catalog for WriteBufferTree {
 
     fn portion(&self, range: &Range) -> Portion {
         portion::portion(self.tree.root(), range)
+    }
+
+    fn named(&self, meta: FileMeta) -> DataFile {
+        self.means.store.named(meta)
     }
 
     fn files(&self) -> Vec<DataFile> {

@@ -87,7 +87,7 @@ impl Chunks {
         let body = list.body()?;
         let direct = || match list.is_resident() {
             true => Ok(Arc::clone(&body.file)),
-            false => list.store().fs.open_read(list.path(), Access::Direct),
+            false => list.store().fs.open_read(&list.path(), Access::Direct),
         };
         let (file, chunk_bytes_max) = match reading {
             Reading::Job { chunk_bytes, .. } => {
@@ -187,7 +187,7 @@ impl Chunks {
         let got = self.file.read_at(self.chunk_offset, &mut chunk[..bytes])?;
         if got < bytes {
             return Err(Error::corruption(
-                list.path(),
+                &list.path(),
                 self.chunk_offset + got as u64,
                 "the file ends too early",
             ));

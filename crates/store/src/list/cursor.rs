@@ -237,7 +237,7 @@ impl ListCursor {
         }
         Arc::make_mut(&mut self.page)
             .read(bytes.bytes, self.list.meta().id, bytes.offset, bytes.shape)
-            .map_err(|reason| Error::corruption(self.list.path(), bytes.offset, reason))?;
+            .map_err(|reason| Error::corruption(&self.list.path(), bytes.offset, reason))?;
         self.number = Some(number);
         Ok(())
     }
@@ -255,7 +255,7 @@ impl ListCursor {
     /// Notes a page that cannot be read; `false` where that must not be passed over.
     fn passes_over(&self, number: usize, error: &Error) -> bool {
         match self.gaps.as_ref().filter(|_| error.is_corruption()) {
-            Some(gaps) => gaps.pass_over(self.list.path(), error, self.list.keys_of(number)),
+            Some(gaps) => gaps.pass_over(&self.list.path(), error, self.list.keys_of(number)),
             None => self.list.passes_over(number, error),
         }
     }

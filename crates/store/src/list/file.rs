@@ -24,11 +24,13 @@ use super::store::{FileMeta, ListStore};
 /// gone by the end), and opening it may fail: then the error is what every lookup in it answers.
 pub struct ListFile {
     meta: FileMeta,
-    path: PathBuf,
-    store: ListStore,
+    store: Arc<ListStore>,
     /// Opened, and not read.
     unread: OnceLock<Arc<dyn File>>,
-    body: OnceLock<Result<Body>>,
+    /// There may be very many files that nobody has opened.
+    body: OnceLock<Box<Result<Body>>>,
+    /// How many it has, where somebody has asked before it was opened; none where that could not be read.
+    records: OnceLock<u64>,
     retired: AtomicBool,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Body {
     pub(crate) index: PageIndex,
     filter: Option<Filter>,
     pub(crate) digest: Digest,
-    store: ListStore,
+    store: Arc<ListStore>,
     /// Of a list in memory.
     pub(super) resident: Option<Resident>,
 }
@@ -65,21 +67,20 @@ impl<'a> Lookup<'a> {
 
 impl ListFile {
     /// A file that is only named so far.
-    pub fn named(store: &ListStore, meta: FileMeta) -> Arc<Self> {
-        let path = store.path(meta.id);
+    pub fn named(store: &Arc<ListStore>, meta: FileMeta) -> Arc<Self> {
         Arc::new(Self {
             meta,
-            path,
-            store: store.clone(),
+            store: Arc::clone(store),
             unread: OnceLock::new(),
             body: OnceLock::new(),
+            records: OnceLock::new(),
             retired: AtomicBool::new(false),
         })
     }
 
-    pub(super) fn with_body(store: &ListStore, meta: FileMeta, body: Body) -> Arc<Self> {
+    pub(super) fn with_body(store: &Arc<ListStore>, meta: FileMeta, body: Body) -> Arc<Self> {
         let file = Self::named(store, meta);
-        let _ = file.body.set(Ok(body));
+        let _ = file.body.set(Box::new(Ok(body)));
         file
     }
 
@@ -94,11 +95,11 @@ impl ListFile {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &std::path::Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.store.path(self.meta.id)
     }
 
-    pub(crate) fn store(&self) -> &ListStore {
+    pub(crate) fn store(&self) -> &Arc<ListStore> {
         &self.store
     }
 
@@ -109,16 +110,16 @@ impl ListFile {
             Some(body) => body,
             None => match self.open() {
                 Err(error) if !error.is_corruption() => return Err(error),
-                opened => self.body.get_or_init(|| opened),
+                opened => self.body.get_or_init(|| Box::new(opened)),
             },
         };
-        body.as_ref().map_err(Clone::clone)
+        (**body).as_ref().map_err(Clone::clone)
     }
 
     /// The open file, if it is open and sound.
     #[inline]
     pub(super) fn ready(&self) -> Option<&Body> {
-        self.body.get()?.as_ref().ok()
+        (**self.body.get()?).as_ref().ok()
     }
 
     /// Opens the file, where it is closed by now, and reads nothing of it.
@@ -126,7 +127,7 @@ impl ListFile {
         let file = match self.ready() {
             Some(body) => &body.file,
             None => {
-                let opened = self.store.fs.open_read(&self.path, Access::Random)?;
+                let opened = self.store.fs.open_read(&self.path(), Access::Random)?;
                 self.unread.get_or_init(|| opened)
             }
         };
@@ -141,32 +142,44 @@ impl ListFile {
         }
     }
 
-    fn read_body(&self) -> Result<Body> {
-        let damaged = |offset, reason: &str| Error::corruption(&self.path, offset, reason);
-        let file = match self.unread.get() {
-            Some(file) => Arc::clone(file),
-            None => self.store.fs.open_read(&self.path, Access::Random)?,
-        };
+    fn open_read(&self) -> Result<Arc<dyn File>> {
+        match self.unread.get() {
+            Some(file) => Ok(Arc::clone(file)),
+            None => self.store.fs.open_read(&self.path(), Access::Random),
+        }
+    }
+
+    fn damaged(&self, offset: u64, reason: &str) -> Error {
+        Error::corruption(&self.path(), offset, reason)
+    }
+
+    fn read_footer(&self, file: &Arc<dyn File>) -> Result<Footer> {
         let bytes = file.len()?;
         let block = BLOCK_BYTES as u64;
         if bytes != self.meta.bytes || bytes < block || bytes % block != 0 {
-            return Err(damaged(
-                bytes,
-                &format!("the file has {bytes} bytes where {} were written", self.meta.bytes),
-            ));
+            let reason = format!("the file has {bytes} bytes where {} were written", self.meta.bytes);
+            return Err(self.damaged(bytes, &reason));
         }
         let footer_at = bytes - block;
         let mut last = vec![0; BLOCK_BYTES];
-        self.read(&file, footer_at, &mut last)?;
+        self.read(file, footer_at, &mut last)?;
         let (footer, digest) =
-            Footer::decode(&last, &self.path, self.meta.id, footer_at, self.store.options.order)?;
+            Footer::decode(&last, &self.path(), self.meta.id, footer_at, self.store.options.order)?;
         if digest != self.meta.digest {
-            return Err(damaged(footer_at, "this is not the file that the manifest names"));
+            return Err(self.damaged(footer_at, "this is not the file that the manifest names"));
         }
+        Ok(footer)
+    }
+
+    fn read_body(&self) -> Result<Body> {
+        let file = self.open_read()?;
+        let footer = self.read_footer(&file)?;
+        let footer_at = self.meta.bytes - BLOCK_BYTES as u64;
+        let damaged = |reason| self.damaged(footer.pages_bytes, reason);
         let mut meta = vec![0; (footer_at - footer.pages_bytes) as usize];
         self.read(&file, footer.pages_bytes, &mut meta)?;
         if checksum(self.meta.id, footer.pages_bytes, &meta) != footer.meta_sum {
-            return Err(damaged(footer.pages_bytes, "the checksum of page search and filter does not match"));
+            return Err(damaged("the checksum of page search and filter does not match"));
         }
         let mut from = Reader::new(&meta);
         let mut parse = || {
@@ -179,7 +192,7 @@ impl ListFile {
             fits.then_some((index, filter, digest))
         };
         let (index, filter, digest) =
-            parse().ok_or_else(|| damaged(footer.pages_bytes, "page search and filter are malformed"))?;
+            parse().ok_or_else(|| damaged("page search and filter are malformed"))?;
         Ok(Body::new(&self.store, file, footer, index, filter, digest))
     }
 
@@ -193,7 +206,7 @@ impl ListFile {
         if got == wanted {
             return Ok(());
         }
-        Err(Error::corruption(&self.path, offset + got as u64, "the file ends too early"))
+        Err(Error::corruption(&self.path(), offset + got as u64, "the file ends too early"))
     }
 
     /// A page from the cache, if it is there.
@@ -217,7 +230,7 @@ impl ListFile {
         metrics.page_reads.add(1);
         metrics.page_read_bytes.add(bytes.len() as u64);
         let page = Page::of(bytes, self.meta.id, offset, body.footer.shape)
-            .map_err(|reason| Error::corruption(&self.path, offset, reason))?;
+            .map_err(|reason| Error::corruption(&self.path(), offset, reason))?;
         let page = Arc::new(page);
         self.store.cache.blocks().insert((self.meta.id, number as u64), Arc::clone(&page));
         Ok(page)
@@ -242,9 +255,21 @@ impl ListFile {
         self.store.metrics.filter_memory_bytes.subtract(freed as u64);
     }
 
-    /// How many records it has; 0 when it cannot be opened.
+    /// How many records it has; 0 when it cannot be opened. Device reads: one, of a file that is not open, which leaves
+    /// none of it in memory.
     pub fn records(&self) -> u64 {
-        self.body().map_or(0, |body| body.footer.records)
+        // Of a damaged one that is salvaged its pages tell.
+        if self.body.get().is_some() || self.store.salvage.is_some() {
+            return self.body().map_or(0, |body| body.footer.records);
+        }
+        if let Some(records) = self.records.get() {
+            return *records;
+        }
+        match self.open_read().and_then(|file| self.read_footer(&file)) {
+            Ok(footer) => *self.records.get_or_init(|| footer.records),
+            // Who needs more of it is told why.
+            Err(_) => 0,
+        }
     }
 
     /// How many of those are tombstones; 0 also for files of builds that did not count them.
@@ -298,7 +323,7 @@ impl ListFile {
 
 impl Body {
     pub(crate) fn new(
-        store: &ListStore,
+        store: &Arc<ListStore>,
         file: Arc<dyn File>,
         footer: Footer,
         index: PageIndex,
@@ -318,7 +343,7 @@ impl Body {
                 Resident::new(&*store.fs, file, footer.pages_bytes, beside, &metrics.memory);
             (file, resident) = (readable, Some(made));
         }
-        Self { file, footer, index, filter, digest, store: store.clone(), resident }
+        Self { file, footer, index, filter, digest, store: Arc::clone(store), resident }
     }
 
     #[inline]
@@ -342,7 +367,7 @@ impl Drop for Body {
 impl Drop for ListFile {
     fn drop(&mut self) {
         if self.retired.load(Ordering::Acquire) {
-            self.store.retire(self.path.clone(), self.meta.bytes);
+            self.store.retire(self.path(), self.meta.bytes);
         }
     }
 }

@@ -93,7 +93,7 @@ impl ListFile {
         let has_moved = resident.move_to(attic)?;
         if has_moved {
             // Else its name would keep it.
-            let _ = self.store().fs.remove(self.path());
+            let _ = self.store().fs.remove(&self.path());
         }
         Ok(has_moved)
     }

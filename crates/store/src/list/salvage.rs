@@ -31,10 +31,10 @@ const WINDOW_BYTES: u64 = 64 << 10;
 
 /// What a list whose front door is damaged still has. `why` is the damage.
 pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> {
-    if !gaps.pass_over(list.path(), &why, None) {
+    if !gaps.pass_over(&list.path(), &why, None) {
         return Err(why);
     }
-    let file = match list.store().fs.open_read(list.path(), Access::Random) {
+    let file = match list.store().fs.open_read(&list.path(), Access::Random) {
         Ok(file) => file,
         // It is gone, or cannot be read: a list of nothing.
         Err(_) => MemoryFs::new().create(Path::new("nothing"), Access::Buffered)?,
@@ -73,7 +73,7 @@ fn footer_of(list: &ListFile, file: &dyn File) -> (Option<Footer>, Shape) {
     if file.read_at(at, &mut block).is_err() {
         return (None, Shape::Variable);
     }
-    match Footer::decode(&block, list.path(), id, at, order) {
+    match Footer::decode(&block, &list.path(), id, at, order) {
         Ok((footer, _)) => (Some(footer), footer.shape),
         Err(_) => (None, Footer::shape_in(&block, id)),
     }
@@ -232,6 +232,6 @@ impl ListFile {
     /// Notes a page that cannot be read; `false` where that must not be passed over.
     pub(super) fn passes_over(&self, number: usize, error: &Error) -> bool {
         let gaps: Option<&Arc<Gaps>> = self.store().salvage.as_ref();
-        gaps.is_some_and(|gaps| gaps.pass_over(self.path(), error, self.keys_of(number)))
+        gaps.is_some_and(|gaps| gaps.pass_over(&self.path(), error, self.keys_of(number)))
     }
 }

@@ -22,8 +22,8 @@ use crate::salvage::Gaps;
 
 type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
 
-fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
-    ListStore {
+fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> Arc<ListStore> {
+    Arc::new(ListStore {
         fs,
         dir: Path::new("/db").into(),
         next_id: Arc::default(),
@@ -37,10 +37,10 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> ListStore {
         resident: Arc::new(ResidentLimit::new(1)),
         salvage: None,
         in_memory: false,
-    }
+    })
 }
 
-fn write(store: &ListStore, model: &Model) -> Option<Arc<ListFile>> {
+fn write(store: &Arc<ListStore>, model: &Model) -> Option<Arc<ListFile>> {
     let records: Vec<_> =
         model.iter().map(|(key, (kind, value))| (key.0, *kind, key.1.clone(), value.clone())).collect();
     let shape = records.iter().fold(Shape::Unknown, |shape, (_, kind, key, value)| {
@@ -193,10 +193,8 @@ fn records_longer_than_a_page_and_a_chunk_come_back() {
 fn a_scan_reads_single_pages_first_and_then_longer_and_longer_pieces() {
     let fs = MemoryFs::new();
     fs_dir(&fs);
-    let store = ListStore {
-        cache: Arc::new(PageCache::new(64 << 20)),
-        ..store(Arc::clone(&fs), Order::Lexical, Codec::None)
-    };
+    let plain = store(Arc::clone(&fs), Order::Lexical, Codec::None);
+    let store = Arc::new(ListStore { cache: Arc::new(PageCache::new(64 << 20)), ..(*plain).clone() });
     let key = |number: u64| (number, number.to_be_bytes().to_vec());
     let model: Model = (0..200_000).map(|number| (key(number), (Kind::Put, vec![1; 8]))).collect();
     let list = write(&store, &model).unwrap();
@@ -331,7 +329,7 @@ fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
         })
         .collect();
     let written = write(&sound, &model).unwrap();
-    let mut bytes = memory.snapshot_files().remove(written.path()).unwrap();
+    let mut bytes = memory.snapshot_files().remove(&written.path()).unwrap();
     // The footer is gone; what stands there are numbers of 32 bits, each a length that might be.
     let pages_bytes = bytes.len() - 4096;
     bytes.truncate(pages_bytes);
@@ -339,12 +337,12 @@ fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
     while bytes.len() < BYTES {
         bytes.extend_from_slice(&(rng.index(BYTES) as u32).to_le_bytes());
     }
-    memory.replace_file(written.path(), bytes);
+    memory.replace_file(&written.path(), bytes);
 
     let traced = TracedFs::new(memory);
     let gaps = Arc::new(Gaps::default());
-    sound.fs = traced.clone();
-    sound.salvage = Some(Arc::clone(&gaps));
+    Arc::make_mut(&mut sound).fs = traced.clone();
+    Arc::make_mut(&mut sound).salvage = Some(Arc::clone(&gaps));
     let list = ListFile::named(&sound, written.meta());
     assert_eq!(list.records(), 2_000);
     let read = traced.counts();
@@ -373,12 +371,12 @@ fn fixed_records_in_hash_order_outlive_their_whole_footer() {
         let model = numbered(order, |number| vec![number as u8; value_bytes]);
         let written = write(&sound, &model).unwrap();
         assert!(matches!(written.shape(), Shape::Fixed { key_bytes: 8, .. }));
-        let mut bytes = memory.snapshot_files().remove(written.path()).unwrap();
+        let mut bytes = memory.snapshot_files().remove(&written.path()).unwrap();
         let footer_at = bytes.len() - 4096;
         bytes[footer_at..].fill(0);
-        memory.replace_file(written.path(), bytes);
+        memory.replace_file(&written.path(), bytes);
         let mut salvaged = store(memory.clone(), order, codec);
-        salvaged.salvage = Some(Arc::default());
+        Arc::make_mut(&mut salvaged).salvage = Some(Arc::default());
         let list = ListFile::named(&salvaged, written.meta());
         assert_eq!(list.records(), 2_000, "{codec:?}, values of {value_bytes}");
         let found = walk(&list, &Range::all(), Direction::Forward, Reading::Scan);
@@ -396,7 +394,7 @@ fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {
         let model = numbered(order, |number| (number % 7).to_le_bytes().to_vec());
         let written = write(&sound, &model).unwrap();
         assert_eq!(written.shape(), Shape::Fixed { key_bytes: 8, value_bytes: 8 });
-        let whole = memory.snapshot_files().remove(written.path()).unwrap();
+        let whole = memory.snapshot_files().remove(&written.path()).unwrap();
         let footer_at = whole.len() - 4096;
         // Of which file it is, and the sizes themselves, are what it has to tell.
         let flips = [0, 5, 13, 25, 33, 41, 49, 53, 57, 60, 73, 500, 4095];
@@ -407,10 +405,10 @@ fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {
         });
         let cut = [1, 64, 4000].map(|by| whole[..whole.len() - by].to_vec());
         for (case, bytes) in damaged.into_iter().chain(cut).enumerate() {
-            memory.replace_file(written.path(), bytes);
+            memory.replace_file(&written.path(), bytes);
             let gaps = Arc::new(Gaps::default());
             let mut salvaged = store(memory.clone(), order, codec);
-            salvaged.salvage = Some(Arc::clone(&gaps));
+            Arc::make_mut(&mut salvaged).salvage = Some(Arc::clone(&gaps));
             let list = ListFile::named(&salvaged, written.meta());
             assert_eq!(list.records(), 2_000, "case {case}, {codec:?}");
             let found = walk(&list, &Range::all(), Direction::Forward, Reading::Scan);

@@ -62,13 +62,13 @@ impl ListFile {
                         FAULTS_MAX => "more pages are damaged from here on",
                         _ => continue,
                     };
-                    faults.push(Error::corruption(self.path(), found.offset, reason));
+                    faults.push(Error::corruption(&self.path(), found.offset, reason));
                 }
             }
         }
         let report = ListReport { pages: pages as u64, records, bytes: self.meta().bytes };
         let mut damaged = |reason: String| {
-            faults.push(Error::corruption(self.path(), body.footer.pages_bytes, reason));
+            faults.push(Error::corruption(&self.path(), body.footer.pages_bytes, reason));
         };
         if pages < all.len() {
             // What is wrong with pages is told.

@@ -30,7 +30,7 @@ const RAW_BYTES_COMPRESSED: usize = 16 << 10;
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
-    store: ListStore,
+    store: Arc<ListStore>,
     cause: Cause,
     id: u64,
     path: PathBuf,
@@ -63,7 +63,13 @@ pub struct ListWriter {
 
 impl ListWriter {
     /// Starts a list of up to `records` records inside `range`, all of the given shape.
-    pub fn new(store: &ListStore, range: &Range, records: u64, shape: Shape, cause: Cause) -> Result<Self> {
+    pub fn new(
+        store: &Arc<ListStore>,
+        range: &Range,
+        records: u64,
+        shape: Shape,
+        cause: Cause,
+    ) -> Result<Self> {
         let id = store.new_id();
         let (path, options) = (store.path(id), store.options);
         let file = store.fs.create(&path, Access::Direct)?;
@@ -91,7 +97,7 @@ impl ListWriter {
         let claim =
             memory.claim(Owner::Writing, chunk_bytes_max as u64 + 2 * filter_bytes + filter::EARLY_BYTES);
         Ok(Self {
-            store: store.clone(),
+            store: Arc::clone(store),
             cause,
             id,
             path,

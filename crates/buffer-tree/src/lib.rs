@@ -38,5 +38,6 @@ pub use job::{Job, JobStep, Outcome, shape_of_merged};
 pub use node::{List, Node, NodeId, NodeRef, Portion};
 pub use options::TreeOptions;
 pub use plan::{JobKind, JobPlan, Work};
+pub use reclaim::Place;
 pub use relief::Terms;
 pub use tree::Tree;

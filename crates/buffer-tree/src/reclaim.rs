@@ -8,6 +8,26 @@ use forebay_base::Bound;
 use crate::plan::job;
 use crate::{Fragment, JobKind, JobPlan, Node, NodeId, Tree};
 
+/// How far a round has come.
+#[derive(Clone, Debug)]
+pub struct Place {
+    bound: Bound,
+    /// So many levels of nodes that begin there were entered. What comes into them meanwhile is not of this round, which
+    /// would not get past them otherwise.
+    entered: u32,
+}
+
+impl Place {
+    /// Where all before this bound is done.
+    pub fn at(bound: Bound) -> Self {
+        Self { bound, entered: 0 }
+    }
+
+    fn is_before(&self, bound: &Bound, level: u32) -> bool {
+        self.bound < *bound || (self.bound == *bound && self.entered <= level)
+    }
+}
+
 impl<F: Fragment> Tree<F> {
     /// The next job from a place on, and the place to go on from: `None` for the beginning. What an inner node has is
     /// spilled when its range is entered, and its leaves come right after, so that it is not there twice for long.
@@ -15,27 +35,30 @@ impl<F: Fragment> Tree<F> {
     pub fn next_reclaim(
         &self,
         busy: &BTreeSet<NodeId>,
-        from: Option<&Bound>,
-    ) -> Option<(JobPlan, Option<Bound>)> {
-        visit(&self.root, busy, from)
+        from: Option<&Place>,
+    ) -> Option<(JobPlan, Option<Place>)> {
+        visit(&self.root, 0, busy, from)
     }
 }
 
 fn visit<F: Fragment>(
     node: &Node<F>,
+    level: u32,
     busy: &BTreeSet<NodeId>,
-    from: Option<&Bound>,
-) -> Option<(JobPlan, Option<Bound>)> {
-    if from.is_some_and(|from| node.range.high.as_ref().is_some_and(|high| high <= from)) {
+    from: Option<&Place>,
+) -> Option<(JobPlan, Option<Place>)> {
+    if from.is_some_and(|from| node.range.high.as_ref().is_some_and(|high| *high <= from.bound)) {
         return None;
     }
     let is_free = !busy.contains(&node.id);
     if node.is_leaf() {
-        return (is_free && !node.is_settled()).then(|| (job(JobKind::Merge, node), node.range.high.clone()));
+        let then = || node.range.high.clone().map(Place::at);
+        return (is_free && !node.is_settled()).then(|| (job(JobKind::Merge, node), then()));
     }
-    let is_entered = from.is_none_or(|from| *from <= node.range.low);
+    let is_entered = from.is_none_or(|from| from.is_before(&node.range.low, level));
     if is_entered && is_free && !node.lists.is_empty() {
-        return Some((job(JobKind::Spill, node), Some(node.range.low.clone())));
+        let then = Place { bound: node.range.low.clone(), entered: level + 1 };
+        return Some((job(JobKind::Spill, node), Some(then)));
     }
-    node.children.iter().find_map(|child| visit(child, busy, from))
+    node.children.iter().find_map(|child| visit(child, level + 1, busy, from))
 }

@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::{Bound, Error, Result, planted};
+use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_layouts::{NodeKey, Planned, Usage};
+use forebay_layouts::{NodeKey, Place, Planned, Usage};
 
 use crate::background::{ABSORB, MERGE};
 use crate::engine::{Engine, State, TableState, closed};
@@ -27,7 +27,7 @@ use crate::engine::{Engine, State, TableState, closed};
 pub(crate) struct Reclaim {
     measured: Mutex<Option<Measured>>,
     /// Where the way round the table goes on.
-    place: Mutex<Option<Bound>>,
+    place: Mutex<Option<Place>>,
     stuck: Mutex<Option<Stuck>>,
     /// Absorption waits for merges of this table, and nobody is known who holds what they would free.
     pub(crate) starves: AtomicBool,

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Bound, Error, Result};
-use forebay_layouts::{NodeKey, Planned};
+use forebay_base::{Error, Result};
+use forebay_layouts::{NodeKey, Place, Planned};
 
 use crate::background::ABSORB;
 use crate::engine::{Engine, State, TableState};
@@ -33,7 +33,7 @@ struct Round {
     /// Of the table then.
     era: u64,
     /// Where it goes on.
-    place: Option<Bound>,
+    place: Option<Place>,
     /// It was its turn to be planned the last time, and not what exceeds its limits.
     had_turn: bool,
     /// The last of it was planned.
@@ -122,25 +122,44 @@ impl Engine {
     /// above may leave no moment with nothing to merge; and in turns with that what exceeds its limits, or writers would wait.
     pub(crate) fn plan_round(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
         let next = table.catalog.next_work(busy);
+        let Some(from) = self.turn_of_round(table, next.as_ref()) else { return next };
+        let found = table.catalog.next_reclaim(busy, from.as_ref());
+        let found = found.map(|(plan, place)| (Planned::Job(plan), place));
+        // Where there is no room for it, the round does not pass it by.
+        if found.as_ref().is_some_and(|(planned, _)| !self.has_room_for(table, planned)) {
+            return next;
+        }
         let mut compacting = self.compacting.lock();
-        let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
-        let Some(Compaction { asked, round, .. }) = growing.filter(|_| table.catalog.has_rounds()) else {
+        let Some(round) = compacting.get_mut(&table.id).and_then(|compaction| compaction.round.as_mut())
+        else {
             return next;
         };
+        let Some((planned, place)) = found else {
+            round.is_planned = true;
+            return next;
+        };
+        (round.is_planned, round.place) = (place.is_none(), place);
+        Some(planned)
+    }
+
+    /// Where the round of a table goes on, if it grows and it is the round's turn.
+    fn turn_of_round(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
+        let mut compacting = self.compacting.lock();
+        let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
+        let Compaction { asked, round, .. } = growing.filter(|_| table.catalog.has_rounds())?;
         round.take_if(|round| round.era != table.era);
         let (asked, era) = (*asked, table.era);
         let fresh = || Round { asked, era, place: None, had_turn: false, is_planned: false };
         let round = round.get_or_insert_with(fresh);
         round.had_turn = next.is_none() || !(round.had_turn || matches!(next, Some(Planned::Edit(_))));
-        if !round.had_turn {
-            return next;
+        round.had_turn.then(|| round.place.clone())
+    }
+
+    /// What was planned last for a table did not come in: a round begins anew.
+    pub(crate) fn lose_round(&self, table: u32) {
+        if let Some(compaction) = self.compacting.lock().get_mut(&table) {
+            compaction.round = None;
         }
-        let Some((plan, place)) = table.catalog.next_reclaim(busy, round.place.as_ref()) else {
-            round.is_planned = true;
-            return next;
-        };
-        (round.is_planned, round.place) = (place.is_none(), place);
-        Some(Planned::Job(plan))
     }
 
     /// Notes the rounds that are over. Called by the merger between jobs: what was planned last is done.

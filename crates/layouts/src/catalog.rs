@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Range, Record, Result};
-use forebay_buffer_tree::{JobPlan, Portion, Terms};
+use forebay_buffer_tree::{JobPlan, Place, Portion, Terms};
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup};
 use forebay_store::salvage::Gaps;
@@ -217,7 +217,7 @@ pub trait Catalog: Send + Sync {
 
     /// Plans the next step of a compaction that goes round the table from a place on, and where it goes on from then:
     /// `None` for the beginning. `None` when nothing is left up to the end. Pure.
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)>;
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)>;
 
     /// Whether that comes round, and has merged all that there was, whatever is added meanwhile. Else it may go on for as long
     /// as anything is.

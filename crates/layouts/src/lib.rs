@@ -22,7 +22,7 @@ pub use catalog::{
     Applied, Catalog, Check, Help, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch,
 };
 pub use data_file::{DataFile, FileReport, Store, Trees, WeakFile};
-pub use forebay_buffer_tree::{Portion, Terms};
+pub use forebay_buffer_tree::{Place, Portion, Terms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
 pub use restore::{empty, restore};
 pub use rule::{Filter, Keep, Rule, RuleName, TableRule, answered};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use forebay_base::record::Kind;
 use forebay_base::{LastWriterWins, Order};
-use forebay_buffer_tree::{Counted, Edit, Outcome, Portion, Tree, TreeOptions, Work};
+use forebay_buffer_tree::{Counted, Edit, JobKind, JobPlan, Outcome, Portion, Tree, TreeOptions, Work};
 
 use crate::harness::Harness;
 
@@ -43,19 +43,21 @@ impl Model {
         let edit = match self.tree.next_work(&BTreeSet::new()) {
             None => return false,
             Some(Work::Now(edit)) => edit,
-            Some(Work::Job(plan)) => {
-                let node = self.tree.find(&plan.node).unwrap();
-                let lists = &node.lists()[..plan.lists];
-                let (union, sum) = Counted::union(lists.iter().map(|list| &list.fragment));
-                let records: u64 = lists.iter().map(|list| list.records).sum();
-                let kept = if sum > 0.0 { (records as f64 * union / sum) as u64 } else { records };
-                let (fragment, whole) = self.fragment(kept, union);
-                let outcome = Outcome::counted(&self.tree, &plan, fragment, whole).unwrap();
-                self.tree.settle(outcome).unwrap()
-            }
+            Some(Work::Job(plan)) => self.outcome(&plan),
         };
         self.apply(&edit);
         true
+    }
+
+    fn outcome(&mut self, plan: &JobPlan) -> Edit<Counted> {
+        let node = self.tree.find(&plan.node).unwrap();
+        let lists = &node.lists()[..plan.lists];
+        let (union, sum) = Counted::union(lists.iter().map(|list| &list.fragment));
+        let records: u64 = lists.iter().map(|list| list.records).sum();
+        let kept = if sum > 0.0 { (records as f64 * union / sum) as u64 } else { records };
+        let (fragment, whole) = self.fragment(kept, union);
+        let outcome = Outcome::counted(&self.tree, plan, fragment, whole).unwrap();
+        self.tree.settle(outcome).unwrap()
     }
 
     fn apply(&mut self, edit: &Edit<Counted>) {
@@ -133,4 +135,31 @@ fn a_tree_of_counts_is_sound_and_plans_as_if_it_remembered_nothing() {
         let all = keys.map_or(60 * 1600, |keys| (keys as f64 * options.repeats_max * 1.2) as u64);
         assert!(records <= all, "{records} records, {all} expected at most");
     }
+}
+
+/// A root that got a list between any two steps was spilled at each of them, and no leaf was ever reached.
+#[test]
+fn a_round_comes_to_its_end_though_lists_keep_coming_from_above() {
+    let options = TreeOptions { node_bytes: 64_000, fan_out: 4, lists_max: 12, ..TreeOptions::default() };
+    let mut model = Model::new(options, None);
+    for _ in 0..60 {
+        model.spill(1600);
+        while model.step() {}
+    }
+    assert!(model.tree.height() > 2, "{} levels", model.tree.height());
+    let (mut from, mut steps, mut merged) = (None, 0, 0);
+    loop {
+        model.spill(100);
+        let Some((plan, then)) = model.tree.next_reclaim(&BTreeSet::new(), from.as_ref()) else { break };
+        merged += usize::from(plan.kind == JobKind::Merge);
+        let edit = model.outcome(&plan);
+        model.apply(&edit);
+        steps += 1;
+        assert!(steps < 1000, "{merged} leaves were merged, and there is no end");
+        from = then;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert!(merged > 10, "{merged} of {steps} steps");
 }

@@ -114,6 +114,8 @@ impl Merger {
             let (table, era, cause) = (running.table, running.era, running.job.cause());
             if self.engine.commit(Commit::Finished(Finished { table, era, outcome }))? {
                 self.engine.metrics.jobs_done[cause as usize].add(1);
+            } else {
+                self.engine.lose_round(table);
             }
             self.engine.release(table, era, &running.nodes);
             self.leave();

@@ -30,7 +30,7 @@ use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, Terms, TreeOptions};
+use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, Terms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, WriteBuffer};
@@ -235,9 +235,9 @@ impl Catalog for RunSetTable {
     }
 
     /// A compaction knows how far it is.
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
         let slice = self.set.next_compaction(busy).or_else(|| self.next_rewrite(busy))?;
-        let then = slice.range.high.clone().filter(|_| slice.goes_on);
+        let then = slice.range.high.clone().filter(|_| slice.goes_on).map(Place::at);
         Some((self.planned(slice), then))
     }
 

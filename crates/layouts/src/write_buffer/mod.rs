@@ -17,7 +17,9 @@ use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree as tree;
-use forebay_buffer_tree::{Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Portion, Terms, Tree};
+use forebay_buffer_tree::{
+    Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Place, Portion, Terms, Tree,
+};
 use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
@@ -172,7 +174,7 @@ impl Catalog for WriteBufferTree {
         self.tree.next_compaction(busy).map(|job| self.plan(job)).or_else(expired)
     }
 
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Bound>) -> Option<(Plan, Option<Bound>)> {
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
         let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
         let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
         Some((self.plan(job), then))

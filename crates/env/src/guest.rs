@@ -66,6 +66,35 @@ pub fn take_failure() -> Option<String> {
     if has_failed() { FAILURE.take() } else { None }
 }
 
+/// Work on the way to other work, which may fail by itself: what has failed before is kept.
+#[must_use]
+pub struct Attempt {
+    before: Option<String>,
+}
+
+/// Begins an attempt.
+#[inline]
+pub fn attempt() -> Attempt {
+    Attempt { before: take_failure() }
+}
+
+impl Attempt {
+    /// Whether no guest has panicked in it. Nothing is kept of one that has.
+    #[inline]
+    pub fn succeeds(self) -> bool {
+        !has_failed()
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        take_failure();
+        if self.before.is_some() {
+            FAILURE.set(self.before.take());
+        }
+    }
+}
+
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests {
@@ -78,5 +107,20 @@ mod tests {
         assert!(has_failed() && !is_inside());
         assert_eq!(take_failure().as_deref(), Some("rule panicked: no luck"));
         assert_eq!(take_failure(), None);
+    }
+
+    /// Whoever tried something on the way took what had failed before, and a lookup gave half an answer.
+    #[test]
+    fn an_attempt_keeps_what_has_failed_before() {
+        let fails = |said: &'static str| ask(|| said.into(), || -> u32 { panic!("here") });
+        let first = attempt();
+        assert!(first.succeeds());
+        fails("the lookup");
+        for is_well in [true, false] {
+            let second = attempt();
+            assert!(is_well || fails("the attempt").is_none());
+            assert_eq!(second.succeeds(), is_well);
+        }
+        assert_eq!(take_failure().as_deref(), Some("the lookup: here"));
     }
 }

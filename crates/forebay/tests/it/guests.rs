@@ -163,6 +163,31 @@ fn a_function_that_panics_counts_nothing_twice() {
     assert_eq!(sums.get(b"a").unwrap(), Some(8));
 }
 
+/// What an older buffer's records were merged to on the way took the newer one's panic with it: half an answer.
+#[test]
+fn a_lookup_that_panics_is_told_whatever_it_meets_then() {
+    let env = Env::memory(9);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let sums = db.aggregator("sums", Superstitious).open().unwrap();
+    let table = db.table("t").merge_rule(Fussy::new()).open().unwrap();
+    let filler = db.table("filler").open().unwrap();
+    for round in 0..2u8 {
+        for value in [6, 7] {
+            table.merge(b"bad", &[value]).unwrap();
+            sums.add(&[round], value).unwrap();
+        }
+        if round == 0 {
+            (0..38u8).for_each(|key| filler.put(&[key], &[0; 100]).unwrap());
+        }
+    }
+    for _ in 0..3 {
+        assert_panicked(table.get(b"bad"));
+        assert_panicked(table.multi_get(&[b"bad"]));
+        let sum = sums.get(&[1]);
+        assert!(matches!(sum, Err(Error::Panicked(_))), "{sum:?}");
+    }
+}
+
 /// Writes to its own table while it merges.
 struct Writes(Arc<OnceLock<Table>>);
 

@@ -130,6 +130,7 @@ impl<'a> Folding<'a> {
         let Some(&(run, first)) = group.first() else { return false };
         let record = |&(run, word): &(&'a Run, u64)| run.record(self.buffer, place_in(word));
         let key = run.record(self.buffer, place_in(first)).key;
+        let attempt = guest::attempt();
         let record = if self.rule.merges_puts() {
             let states: SmallVec<[&[u8]; 16]> = group.iter().map(|entry| record(entry).value).collect();
             self.value.clear();
@@ -144,8 +145,7 @@ impl<'a> Folding<'a> {
         };
         let end = self.records.len() + record.encoded_bytes();
         // Where the rule panics for a key, its records stay as they are: who looks that key up is told.
-        let fits =
-            record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE && guest::take_failure().is_none();
+        let fits = attempt.succeeds() && record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE;
         if fits {
             self.words.push(self.own_word(first));
             record.encode(&mut self.records);

@@ -236,10 +236,10 @@ impl Merges {
         }
         state.clear();
         state.extend_from_slice(newer.value);
-        let merges = state.len() == older.value.len()
-            && rule.merge_in_place(&mut state, older.value)
-            // Where the rule panics, states come to nothing: records are merged whenever they are looked at.
-            && guest::take_failure().is_none();
+        let attempt = guest::attempt();
+        let merges = state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
+        // Where the rule panics, states come to nothing: records are merged whenever they are looked at.
+        let merges = attempt.succeeds() && merges;
         let merged = match (merges, place.checked_sub(FOLDED_PLACE)) {
             (false, _) => Err(Odd),
             (true, Some(at)) => {

@@ -117,9 +117,10 @@ impl FromStr for Layout {
         match text {
             "write-buffer" => Ok(Self::write_buffer()),
             "write-buffer:ordered" => Ok(Self::write_buffer_ordered()),
-            _ => text.parse().map(Self::RunSet).map_err(|error: Error| {
-                Error::invalid(format!("layout: {error}, write-buffer, write-buffer:ordered"))
-            }),
+            _ => text
+                .parse()
+                .map(Self::RunSet)
+                .map_err(|error: Error| Error::invalid(format!("layout: {error}"))),
         }
     }
 }

@@ -159,7 +159,9 @@ fn parse_space_amplification(text: &str) -> Result<f64, String> {
 fn parse_layout(text: &str) -> Result<Layout, String> {
     text.parse::<Layout>().map_err(|error| {
         let name = text.split(':').next().unwrap_or_default();
-        let like = similar(name, LAYOUTS).map_or(String::new(), |like| format!("; did you mean {like}?"));
+        let like = similar(name, LAYOUTS)
+            .filter(|_| !LAYOUTS.contains(&name))
+            .map_or(String::new(), |like| format!("; did you mean {like}?"));
         format!("{error}{like}")
     })
 }

@@ -56,6 +56,7 @@ fn messages_name_what_was_meant() {
         ("scan db other", 1, &["there is no table `other`"]),
         ("get db users k --savepoint mondy", 1, &["no savepoint `mondy`", "did you mean `monday`?"]),
         ("put db t k v --layout levelling", 2, &["did you mean leveling?"]),
+        ("put db t k v --layout leveling:t=0", 2, &["t is 0; it must be between 2 and 1000; see"]),
         ("put db t k v --durabilty disk", 2, &["--durability"]),
         ("load db t n.csv --key nmae", 1, &["did you mean \"name\"?"]),
         ("load db t n.csv", 1, &["1 column, and number 2 is wanted: --value chooses another"]),

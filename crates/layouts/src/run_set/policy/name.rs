@@ -143,9 +143,9 @@ impl FromStr for Policy {
     }
 }
 
-/// What [`Policy::from_str`] understands.
-const NAMES: &str = "no-merge, immediate, geometric:r=N, geometric:p=N, range-merge, leveling[:t=N], tiering[:t=N], \
-                     jungle[:c=X,t=N]";
+/// What a layout may be called: what [`Policy::from_str`] understands is among it.
+const NAMES: &str = "write-buffer, write-buffer:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
+                     range-merge, leveling[:t=N], tiering[:t=N], jungle[:c=X,t=N]";
 
 /// A number of at most two places behind the point, in hundredths.
 fn percent(value: &str) -> Option<u32> {

@@ -10,7 +10,7 @@ fn what_was_overwritten_is_read_at_a_savepoint_and_brought_back() {
     let taken = folder.object("savepoint db monday --json");
     assert_eq!((&taken["savepoint"], &taken["sequence"]), (&"monday".into(), &3.into()));
     folder.run("savepoint db monday").refused(1, &["monday"]);
-    folder.ok_on("load db t - --format csv", b"a,one\nc,3\n");
+    folder.ok_on("load db t - --format csv --quiet", b"a,one\nc,3\n");
     folder.ok("destroy db h");
     assert_eq!(folder.ok("get db t a --savepoint monday"), "1\n");
     assert_eq!(folder.ok("get db h k --savepoint monday"), "then\n");

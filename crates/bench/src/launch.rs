@@ -3,14 +3,37 @@
 //! The program is started again with the words that lead back here and a hidden argument; what it has to do
 //! comes in by its standard input, and results go out by its standard output.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+
+use forebay::env::sync::{Mutex, MutexGuard};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::plan::Plan;
 use crate::{Failure, Kind};
 
 /// The hidden argument.
 pub(crate) const CHILD: &str = "--child";
+
+/// The processes that were started and are held, by their numbers.
+static STARTED: OnceLock<Mutex<BTreeSet<u32>>> = OnceLock::new();
+
+fn started() -> MutexGuard<'static, BTreeSet<u32>> {
+    STARTED.get_or_init(Mutex::default).lock()
+}
+
+/// Ends all processes that were started, and starts no more: for a program that a signal ends, so that none of them
+/// brings back what it removes.
+pub fn end_all() {
+    let started = started();
+    for pid in started.iter().filter_map(|number| Pid::from_raw(*number as i32)) {
+        let _ = kill_process(pid, Signal::KILL);
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+    }
+    std::mem::forget(started);
+}
 
 /// The program that uses this crate.
 #[derive(Clone, Copy)]
@@ -34,12 +57,15 @@ impl<'a> Program<'a> {
 
     /// The same; `prepare` is told the process's number before it does anything.
     pub(crate) fn start_in(&self, plan: &Plan, prepare: impl FnOnce(u32)) -> Result<Running, Failure> {
+        let mut started = started();
         let child = Command::new(std::env::current_exe()?)
             .args(self.words)
             .arg(CHILD)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
+        started.insert(child.id());
+        drop(started);
         prepare(child.id());
         let mut running = Running(child);
         if let Some(mut stdin) = running.0.stdin.take() {
@@ -63,13 +89,16 @@ impl Running {
     }
 
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.0.wait()
+        let ended = self.0.wait();
+        // Its number may be another one's from now on.
+        started().remove(&self.0.id());
+        ended
     }
 
     /// Ends it on the spot, and returns when it has ended.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.0.kill()?;
-        self.0.wait().map(drop)
+        self.wait().map(drop)
     }
 }
 

@@ -38,7 +38,7 @@ use clap::Parser;
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
 pub use engine::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions};
-pub use launch::Program;
+pub use launch::{Program, end_all};
 pub use sort::Sort;
 pub use stop::Stop;
 

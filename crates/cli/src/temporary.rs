@@ -69,6 +69,7 @@ fn watch_signals() {
     let watch = move || {
         let Some(signal) = signals.forever().next() else { return };
         let places = places().lock();
+        forebay_bench::end_all();
         for path in &*places {
             let _ = if path.is_dir() { remove_dir(path) } else { std::fs::remove_file(path) };
         }

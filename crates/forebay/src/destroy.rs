@@ -56,9 +56,11 @@ impl Database {
 
 fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let fs = &*env.fs;
-    let spare = dir.join(names::SUPERBLOCK_SPARE);
-    // The spare alone is what a crash has left of one that was being destroyed.
-    if !fs.exists(&dir.join(names::SUPERBLOCK))? && !fs.exists(&spare)? {
+    let mut is_there = false;
+    for root in [names::SUPERBLOCK, names::SUPERBLOCK_SPARE, names::DESTROYED] {
+        is_there |= fs.exists(&dir.join(root))?;
+    }
+    if !is_there {
         return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
     }
     remove_files(fs, dir)
@@ -71,22 +73,30 @@ pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     remove_dir(fs, dir)
 }
 
+/// Removes what a crash has left of a database that was being destroyed.
+pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let _lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    // Another process may have done so, and made a new one.
+    if fs.exists(&dir.join(names::DESTROYED))? { remove_locked(fs, dir) } else { Ok(()) }
+}
+
 /// Removes what a directory has of a database, the file of its lock last: once that has no name, nobody is kept out.
 fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let spare = dir.join(names::SUPERBLOCK_SPARE);
-    // The superblock first: what is left after a crash is no database any more. Its spare behind all others: by that one
-    // knows what it is.
-    if fs.exists(&dir.join(names::SUPERBLOCK))? {
-        fs.remove(&dir.join(names::SUPERBLOCK))?;
+    let destroyed = dir.join(names::DESTROYED);
+    // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it goes on.
+    for root in [names::SUPERBLOCK_SPARE, names::SUPERBLOCK] {
+        if fs.exists(&dir.join(root))? {
+            fs.rename(&dir.join(root), &destroyed)?;
+        }
     }
     fs.sync_dir(dir)?;
-    let is_listed = |name: &String| is_ours(name) && name != names::SUPERBLOCK_SPARE && name != names::LOCK;
+    let is_listed = |name: &String| is_ours(name) && name != names::DESTROYED && name != names::LOCK;
     for name in fs.list(dir)?.into_iter().filter(is_listed) {
         fs.remove(&dir.join(name))?;
     }
     fs.sync_dir(dir)?;
-    if fs.exists(&spare)? {
-        fs.remove(&spare)?;
+    if fs.exists(&destroyed)? {
+        fs.remove(&destroyed)?;
     }
     fs.remove(&dir.join(names::LOCK))
 }
@@ -153,6 +163,30 @@ mod tests {
             }
             if is_over {
                 assert!(operation > 6);
+                break;
+            }
+        }
+    }
+
+    /// Nor by opening, where one is to be made: a disk that failed once, and then a crash, and nobody knew what was there.
+    #[test]
+    fn what_a_crash_left_of_a_destroyed_database_gives_way_to_a_new_one() {
+        for operation in 1.. {
+            let fs = CrashFs::new(operation);
+            let env = Env::simulated(fs.clone(), operation);
+            somebody_elses(&env);
+            fs.crash_at(fs.operations() + operation);
+            let outcome = destroy(&env, Path::new(DIR));
+            let left = if operation % 2 == 0 { fs.power_cycle() } else { fs.process_cycle() };
+            let env = Env::simulated(left, operation);
+            let looks = Options::default().memory_limit(1 << 20).env(env.clone()).create_if_missing(false);
+            let is_there = Database::open(DIR, looks).is_ok();
+            let db = open(&env).unwrap();
+            let is_whole = db.table("t").open().unwrap().get(b"key").unwrap().is_some();
+            assert_eq!(is_there, is_whole, "operation {operation}");
+            drop(db);
+            if outcome.is_ok() {
+                assert!(operation > 6 && !is_whole);
                 break;
             }
         }

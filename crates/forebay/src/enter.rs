@@ -10,7 +10,7 @@ use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Su
 use forebay_store::names;
 
 use crate::Options;
-use crate::destroy::Made;
+use crate::destroy::{Made, finish};
 
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
@@ -56,11 +56,15 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
     let mut made = Made::Files;
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !exists {
-        // Making a database that a crash cut short leaves its first manifest at the most.
-        if names
-            .iter()
-            .any(|name| names::parse(name).is_some_and(|file| file != (FIRST_MANIFEST, "manifest")))
-        {
+        let no_database = || Err(Error::NotFound(format!("there is no database at {}", dir.display())));
+        if names.iter().any(|name| name == names::DESTROYED) {
+            if options.read_only || !options.create_if_missing {
+                return no_database();
+            }
+            finish(fs, dir)?;
+            return Ok(Entered::Destroyed);
+        }
+        if has_remains(&names) {
             // One that is just being destroyed is locked, and no damage.
             match fs.lock(&dir.join(names::LOCK), LockMode::Shared) {
                 Err(locked @ Error::Locked { .. }) => return Err(locked),
@@ -71,7 +75,7 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
             return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
         if !options.create_if_missing {
-            return Err(Error::NotFound(format!("there is no database at {}", dir.display())));
+            return no_database();
         }
         if !fs.exists(dir)? {
             made = Made::Directory;
@@ -101,6 +105,12 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
     }
     make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
     Ok(Entered::In(Some(lock), made))
+}
+
+/// Whether there is more than what making a database leaves that a crash cut short: its first manifest at the most.
+fn has_remains(names: &[String]) -> bool {
+    let mut numbered = names.iter().filter_map(|name| names::parse(name));
+    numbered.any(|file| file != (FIRST_MANIFEST, "manifest"))
 }
 
 /// Makes the files of an empty database.
@@ -142,6 +152,8 @@ pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> 
 /// Whether a file of this name may stand in a database's directory.
 pub(crate) fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".tmp").unwrap_or(name);
-    matches!(stem, names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::CURRENT | names::LOCK)
-        || names::parse(stem).is_some()
+    matches!(
+        stem,
+        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
+    ) || names::parse(stem).is_some()
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 pub const SUPERBLOCK: &str = "FOREBAY";
 /// A second copy of that, which only salvage reads.
 pub const SUPERBLOCK_SPARE: &str = "FOREBAY.spare";
+/// What the superblock is called while its database is being destroyed.
+pub const DESTROYED: &str = "FOREBAY.destroyed";
 /// Which manifest is current, and whether the database was closed in order.
 pub const CURRENT: &str = "CURRENT";
 /// Held while the database is open.

@@ -120,6 +120,25 @@ fn an_edit_that_is_damaged_is_not_taken_for_torn() {
     }
 }
 
+/// A crash had taken what tells that the last edit was durable, and the opening that followed, which built on that edit, told
+/// nobody anew: what damaged it then was taken for that crash, and the savepoint was gone without a word.
+#[test]
+fn an_opening_vouches_for_the_last_edit_that_it_read() {
+    let fs = MemoryFs::new();
+    let (env, db, table) = start(&fs);
+    table.put(b"key", b"value").unwrap();
+    db.savepoint("monday").unwrap();
+    let left = killed(&fs, (env, db, table));
+    let (path, bytes) = manifest(&left);
+    let last = records(&bytes).pop().unwrap();
+    let again = sealed(&left, start(&left));
+    let mut damaged = again.snapshot_files().remove(&path).unwrap();
+    assert!(damaged.starts_with(&bytes));
+    damaged[last + 12] ^= 1;
+    again.replace_file(&path, damaged);
+    assert_refused(&again, "an edit is damaged", "the edit of a savepoint");
+}
+
 /// Edits of absorptions were lost: the log began with later records, which were thrown away, and nobody knew that they
 /// followed others. Or there was no word of the table, and its list went.
 #[test]

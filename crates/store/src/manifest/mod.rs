@@ -156,7 +156,10 @@ impl Manifest {
     /// after a sync that failed the system may forget what it had, and fall back to what the disk has.
     pub fn renew(&mut self) -> Result<()> {
         self.file.write_at(0, &std::mem::take(&mut self.read))?;
-        self.file.sync()
+        self.file.sync()?;
+        // Its last edit is acted upon from here on, so damage to it must not pass for a tear either.
+        self.seal();
+        Ok(())
     }
 
     /// Where its last sound record ends, and whether something follows that is none.

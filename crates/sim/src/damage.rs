@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use forebay::Durability;
 use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::{FileSystem, Rng};
 
@@ -29,11 +30,15 @@ impl Run {
         let among = if of_kind.is_empty() || dice.chance(20) { full } else { of_kind };
         let (path, bytes) = &mut files[among[dice.index(among.len())]];
         let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
-        // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells.
+        // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells. What
+        // tells so is not synced, so it may be gone with the power; a process that dies leaves it.
+        let is_sealed = self.loss == Durability::Os && !self.may_fail && !self.may_forget;
         let what = match is_kind("manifest") {
             true => {
-                let vouched = before_the_last_edit(bytes);
-                flip(&mut bytes[..vouched], &mut dice)
+                let vouched = if is_sealed { bytes.len() } else { before_the_last_edit(bytes) };
+                // Its front is read by all that follows; its last edits are what a crash could have torn.
+                let from = if dice.chance(50) { vouched.saturating_sub(128) } else { 0 };
+                flip(&mut bytes[from..vouched], &mut dice)
             }
             false => damage(bytes, &mut dice),
         };
@@ -51,13 +56,14 @@ impl Run {
     }
 }
 
-/// How much of a manifest something stands behind, by which it is known to have been durable; at least a byte.
+/// How much of a manifest something sound stands behind, by which it is known to have been durable; at least a byte. Its last
+/// record may be torn.
 fn before_the_last_edit(bytes: &[u8]) -> usize {
-    let (mut last, mut next) = (0, 0);
+    let (mut vouched, mut last, mut next) = (0, 0, 0);
     while let Some(length) = bytes.get(next + 4..next + 8).and_then(|length| length.try_into().ok()) {
-        (last, next) = (next, next + 8 + u32::from_le_bytes(length) as usize);
+        (vouched, last, next) = (last, next, next + 8 + u32::from_le_bytes(length) as usize);
     }
-    last.clamp(1, bytes.len())
+    vouched.clamp(1, bytes.len())
 }
 
 /// Changes bytes, and tells how.
@@ -80,5 +86,5 @@ fn damage(bytes: &mut Vec<u8>, dice: &mut Rng) -> String {
 fn flip(bytes: &mut [u8], dice: &mut Rng) -> String {
     let at = dice.index(bytes.len());
     bytes[at] ^= 1 << dice.below(8);
-    format!("a bit of byte {at}")
+    format!("a bit of byte {at} of {}", bytes.len())
 }

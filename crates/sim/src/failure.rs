@@ -1,4 +1,4 @@
-//! What went wrong in a seed, and the smallest part of it that still goes wrong in the same place.
+//! What went wrong in a seed, and the smallest part of it that still goes wrong in the same place and way.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
@@ -63,11 +63,18 @@ pub fn attempt_threads(seed: u64) -> Result<Threaded, String> {
 }
 
 impl Failure {
-    /// A smaller one, which fails in the same place.
+    /// Where it went wrong, and how what was said begins, without the numbers in it.
+    fn kind(&self) -> (&str, Vec<&str>) {
+        let said = self.message.rsplit_once("without a cause: ").map_or("", |(_, cause)| cause);
+        let words = said.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic));
+        (&self.place, words.take(4).collect())
+    }
+
+    /// A smaller one, which fails in the same place and way.
     pub fn shrunk(self) -> Self {
         let mut best = self;
         let tries = |best: &mut Self, part: Part| match attempt(best.seed, &part) {
-            Err(failure) if failure.place == best.place => {
+            Err(failure) if failure.kind() == best.kind() => {
                 *best = *failure;
                 true
             }

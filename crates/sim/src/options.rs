@@ -35,6 +35,8 @@ pub struct SimOptions {
     pub panic_percent: u32,
     /// In how many of a hundred crashes a copy of the disk is damaged, and asked.
     pub damage_percent: u32,
+    /// In how many of a hundred cases the power goes just after what is on disk once it returns.
+    pub crash_told_percent: u32,
 }
 
 /// Options that a failing history may do without.
@@ -71,6 +73,7 @@ impl SimOptions {
             interleaves: false,
             panic_percent: 0,
             damage_percent: 0,
+            crash_told_percent: 0,
         };
         // By dice of its own: what else a seed means stays what it was.
         let mut more = rng.clone().fork();
@@ -78,6 +81,7 @@ impl SimOptions {
             interleaves: more.chance(30),
             panic_percent: [0, 0, 40][more.index(3)],
             damage_percent: [0, 0, 60][more.index(3)],
+            crash_told_percent: [0, 0, 30][more.clone().fork().index(3)],
             ..drawn
         }
         .themed(&mut more)

@@ -239,6 +239,10 @@ impl Run {
                     return;
                 }
             }
+            // What was told is lost most easily just after it was told.
+            if is_told_durable(&op) && dice.chance(self.options.crash_told_percent) {
+                return;
+            }
             self.env.jobs.step_some(dice.index(self.options.steps_max + 1));
         }
         self.recover_from_faults();
@@ -318,6 +322,12 @@ impl Run {
             (self.loss, self.may_forget) = (Durability::Disk, false);
         }
     }
+}
+
+/// Whether what an operation does is on disk once it returns, and not in the log.
+fn is_told_durable(op: &Op) -> bool {
+    use Op::{Checkpoint, DropSavepoint, Fork, Ingest, Renew, Rollback, Savepoint};
+    matches!(op, Checkpoint | DropSavepoint(_) | Fork | Ingest(..) | Renew | Rollback(_) | Savepoint(_))
 }
 
 fn brief(op: &Op) -> String {

@@ -25,6 +25,7 @@ impl Harness {
             return Ok(());
         }
         self.model.roll_back(sequence, Durability::Disk);
+        self.assert_savepoints();
         let mut failed = Vec::new();
         for table in 0..self.config.tables() {
             let shown = self.shown(table);

@@ -34,12 +34,13 @@ impl Harness {
         self.model.roll_back(sequence, loss);
         self.model.acknowledge(self.db().durable_sequence().min(sequence), Durability::Disk);
         self.other = None;
-        assert_eq!(
-            self.names_kept(),
-            self.model.savepoints().keys().cloned().collect::<Vec<_>>(),
-            "savepoints"
-        );
+        self.assert_savepoints();
         Ok(sequence)
+    }
+
+    pub(crate) fn assert_savepoints(&self) {
+        let there = self.model.savepoints().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(self.names_kept(), there, "savepoints");
     }
 
     fn fits(&self, model: &Model, sequence: u64, loss: Durability) -> Result<bool> {

@@ -73,7 +73,6 @@ pub(super) struct Strand {
 
 impl Strand {
     pub(super) fn new(stepper: &Arc<Stepper>) -> Option<Self> {
-        INTERLEAVES.store(true, Ordering::Relaxed);
         let (go, told) = channel();
         let (pause, paused) = channel();
         let here = Here {
@@ -183,8 +182,10 @@ fn yield_here(name: &'static str) {
     }
 }
 
-/// Notes that this thread drives the stepper's strands.
+/// Notes that this thread drives the stepper's strands. From here on, and not from the first strand on, or a seed would
+/// do otherwise in a process that has had some before.
 pub(super) fn drives(stepper: &Arc<Stepper>) {
+    INTERLEAVES.store(true, Ordering::Relaxed);
     DRIVEN.with_borrow_mut(|driven| {
         driven.retain(|known| known.strong_count() > 0);
         if !driven.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(stepper))) {

@@ -216,7 +216,10 @@ fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: 
         // no room it stays as it is, for there is some to be made.
         match note_open(fs, dir, manifest) {
             Err(error) if !error.is_no_space() => return Err(error),
-            _ => {}
+            Err(_) => {}
+            // Its last edit is acted upon from here on, so damage to it must not pass for a tear either. Not before: a
+            // `CURRENT` of a database that was closed tells how long the manifest is.
+            Ok(()) => manifest.seal(),
         }
     }
     fs.sync_dir(dir)

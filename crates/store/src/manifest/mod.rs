@@ -156,10 +156,7 @@ impl Manifest {
     /// after a sync that failed the system may forget what it had, and fall back to what the disk has.
     pub fn renew(&mut self) -> Result<()> {
         self.file.write_at(0, &std::mem::take(&mut self.read))?;
-        self.file.sync()?;
-        // Its last edit is acted upon from here on, so damage to it must not pass for a tear either.
-        self.seal();
-        Ok(())
+        self.file.sync()
     }
 
     /// Where its last sound record ends, and whether something follows that is none.
@@ -198,7 +195,7 @@ impl Manifest {
 
     /// Puts an edit that changes nothing behind the last one, until the next takes its place. Where it stands the last one was
     /// durable, so it is damaged, and not torn, if it is not sound. Nobody waits for it, and nothing is lost without it.
-    fn seal(&mut self) {
+    pub fn seal(&mut self) {
         if planted::is("manifest-not-sealed") {
             return;
         }

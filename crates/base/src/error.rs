@@ -101,6 +101,17 @@ impl Error {
         Self::Corruption { file: file.to_path_buf(), offset, reason: reason.into() }
     }
 
+    /// The same of a file that must be there: where it is not found, that is damage.
+    #[must_use]
+    pub fn or_missing(self) -> Self {
+        match self {
+            Self::Io { kind: io::ErrorKind::NotFound, path, .. } => {
+                Self::corruption(&path, 0, "the file is missing")
+            }
+            error => error,
+        }
+    }
+
     /// A wrong call or option.
     pub fn invalid(reason: impl Into<String>) -> Self {
         Self::Invalid(reason.into())

@@ -125,7 +125,7 @@ impl TreeFile {
         if let Some(file) = self.handle.get() {
             return Ok(file);
         }
-        let file = self.fs.open_read(&self.path, Access::Random)?;
+        let file = self.fs.open_read(&self.path, Access::Random).map_err(Error::or_missing)?;
         Ok(self.handle.get_or_init(|| file))
     }
 

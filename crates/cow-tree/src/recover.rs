@@ -1,8 +1,8 @@
 //! Finding a root where no version tells of one, or where the one it tells of is damaged.
 
-use forebay_base::Result;
 use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::STEP_BYTES;
+use forebay_base::{Error, Result};
 use forebay_env::{Access, AlignedBuf, File};
 
 use crate::file::TreeFile;
@@ -18,7 +18,7 @@ use crate::store::TreeStore;
 /// earlier one has to know by other means that nothing is lost which somebody was told is safe.
 pub fn last_root(store: &TreeStore, file_id: u64, below: u64) -> Result<Option<Version>> {
     let file = store.files.named(store, file_id);
-    let handle = store.fs.open_read(file.path(), Access::Direct)?;
+    let handle = store.fs.open_read(file.path(), Access::Direct).map_err(Error::or_missing)?;
     let mut chunk = AlignedBuf::zeroed(STEP_BYTES);
     let mut end = handle.len()?.min(below) / ROOT_BYTES * ROOT_BYTES;
     while end > 0 {

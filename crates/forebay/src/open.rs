@@ -147,28 +147,43 @@ fn roots(
     gaps: &Arc<Gaps>,
 ) -> Result<(Superblock, Option<u64>, Option<Manifest>, Replay)> {
     let fs = &*env.fs;
-    let superblock = match Superblock::read(fs, dir) {
-        Err(error) if options.salvage && gaps.pass_over(&dir.join(names::SUPERBLOCK), &error, None) => {
-            Superblock::read_spare(fs, dir)?
-        }
-        read => read?,
-    };
+    let superblock = superblock(fs, dir, options, gaps)?;
     let mut replay = Replay::new(env, dir, options, superblock.hash_seed, metrics);
     if options.salvage {
-        if let Err(error) = Superblock::read_spare(fs, dir)
-            && !error.is_not_found()
-        {
-            gaps.pass_over(&dir.join(names::SUPERBLOCK_SPARE), &error, None);
-        }
         replay.lists.salvage = Some(Arc::clone(gaps));
         let ids = Listing::read(fs, dir)?.manifests;
         return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (superblock, closed, None, replay));
     }
-    let current = Current::read(fs, dir)?;
-    let (manifest, edits) = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics))?;
+    let current = Current::read(fs, dir).map_err(Error::or_missing)?;
+    let opened = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics));
+    let (manifest, edits) = opened.map_err(Error::or_missing)?;
     let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
     applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
     Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
+}
+
+/// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never again: with
+/// another database's, all checksums of the log and all hashes of keys are other ones, and what is whole looks damaged, or is
+/// not found.
+fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -> Result<Superblock> {
+    let (path, spare_path) = (dir.join(names::SUPERBLOCK), dir.join(names::SUPERBLOCK_SPARE));
+    let spare = Superblock::read_spare(fs, dir);
+    let superblock = match Superblock::read(fs, dir) {
+        Err(error) if options.salvage && gaps.pass_over(&path, &error, None) => return spare,
+        read => read?,
+    };
+    match spare {
+        Ok(spare) if spare != superblock => {
+            let (name, reason) =
+                (names::SUPERBLOCK_SPARE, "are of two databases; put away the one that is not of this one");
+            Err(Error::corruption(&path, 0, format!("this superblock and {name} {reason}")))
+        }
+        Err(error) if options.salvage && !error.is_not_found() => {
+            gaps.pass_over(&spare_path, &error, None);
+            Ok(superblock)
+        }
+        _ => Ok(superblock),
+    }
 }
 
 /// What the log has, if nothing tells that the manifest has lost edits.

@@ -46,6 +46,7 @@ pub(crate) fn salvage(
         let counts = current.filter(|current| current.manifest == id && end.is_none());
         return Ok(counts.and_then(|current| current.closed).map(|closed| closed.last_sequence));
     }
+    let wanted = current.map_or_else(|| dir.to_path_buf(), |current| names::manifest(dir, current.manifest));
     let reason = "there is no manifest with a sound front, and nothing else tells of tables";
-    Err(Error::corruption(&dir.join(names::CURRENT), 0, reason))
+    Err(Error::corruption(&wanted, 0, reason))
 }

@@ -96,11 +96,18 @@ impl Engine {
             }
         };
         note(Superblock::read(fs, &self.dir).map(drop));
-        // Where it is gone, opening for writing makes it anew.
-        note(Superblock::read_spare(fs, &self.dir).map(drop).or_else(|error| match error.is_not_found() {
-            true => Ok(()),
-            false => Err(error),
-        }));
+        // What is whole lacks nothing by it.
+        let spare = Superblock::read_spare(fs, &self.dir).map_err(Error::or_missing);
+        let spare_problem = match spare {
+            Err(Error::Corruption { file, offset, reason }) => Some(format!(
+                "{} is damaged at offset {offset}: {reason}; opening the database to write makes it anew",
+                file.display()
+            )),
+            read => {
+                note(read.map(drop));
+                None
+            }
+        };
         {
             // Nothing is appended to the manifest.
             let _ledger = self.ledger.lock();
@@ -117,6 +124,7 @@ impl Engine {
                 note(found);
             }
         }
+        report.problems.extend(spare_problem);
         report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
     }
 

@@ -28,6 +28,7 @@ impl Gaps {
     pub fn pass_over(&self, path: &Path, error: &Error, keys: Option<Range>) -> bool {
         let (offset, reason) = match error {
             Error::Corruption { offset, reason, .. } => (*offset, reason.clone()),
+            _ if error.is_not_found() => (0, "the file is missing".into()),
             Error::Io { .. } => (0, error.to_string()),
             _ => return false,
         };

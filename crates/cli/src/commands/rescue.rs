@@ -87,16 +87,32 @@ fn object(report: &RescueReport) -> Result<Value, Failure> {
     Ok(object)
 }
 
+/// Whether what is made at a path would be in a directory, by whatever names the two go.
+fn is_within(dir: &Path, path: &Path) -> bool {
+    let Ok(dir) = dir.canonicalize() else { return false };
+    let there = path.ancestors().skip(1).find_map(|above| match above.as_os_str().is_empty() {
+        true => Path::new(".").canonicalize().ok(),
+        false => above.canonicalize().ok(),
+    });
+    there.is_some_and(|above| above.starts_with(dir))
+}
+
 /// Makes the new database, whole, or not at all.
 #[expect(clippy::disallowed_methods, reason = "a directory that nobody has open gets its name")]
 fn rescue(args: &RescueArgs, common: &Common, options: &Options) -> Result<RescueReport, Failure> {
     let target = &args.destination;
     if target.symlink_metadata().is_ok() {
         let target = target.display();
-        return Err(Failure::Usage(format!("{target} is there already; name a new directory")));
+        return Err(Failure::work(format!("{target} is there already; name a new directory")));
     }
     // Without a slash at its end.
     let target: PathBuf = target.components().collect();
+    if is_within(&args.db, &target) {
+        let (db, target) = (args.db.display(), target.display());
+        return Err(Failure::work(format!(
+            "{target} is within {db}, which is not changed; name a directory elsewhere"
+        )));
+    }
     let mut aside: OsString = target.clone().into();
     aside.push(ASIDE);
     if Path::new(&aside).exists() {
@@ -109,6 +125,11 @@ fn rescue(args: &RescueArgs, common: &Common, options: &Options) -> Result<Rescu
     let report =
         patiently(common, || rescue.run(&args.db, &aside, &mut |_, _| ())).map_err(|error| match error {
             Error::Invalid(reason) => Failure::Usage(reason),
+            // Of no use is the advice to call what has just failed.
+            Error::Corruption { file, offset, reason } => Failure::work(format!(
+                "nothing can be saved: corruption in {} at offset {offset}: {reason}; restore the database from a checkpoint",
+                file.display()
+            )),
             error => error.into(),
         })?;
     mark(&aside, &report, options).inspect_err(|_| drop(Database::destroy(&aside)))?;

@@ -65,7 +65,10 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     if report.problems.is_empty() {
         return Ok(());
     }
-    if !report.problems.iter().any(|problem| problem.contains("forebay rescue")) {
+    // Some tell themselves what to do.
+    let is_advised =
+        |problem: &String| problem.contains("forebay rescue") || problem.contains("makes it anew");
+    if !report.problems.iter().any(is_advised) {
         tell!(
             "forebay: restore the database from a checkpoint, or save what is intact of it with `forebay rescue`"
         );

@@ -13,6 +13,7 @@ mod killed;
 mod layouts;
 mod leavings;
 mod load;
+mod lost_files;
 mod records;
 mod refusals;
 mod savepoints;

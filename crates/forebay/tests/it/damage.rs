@@ -206,7 +206,10 @@ fn a_missing_file_is_seen_and_nothing_else_is_removed() {
         files.remove(name);
         for read_only in [true, false] {
             let complaints = complaints_of(&files, read_only);
-            assert!(!complaints.is_empty() || name == SPARE, "{name} is missing, and nobody noticed");
+            assert!(
+                !complaints.is_empty() || name == SPARE && !read_only,
+                "{name} is missing, and nobody noticed"
+            );
         }
         // Put back, all is there again: opening a database with a file missing must not tidy up the others.
         let env = env_of(&files);

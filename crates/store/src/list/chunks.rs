@@ -87,7 +87,7 @@ impl Chunks {
         let body = list.body()?;
         let direct = || match list.is_resident() {
             true => Ok(Arc::clone(&body.file)),
-            false => list.store().fs.open_read(&list.path(), Access::Direct),
+            false => list.open_path(Access::Direct),
         };
         let (file, chunk_bytes_max) = match reading {
             Reading::Job { chunk_bytes, .. } => {

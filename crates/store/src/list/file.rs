@@ -127,7 +127,7 @@ impl ListFile {
         let file = match self.ready() {
             Some(body) => &body.file,
             None => {
-                let opened = self.store.fs.open_read(&self.path(), Access::Random)?;
+                let opened = self.open_path(Access::Random)?;
                 self.unread.get_or_init(|| opened)
             }
         };
@@ -145,8 +145,13 @@ impl ListFile {
     fn open_read(&self) -> Result<Arc<dyn File>> {
         match self.unread.get() {
             Some(file) => Ok(Arc::clone(file)),
-            None => self.store.fs.open_read(&self.path(), Access::Random),
+            None => self.open_path(Access::Random),
         }
+    }
+
+    /// A list that something names is there, or was lost.
+    pub(super) fn open_path(&self, access: Access) -> Result<Arc<dyn File>> {
+        self.store.fs.open_read(&self.path(), access).map_err(Error::or_missing)
     }
 
     fn damaged(&self, offset: u64, reason: &str) -> Error {

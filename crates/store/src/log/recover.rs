@@ -200,8 +200,12 @@ impl Scan<'_> {
         let last = header.sequence - 1;
         if last >= next {
             let place = frames.place();
-            let reason =
-                format!("records {next} to {last} cannot be read; the next sound frame is at {place}");
+            let reason = match (at, place) {
+                (0, 0) => format!(
+                    "records {next} to {last} were in no file of the log that is there; this one goes on behind them"
+                ),
+                _ => format!("records {next} to {last} cannot be read; the next sound frame is at {place}"),
+            };
             self.damaged(id, at, reason)?;
         }
         self.found.last_sequence = last;
@@ -265,7 +269,14 @@ impl Scan<'_> {
                 (Some(tail), _) => (tail.id, tail.bytes as usize),
                 (None, next) => (next.unwrap_or(0), 0),
             };
-            let reason = format!("records {missing} to {} were durable and cannot be read", self.known);
+            let known = self.known;
+            let reason = match offset {
+                0 => format!(
+                    "records {missing} to {known} were durable and cannot be read; where this file is whole, the file of the log \
+                     that had them is missing"
+                ),
+                _ => format!("records {missing} to {known} were durable and cannot be read"),
+            };
             self.damaged(id, offset, reason)?;
         }
         Ok(self.found)

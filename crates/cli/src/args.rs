@@ -24,7 +24,7 @@ Examples:
   forebay aggregate --by word --top 10 book.txt
   forebay simulate --record 16 --records 1e12 --memory 8G
 
-Exit codes: 0 success, 1 the work failed, 2 bad usage, 128 and its number for a signal.";
+Exit codes: 0 success, 1 the work failed, 2 bad usage (call it otherwise), 128 and its number for a signal.";
 
 /// With the commit, where whoever built it said which.
 static VERSION: LazyLock<String> =

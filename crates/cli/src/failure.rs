@@ -12,7 +12,7 @@ use crate::screen;
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line alone shows that it cannot work: exit code 2.
+    /// The command has to be called otherwise: exit code 2.
     Usage(String),
     /// The work failed: exit code 1.
     Work(String),

@@ -1,7 +1,7 @@
 //! The `forebay` command. `docs/cli.md` describes it for its users.
 //!
 //! Standard output carries answers and nothing else; progress and complaints go to standard error. The exit
-//! code is 0, or 1 when the work failed, or 2 when the command line alone shows that it cannot work.
+//! code is 0, or 1 when the work failed, or 2 when the command has to be called otherwise.
 
 /// Writes a line to standard error. Whoever reads it may have gone away, which is no reason to stop.
 macro_rules! tell {

@@ -17,6 +17,16 @@ use signal_hook::low_level::emulate_default_handler;
 /// What there is now.
 static PLACES: OnceLock<Mutex<BTreeSet<PathBuf>>> = OnceLock::new();
 
+/// What a signal has to say of the work that it stops.
+type LastWords = Box<dyn Fn(i32) + Send + Sync>;
+static LAST_WORDS: OnceLock<LastWords> = OnceLock::new();
+
+/// Has a signal that stops the command call this first. The first caller is the one.
+pub(crate) fn at_signal(tell: impl Fn(i32) + Send + Sync + 'static) {
+    let _ = LAST_WORDS.set(Box::new(tell));
+    places();
+}
+
 fn places() -> &'static Mutex<BTreeSet<PathBuf>> {
     PLACES.get_or_init(|| {
         watch_signals();
@@ -72,6 +82,9 @@ fn watch_signals() {
         forebay_bench::end_all();
         for path in &*places {
             let _ = if path.is_dir() { remove_dir(path) } else { std::fs::remove_file(path) };
+        }
+        if let Some(tell) = LAST_WORDS.get() {
+            tell(signal);
         }
         let _ = emulate_default_handler(signal);
     };

@@ -7,7 +7,7 @@ use forebay::{Batch, Database, Durability};
 use serde_json::json;
 
 use super::key_range::{KeyRange, RangeArgs, bounds};
-use super::{Access, existing_table, key_list, open, parse_durability};
+use super::{Access, existing_table, key_list, open, parse_durability, writable};
 use crate::args::{Common, TableArgs, Writing};
 use crate::failure::Failure;
 use crate::keys::Notation;
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &DeleteArgs, common: &Common) -> Result<(), Failure> {
     let notation = Notation::from_flag(args.hex);
     let range = args.range.parse(notation)?;
     let db = open(&args.target.db, common, Access::Write)?;
+    writable(&db, &args.target.table)?;
     let report = match &range {
         KeyRange::All => {
             let (deletions, sequence) = delete_keys(&db, args, notation)?;

@@ -110,6 +110,20 @@ fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
     Ok(db.table(name).existing(true).open()?)
 }
 
+/// Sees to it that a table is not one that tells which files were counted into groups: what anybody else writes there makes
+/// the next count wrong.
+fn writable(db: &Database, name: &str) -> Result<(), Failure> {
+    let Some(groups) = name.strip_suffix(aggregate::INPUTS) else { return Ok(()) };
+    let tells_inputs = db.tables().iter().any(|(table, _)| table == name)
+        && db.snapshot().table(name)?.get(aggregate::SHAPE)?.is_some();
+    match tells_inputs {
+        true => Err(Failure::work(format!(
+            "table `{name}` tells which files were counted into `{groups}`, and forebay aggregate --store alone writes to it"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// A table that must be there, whatever it keeps: to look at, or to look after.
 fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
     db.snapshot().table(name).map_err(|error| match error {

@@ -98,6 +98,13 @@ impl Progress {
         self.acknowledged.load(Ordering::Acquire)
     }
 
+    /// Clears what a person sees of the work.
+    pub(crate) fn clear(&self) {
+        if let Audience::Person(bar) = &self.audience {
+            bar.finish_and_clear();
+        }
+    }
+
     /// Tells while `work` runs.
     pub(crate) fn tell_while<T>(&self, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::life::parse_life;
 use super::made::Made;
-use super::{LAYOUT_HELP, parse_durability, parse_layout};
+use super::{LAYOUT_HELP, parse_durability, parse_layout, writable};
 use crate::args::{Common, TableArgs, Writing};
 use crate::failure::Failure;
 use crate::keys::Notation;
@@ -60,6 +60,7 @@ pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
 }
 
 fn put(db: &Database, args: &PutArgs, key: &[u8], value: &[u8]) -> Result<u64, Failure> {
+    writable(db, &args.target.table)?;
     let table = open_table(db, args)?;
     let mut batch = Batch::new();
     match args.ttl {

@@ -43,7 +43,10 @@ pub(crate) fn ending(path: &Path) -> Option<&str> {
 
 /// A name without the last of what packing and rotating files put behind it, if there is such.
 pub(crate) fn unrotated(name: &str) -> Option<&str> {
-    let unpacked = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed));
+    // Those that nothing here unpacks too: so it is their bytes that tell why they are not read.
+    let unpacked = [".gz", ".zst", ".bz2", ".xz", ".lz4", ".Z", ".zip"]
+        .iter()
+        .find_map(|packed| name.strip_suffix(packed));
     let unnumbered = || {
         let rest = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
         (rest.len() < name.len()).then(|| rest.strip_suffix(['.', '-'])).flatten()
@@ -121,6 +124,7 @@ mod tests {
         for (name, format) in [
             ("a.csv", Some(Format::Csv)),
             ("b/a.jsonl.gz", Some(Format::Jsonl)),
+            ("a.csv.bz2", Some(Format::Csv)),
             ("a.parquet", Some(Format::Parquet)),
             ("a.csv.1", Some(Format::Csv)),
             ("a.tsv.12.gz", Some(Format::Tsv)),

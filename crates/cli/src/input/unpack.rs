@@ -34,7 +34,13 @@ impl Packer {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Self::Zstd),
             [0xfd, b'7', b'z', b'X', b'Z', 0] => refuse("xz"),
-            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41] => refuse("bzip2"),
+            // Of a block, or of the end of data without one.
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41] | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72] => {
+                refuse("bzip2")
+            }
+            [0x04, 0x22, 0x4d, 0x18, ..] => refuse("lz4"),
+            [0x1f, 0x9d, ..] => refuse("compress"),
+            [b'P', b'K', 3, 4, ..] => refuse("zip"),
             _ => Ok(Self::Nothing),
         }
     }

@@ -264,11 +264,25 @@ impl<R: Read> Window<R> {
         Ok(Some(place))
     }
 
-    /// Passes over a UTF-8 byte order mark, if the input begins with one.
+    /// Passes over a UTF-8 byte order mark, if the input begins with one. Text of wider units, with its mark or without, is
+    /// refused: all that divides it into records and fields would be taken for bytes of them.
     pub(crate) fn skip_byte_order_mark(&mut self) -> Result<(), Trouble> {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
-        while self.end - self.start < MARK.len() && !self.ended {
+        while self.end - self.start < 4 && !self.ended {
             self.fill()?;
+        }
+        let wide = match self.bytes[self.start..self.end] {
+            [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+            [1..=255, 0, 1..=255, 0, ..] => Some("UTF-16LE"),
+            [0, 1..=255, 0, 1..=255, ..] => Some("UTF-16BE"),
+            _ => None,
+        };
+        if let Some(name) = wide {
+            let reason = format!(
+                "this is {name} text, and UTF-8 is read only; `iconv -f {name} -t UTF-8` makes it that"
+            );
+            return Err(TroubleKind::bad(reason));
         }
         if self.bytes[self.start..self.end].starts_with(MARK) {
             self.consume(MARK.len());

@@ -1,6 +1,6 @@
 //! What a command leaves: whole results, or what was there before.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use crate::tool::{Folder, last_object};
@@ -109,6 +109,35 @@ fn a_signal_leaves_nothing_aside() {
         assert_eq!((status.signal(), &said[..]), (Some(signal), ""));
         assert_eq!(names(&folder), [] as [&str; 0], "{name}");
     }
+}
+
+/// Nobody knew how much of the input was in the table by then.
+#[test]
+fn a_signal_tells_how_much_is_loaded() {
+    let folder = Folder::new("load-signal");
+    for (table, options, loaded) in
+        [("os", "--batch 10", 20), ("memory", "--durability memory", 0), ("sorted", "--sorted", 0)]
+    {
+        let words = format!("load db {table} - --json {options}");
+        let arguments: Vec<&str> = words.split(' ').collect();
+        let mut load = folder.command(&arguments);
+        let load = load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = load.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        (10..35).for_each(|key| writeln!(input, "{key}").unwrap());
+        let told = BufReader::new(child.stdout.take().unwrap()).lines();
+        let wanted = format!("\"acknowledged\":{loaded}}}");
+        assert!(told.map(Result::unwrap).any(|line| line.ends_with(&wanted)), "{options}");
+        assert!(
+            Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success()
+        );
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(&format!("(loaded before it: {loaded} records)")), "{options}: {said:?}");
+        assert!(said.contains("\"exit_code\":130") && said.lines().count() == 1, "{said:?}");
+        child.wait().unwrap();
+    }
+    assert_eq!(folder.ok("scan db os").lines().count(), 20);
 }
 
 /// Nor does it leave the databases of a benchmark.

@@ -189,3 +189,53 @@ fn formats_go_by_the_names_of_files() {
     let sorted = folder.object("load db r2 u.parquet --sorted --json");
     assert!(sorted["write_amplification"].as_f64().unwrap() > 1.0, "{sorted}");
 }
+
+/// Its first column had a name that nobody could type.
+#[test]
+fn text_of_wider_units_is_told() {
+    let folder = Folder::new("wide-text");
+    let wide = |mark: &[u8], unit: fn(u16) -> Vec<u8>| -> Vec<u8> {
+        mark.iter().copied().chain("k,v\na,1\n".encode_utf16().flat_map(unit)).collect()
+    };
+    let little = |unit: u16| unit.to_le_bytes().to_vec();
+    let big = |unit: u16| unit.to_be_bytes().to_vec();
+    let four = |unit: u16| u32::from(unit).to_le_bytes().to_vec();
+    for (text, name) in [
+        (wide(b"\xff\xfe", little), "UTF-16"),
+        (wide(b"\xfe\xff", big), "UTF-16"),
+        (wide(b"", little), "UTF-16LE"),
+        (wide(b"", big), "UTF-16BE"),
+        (wide(b"\xff\xfe\0\0", four), "UTF-32"),
+    ] {
+        std::fs::write(folder.path("w.csv"), text).unwrap();
+        let told = [&*format!("w.csv: this is {name} text"), &*format!("iconv -f {name} -t UTF-8")];
+        folder.run("load db t w.csv --key k --value v").refused(1, &told);
+        folder.run("load db t w.csv --skip-bad").refused(1, &told);
+        folder.run("aggregate --by column:k w.csv").refused(1, &told);
+        assert!(!folder.path("db").exists());
+    }
+}
+
+/// Its name was said to tell no format.
+#[test]
+fn what_is_packed_by_others_is_told() {
+    let folder = Folder::new("packed-by-others");
+    for (end, head, packer) in [
+        (".bz2", &b"BZh91AY&SY"[..], "bzip2"),
+        (".bz2", b"BZh9\x17\x72\x45\x38\x50\x90\0\0\0\0", "bzip2"),
+        (".xz", b"\xfd7zXZ\0\0", "xz"),
+        (".lz4", b"\x04\x22\x4d\x18\x64", "lz4"),
+        (".Z", b"\x1f\x9d\x90abc", "compress"),
+        (".zip", b"PK\x03\x04\x14\0", "zip"),
+    ] {
+        let name = format!("u.csv{end}");
+        std::fs::write(folder.path(&name), head).unwrap();
+        let told = [&*name, &*format!("packed by {packer}"), "unpack it first"];
+        folder.run(&format!("load db t {name} --key k")).refused(1, &told);
+        folder.run(&format!("aggregate --by column:k {name}")).refused(1, &told);
+        assert!(!folder.path("db").exists());
+    }
+    // What it holds counts, not what it is called.
+    std::fs::write(folder.path("u.csv.bz2"), "k,v\na,1\n").unwrap();
+    assert_eq!(folder.ok("aggregate --by column:k u.csv.bz2"), "k\tcount\na\t1\n");
+}

@@ -63,7 +63,7 @@ use shape::Shape;
 use sheet::{Header, Sheet, Style};
 pub(crate) use shown::{Key, Shown};
 use store::Store;
-pub(crate) use store::{INPUTS, RESCUED};
+pub(crate) use store::{INPUTS, RESCUED, SHAPE};
 
 const MEMORY_BYTES: u64 = 512 << 20;
 /// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,

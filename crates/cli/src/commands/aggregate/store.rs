@@ -27,7 +27,7 @@ use crate::screen;
 pub(crate) const INPUTS: &str = ".inputs";
 /// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
 /// in the file system, behind `file:`, and by how they begin, behind `content:`.
-pub(super) const SHAPE: &[u8] = b"shape";
+pub(crate) const SHAPE: &[u8] = b"shape";
 /// Where it tells that groups were rescued from a damaged database, of which so many places could not be read.
 pub(crate) const RESCUED: &[u8] = b"rescued";
 /// The database has so many sixteenths of the memory.

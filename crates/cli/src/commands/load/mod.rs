@@ -24,7 +24,7 @@ use forebay::{Database, Durability, Layout, Table};
 use super::life::parse_life;
 use super::made::Made;
 use super::progress::Progress;
-use super::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification};
+use super::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, writable};
 use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -37,6 +37,7 @@ use crate::input::lines::Lines;
 use crate::input::open::open as open_input;
 use crate::input::unpack::Packer;
 use crate::input::window::Window;
+use crate::temporary::at_signal;
 use pump::{OnBad, Pump, Sink, Stop, Tally};
 use reading::{Input, parquet, unpacked};
 use sorted::Sorted;
@@ -130,6 +131,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
         }
     };
     let (db, made) = Made::open(&args.target.db, common)?;
+    tell_at_signal(args, common, &progress);
     let watch = Stopwatch::start();
     let (outcome, mut tally) = match fill(args, (format, choice), &db, input, (&name, &progress)) {
         Ok(filled) => filled,
@@ -156,6 +158,17 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     report::print(common, &tally, &stats, closing.seconds())
 }
 
+/// Has a signal tell how much is loaded by then, as a malformed record does.
+fn tell_at_signal(args: &LoadArgs, common: &Common, progress: &Arc<Progress>) {
+    let (form, progress) = (common.form(), Arc::clone(progress));
+    let is_kept = !args.sorted && args.durability != Durability::Memory;
+    at_signal(move |signal| {
+        progress.clear();
+        let records = if is_kept { progress.acknowledged() } else { 0 };
+        report::stopped(form, signal, records);
+    });
+}
+
 /// The table, made where it is missing; one that is there must have what is asked for.
 fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
     let mut table = db.table(&args.target.table);
@@ -179,6 +192,7 @@ fn fill(
     input: Input,
     (name, progress): (&str, &Arc<Progress>),
 ) -> Result<(Result<(), Stop>, Tally), Failure> {
+    writable(db, &args.target.table)?;
     let on_bad = if args.skip_bad { OnBad::Skip } else { OnBad::Stop };
     if args.sorted {
         let table = sorted::table(db, args)?;

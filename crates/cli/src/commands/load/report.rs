@@ -19,6 +19,18 @@ pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a load came to that a signal stops.
+pub(super) fn stopped(form: Form, signal: i32, records: u64) {
+    let message = format!("stopped by signal {signal} (loaded before it: {})", counted(records, "record"));
+    match form {
+        Form::Text => tell!("forebay: {message}"),
+        Form::Json => {
+            let object = json!({ "type": "error", "message": message, "exit_code": 128 + signal });
+            tell!("{object}");
+        }
+    }
+}
+
 /// What a load came to that did not fail.
 pub(super) fn print(
     common: &Common,

@@ -55,3 +55,25 @@ fn a_read_that_is_cut_off_is_malformed_with_final() {
     std::fs::write(folder.path("f.fastq"), "@one\nACGT\n+\nIIII\n@two\nACGG\n+\nIIII\n").unwrap();
     assert_eq!(folder.ok("aggregate --store db --final f.fastq"), "ACG\t3\nCCG\t1\n");
 }
+
+/// Anybody could write there, and the next count was wrong or failed.
+#[test]
+fn what_tells_the_inputs_of_groups_is_written_by_counting_alone() {
+    let folder = Folder::new("again-guarded");
+    std::fs::write(folder.path("f.csv"), "k\na\nb\n").unwrap();
+    folder.ok("aggregate --store db --by column:k f.csv");
+    let told = ["`groups.inputs`", "counted into `groups`", "aggregate --store"];
+    for words in [
+        "put db groups.inputs shape x",
+        "delete db groups.inputs shape",
+        "delete db groups.inputs --prefix s",
+        "load db groups.inputs f.csv",
+        "load db groups.inputs f.csv --sorted --format lines",
+    ] {
+        folder.run(words).refused(1, &told);
+    }
+    folder.ok("aggregate --store db f.csv");
+    // Others may be called so.
+    folder.ok("put db my.inputs a b");
+    folder.ok("delete db my.inputs a");
+}

@@ -34,6 +34,12 @@ use Campaign::Seeds;
 /// Every bug, in the order of names.
 pub const BUGS: &[Bug] = &[
     bug(
+        "ancestors-not-synced",
+        Seeds,
+        "Disk survives a power loss",
+        "a new database's directory is known to the system's memory only",
+    ),
+    bug(
         "background-sync-forgotten",
         Seeds,
         "a background sync bounds what a power loss takes",
@@ -52,10 +58,22 @@ pub const BUGS: &[Bug] = &[
         "an older version of a tree that grew is copied over the newest one, and cuts it off",
     ),
     bug(
+        "checkpoint-not-synced",
+        Seeds,
+        "a checkpoint is a whole copy",
+        "a copy's log is in the system's memory only when it is told to be there",
+    ),
+    bug(
         "compact-does-not-retry",
         Seeds,
         "code that panics is an error, and no more once it is mended",
         "what is set aside stays so until the database is opened again",
+    ),
+    bug(
+        "cut-not-vouched",
+        Seeds,
+        "damage is told",
+        "lists follow a deleted range of which no durable log tells, and the manifest does not say so",
     ),
     bug(
         "edits-after-the-stop",

@@ -125,6 +125,9 @@ impl Engine {
 
     /// Makes the log durable up to a record. The next edit tells that it is: lists are about to rest on what it has.
     pub(crate) fn vouch(&self, sequence: u64) -> Result<()> {
+        if planted::is("cut-not-vouched") {
+            return Ok(());
+        }
         self.log()?.sync_to(sequence)?;
         let mut ledger = self.ledger.lock();
         if ledger.log.vouched < sequence {

@@ -155,6 +155,8 @@ pub(super) struct Shown {
     /// Name and SVG.
     pub(super) plots: Vec<(&'static str, String)>,
     pub(super) targets: Vec<Target>,
+    /// What the page begins with, for who reads no further.
+    pub(super) brief: Option<String>,
 }
 
 impl Shown {

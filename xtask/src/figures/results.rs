@@ -145,8 +145,19 @@ impl Results {
 
     /// The engine's rate, through the page cache or around it: the better one counts.
     pub(super) fn best_rate(&self, engine: &str, phase: Phase<'_>) -> Option<f64> {
-        let direct = self.rate(&format!("{engine}{DIRECT}"), phase);
-        self.rate(engine, phase).into_iter().chain(direct).max_by(f64::total_cmp)
+        self.best_rates(engine, phase).map(|spread| spread.median)
+    }
+
+    /// The spread of that.
+    pub(super) fn best_rates(&self, engine: &str, phase: Phase<'_>) -> Option<Spread> {
+        let direct = self.rates(&format!("{engine}{DIRECT}"), phase);
+        let better = |one: &Spread, other: &Spread| one.median.total_cmp(&other.median);
+        self.rates(engine, phase).into_iter().chain(direct).max_by(better)
+    }
+
+    /// Operations a second over rounds.
+    pub(super) fn rates(&self, engine: &str, phase: Phase<'_>) -> Option<Spread> {
+        self.spread(engine, phase, "/operations_per_second")
     }
 
     /// How many rounds there are.

@@ -34,11 +34,17 @@ fn show(results: &Results) -> Result<Shown, String> {
     shown.place("data", told_data(results));
     shown.place("images", told_images(results));
     let groups = TASKS.map(|(_, label)| label);
-    for (name, title, pointer, unit) in
-        [("applications", "seconds", "/seconds", 1.0), ("applications-memory", "MB", "/anonymous_bytes", 1e6)]
-    {
+    for (name, title, pointer, unit) in [
+        ("applications", "seconds", "/seconds", 1.0),
+        ("applications-memory", "MB of anonymous memory", "/anonymous_bytes", 1e6),
+    ] {
         let figures = |tool| {
-            TASKS.map(|(task, _)| median(results, task, tool, pointer).map(|figure| figure / unit)).to_vec()
+            let scaled = |Spread { median, min, max }| Spread {
+                median: median / unit,
+                min: min / unit,
+                max: max / unit,
+            };
+            TASKS.map(|(task, _)| spread(results, task, tool, pointer).map(scaled)).to_vec()
         };
         let series: Vec<_> = TOOLS.iter().map(|tool| (tool.to_string(), figures(tool))).collect();
         shown.plot(name, plot::bars(title, &groups, &series)?);
@@ -52,9 +58,13 @@ fn lines<'a>(results: &'a Results, task: &'a str, tool: &'a str) -> impl Iterato
     results.others.iter().filter(is)
 }
 
-fn median(results: &Results, task: &str, tool: &str, pointer: &str) -> Option<f64> {
+fn spread(results: &Results, task: &str, tool: &str, pointer: &str) -> Option<Spread> {
     let figures = lines(results, task, tool).filter_map(|line| line.pointer(pointer)?.as_f64());
-    Spread::of(figures.collect()).map(|spread| spread.median)
+    Spread::of(figures.collect())
+}
+
+fn median(results: &Results, task: &str, tool: &str, pointer: &str) -> Option<f64> {
+    spread(results, task, tool, pointer).map(|spread| spread.median)
 }
 
 /// Bytes of anonymous memory a group.

@@ -138,5 +138,5 @@ fn line(results: &Results, engine: &str, phase: Phase<'_>) -> Option<Line> {
     // The last slot is not a full one.
     let full = slots.split_last()?.1;
     let points = full.iter().enumerate().map(|(at, slot)| (at as f64 * SLOT_SECONDS, rate(slot))).collect();
-    Some(Line { name: engine.into(), points })
+    Some(Line { name: format!("{engine}, records a second"), points })
 }

@@ -95,7 +95,9 @@ fn show(results: &Results) -> Result<Shown, String> {
         .join("\n"),
     );
     let groups = ["LevelDB", "small, slow", "small, fast", "large, slow", "large, fast"];
-    let series = [("records a second".to_string(), rates)];
+    let spreads = std::iter::zip(&names, STEPS)
+        .map(|(workload, (_, _, engine, _))| results.rates(engine, Phase(workload, "load")));
+    let series = [("records a second".to_string(), spreads.collect())];
     shown.plot("contributions", plot::bars("records a second", &groups, &series)?);
     Ok(shown)
 }

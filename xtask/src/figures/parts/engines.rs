@@ -1,9 +1,9 @@
 //! Writing, against other engines (figure 6 of the WB paper).
 
 use crate::figures::part::{
-    FJALL, FOREBAY, KYOTO, LEVELDB, LEVELED, LMDB, MAIN, Part, Run, Shown, UNIVERSAL,
+    DIRECT, FJALL, FOREBAY, KYOTO, LEVELDB, LEVELED, LMDB, MAIN, Part, Run, Shown, UNIVERSAL,
 };
-use crate::figures::plot;
+use crate::figures::plot::{self, Mark};
 use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
@@ -106,16 +106,46 @@ fn show(results: &Results) -> Result<Shown, String> {
     shown.place("tables", tables);
     shown.place("found", found(results));
     let groups: Vec<&str> = GOALS.iter().map(|goal| goal.label).collect();
-    let engines: Vec<&str> = MAIN.iter().chain(&[FJALL, LMDB, KYOTO]).copied().collect();
-    let series: Vec<_> = engines
-        .iter()
-        .map(|engine| {
-            let rates = GOALS.iter().map(|goal| results.best_rate(engine, Phase(goal.workload, goal.phase)));
-            (engine.to_string(), rates.collect())
-        })
+    let engines = MAIN.iter().chain(&[FJALL, LMDB, KYOTO]);
+    let series: Vec<(String, Vec<Option<Mark>>)> = engines
+        .map(|engine| (called(engine), GOALS.iter().map(|goal| mark(goal, results, engine)).collect()))
         .collect();
     shown.plot("engines", plot::bars("records a second", &groups, &series)?);
+    shown.brief = brief(results);
     Ok(shown)
+}
+
+/// What the plot calls an engine.
+fn called(engine: &str) -> String {
+    if SLOW.contains(&engine) { format!("{engine} (1/10 of the records)") } else { engine.to_string() }
+}
+
+/// The better rate, and what is left of it once no background work is left.
+fn mark(goal: &Goal, results: &Results, engine: &str) -> Option<Mark> {
+    let spread = results.best_rates(engine, Phase(goal.workload, goal.phase))?;
+    Some(Mark { spread, in_all: best_drained(goal, results, engine) })
+}
+
+fn best_drained(goal: &Goal, results: &Results, engine: &str) -> Option<f64> {
+    let direct = drained_rate(goal, results, &format!("{engine}{DIRECT}"));
+    drained_rate(goal, results, engine).into_iter().chain(direct).max_by(f64::total_cmp)
+}
+
+fn brief(results: &Results) -> Option<String> {
+    let times = |rate: &dyn Fn(&str) -> Option<f64>| {
+        let best = [LEVELDB, LEVELED, UNIVERSAL].into_iter().filter_map(rate).max_by(f64::total_cmp);
+        Some(short(rate(FOREBAY)? / best?))
+    };
+    let each = |goal: &Goal| {
+        let at_once = times(&|engine| results.best_rate(engine, Phase(goal.workload, goal.phase)))?;
+        let in_all = times(&|engine| best_drained(goal, results, engine))?;
+        Some(format!("{} {at_once} ({in_all})", goal.label))
+    };
+    Some(format!(
+        "**Writing**: how many times as fast as the best of LevelDB and both RocksDBs, and, until no background work is left, \
+         in brackets: {}.",
+        GOALS.iter().map(each).collect::<Option<Vec<_>>>()?.join("; ")
+    ))
 }
 
 /// How many times as fast as that engine Forebay is.

@@ -5,7 +5,7 @@ use crate::figures::groups::{
 };
 use crate::figures::part::{Part, Shown};
 use crate::figures::plot;
-use crate::figures::results::{Phase, Results};
+use crate::figures::results::{Phase, Results, Spread};
 use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
 
@@ -51,10 +51,10 @@ fn show(results: &Results) -> Result<Shown, String> {
         ("groups-memory", "bytes a group", MEMORY, &WORKLOADS[..3]),
     ] {
         let bar = |workload: &&str| {
-            let values = ALL.iter().map(|engine| of(results, engine, workload, pointer));
+            let values = ALL.iter().map(|engine| results.spread(engine, Phase(workload, "group"), pointer));
             (workload.to_string(), values.collect())
         };
-        let series: Vec<(String, Vec<Option<f64>>)> = workloads.iter().map(bar).collect();
+        let series: Vec<(String, Vec<Option<Spread>>)> = workloads.iter().map(bar).collect();
         shown.plot(name, plot::bars(what, ALL, &series)?);
     }
     Ok(shown)

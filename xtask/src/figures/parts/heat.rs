@@ -11,15 +11,22 @@ pub(super) const PART: Part =
 const NODE_BYTES: [u64; 5] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
 const FAN_OUTS: [u64; 5] = [4, 10, 32, 100, 256];
 
-/// A map: its name, what it shows, phase, place in the line, factor.
-type Map = (&'static str, &'static str, &'static str, &'static str, f64);
+/// A map: its name, what it shows, whether more or less of it is better, phase, place in the line, factor.
+type Map = (&'static str, &'static str, &'static str, &'static str, &'static str, f64);
 
 const MAPS: [Map; 5] = [
-    ("heat-insert", "inserts, M records/s", "load", "/operations_per_second", 1e-6),
-    ("heat-written", "write amplification with the drain", "drain", "/write_amplification_total", 1.0),
-    ("heat-get", "gets a second", "get", "/operations_per_second", 1.0),
-    ("heat-p95", "get p95, us", "get", "/latency_us/p95", 1.0),
-    ("heat-reads", "device reads a get", "get", "/device_reads_per_get", 1.0),
+    ("heat-insert", "inserts, M records/s", "more", "load", "/operations_per_second", 1e-6),
+    (
+        "heat-written",
+        "write amplification with the drain",
+        "less",
+        "drain",
+        "/write_amplification_total",
+        1.0,
+    ),
+    ("heat-get", "gets a second", "more", "get", "/operations_per_second", 1.0),
+    ("heat-p95", "get p95, us", "less", "get", "/latency_us/p95", 1.0),
+    ("heat-reads", "device reads a get", "less", "get", "/device_reads_per_get", 1.0),
 ];
 
 fn suffix(node_bytes: u64, fan_out: u64) -> String {
@@ -37,12 +44,13 @@ fn runs() -> Vec<Run> {
 
 fn show(results: &Results) -> Result<Shown, String> {
     let mut shown = Shown::default();
-    for (name, title, phase, pointer, factor) in MAPS {
+    for (name, title, better, phase, pointer, factor) in MAPS {
         let rows =
             NODE_BYTES.map(|bytes| FAN_OUTS.map(|fan_out| value(results, bytes, fan_out, phase, pointer)));
         let values = rows.map(|row| row.map(|value| value.map(|value| value * factor)).to_vec());
         let heat = Heat {
             title,
+            note: format!("{better} is better; {}", rounds(results, phase)),
             rows: ("node", NODE_BYTES.iter().map(|size| bytes(*size)).collect()),
             columns: ("fan-out", FAN_OUTS.iter().map(ToString::to_string).collect()),
             values: values.to_vec(),
@@ -51,6 +59,18 @@ fn show(results: &Results) -> Result<Shown, String> {
     }
     shown.place("found", found(results));
     Ok(shown)
+}
+
+/// Of how many runs a cell is.
+fn rounds(results: &Results, phase: &str) -> String {
+    let of = |bytes: u64, fan_out| {
+        results.rounds(FOREBAY, Phase(&format!("figures-shapes-get-{}", suffix(bytes, fan_out)), phase))
+    };
+    let most = NODE_BYTES.iter().flat_map(|bytes| FAN_OUTS.map(|fan_out| of(*bytes, fan_out))).max();
+    match most {
+        Some(2..) => format!("medians of up to {} runs", most.unwrap_or_default()),
+        _ => "one run a cell".into(),
+    }
 }
 
 fn value(results: &Results, node_bytes: u64, fan_out: u64, phase: &str, pointer: &str) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! Counting more groups than memory holds (chapter VI of the thesis, figures 29 and 30).
 
 use crate::figures::part::{FOREBAY, KYOTO, LEVELED, Part, Run, Shown};
-use crate::figures::plot;
+use crate::figures::plot::{self, Mark};
 use crate::figures::results::{Phase, Results};
 use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
@@ -84,8 +84,9 @@ fn show(results: &Results) -> Result<Shown, String> {
     let series: Vec<_> = [FOREBAY, LEVELED, GET_PUT, MERGE, KYOTO, SORT, GNU_SORT]
         .into_iter()
         .map(|engine| {
-            let mut rates: Vec<_> = [UNIFORM, ZIPF, HOT].map(|phase| results.rate(engine, phase)).into();
-            rates.push(batch_rate(results, engine));
+            let mut rates: Vec<Option<Mark>> =
+                [UNIFORM, ZIPF, HOT].map(|phase| results.rates(engine, phase).map(Mark::from)).into();
+            rates.push(batch_rate(results, engine).map(Mark::from));
             (engine.to_string(), rates)
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use crate::figures::part::{BLOB, FOREBAY, LEVELED, Part, Run, Shown, UNIVERSAL, laid_out_name};
 use crate::figures::plot;
-use crate::figures::results::{Phase, Results};
+use crate::figures::results::{Phase, Results, Spread};
 use crate::figures::simulated::Forecast;
 use crate::figures::table::{Table, cell};
 use crate::figures::target::Target;
@@ -77,7 +77,7 @@ struct Row {
 }
 
 /// Bytes on disk by live bytes while records are written again: the most ever, and the others from half of that time on.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Space {
     mean: Option<f64>,
     min: Option<f64>,
@@ -164,17 +164,17 @@ fn show(results: &Results) -> Result<Shown, String> {
     let first = rows.first();
     let (lookups, p50) = (first.and_then(|row| row.lookups), first.and_then(|row| row.p50));
     let written = [series("written", &|row| row.written), series("of tables", &|row| row.of_tables)];
-    shown.plot("jungle-written", plot::bars("bytes written by bytes given", &names, &written)?);
-    let space = [
-        series("mean", &|row| row.space.mean),
-        series("least", &|row| row.space.min),
-        series("most", &|row| row.space.max),
-    ];
-    shown.plot("jungle-space", plot::bars("bytes on disk by live bytes", &names, &space)?);
+    shown.plot("jungle-written", plot::bars("bytes written / bytes given", &names, &written)?);
+    let space = |row: &Row| {
+        let Space { mean, min, max } = row.space;
+        Some(Spread { median: mean?, min: min?, max: max? })
+    };
+    let space = [("mean".to_string(), rows.iter().map(space).collect())];
+    shown.plot("jungle-space", plot::bars("mean bytes on disk / live bytes, over time", &names, &space)?);
     let rate = [series("lookups", &|row| by(row.lookups, lookups))];
-    shown.plot("jungle-lookups", plot::bars("lookups a second, by leveling's", &names, &rate)?);
+    shown.plot("jungle-lookups", plot::bars("lookups a second / leveling's", &names, &rate)?);
     let latency = [series("p50", &|row| by(row.p50, p50)), series("p99", &|row| by(row.p99, p50))];
-    shown.plot("jungle-latency", plot::bars("latency by leveling's p50", &names, &latency)?);
+    shown.plot("jungle-latency", plot::bars("latency / leveling's p50", &names, &latency)?);
     shown.targets = targets(&rows);
     beyond::show(results, &mut shown)?;
     Ok(shown)

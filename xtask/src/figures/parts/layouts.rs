@@ -3,8 +3,8 @@
 use crate::figures::organisations;
 use crate::figures::part::{FJALL, FOREBAY, LEVELDB, LEVELED, Part, Run, Shown, UNIVERSAL, laid_out_name};
 use crate::figures::plot::{self, Dot};
-use crate::figures::results::{Phase, Results};
-use crate::figures::table::{Table, cell};
+use crate::figures::results::{Phase, Results, Spread};
+use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
 
 pub(super) const PART: Part = Part {
@@ -55,12 +55,16 @@ fn show(results: &Results) -> Result<Shown, String> {
         let of = |(_, engine, workload): &Row| results.median(engine, Phase(workload, phase), pointer);
         rows.iter().map(of).collect()
     };
+    let spread = |(phase, pointer): Figure| -> Vec<Option<Spread>> {
+        let of = |(_, engine, workload): &Row| results.spread(engine, Phase(workload, phase), pointer);
+        rows.iter().map(of).collect()
+    };
     let series = [
-        ("write amplification".to_string(), figure(WRITTEN)),
-        ("lists on a path".to_string(), figure(("drain-2", "/lists_per_path"))),
-        ("space amplification".to_string(), figure(SPACE)),
+        ("write amplification".to_string(), spread(WRITTEN)),
+        ("lists on a path".to_string(), spread(("drain-2", "/lists_per_path"))),
+        ("space amplification".to_string(), spread(SPACE)),
     ];
-    shown.plot("layouts", plot::bars("times", &names, &series)?);
+    shown.plot("layouts", plot::bars("times; lists", &names, &series)?);
     let plane = |other: Figure| -> Vec<Dot> {
         let dot = |(row, at): (&Row, (Option<f64>, Option<f64>))| {
             let (name, engine, _) = row;
@@ -68,11 +72,30 @@ fn show(results: &Results) -> Result<Shown, String> {
         };
         rows.iter().zip(std::iter::zip(figure(WRITTEN), figure(other))).filter_map(dot).collect()
     };
-    let written = "bytes written by bytes given";
+    let written = "bytes written / bytes given";
     shown.plot("layouts-reads", plot::scatter([written, "pages read, a cold range of 10"], &plane(READ))?);
-    shown.plot("layouts-space", plot::scatter([written, "bytes on disk by live bytes"], &plane(SPACE))?);
+    shown.plot("layouts-space", plot::scatter([written, "bytes on disk / live bytes"], &plane(SPACE))?);
     shown.targets = targets(results);
+    shown.brief = brief(results);
     Ok(shown)
+}
+
+fn brief(results: &Results) -> Option<String> {
+    let of = |layout: Option<&str>| {
+        let workload = layout.map_or_else(|| WORKLOAD.to_string(), |layout| laid_out_name(WORKLOAD, layout));
+        let engine = if layout.is_some() { FOREBAY } else { LEVELED };
+        let median =
+            |(phase, pointer): Figure| results.median(engine, Phase(&workload, phase), pointer).map(short);
+        Some(format!("`{}` {} and {}", layout.unwrap_or(LEVELED), median(SPACE)?, median(READ)?))
+    };
+    Some(format!(
+        "**When not**: large records, or one put a call, gain least. The fastest tables, in hash order, have no ranges, and the \
+         fastest in key order pay for them in space and reads: what files take by live bytes, and pages read for a cold range \
+         of 10, are {}, {}, {}.",
+        of(Some("write-buffer:ordered"))?,
+        of(Some("leveling:t=10"))?,
+        of(None)?,
+    ))
 }
 
 fn small(results: &Results, rows: &[Row]) -> String {

@@ -3,7 +3,7 @@
 use crate::figures::part::{FOREBAY, LEVELDB, LEVELED, MAIN, Part, Run, Shown, UNIVERSAL};
 use crate::figures::plot;
 use crate::figures::results::{Phase, Results};
-use crate::figures::table::{Table, cell};
+use crate::figures::table::{Table, cell, short};
 use crate::figures::target::Target;
 
 pub(super) const PART: Part =
@@ -42,11 +42,29 @@ fn show(results: &Results) -> Result<Shown, String> {
         .map(|engine| {
             let phases =
                 [WARM, COLD].into_iter().flat_map(|workload| GETS.map(|(phase, _)| Phase(workload, phase)));
-            (engine.to_string(), phases.map(|phase| results.rate(engine, phase)).collect())
+            (engine.to_string(), phases.map(|phase| results.rates(engine, phase)).collect())
         })
         .collect();
     shown.plot("reads", plot::bars("keys a second", &groups, &series)?);
+    shown.brief = brief(results);
     Ok(shown)
+}
+
+fn brief(results: &Results) -> Option<String> {
+    let beside = |workload, phase| {
+        let rate = |engine: &str| results.rate(engine, Phase(workload, phase));
+        let best = RIVALS.iter().filter_map(|engine| rate(engine)).max_by(f64::total_cmp)?;
+        Some(format!("{} ({})", cell(rate(FOREBAY)), short(rate(FOREBAY)? / best)))
+    };
+    Some(format!(
+        "**Lookups**: how many a second and, in brackets, how many times as fast as the best of the same: of keys that are there \
+         {} from memory and {} from the device, with {} reads of it each; of keys that are not there {} and {}.",
+        beside(WARM, "get")?,
+        beside(COLD, "get")?,
+        cell(results.median(FOREBAY, Phase(COLD, "get"), "/device_reads_per_get")),
+        beside(WARM, "get-2")?,
+        beside(COLD, "get-2")?,
+    ))
 }
 
 fn targets(results: &Results) -> Vec<Target> {

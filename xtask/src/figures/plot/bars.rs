@@ -1,44 +1,109 @@
-//! Groups of bars that lie.
+//! Groups of figures, a row each: bars from zero or, where they span more than a decade, dots on a logarithmic axis, on which
+//! a length would say nothing.
 
-use plotters::coord::combinators::IntoLogRange;
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, COLOURS, INK, SIZE, decades, draw, ink, legend, legend_height, told};
+use super::{Area, COLOURS, INK, SIZE, draw, ink, legend, legend_height, span, ticks, told};
+use crate::figures::results::Spread;
 use crate::figures::table::metric;
 
-/// Groups of bars, from the top a group each; on a logarithmic axis where they span more than a decade.
-pub(in crate::figures) fn bars(
+/// Rounds that lie closer together than this share are not told apart.
+const SPREAD_MIN: f64 = 0.02;
+
+/// What a row shows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::figures) struct Mark {
+    pub(in crate::figures) spread: Spread,
+    /// The same with what is left to do at the end, as a hollow dot.
+    pub(in crate::figures) in_all: Option<f64>,
+}
+
+impl From<Spread> for Mark {
+    fn from(spread: Spread) -> Self {
+        Self { spread, in_all: None }
+    }
+}
+
+impl From<f64> for Mark {
+    fn from(figure: f64) -> Self {
+        Spread { median: figure, min: figure, max: figure }.into()
+    }
+}
+
+impl Mark {
+    fn is_spread(&self) -> bool {
+        self.spread.max - self.spread.min > SPREAD_MIN * self.spread.median
+    }
+
+    fn figures(self) -> impl Iterator<Item = f64> {
+        [self.spread.min, self.spread.median, self.spread.max].into_iter().chain(self.in_all)
+    }
+}
+
+/// Groups, from the top, with a row for each of a series.
+pub(in crate::figures) fn bars<M: Copy + Into<Mark>>(
     name: &str,
     groups: &[&str],
-    series: &[(String, Vec<Option<f64>>)],
+    series: &[(String, Vec<Option<M>>)],
 ) -> Result<String, String> {
-    let drawn: Vec<Bars<'_>> =
-        series.iter().filter(|(_, values)| values.iter().any(Option::is_some)).collect();
-    let figures = || drawn.iter().flat_map(|(_, values)| values.iter().flatten().copied());
+    let marks = series.iter().map(|(name, values)| {
+        (name.clone(), values.iter().map(|value| value.map(Into::into)).collect::<Vec<Option<Mark>>>())
+    });
+    let drawn: Vec<Rows> = marks.filter(|(_, marks)| marks.iter().any(Option::is_some)).collect();
+    let marks = || drawn.iter().flat_map(|(_, marks)| marks.iter().flatten());
+    let figures = || marks().flat_map(|mark| mark.figures());
     let most = figures().fold(0.0, f64::max);
-    let spans_decade = most > 10.0 * figures().fold(f64::INFINITY, f64::min);
+    let is_log = most > 10.0 * figures().fold(f64::INFINITY, f64::min);
+    let notes = [
+        (is_log, ", log scale"),
+        (marks().any(|mark| mark.in_all.is_some()), "; hollow: until no background work is left"),
+        (marks().any(Mark::is_spread), "; lines: least to most"),
+    ];
+    let notes = notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note));
+    let name = format!("{name}{}", notes.collect::<String>());
     let height = (groups.len() * (drawn.len() + 1) * 15) as u32 + 110;
-    draw((SIZE.0, height), |area| match spans_decade {
+    draw((SIZE.0, height), |area| match is_log {
         true => {
-            let range = decades(figures());
-            paint_bars(area, range.start, range.log_scale(), name, groups, &drawn)
+            let range = span(figures());
+            let shape = Shape::Dots { least: range.start, most: range.end };
+            paint_bars(
+                area,
+                shape,
+                range.clone().log_scale().with_key_points(ticks(&range)),
+                &name,
+                groups,
+                &drawn,
+            )
         }
-        false => paint_bars(area, 0.0, 0.0..most.max(1.0), name, groups, &drawn),
+        false => paint_bars(area, Shape::Bars, 0.0..most.max(1.0), &name, groups, &drawn),
     })
 }
 
 /// A name, and a figure a group.
-type Bars<'a> = &'a (String, Vec<Option<f64>>);
+type Rows = (String, Vec<Option<Mark>>);
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Bars,
+    /// From where to where the axis goes.
+    Dots {
+        least: f64,
+        most: f64,
+    },
+}
 
 fn paint_bars<'a, X>(
     area: &Area<'a>,
-    floor: f64,
+    shape: Shape,
     across: X,
     name: &str,
     groups: &[&str],
-    drawn: &[Bars<'_>],
+    drawn: &[Rows],
 ) -> Result<(), String>
 where
     X: AsRangedCoord<Value = f64>,
@@ -65,20 +130,19 @@ where
         .x_desc(name)
         .draw()
         .map_err(told)?;
-    let beside = ink().pos(Pos::new(HPos::Left, VPos::Center));
-    for (index, (_, values)) in drawn.iter().enumerate() {
+    let floor = match shape {
+        Shape::Bars => 0.0,
+        Shape::Dots { least, .. } => least,
+    };
+    for (index, (_, marks)) in drawn.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
-        let place =
-            |group: usize, part: f64| (groups.len() - group) as f64 - (index as f64 + 0.5 + part) / slots;
-        let measured = || values.iter().enumerate().filter_map(|(group, value)| Some((group, (*value)?)));
-        let bar = |(group, value): (usize, f64)| {
-            Rectangle::new([(floor, place(group, 0.06)), (value, place(group, 0.94))], colour.filled())
-        };
-        chart.draw_series(measured().map(bar)).map_err(told)?;
-        let number = |(group, value)| {
-            EmptyElement::at((value, place(group, 0.5))) + Text::new(metric(value), (4, 0), beside.clone())
-        };
-        chart.draw_series(measured().map(number)).map_err(told)?;
+        for (group, mark) in marks.iter().enumerate() {
+            let place = |part: f64| (groups.len() - group) as f64 - (index as f64 + 0.5 + part) / slots;
+            match mark {
+                Some(mark) => row(&mut chart, shape, mark, colour, &place)?,
+                None => words(&mut chart, (floor, place(0.5)), "not measured".into(), 4)?,
+            }
+        }
     }
     let before = ink().pos(Pos::new(HPos::Right, VPos::Center));
     let name = |(group, name): (usize, &&str)| {
@@ -87,4 +151,46 @@ where
     };
     chart.draw_series(groups.iter().enumerate().map(name)).map_err(told)?;
     legend(area, drawn.iter().map(|(name, _)| name.as_str()))
+}
+
+type Chart<'a, 'b, X> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+
+/// Words beside a place.
+fn words<X: Ranged<ValueType = f64>>(
+    chart: &mut Chart<'_, '_, X>,
+    at: (f64, f64),
+    words: String,
+    away: i32,
+) -> Result<(), String> {
+    let beside = ink().pos(Pos::new(HPos::Left, VPos::Center));
+    chart.draw_series([EmptyElement::at(at) + Text::new(words, (away, 0), beside)]).map_err(told).map(drop)
+}
+
+/// A figure, its rounds, and what it comes to in all; `place` tells where parts of the row are.
+fn row<X: Ranged<ValueType = f64>>(
+    chart: &mut Chart<'_, '_, X>,
+    shape: Shape,
+    mark: &Mark,
+    colour: RGBColor,
+    place: &dyn Fn(f64) -> f64,
+) -> Result<(), String> {
+    let (Spread { median, min, max }, middle) = (mark.spread, place(0.5));
+    match shape {
+        Shape::Bars => {
+            let corners = [(0.0, place(0.06)), (median, place(0.94))];
+            chart.draw_series([Rectangle::new(corners, colour.filled())]).map_err(told)?;
+        }
+        Shape::Dots { least, most } => {
+            let row = [(least, middle), (most, middle)];
+            chart.draw_series([PathElement::new(row, INK.mix(0.15))]).map_err(told)?;
+            chart.draw_series([Circle::new((median, middle), 5, colour.filled())]).map_err(told)?;
+        }
+    }
+    if mark.is_spread() {
+        let line = PathElement::new([(min, middle), (max, middle)], INK.stroke_width(2));
+        chart.draw_series([line]).map_err(told)?;
+    }
+    let in_all = mark.in_all.map(|figure| Circle::new((figure, middle), 5, colour.stroke_width(2)));
+    chart.draw_series(in_all).map_err(told)?;
+    words(chart, (if mark.is_spread() { max } else { median }, middle), metric(median), 9)
 }

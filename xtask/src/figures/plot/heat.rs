@@ -14,6 +14,8 @@ const MIDDLE: Pos = Pos { h_pos: HPos::Center, v_pos: VPos::Center };
 /// A table whose cells are coloured by their numbers.
 pub(in crate::figures) struct Heat {
     pub(in crate::figures) title: &'static str,
+    /// What the colours mean, beside that dark is more: which is better, and of how many runs a cell is.
+    pub(in crate::figures) note: String,
     /// What rows are, and their names from the bottom up.
     pub(in crate::figures) rows: (&'static str, Vec<String>),
     pub(in crate::figures) columns: (&'static str, Vec<String>),
@@ -26,11 +28,12 @@ pub(in crate::figures) fn heat(heat: &Heat) -> Result<String, String> {
     let (width, height) = (CELL.0 * columns.len() as i32, CELL.1 * rows.len() as i32);
     let known = || heat.values.iter().flatten().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
-    draw(((LEFT + width + 12) as u32, (TOP + height + 54) as u32), |area| {
+    draw(((LEFT + width + 12) as u32, (TOP + height + 84) as u32), |area| {
         let (centred, right) = (ink().pos(MIDDLE), ink().pos(Pos::new(HPos::Right, VPos::Center)));
         text(area, heat.title, (LEFT + width / 2, TOP / 2), &centred)?;
         text(area, heat.columns.0, (LEFT + width / 2, TOP + height + 40), &centred)?;
         text(area, heat.rows.0, (LEFT - 8, TOP / 2), &right)?;
+        key(area, (LEFT, TOP + height + 66), &format!("{} to {}; {}", short(low), short(high), heat.note))?;
         for (column, name) in columns.iter().enumerate() {
             let x = LEFT + CELL.0 * column as i32 + CELL.0 / 2;
             text(area, name, (x, TOP + height + 16), &centred)?;
@@ -48,6 +51,15 @@ pub(in crate::figures) fn heat(heat: &Heat) -> Result<String, String> {
         }
         Ok(())
     })
+}
+
+/// All colours, from the least to the most, and what they mean.
+fn key(area: &Area<'_>, (x, y): (i32, i32), words: &str) -> Result<(), String> {
+    for step in 0..20 {
+        let corners = [(x + 5 * step, y - 7), (x + 5 * step + 5, y + 7)];
+        area.draw(&Rectangle::new(corners, shade(step as f64 / 19.0).filled())).map_err(told)?;
+    }
+    text(area, words, (x + 110, y), &ink().pos(Pos::new(HPos::Left, VPos::Center)))
 }
 
 fn text(area: &Area<'_>, words: &str, at: (i32, i32), style: &TextStyle<'_>) -> Result<(), String> {

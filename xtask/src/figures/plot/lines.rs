@@ -2,15 +2,18 @@
 
 use std::ops::Range;
 
-use plotters::coord::combinators::IntoLogRange;
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, COLOURS, INK, SIZE, decades, draw, ink, legend, legend_height, told};
+use super::{Area, COLOURS, INK, SIZE, draw, ink, legend, legend_height, span, ticks, told};
 use crate::figures::table::metric;
 
 /// Height of a panel.
-const PANEL: usize = 190;
+const PANEL: usize = 205;
+/// What its title takes of that.
+const TITLE: u32 = 26;
 /// Points of a line with more are not marked.
 const DOTS_MAX: usize = 20;
 
@@ -45,28 +48,39 @@ impl Axis {
 /// Lines over two axes.
 pub(in crate::figures) fn lines([across, up]: [Axis; 2], lines: &[Line]) -> Result<String, String> {
     let range = |axis: &Axis, pick: fn(&(f64, f64)) -> f64| match axis.scale {
-        Scale::Log => decades(figures(lines, pick)),
+        Scale::Log => span(figures(lines, pick)),
         Scale::Linear => from_zero(figures(lines, pick)),
     };
     let (x, y) = (range(&across, |point| point.0), range(&up, |point| point.1));
-    let names = (across.name, up.name);
+    let names = (named(&across), named(&up));
+    let names = (names.0.as_str(), names.1.as_str());
     let coloured: Vec<Coloured<'_>> = std::iter::zip(COLOURS, lines).collect();
+    let log = |range: &Range<f64>| range.clone().log_scale().with_key_points(ticks(range));
     draw(SIZE, |area| match (across.scale, up.scale) {
         (Scale::Linear, Scale::Linear) => paint(area, x, y, names, &coloured),
-        (Scale::Linear, Scale::Log) => paint(area, x, y.log_scale(), names, &coloured),
-        (Scale::Log, Scale::Linear) => paint(area, x.log_scale(), y, names, &coloured),
-        (Scale::Log, Scale::Log) => paint(area, x.log_scale(), y.log_scale(), names, &coloured),
+        (Scale::Linear, Scale::Log) => paint(area, x, log(&y), names, &coloured),
+        (Scale::Log, Scale::Linear) => paint(area, log(&x), y, names, &coloured),
+        (Scale::Log, Scale::Log) => paint(area, log(&x), log(&y), names, &coloured),
     })
 }
 
-/// A panel a line, one below the other, each with its own height and all with the same width.
+fn named(axis: &Axis) -> String {
+    match axis.scale {
+        Scale::Log => format!("{}, log scale", axis.name),
+        Scale::Linear => axis.name.to_string(),
+    }
+}
+
+/// A panel a line, one below the other, each under its name, with its own height and all with the same width.
 pub(in crate::figures) fn panels(across: &str, lines: &[Line]) -> Result<String, String> {
     let x = from_zero(figures(lines, |point| point.0));
     draw((SIZE.0, (lines.len().max(1) * PANEL) as u32), |area| {
         let areas = area.split_evenly((lines.len().max(1), 1));
         for (panel, coloured) in std::iter::zip(&areas, std::iter::zip(COLOURS, lines)) {
             let y = from_zero(figures(std::slice::from_ref(coloured.1), |point| point.1));
-            paint(panel, x.clone(), y, (across, &coloured.1.name), &[coloured])?;
+            let title = ink().pos(Pos::new(HPos::Left, VPos::Center));
+            panel.draw(&Text::new(coloured.1.name.clone(), (92, TITLE as i32 / 2), title)).map_err(told)?;
+            paint(&panel.margin(TITLE - 12, 0, 0, 0), x.clone(), y, (across, ""), &[coloured])?;
         }
         Ok(())
     })

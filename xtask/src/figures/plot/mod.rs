@@ -3,13 +3,14 @@
 mod bars;
 mod heat;
 mod lines;
+mod names;
 mod scatter;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-pub(super) use bars::bars;
+pub(super) use bars::{Mark, bars};
 pub(super) use heat::{Heat, heat};
 pub(super) use lines::{Axis, Line, lines, panels};
 pub(super) use scatter::{Dot, scatter};
@@ -23,6 +24,8 @@ const LETTER: i32 = 8;
 /// What a row of a legend takes, and a plot's margin above and below.
 const LEGEND_ROW: i32 = 20;
 const LEGEND: i32 = 14;
+/// By which factor a logarithmic axis goes beyond its figures at least.
+const ROOM: f64 = 1.05;
 /// Forebay's first; each is told from its neighbours by brightness too.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(232, 89, 12),
@@ -54,16 +57,39 @@ fn ink() -> TextStyle<'static> {
     FONT.into_font().color(&INK)
 }
 
-/// The powers of ten around all figures above 0, and at least one of them.
-fn decades(figures: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+/// Where a logarithmic axis may begin and end, and what it may name, as multiples of powers of ten.
+const STEPS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0];
+
+/// The nearest steps around all figures above 0, with some room. Whole decades would leave much of a plot empty.
+fn span(figures: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (low, high) = figures
         .filter(|figure| *figure > 0.0)
         .fold((f64::INFINITY, 0.0f64), |(low, high), figure| (low.min(figure), high.max(figure)));
     if low > high {
         return 1.0..10.0;
     }
-    let (low, high) = (low.log10().floor(), high.log10().ceil());
-    10f64.powf(low)..10f64.powf(high.max(low + 1.0))
+    let (low, high) = (low / ROOM, high * ROOM);
+    let start = steps(low / 10.0..low, &STEPS).last().unwrap_or(low);
+    let end = steps(high..high * 10.0, &STEPS).next().unwrap_or(high);
+    start..end
+}
+
+/// What a logarithmic axis names: the fewer, the longer it is.
+fn ticks(range: &std::ops::Range<f64>) -> Vec<f64> {
+    let named: &[f64] = match range.end / range.start {
+        ..12.0 => &STEPS,
+        ..300.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    steps(range.clone(), named).collect()
+}
+
+/// Multiples of powers of ten within a range, both ends too.
+fn steps(range: std::ops::Range<f64>, multiples: &[f64]) -> impl Iterator<Item = f64> {
+    let decades = range.start.log10().floor() as i32..=range.end.log10().floor() as i32;
+    let is_within =
+        move |step: &f64| *step >= range.start * (1.0 - 1e-9) && *step <= range.end * (1.0 + 1e-9);
+    decades.flat_map(|decade| multiples.iter().map(move |step| step * 10f64.powi(decade))).filter(is_within)
 }
 
 /// Where the names of colours begin along the top, in as many rows as they take; nowhere where there is one.
@@ -102,6 +128,25 @@ fn legend<'n>(area: &Area<'_>, names: impl ExactSizeIterator<Item = &'n str> + C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Axes went to the next power of ten: a half of the plot was empty.
+    #[test]
+    fn a_logarithmic_axis_ends_near_its_figures() {
+        let is = |figures: &[f64], (low, high): (f64, f64)| {
+            let range = span(figures.iter().copied());
+            assert!(
+                (range.start / low - 1.0).abs() < 1e-9 && (range.end / high - 1.0).abs() < 1e-9,
+                "{range:?}"
+            );
+        };
+        is(&[1.2, 3.3], (1.0, 4.0));
+        is(&[154_000.0, 10_016_349.0], (100_000.0, 15_000_000.0));
+        is(&[1.0, 126.0], (0.7, 150.0));
+        is(&[0.0], (1.0, 10.0));
+        assert_eq!(ticks(&(200_000.0..5_000_000.0)), [2e5, 5e5, 1e6, 2e6, 5e6]);
+        assert_eq!(ticks(&(1.0..4.0)), [1.0, 1.5, 2.0, 3.0, 4.0]);
+        assert_eq!(ticks(&(5.0..3e4)), [10.0, 100.0, 1e3, 1e4]);
+    }
 
     /// The seventh lay outside of the plot.
     #[test]

@@ -1,10 +1,13 @@
 //! Points with names, over two logarithmic axes.
 
-use plotters::coord::combinators::IntoLogRange;
+use std::ops::Range;
+
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{COLOURS, INK, SIZE, decades, draw, ink, told};
+use super::names::{leads_to, places, width};
+use super::{COLOURS, INK, SIZE, draw, ink, span, ticks, told};
 use crate::figures::table::metric;
 
 /// A point, and the group by which it is coloured.
@@ -16,8 +19,9 @@ pub(in crate::figures) struct Dot {
 
 /// Points with their names beside them.
 pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<String, String> {
-    let x = decades(dots.iter().map(|dot| dot.at.0));
-    let y = decades(dots.iter().map(|dot| dot.at.1));
+    let x = span(dots.iter().map(|dot| dot.at.0));
+    let y = span(dots.iter().map(|dot| dot.at.1));
+    let log = |range: &Range<f64>| range.clone().log_scale().with_key_points(ticks(range));
     draw(SIZE, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(8)
@@ -25,7 +29,7 @@ pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<Stri
             .margin_right(24)
             .x_label_area_size(44)
             .y_label_area_size(84)
-            .build_cartesian_2d(x.clone().log_scale(), y.log_scale())
+            .build_cartesian_2d(log(&x), log(&y))
             .map_err(told)?;
         chart
             .configure_mesh()
@@ -35,26 +39,24 @@ pub(in crate::figures) fn scatter(names: [&str; 2], dots: &[Dot]) -> Result<Stri
             .label_style(ink())
             .x_label_formatter(&|figure| metric(*figure))
             .y_label_formatter(&|figure| metric(*figure))
-            .x_desc(names[0])
-            .y_desc(names[1])
+            .x_desc(format!("{}, log scale", names[0]))
+            .y_desc(format!("{}, log scale", names[1]))
             .draw()
             .map_err(told)?;
-        // On both sides in turn, and above and below, so that names of neighbours stay apart; within the plot at its edges.
-        let sides = [(HPos::Left, -7), (HPos::Right, 7), (HPos::Left, 7), (HPos::Right, -7)];
-        let drawn = |(dot, (side, up)): (&Dot, (HPos, i32))| {
-            let share = (dot.at.0 / x.start).ln() / (x.end / x.start).ln();
-            let side = match share {
-                ..0.25 => HPos::Left,
-                0.75.. => HPos::Right,
-                _ => side,
-            };
-            let away = if matches!(side, HPos::Left) { 8 } else { -8 };
-            EmptyElement::at(dot.at)
-                + Circle::new((0, 0), 4, COLOURS[dot.group % COLOURS.len()].filled())
-                + Text::new(dot.name.clone(), (away, up), ink().pos(Pos::new(side, VPos::Center)))
-        };
-        let sides = sides.into_iter().cycle();
-        chart.draw_series(std::iter::zip(dots, sides).map(drawn)).map_err(told)?;
+        let (right, down) = chart.plotting_area().get_pixel_range();
+        let frame = [right.start, down.start, right.end, down.end];
+        let points: Vec<_> =
+            dots.iter().map(|dot| (chart.backend_coord(&dot.at), dot.name.chars().count())).collect();
+        let centred = ink().pos(Pos::new(HPos::Center, VPos::Center));
+        for ((dot, place), (point, letters)) in std::iter::zip(dots, places(&points, frame)).zip(&points) {
+            if let Some(end) = leads_to(*point, place, *letters) {
+                area.draw(&PathElement::new([*point, end], INK.mix(0.6))).map_err(told)?;
+            }
+            let colour = COLOURS[dot.group % COLOURS.len()];
+            area.draw(&Circle::new(*point, 4, colour.filled())).map_err(told)?;
+            let middle = (place.0 + width(*letters) / 2, place.1);
+            area.draw(&Text::new(dot.name.clone(), middle, centred.clone())).map_err(told)?;
+        }
         Ok(())
     })
 }

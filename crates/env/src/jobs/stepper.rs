@@ -277,7 +277,7 @@ impl Stepper {
         let mut state = self.state.lock();
         let State { slots, strands, .. } = &mut *state;
         let turns = strands.as_mut().map_or(0, |strands| {
-            strands.turns += u64::from(!matches!(pause, Pause::Blocked));
+            strands.turns += u64::from(!matches!(pause, Pause::Blocked(false)));
             strands.turns
         });
         let rest = match pause {
@@ -297,7 +297,7 @@ impl Stepper {
                 return None;
             }
             Pause::Ready => Rest::None,
-            Pause::Blocked => Rest::Blocked { turns },
+            Pause::Blocked(_) => Rest::Blocked { turns },
             Pause::Waiting { seen, deadline } => Rest::While { seen, deadline },
         };
         if let Some(slot) = slots.iter_mut().find(|slot| slot.id == id) {

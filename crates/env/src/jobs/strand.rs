@@ -51,8 +51,9 @@ enum Go {
 pub(super) enum Pause {
     /// It can go on at any time.
     Ready,
-    /// It wants a lock that somebody holds.
-    Blocked,
+    /// It wants a lock that somebody holds. The flag tells whether it has done something since its turn began, for which
+    /// others may have waited.
+    Blocked(bool),
     /// For a change after this epoch, or for the clock.
     Waiting {
         seen: u64,
@@ -205,11 +206,12 @@ pub(crate) fn until_free<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T>
         return None;
     }
     if is_strand() {
+        let mut is_first = true;
         loop {
             if let Some(got) = attempt() {
                 return Some(got);
             }
-            pause(Pause::Blocked);
+            pause(Pause::Blocked(std::mem::take(&mut is_first)));
         }
     }
     let mut got = None;

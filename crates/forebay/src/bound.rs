@@ -31,6 +31,8 @@ pub(crate) struct Reclaim {
     stuck: Mutex<Option<Stuck>>,
     /// Absorption waits for merges of this table, and nobody is known who holds what they would free.
     pub(crate) starves: AtomicBool,
+    /// It has waited for long enough to say why.
+    pub(crate) is_waited_for: AtomicBool,
 }
 
 /// What the lists came to when they were looked at last.
@@ -168,16 +170,31 @@ impl Engine {
 
     /// Why what there is to do for a bounded table is not done, if so.
     pub(crate) fn refuses(&self, table: &TableState) -> Option<Error> {
-        let is_refused = self.stuck(table).is_some_and(|stuck| stuck.no_room);
-        let room = self.room(table).filter(|_| is_refused)?;
+        let room = self.room(table).filter(|_| self.lacks_room(table))?;
         Some(self.no_space(table, &room))
     }
 
     fn note_stuck(&self, table: &TableState, no_room: bool) {
         let stuck = Some(Stuck { disk_bytes: table.space.disk.bytes(), no_room });
-        if std::mem::replace(&mut *table.space.reclaim.stuck.lock(), stuck) != stuck {
+        let before = std::mem::replace(&mut *table.space.reclaim.stuck.lock(), stuck);
+        if before != stuck {
+            self.weigh();
             self.env.jobs.wake();
         }
+    }
+
+    /// Whether there is work for a bounded table, and no room for it.
+    pub(crate) fn lacks_room(&self, table: &TableState) -> bool {
+        self.stuck(table).is_some_and(|stuck| stuck.no_room)
+    }
+
+    /// Why absorption waits for a bounded table, where snapshots are to blame and it has done so for a while. It is asked of
+    /// what is there: a snapshot that is let go of is blamed no more.
+    pub(crate) fn refuses_absorption(&self) -> Option<Error> {
+        let state = self.state();
+        let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
+        let is_blamed = |table: &&Arc<TableState>| self.bytes_held_by_snapshots(table.id) > 0;
+        state.tables.values().filter(waited_for).filter(is_blamed).find_map(|table| self.refuses(table))
     }
 
     fn stuck(&self, table: &TableState) -> Option<Stuck> {

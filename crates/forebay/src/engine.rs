@@ -277,13 +277,14 @@ impl Engine {
     /// Why background work does not get on, if so.
     pub(crate) fn trouble(&self) -> Option<Error> {
         let first = self.troubles.lock().values().next().cloned();
-        first.or_else(|| self.lacks_rule())
+        first.or_else(|| self.lacks_rule()).or_else(|| self.refuses_absorption())
     }
 
     /// Why one machine does not get on, if so.
     pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
         let known = self.troubles.lock().get(machine).cloned();
-        known.or_else(|| (machine == ABSORB).then(|| self.lacks_rule()).flatten())
+        let waits = || self.lacks_rule().or_else(|| self.refuses_absorption());
+        known.or_else(|| if machine == ABSORB { waits() } else { None })
     }
 
     /// The same, unless it is lasting: then it is another table's, or set aside, and work goes on.

@@ -266,9 +266,8 @@ impl Engine {
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = || catalogs().filter_map(|catalog| catalog.resident());
         // What no merge can make room of is not waited for by other tables.
-        let moves = |id: &&u32| self.why_aside(**id).is_none();
-        let moving =
-            state.tables.iter().filter(|(id, _)| moves(id)).filter_map(|(_, table)| table.catalog.resident());
+        let moves = |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !self.lacks_room(table);
+        let moving = state.tables.values().filter(moves).filter_map(|table| table.catalog.resident());
         let used_bytes = moving.map(|resident| resident.bytes).sum();
         self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);
         let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();

@@ -155,6 +155,7 @@ impl Work {
             match engine.plan_absorption(table, self.buffer.segment(), &contents) {
                 Absorption::Planned(entry, plan) => {
                     entry.space.reclaim.starves.store(false, Ordering::Relaxed);
+                    entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.era, plan.nodes.clone()));
                     self.bytes += plan.bytes;
                     let job = entry.catalog.absorb(&plan, &self.buffer, run, &contents);
@@ -266,11 +267,10 @@ impl Engine {
         }
         if rests && now >= waits.next_look {
             waits.next_look = now + super::RETRY_AFTER;
-            if let Some(refused) = self.refuses(table).filter(|_| now >= waits.began + PATIENCE) {
-                if self.bytes_held_by_snapshots(table.id) > 0 {
-                    return Err(refused);
-                }
-                table.space.reclaim.starves.store(true, Ordering::Relaxed);
+            if now >= waits.began + PATIENCE && self.refuses(table).is_some() {
+                let is_known = self.bytes_held_by_snapshots(table.id) > 0;
+                table.space.reclaim.is_waited_for.store(is_known, Ordering::Relaxed);
+                table.space.reclaim.starves.store(!is_known, Ordering::Relaxed);
             }
             self.env.jobs.wake();
         }

@@ -234,3 +234,28 @@ fn what_rangemerge_keeps_in_memory_waits_for_no_room_in_silence() {
         check(&table, written);
     }
 }
+
+/// Memory that such tables share was full of what had no room on disk beside a snapshot. Another one waited for it, for ever,
+/// and whoever wrote to anything did, too. Once it was told, it was told again after the snapshot was gone.
+#[test]
+fn memory_that_has_no_room_on_disk_keeps_no_other_table_waiting() {
+    for seed in 0..4 {
+        let env = Env::memory(13 + seed);
+        let db = open(&env);
+        let table = bounded(&db, Layout::range_merge(), 1.25);
+        let other = db.table("other").layout(Layout::range_merge()).open().unwrap();
+        write(&db, &table, 0..2 * KEYS, &mut || ()).unwrap();
+        let held = db.snapshot();
+        let mut written = 2 * KEYS;
+        while written < 6 * KEYS && write(&db, &table, written..written + 100, &mut || ()).is_ok() {
+            written += 100;
+        }
+        for number in 0..2000 {
+            let refused = other.put(&key(number), &value(number)).err();
+            assert!(refused.is_none_or(|error| matches!(error, Error::NoSpace(_))));
+        }
+        drop(held);
+        other.put(b"last", b"value").unwrap();
+        table.put(b"last", b"value").unwrap();
+    }
+}

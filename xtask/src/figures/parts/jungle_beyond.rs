@@ -162,7 +162,8 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
         let tells = |sample: &Value| Some((sample["seconds"].as_f64()?, sample[field].as_f64()?));
         Line { name: name.into(), points: results.samples(FOREBAY, phase, tells) }
     };
-    let (disk, space) = (line("bytes on disk", "disk_bytes"), line("by live bytes", "space_amplification"));
+    let (disk, space) =
+        (line("bytes on disk", "disk_bytes"), line("bytes on disk / live bytes", "space_amplification"));
     let first = space.points.first().map(|point| point.1);
     let halved = space.points.iter().find(|point| Some(point.1 * 2.0) <= first).map(|point| point.0);
     let (write, read) = (of("/latency_us/max"), of("/gets/latency_us/max"));

@@ -133,7 +133,7 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
         let tells = |sample: &Value| Some((sample["seconds"].as_f64()?, sample[field].as_f64()?));
         Line { name: name.into(), points: results.samples(FOREBAY, phase, tells) }
     };
-    let space = line("disk bytes by live bytes", "space_amplification");
+    let space = line("bytes on disk / live bytes", "space_amplification");
     let runs = line("runs a key range", "lists_per_path");
     let by = |over: &'static str, under: &'static str| {
         let tells = move |sample: &Value| Some((0.0, sample[over].as_f64()? / sample[under].as_f64()?));

@@ -317,8 +317,8 @@ impl tree::Fragment for DataFile {
 
     /// No key of a tree repeats within it, and of its keys no sample is kept.
     fn repeats<'a>(files: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        let lists = files.filter_map(Self::list);
-        digest::repeats(&lists.map(|list| list.digest()).collect::<Vec<_>>(), low, high)
+        let digests: Vec<_> = files.filter_map(Self::list).map(|list| list.digest()).collect();
+        digest::repeats_of(digests.iter().map(|digest| (&**digest, low, high)))
     }
 
     fn shape(&self) -> Shape {

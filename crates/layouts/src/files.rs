@@ -151,7 +151,8 @@ impl tree::Fragment for Fragment {
     }
 
     fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        digest::repeats(&fragments.map(|fragment| fragment.0.digest()).collect::<Vec<_>>(), low, high)
+        let digests: Vec<_> = fragments.map(|fragment| fragment.0.digest()).collect();
+        digest::repeats_of(digests.iter().map(|digest| (&**digest, low, high)))
     }
 
     fn shape(&self) -> Shape {

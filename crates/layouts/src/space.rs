@@ -120,8 +120,9 @@ impl Usage {
             tombstones += list.map_or(0, |list| list.tombstones()) as f64 * share;
         }
         let lists = files.values().filter_map(|held| Some((held.file.list()?.digest(), &held.spans)));
+        let lists: Vec<_> = lists.collect();
         let parts =
-            lists.flat_map(|(digest, spans)| spans.iter().map(move |&(low, high)| (digest, low, high)));
+            lists.iter().flat_map(|(digest, spans)| spans.iter().map(|&(low, high)| (&**digest, low, high)));
         let keys = f64::max(in_trees, (records - in_trees) / digest::repeats_of(parts));
         let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
         usage.live_bytes = (used_bytes * live) as u64;

@@ -9,6 +9,7 @@ use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
+use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, File};
 
@@ -40,7 +41,8 @@ pub(crate) struct Body {
     pub(crate) footer: Footer,
     pub(crate) index: PageIndex,
     filter: Option<Filter>,
-    pub(crate) digest: Digest,
+    /// None once nothing plans with the list any more.
+    pub(super) digest: Mutex<Option<Arc<Digest>>>,
     store: Arc<ListStore>,
     /// Of a list in memory.
     pub(super) resident: Option<Resident>,
@@ -110,7 +112,11 @@ impl ListFile {
             Some(body) => body,
             None => match self.open() {
                 Err(error) if !error.is_corruption() => return Err(error),
-                opened => self.body.get_or_init(|| Box::new(opened)),
+                opened => {
+                    let body = self.body.get_or_init(|| Box::new(opened));
+                    self.is_retired().then(|| self.drop_digest());
+                    body
+                }
             },
         };
         (**body).as_ref().map_err(Clone::clone)
@@ -301,17 +307,12 @@ impl ListFile {
         self.body().map_or(Shape::Variable, |body| body.footer.shape)
     }
 
-    /// Its sample of keys.
-    pub fn digest(&self) -> &Digest {
-        static NONE: OnceLock<Digest> = OnceLock::new();
-        self.body().map_or_else(|_| NONE.get_or_init(|| Digest::new(0)), |body| &body.digest)
-    }
-
     /// Marks the file as unneeded: it is removed once nobody reads it any more. Call only after the edit
     /// that drops it is durable.
     pub fn retire(&self) {
         if !self.retired.swap(true, Ordering::AcqRel) {
             self.store.disk.retire(self.meta.bytes);
+            self.drop_digest();
         }
     }
 
@@ -348,6 +349,7 @@ impl Body {
                 Resident::new(&*store.fs, file, footer.pages_bytes, beside, &metrics.memory);
             (file, resident) = (readable, Some(made));
         }
+        let digest = Mutex::new(Some(Arc::new(digest)));
         Self { file, footer, index, filter, digest, store: Arc::clone(store), resident }
     }
 
@@ -365,7 +367,8 @@ impl Drop for Body {
     fn drop(&mut self) {
         let metrics = &self.store.metrics;
         metrics.filter_memory_bytes.subtract(self.filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
-        metrics.index_memory_bytes.subtract((self.index.memory_bytes() + self.digest.memory_bytes()) as u64);
+        let digest_bytes = self.digest.lock().as_ref().map_or(0, |digest| digest.memory_bytes());
+        metrics.index_memory_bytes.subtract((self.index.memory_bytes() + digest_bytes) as u64);
     }
 }
 

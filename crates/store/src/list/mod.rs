@@ -19,6 +19,7 @@ mod measure;
 mod page;
 mod resident;
 mod salvage;
+mod sample;
 mod search;
 mod size;
 mod store;

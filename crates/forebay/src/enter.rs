@@ -116,6 +116,11 @@ fn has_remains(names: &[String]) -> bool {
 /// Makes the files of an empty database.
 fn make(env: &Env, dir: &Path) -> Result<()> {
     let fs = &*env.fs;
+    // The sync of a name that was left here may have failed, and no later one tells of that: it is made anew.
+    let left = names::manifest(dir, FIRST_MANIFEST);
+    if fs.exists(&left)? {
+        fs.remove(&left)?;
+    }
     let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
     let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
     let manifest = manifest.map_err(AppendError::into_cause)?;

@@ -13,8 +13,8 @@ use crate::run::Run;
 const OPERATIONS_MAX: u64 = 50_000;
 
 impl Run {
-    /// Damages a copy of what a crash has left of the database, and asks the copy.
-    pub(crate) fn ask_damaged(&self, mut dice: Rng) {
+    /// Damages a copy of what a crash has left of the database, and asks the copy. `in_midst` if the crash cut something short.
+    pub(crate) fn ask_damaged(&self, mut dice: Rng, in_midst: bool) {
         let original = &self.databases[0];
         let mut files: Vec<(PathBuf, Vec<u8>)> = self.fs.snapshot_files().into_iter().collect();
         files.retain(|(path, _)| path.parent() == Some(original.dir()));
@@ -31,8 +31,8 @@ impl Run {
         let (path, bytes) = &mut files[among[dice.index(among.len())]];
         let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
         // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells. What
-        // tells so is not synced, so it may be gone with the power; a process that dies leaves it.
-        let is_sealed = self.loss == Durability::Os && !self.may_fail && !self.may_forget;
+        // tells so is not synced, so it may be gone with the power; a process that dies leaves it, but where it dies just before.
+        let is_sealed = self.loss == Durability::Os && !self.may_fail && !self.may_forget && !in_midst;
         let what = match is_kind("manifest") {
             true => {
                 let vouched = if is_sealed { bytes.len() } else { before_the_last_edit(bytes) };

@@ -298,11 +298,13 @@ impl Run {
     /// Loses power, or only the process.
     fn crash(&mut self) {
         let only_process = self.rng.chance(self.options.process_crash_percent);
+        // In the midst of something, or after what was done last.
+        let in_midst = self.fs.is_off();
         self.lose(if only_process { Durability::Os } else { Durability::Disk });
         self.tell(|| format!("crash: only of the process: {only_process}"));
         let mut dice = self.rng.clone().fork();
         if dice.chance(self.options.damage_percent) {
-            self.ask_damaged(dice);
+            self.ask_damaged(dice, in_midst);
         }
     }
 

@@ -86,8 +86,8 @@ pub trait Aggregate: Send + Sync + 'static {
         }
     }
 
-    /// Merges a value into `state`, or leaves it as it was. Called only where [`state_bytes`](Self::state_bytes) gives a
-    /// number; worth writing for speed alone. `spare` is memory.
+    /// Merges a value into `state`, or leaves it as it was. Called only where [`state_bytes`](Self::state_bytes) gives
+    /// a number; worth writing for speed alone. `spare` is memory.
     fn add_in_place(&self, state: &mut [u8], value: Self::Input<'_>, spare: &mut Vec<u8>) -> Result<()> {
         spare.clear();
         self.lift(value, spare)?;

@@ -1,8 +1,8 @@
 //! Functions known by the type of their states alone: enough to merge states, and to tell what they stand for, where
 //! nobody says which function made them.
 //!
-//! Several functions may share a type, such as the variance and the standard deviation, or a list and one text of it. Then
-//! the answer is that of the first of them, and its name says which that is.
+//! Several functions may share a type, such as the variance and the standard deviation, or a list and one text of it.
+//! Then the answer is that of the first of them, and its name says which that is.
 //!
 //! **Invariant:** a function that is found has exactly the type that was asked for.
 

@@ -17,7 +17,7 @@ use crate::number::{Number, NumberBytes};
 use crate::optional::Lifted;
 use crate::value::{CUT, Value};
 
-/// How many values collections keep unless told.
+/// How many values collections keep by default.
 const VALUES_MAX: &str = "1000";
 
 /// Every function's form, and what it answers. Capitals stand for columns and numbers, brackets for what may
@@ -49,9 +49,9 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("arg_max:C:BY", "the same as last"),
     ("top_k:C:K[:BY]", "the K greatest values of C, or those where BY is greatest"),
     ("distinct:C", "how many distinct values, exactly"),
-    ("list:C[:MAX]", "the values, in order of their bytes, the least 1,000 unless told"),
+    ("list:C[:MAX]", "the values, in order of their bytes, the least 1,000 by default"),
     ("set:C[:MAX]", "the distinct values, likewise"),
-    ("string_agg:C[:SEPARATOR[:MAX]]", "the values as one text, with a space between unless told"),
+    ("string_agg:C[:SEPARATOR[:MAX]]", "the values as one text, with a space between by default"),
     ("histogram:C:BOUNDS", "how many below each bound, as in 0;10;100"),
     ("sample:C:K[:WEIGHT]", "K distinct values at random, by weight"),
     ("approx_distinct:C[:LG_K]", "about how many distinct values (HyperLogLog)"),

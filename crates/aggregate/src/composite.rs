@@ -53,8 +53,8 @@ impl Composite {
         self.functions.iter().map(|named| &named.name[..])
     }
 
-    /// As [`lift`](Aggregate::lift), but that a function which refuses its value takes none, as SQL's `TRY_CAST` has it.
-    /// Returns how many did.
+    /// As [`lift`](Aggregate::lift), but that a function which refuses its value takes none, as SQL's `TRY_CAST` has
+    /// it. Returns how many did.
     pub fn lift_what_is_taken(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> u64 {
         let mut refused = 0;
         for named in &self.functions {

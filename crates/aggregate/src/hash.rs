@@ -25,7 +25,7 @@ const UNIT_BYTES: usize = 4;
 const FIXED_BYTES_MAX: usize = 1024;
 /// What an allocator adds to an allocation, about.
 const ALLOCATION_BYTES: usize = 16;
-/// So many bytes may wait behind a state, however short it is.
+/// This many bytes may wait behind a state, however short it is.
 const WAITING_BYTES: usize = 32;
 /// Bytes of the number of a state that lies elsewhere.
 const NUMBER_BYTES: usize = 4;

@@ -1,8 +1,8 @@
 //! The algebra of aggregation: functions whose partial results are bytes that merge in any order, several
 //! of them in one state, and aggregators that keep a state for every key.
 //!
-//! **Invariant:** the same values, in any order and however divided, give the same state bytes, except
-//! where a function says up to what it does not.
+//! **Invariant:** the same values, in any order and however divided, give the same state bytes. A function for which
+//! this holds only within an error says so.
 //!
 //! **Invariant:** no bytes make a call panic.
 

@@ -38,7 +38,8 @@ pub trait Combine: Send + Sync {
         false
     }
 
-    /// The longest value that a merge of lists may make. Where records of a key come to more, the lists stay as they are.
+    /// The longest value that a merge of lists may make. Where records of a key come to more, the lists stay as they
+    /// are.
     fn value_bytes_max(&self) -> usize {
         STORED_VALUE_BYTES_MAX
     }

@@ -8,7 +8,7 @@
 use crate::hash::mix;
 use crate::wire::{Reader, put_varint};
 
-/// A digest aims at one sample for so many records.
+/// A digest aims at one sample for this many records.
 const RECORDS_PER_SAMPLE: u64 = 1024;
 /// But at no fewer samples than this.
 const SAMPLES_MIN: u64 = 64;
@@ -20,7 +20,7 @@ pub struct Digest {
     samples: Vec<(u64, u64)>,
 }
 
-/// How many samples a list of so many records should have.
+/// How many samples a list of this many records should have.
 fn samples_of(records: u64) -> u64 {
     SAMPLES_MIN.max(records / RECORDS_PER_SAMPLE)
 }
@@ -32,7 +32,7 @@ fn second_hash(hash: u64) -> u64 {
 }
 
 impl Digest {
-    /// An empty digest for a list of about so many records.
+    /// An empty digest for a list of about this many records.
     pub fn new(records: u64) -> Self {
         let samples = samples_of(records);
         let threshold =

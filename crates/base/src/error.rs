@@ -21,8 +21,8 @@ pub enum Error {
         /// The system's text.
         reason: String,
     },
-    /// The process, or the system, may open no more files. Close some, raise its limit (`ulimit -n`), or let databases keep
-    /// fewer open (`Options::open_files_max`).
+    /// The process, or the system, may open no more files. Close some, raise its limit (`ulimit -n`), or let databases
+    /// keep fewer open (`Options::open_files_max`).
     TooManyFiles {
         /// What was tried: `open`, `lock`, ….
         operation: &'static str,
@@ -40,10 +40,10 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
-    /// Records of a key merge to a value that is longer than any may be. They stay as they are, and so does what is kept
-    /// with them; all else goes on. Delete the key, in key order by `delete_range`, and compact the table.
+    /// Records of a key merge to a value that is longer than any may be. They stay as they are, and so does what is
+    /// kept with them; all else goes on. Delete the key, in key order by `delete_range`, and compact the table.
     TooLong(String),
-    /// The call or an option is wrong. Mend the call.
+    /// The call or an option is wrong. Correct the call.
     Invalid(String),
     /// The database is open elsewhere, or here.
     Locked {
@@ -65,15 +65,15 @@ pub enum Error {
     },
     /// A table may take no more of the disk, and what it has is held for readers. Let go of that, and try again.
     NoSpace(String),
-    /// The log does not go back that far any more, or what was told was taken back since. Copy the database anew, and follow
-    /// its changes from there.
+    /// The log does not go back that far any more, or what was told was taken back since. Copy the database anew, and
+    /// follow its changes from there.
     ChangesGone {
         /// The number that changes were asked for after.
         since: u64,
         /// The number of the oldest record that the log still has.
         oldest: u64,
-        /// The number of the last rollback to a savepoint, where that came after `since`: what it took back may have been
-        /// told.
+        /// The number of the last rollback to a savepoint, where that came after `since`: what it took back may have
+        /// been told.
         rolled_back: Option<u64>,
     },
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
@@ -127,7 +127,7 @@ impl Error {
         matches!(self, Self::TooManyFiles { .. })
     }
 
-    /// The error of a key whose records merge to so many bytes, more than the most.
+    /// The error of a key whose records merge to this many bytes, more than the most.
     pub fn too_long(key: &[u8], bytes: usize, bytes_max: usize) -> Self {
         let (start, rest) = key.split_at(key.len().min(64));
         let more = if rest.is_empty() { "" } else { "…" };

@@ -2,7 +2,7 @@
 
 /// What it takes of a stored value.
 pub const EXPIRY_BYTES: usize = size_of::<u64>();
-/// The expiry of what lives for ever.
+/// The expiry of what lives forever.
 pub const NEVER: u64 = u64::MAX;
 
 /// The user's value, and when it expires, in milliseconds since 1970.
@@ -15,7 +15,7 @@ pub fn split(stored: &[u8]) -> (&[u8], u64) {
     }
 }
 
-/// When what is put now expires that lives for so many milliseconds.
+/// When what is put now expires that lives for this many milliseconds.
 pub fn after(now: u64, milliseconds: u64) -> u64 {
     now.saturating_add(milliseconds)
 }

@@ -1,7 +1,7 @@
 //! Bugs that the simulation plants to see that it would find them.
 //!
-//! Where a fault was mended, its old behaviour stays behind a switch, on one line where possible:
-//! `if planted::is("sync-forgotten") { return Ok(()); }`, and [`BUGS`] gets a line. `make planted` builds the simulation
+//! Where a fault was mended, its old behaviour stays behind a switch, on one line where possible: `if
+//! planted::is("sync-forgotten") { return Ok(()); }`, and [`BUGS`] gets a line. `make planted` builds the simulation
 //! with `--cfg planted`, plants one bug after the other and tells after how many seeds each is found.
 //!
 //! **Invariant:** in every other build [`is`] is the constant `false`, and what it guards is not compiled into the
@@ -43,7 +43,7 @@ pub const BUGS: &[Bug] = &[
         "background-sync-forgotten",
         Seeds,
         "a background sync bounds what a power loss takes",
-        "the keeper does not sync the log",
+        "the housekeeper does not sync the log",
     ),
     bug(
         "change-skipped",
@@ -82,7 +82,7 @@ pub const BUGS: &[Bug] = &[
         "the manifest is added to once writing has stopped",
     ),
     bug(
-        "empty-batch-not-settled",
+        "empty-batch-not-durable",
         Seeds,
         "Os survives a crash of the process",
         "a batch of nothing is acknowledged, and what was written before it is in memory only",

@@ -1,6 +1,6 @@
 //! Packed radix sort: records are sorted as 64-bit words, the top half a piece of their prefix, the low half
 //! where they are (`place`). One word moves instead of a record, ties fall in order of place, and a last
-//! pass settles the few words whose pieces are equal by looking at the records themselves.
+//! pass orders the few words whose pieces are equal by looking at the records themselves.
 //!
 //! 1. While a range of words is long, deal it into 256 buckets in place by its highest differing byte
 //!    (American flag sort: count, then swap each word to its bucket).
@@ -12,9 +12,9 @@ use std::cmp::Ordering;
 
 /// Up to this many words a comparison sort wins.
 const SMALL_RUN: usize = 64;
-/// So many words are sorted with a copy of them in the second cache.
+/// This many words are sorted with a copy of them in the second cache.
 const CACHED_RUN: usize = 1 << 15;
-/// So many words are sorted by insertion.
+/// This many words are sorted by insertion.
 const INSERTION_RUN: u32 = 16;
 
 /// Packs a 32-bit piece of a prefix and a place.
@@ -62,7 +62,7 @@ impl Pieces {
 /// Sorts words by piece, then place, then sorts runs of equal pieces by `compare` over their places.
 pub fn sort_words(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
     deal(words, &mut Scratch::default());
-    settle_ties(words, compare);
+    break_ties(words, compare);
 }
 
 /// Deals words into 256 buckets by the highest byte of their pieces, in steps, so that a long sort is many
@@ -218,7 +218,7 @@ fn deal_by(words: &mut [u64], shift: u32) -> [usize; 256] {
     ends
 }
 
-fn settle_ties(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
+fn break_ties(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
     let mut start = 0;
     while start + 1 < words.len() {
         let piece = piece_of(words[start]);
@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn ties_are_settled_by_the_records(keys: Vec<u8>) {
+        fn ties_are_broken_by_the_records(keys: Vec<u8>) {
             let mut words: Vec<u64> = (0..keys.len()).map(|i| pack(keys[i] as u32 >> 5, i as u32)).collect();
             sort_words(&mut words, &mut |left, right| keys[left as usize].cmp(&keys[right as usize]));
             let mut expected: Vec<usize> = (0..keys.len()).collect();

@@ -50,10 +50,10 @@ pub struct BenchArgs {
     /// memory, and 64M
     #[arg(long, value_name = "SIZE|auto", value_parser = parse_cgroup)]
     pub(crate) cgroup: Option<CgroupSize>,
-    /// Engines to run, with commas between them; all unless given
+    /// Engines to run, with commas between them; all by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) engines: Vec<String>,
-    /// Background threads that an engine may use; one a core unless given
+    /// Background threads that an engine may use; one a core by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) background_threads: Option<u16>,
     /// Filter bits a key, where an engine lets one choose

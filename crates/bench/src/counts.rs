@@ -21,7 +21,7 @@ impl Counts {
         self.keys
     }
 
-    /// Makes room for so many keys.
+    /// Makes room for this many keys.
     pub(crate) fn reserve(&mut self, keys: u64) {
         self.counts.resize(self.counts.len().max(keys as usize), 0);
     }

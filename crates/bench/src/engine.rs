@@ -64,7 +64,8 @@ pub struct TableOptions {
     /// How often a node may hold a key, on average, before it is spilled or merged.
     pub repeats_max: Option<f64>,
     /// How readily lists are merged for the sake of lookups; 0 for never.
-    pub relief_ratio: Option<f64>,
+    #[serde(alias = "relief_ratio")]
+    pub read_compaction_ratio: Option<f64>,
     /// Filter bits a key, before what the command line gives every engine.
     pub filter_bits_per_key: Option<u32>,
     /// The most that the table's files may take, by what lives of them.

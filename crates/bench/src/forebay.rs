@@ -10,7 +10,7 @@ use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, 
 
 const TABLE: &str = "bench";
 
-/// The write-buffer tree, in hash order, or in key order where a workload scans; or the layout that it asks for.
+/// The WB tree, in hash order, or in key order where a workload scans; or the layout that it asks for.
 #[derive(Debug)]
 pub struct Forebay;
 
@@ -53,8 +53,8 @@ impl Kind for Forebay {
         if let Some(repeats) = setup.forebay.repeats_max {
             options.push_str(&format!(", repeats_max {repeats}"));
         }
-        if let Some(ratio) = setup.forebay.relief_ratio {
-            options.push_str(&format!(", relief_ratio {ratio}"));
+        if let Some(ratio) = setup.forebay.read_compaction_ratio {
+            options.push_str(&format!(", read_compaction_ratio {ratio}"));
         }
         if let Some(most) = setup.forebay.max_space_amplification {
             options.push_str(&format!(", max_space_amplification {most}"));
@@ -70,8 +70,8 @@ impl Kind for Forebay {
             .memory_limit(setup.memory_bytes)
             .sync_interval(setup.sync_interval)
             .durability(durability(setup));
-        if let Some(ratio) = setup.forebay.relief_ratio {
-            options = options.relief_ratio(ratio);
+        if let Some(ratio) = setup.forebay.read_compaction_ratio {
+            options = options.read_compaction_ratio(ratio);
         }
         let db = Database::open(dir, options)?;
         let tables = Tables::open(&db, setup)?;
@@ -117,8 +117,8 @@ fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> Result<TableBuilder<K>, F
 fn layout(setup: &Setup) -> Result<Layout, Failure> {
     Ok(match &setup.forebay.layout {
         Some(name) => name.parse()?,
-        None if setup.ordered => Layout::write_buffer_ordered(),
-        None => Layout::write_buffer(),
+        None if setup.ordered => Layout::wb_tree_ordered(),
+        None => Layout::wb_tree(),
     })
 }
 
@@ -249,7 +249,7 @@ impl Engine for Open {
     }
 
     fn drain(&mut self) -> Result<(), Failure> {
-        Ok(self.db.settle()?)
+        Ok(self.db.wait_until_idle()?)
     }
 
     fn device_reads(&self) -> Option<u64> {

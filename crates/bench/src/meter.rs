@@ -189,12 +189,12 @@ impl<'a> Meter<'a> {
         Ok(found)
     }
 
-    /// So many bytes of keys and values were written.
+    /// This many bytes of keys and values were written.
     pub(crate) fn wrote(&mut self, user_bytes: u64) {
         self.taken.user_bytes += user_bytes;
     }
 
-    /// So many keys were looked up.
+    /// This many keys were looked up.
     pub(crate) fn looked_up(&mut self, keys: u64) {
         self.taken.lookups += keys;
     }

@@ -152,7 +152,7 @@ fn split_leaf<F: Clone>(
             return Err(Error::invalid(format!("the split of leaf {} loses or adds records", node.id.0)));
         }
         let part = |portion: Option<Portion>| {
-            portion.map(|portion| List::new(list.fragment.clone(), portion, list.settled))
+            portion.map(|portion| List::new(list.fragment.clone(), portion, list.is_bottom))
         };
         let before = left.len() + right.len();
         left.extend(part(division.below));
@@ -177,11 +177,8 @@ fn rewrite<F: Clone>(
 ) -> Result<Option<Node<F>>> {
     check_leaf(node)?;
     let newer = take_oldest(node, lists, changes)?;
-    if newer.iter().any(|list| list.settled) {
-        return Err(Error::invalid(format!(
-            "the settled list of leaf {} would not be its oldest",
-            node.id.0
-        )));
+    if newer.iter().any(|list| list.is_bottom) {
+        return Err(Error::invalid(format!("the bottom list of leaf {} would not be its oldest", node.id.0)));
     }
     changes.extend(written.iter().map(|list| (list.fragment.clone(), 1)));
     let kept: Vec<_> = written.into_iter().chain(newer).collect();

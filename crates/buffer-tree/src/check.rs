@@ -35,11 +35,11 @@ impl<F> Tree<F> {
         })?;
         ensure(!node.range.is_empty(), || format!("node {id} has the empty range {:?}", node.range))?;
         ensure(node.is_leaf() == (height == 0), || format!("node {id} is at the wrong depth"))?;
-        ensure(node.is_leaf() || node.lists.iter().all(|list| !list.settled), || {
-            format!("inner node {id} has a settled list")
+        ensure(node.is_leaf() || node.lists.iter().all(|list| !list.is_bottom), || {
+            format!("inner node {id} has a bottom list")
         })?;
-        ensure(node.lists.iter().skip(1).all(|list| !list.settled), || {
-            format!("leaf {id} has a settled list above another")
+        ensure(node.lists.iter().skip(1).all(|list| !list.is_bottom), || {
+            format!("leaf {id} has a bottom list above another")
         })?;
         let mut low = Some(&node.range.low);
         for child in node.children.iter() {
@@ -88,8 +88,8 @@ where
         ensure(last.as_ref().is_none_or(|last| *last < here), || {
             format!("a list of node {id} is not sorted")
         })?;
-        ensure(!list.settled || record.kind == forebay_base::Kind::Put, || {
-            format!("a settled list of leaf {id} holds a {:?}", record.kind)
+        ensure(!list.is_bottom || record.kind == forebay_base::Kind::Put, || {
+            format!("a bottom list of leaf {id} holds a {:?}", record.kind)
         })?;
         last = Some(here);
         records += 1;

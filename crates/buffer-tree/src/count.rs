@@ -83,14 +83,14 @@ fn width(range: &Range) -> u128 {
 }
 
 impl<F: Fragment> Outcome<F> {
-    /// What a spill of the root's buffer makes: this fragment of so much.
-    pub fn counted_root_spill(tree: &Tree<F>, fragment: F, whole: Portion) -> Self {
+    /// What a spill of the root's buffer makes: this fragment of this much.
+    pub fn counted_flush(tree: &Tree<F>, fragment: F, whole: Portion) -> Self {
         let root = tree.root();
         let result = Written::Children(deal_out(&fragment, whole, root));
         Self { node: root.reference(), lists: 0, fragment: Some(fragment), result }
     }
 
-    /// What the planned job makes: this fragment of so much. The tree is the one it was planned on.
+    /// What the planned job makes: this fragment of this much. The tree is the one it was planned on.
     pub fn counted(tree: &Tree<F>, plan: &JobPlan, fragment: F, whole: Portion) -> Result<Self> {
         let Some(node) = tree.find(&plan.node) else {
             return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));

@@ -36,7 +36,7 @@ impl Tally {
         Self { done: Vec::with_capacity(ends.len() + 1), ends, begin_bytes: 0, records: 0 }
     }
 
-    /// Counts the record that is about to be written behind so many bytes.
+    /// Counts the record that is about to be written behind this many bytes.
     #[inline]
     pub(crate) fn count(&mut self, prefix: u64, key: &[u8], bytes: u64) {
         while self.ends.get(self.done.len()).is_some_and(|end| end.place(prefix, key).is_ge()) {
@@ -92,7 +92,7 @@ pub(crate) struct Candidate {
     pub(crate) below: Portion,
 }
 
-/// So many candidates are kept: half as many lie evenly over what was written, however much that is.
+/// This many candidates are kept: half as many lie evenly over what was written, however much that is.
 const CANDIDATES_MAX: usize = 128;
 
 /// Finds the record boundary nearest to half of a fragment whose size is known only at its end.
@@ -112,7 +112,7 @@ impl Halving {
         Self { order, candidates: Vec::new(), step_bytes, next_bytes: 0, records: 0, before: None }
     }
 
-    /// Counts the record of this key, about to be written behind so many bytes.
+    /// Counts the record of this key, about to be written behind this many bytes.
     #[inline]
     pub(crate) fn count(&mut self, key: &[u8], bytes: u64) {
         if let Some(before) = self.before.take() {

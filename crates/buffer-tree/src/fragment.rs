@@ -30,7 +30,8 @@ pub trait Fragment: Clone {
     fn grown_bytes(&self) -> Option<u64> {
         None
     }
-    /// What it takes as long as anything of it is needed, where it is in memory alone; `None` where what is needed is all.
+    /// What it takes as long as anything of it is needed, where it is in memory alone; `None` where what is needed is
+    /// all.
     fn held_bytes(&self) -> Option<u64> {
         None
     }
@@ -45,7 +46,7 @@ pub trait FragmentStore {
     /// Its writers.
     type Writer: FragmentWriter<Fragment = Self::Fragment>;
 
-    /// A walk over the fragment's records inside `range`. So many cursors (`share`) read side by side, by
+    /// A walk over the fragment's records inside `range`. This many cursors (`share`) read side by side, by
     /// which buffers are sized.
     fn cursor(&self, fragment: &Self::Fragment, range: &Range, share: usize) -> Result<Self::Cursor>;
 
@@ -58,9 +59,9 @@ pub trait FragmentStore {
 pub struct Expected {
     /// No record lies outside.
     pub range: Range,
-    /// At most about so many bytes.
+    /// At most about this many bytes.
     pub bytes: u64,
-    /// At most about so many records.
+    /// At most about this many records.
     pub records: u64,
     /// The join of the inputs' shapes. Collapsing may still make it [`Shape::Fixed`].
     pub shape: Shape,

@@ -1,6 +1,6 @@
 //! Running a plan: an explicit machine that merges, collapses and writes one fragment, in steps.
 //!
-//! A job holds what it needs and not the tree: edits go on beside it, and [`Tree::settle`] fits its outcome
+//! A job holds what it needs and not the tree: edits go on beside it, and [`Tree::rebase`] fits its outcome
 //! to whatever the tree has become.
 
 use forebay_base::combine::Depth;
@@ -41,7 +41,7 @@ pub enum JobStep<F> {
     Done(Outcome<F>),
 }
 
-/// What a job made, to be settled with the tree as it is by then.
+/// What a job made, to be rebased on the tree as it is by then.
 #[derive(Clone, Debug)]
 pub struct Outcome<F> {
     pub(crate) node: NodeRef,
@@ -113,8 +113,8 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
 
 impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
     /// Spills the root's buffer, which `input` yields in order, the newest first among records of one key.
-    /// Root spills must be settled in the order in which their buffers were filled.
-    pub fn root_spill<S>(
+    /// Flushes must be rebased in the order in which their buffers were filled.
+    pub fn flush<S>(
         tree: &Tree<S::Fragment>,
         input: C,
         expected: &Expected,
@@ -141,7 +141,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
         &self.node
     }
 
-    /// Works through about so many bytes of input. After an error the job can only be dropped.
+    /// Works through about this many bytes of input. After an error the job can only be dropped.
     pub fn step(&mut self, bytes_max: usize) -> Result<JobStep<W::Fragment>> {
         if self.collapse.is_finished() {
             return self.finish();
@@ -176,7 +176,7 @@ impl Target {
         Self::Children { range: node.range().clone(), tally: Tally::new(lows.clone()), lows }
     }
 
-    /// Counts a record that is about to be written behind so many bytes.
+    /// Counts a record that is about to be written behind this many bytes.
     #[inline]
     fn count_one(&mut self, prefix: u64, key: &[u8], bytes: u64) {
         match self {

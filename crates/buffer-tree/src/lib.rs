@@ -5,11 +5,11 @@
 //! nothing and several nodes share one fragment. A full inner node *spills* to its children, a full leaf
 //! *splits*: fast, by dividing its lists where they are, or slowly, by merging them first.
 //!
-//! Work goes through four hands:
+//! Work has four stages:
 //!
 //! 1. [`Tree::next_work`] plans, purely: a free [`Edit`] or a [`JobPlan`].
 //! 2. A [`Job`] merges, collapses and writes one fragment, in steps, beside all else.
-//! 3. [`Tree::settle`] fits its [`Outcome`] to the tree as it is by then, and makes an [`Edit`] of it.
+//! 3. [`Tree::rebase`] fits its [`Outcome`] to the tree as it is by then, and makes an [`Edit`] of it.
 //! 4. [`Tree::apply`] applies the edit: the same in live work and in recovery.
 //!
 //! **Invariant:** this crate knows no files, no threads and no clock.
@@ -24,9 +24,9 @@ mod job;
 mod node;
 mod options;
 mod plan;
+mod read_compaction;
+mod rebase;
 mod reclaim;
-mod relief;
-mod settle;
 mod tree;
 pub mod wire;
 
@@ -38,6 +38,6 @@ pub use job::{Job, JobStep, Outcome, shape_of_merged};
 pub use node::{List, Node, NodeId, NodeRef, Portion};
 pub use options::TreeOptions;
 pub use plan::{JobKind, JobPlan, Work};
+pub use read_compaction::ReadTerms;
 pub use reclaim::Place;
-pub use relief::Terms;
 pub use tree::Tree;

@@ -55,13 +55,13 @@ pub struct List<F> {
     /// The records of that part; an estimate after a fast split.
     pub records: u64,
     /// Written by a merge at the bottom of the tree: it holds no tombstones and no operands.
-    pub settled: bool,
+    pub is_bottom: bool,
 }
 
 impl<F> List<F> {
-    /// A list of so much.
-    pub fn new(fragment: F, portion: Portion, settled: bool) -> Self {
-        Self { fragment, bytes: portion.bytes, records: portion.records, settled }
+    /// A list of this much.
+    pub fn new(fragment: F, portion: Portion, is_bottom: bool) -> Self {
+        Self { fragment, bytes: portion.bytes, records: portion.records, is_bottom }
     }
 
     /// How much it holds.
@@ -160,9 +160,9 @@ impl<F> Node<F> {
         self.children.is_empty()
     }
 
-    /// Whether merging it would change nothing: it is empty or one settled list.
-    pub fn is_settled(&self) -> bool {
-        matches!(&self.lists[..], [] | [List { settled: true, .. }])
+    /// Whether merging it would change nothing: it is empty or one bottom list.
+    pub fn is_fully_merged(&self) -> bool {
+        matches!(&self.lists[..], [] | [List { is_bottom: true, .. }])
     }
 
     /// Bytes in its lists.

@@ -15,7 +15,7 @@ pub struct TreeOptions {
     /// The most children of an inner node before it splits; at least 2. See [`Self::children_max`].
     pub fan_out: usize,
     /// How many times a leaf's lineage splits fast before it splits slowly. At 0 all splits are slow,
-    /// but for those of a leaf whose one list a merge has already settled: merging it again would gain nothing.
+    /// but for those of a leaf that is fully merged: merging it again would gain nothing.
     pub fast_per_slow: u32,
     /// A leaf with more lists than this, or than a share of it from 0.6 on, is merged.
     pub lists_max: usize,
@@ -55,7 +55,7 @@ impl TreeOptions {
     }
 
     /// The size at which this node is full: between 0.6 and 1.0 of `node_bytes`. Under uniform hashes all
-    /// nodes of a level would otherwise fill at the same time, and one root spill could set off the
+    /// nodes of a level would otherwise fill at the same time, and one flush could set off the
     /// rewriting of the whole tree.
     pub fn threshold_bytes(&self, id: NodeId) -> u64 {
         ((self.node_bytes as f64 * share_of(id)) as u64).max(1)

@@ -88,12 +88,12 @@ impl<F: Fragment> Tree<F> {
         best.map(|(_, plan)| Work::Job(plan))
     }
 
-    /// The next job of a full compaction, after which every record is in a leaf's one settled list. What lies
+    /// The next job of a full compaction, after which every record is in a leaf's one bottom list. What lies
     /// under a node that has yet to spill waits for it; so `None` means done only when nothing is busy.
-    pub fn next_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<JobPlan> {
+    pub fn next_full_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<JobPlan> {
         fn visit<F: Fragment>(node: &Node<F>, busy: &BTreeSet<NodeId>) -> Option<JobPlan> {
             let kind = match node.is_leaf() {
-                true if node.is_settled() => return None,
+                true if node.is_fully_merged() => return None,
                 true => JobKind::Merge,
                 false if node.lists.is_empty() => {
                     return node.children.iter().find_map(|child| visit(child, busy));
@@ -145,11 +145,11 @@ impl<F: Fragment> Tree<F> {
 
     fn want_of_leaf(&self, node: &Node<F>, fill: f64, repeats: f64) -> Option<Want> {
         let lists = node.lists.len() as f64 / self.options.lists_limit(node.id) as f64;
-        let merge = !node.is_settled() && (lists > 1.0 || repeats > 1.0);
+        let merge = !node.is_fully_merged() && (lists > 1.0 || repeats > 1.0);
         let urgency = fill.max(lists).max(repeats);
         if fill >= 1.0 {
-            // A merge of one settled list would collapse nothing, so only the cheap split makes sense there.
-            let fast = node.is_settled() || !merge && node.fast_splits < self.options.fast_per_slow;
+            // A merge of one bottom list would collapse nothing, so only the cheap split makes sense there.
+            let fast = node.is_fully_merged() || !merge && node.fast_splits < self.options.fast_per_slow;
             return Some(Want::SplitLeaf { urgency, fast });
         }
         merge.then_some(Want::Merge(urgency))

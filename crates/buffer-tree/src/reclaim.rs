@@ -12,8 +12,8 @@ use crate::{Fragment, JobKind, JobPlan, Node, NodeId, Tree};
 #[derive(Clone, Debug)]
 pub struct Place {
     bound: Bound,
-    /// So many levels of nodes that begin there were entered. What comes into them meanwhile is not of this round, which
-    /// would not get past them otherwise.
+    /// This many levels of nodes that begin there were entered. What comes into them meanwhile is not of this round,
+    /// which would not get past them otherwise.
     entered: u32,
 }
 
@@ -53,7 +53,7 @@ fn visit<F: Fragment>(
     let is_free = !busy.contains(&node.id);
     if node.is_leaf() {
         let then = || node.range.high.clone().map(Place::at);
-        return (is_free && !node.is_settled()).then(|| (job(JobKind::Merge, node), then()));
+        return (is_free && !node.is_fully_merged()).then(|| (job(JobKind::Merge, node), then()));
     }
     let is_entered = from.is_none_or(|from| from.is_before(&node.range.low, level));
     if is_entered && is_free && !node.lists.is_empty() {

@@ -154,7 +154,7 @@ impl<F> Tree<F> {
 fn map_node<F, G>(node: &Node<F>, change: &mut impl FnMut(&F) -> Result<G>) -> Result<Node<G>> {
     let mut lists = Vec::with_capacity(node.lists.len());
     for list in &node.lists {
-        lists.push(List::new(change(&list.fragment)?, list.portion(), list.settled));
+        lists.push(List::new(change(&list.fragment)?, list.portion(), list.is_bottom));
     }
     let mut children = Vec::with_capacity(node.children.len());
     for child in node.children.iter() {

@@ -136,7 +136,7 @@ fn put_subtree(out: &mut Vec<u8>, node: &Node<u64>) {
     put_all(out, &node.lists, |out, list| {
         put_varint(out, list.fragment);
         put_portion(out, &list.portion());
-        out.push(list.settled.into());
+        out.push(list.is_bottom.into());
     });
     put_varint(out, node.children.len() as u64);
     node.children.iter().skip(1).for_each(|child| put_bound(out, &child.range.low));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::life::parse_life;
+use crate::commands::ttl::parse_ttl;
 use crate::commands::{
     aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
     load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
@@ -17,7 +17,7 @@ use forebay_bench::sizes;
 const EXAMPLES: &str = "\
 Examples:
   forebay load logs.db lines access.log
-  forebay load users.db users users.csv --key id --value email --layout write-buffer:ordered
+  forebay load users.db users users.csv --key id --value email --layout wb-tree:ordered
   forebay get users.db users 1042 --json
   forebay scan users.db users --prefix 10 --limit 20
   forebay stats users.db
@@ -75,7 +75,7 @@ pub(crate) struct Reading {
     #[command(flatten)]
     memory: Memory,
     /// How long to wait while the database is open elsewhere, such as 30s; without it that is an error at once
-    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     wait: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! Bytes that others wrote, where a person reads them: what would move the cursor, change colours or turn the direction of
-//! text is shown escaped.
+//! Bytes that others wrote, where a person reads them: what would move the cursor, change colours or turn the
+//! direction of text is shown escaped.
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 

@@ -1,7 +1,7 @@
 //! What goes when the command ends, however it ends: temporary files and directories, also where a signal stops it.
 //!
-//! **Invariant:** what is made and what becomes permanent changes hands under one lock, which a signal takes for good. So
-//! what a stopped command leaves is a whole result or nothing.
+//! **Invariant:** what is made and what becomes permanent changes hands under one lock, which a signal takes for good.
+//! So what a stopped command leaves is a whole result or nothing.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,5 +1,5 @@
-//! A file of results. It is written aside, in the same directory, and takes the place of what was there once all of it is
-//! on the disk: so a result may have the name of an input, and what fails leaves what was there before.
+//! A file of results. It is written aside, in the same directory, and takes the place of what was there once all of it
+//! is on the disk: so a result may have the name of an input, and what fails leaves what was there before.
 //!
 //! What is no file, such as a pipe or `/dev/full`, is written as it is.
 
@@ -16,7 +16,7 @@ use crate::temporary::Temporary;
 
 /// What the name of a result ends in while it is written.
 const PART: &str = ".part";
-/// So many links are followed.
+/// This many links are followed.
 const LINKS_MAX: usize = 40;
 
 /// See the module.

@@ -17,12 +17,12 @@ impl Cached for Node {
 pub struct NodeCache(BlockCache<Node>);
 
 impl NodeCache {
-    /// A cache of so many bytes.
+    /// A cache of this many bytes.
     pub fn new(bytes: u64) -> Self {
         Self(BlockCache::new(bytes))
     }
 
-    /// Grows or shrinks it to about so many bytes.
+    /// Grows or shrinks it to about this many bytes.
     pub fn resize(&self, bytes: u64) {
         self.0.resize(bytes);
     }

@@ -37,7 +37,7 @@ pub struct Appended {
 }
 
 impl Shape {
-    /// What a batch of so many records writes, of which so many have keys that the tree does not.
+    /// What a batch of this many records writes, of which this many have keys that the tree does not.
     ///
     /// Keys fall on leaves at random, so `leaves * (1 - e^(-batch / leaves))` of them are touched, and so on up. Leaves
     /// that lie side by side are packed anew together; a lone one that was full falls in two.

@@ -145,8 +145,8 @@ impl TreeCursor {
         }
     }
 
-    /// Notes what cannot be read; `false` where that must not be passed over. The keys concerned lie between those of the
-    /// way that has been come.
+    /// Notes what cannot be read; `false` where that must not be passed over. The keys concerned lie between those of
+    /// the way that has been come.
     fn passes_over(&self, error: &Error) -> bool {
         let bound = |key: Key| Bound { prefix: self.tree.order().prefix(&key), key: key[..].into() };
         let keys = self.path.last().map(|(node, index)| Range {

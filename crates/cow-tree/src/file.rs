@@ -21,7 +21,7 @@ pub struct OpenFiles(Mutex<Named>);
 #[derive(Default)]
 struct Named {
     files: BTreeMap<u64, Weak<TreeFile>>,
-    /// Once there are more than so many, those that are gone are sought out.
+    /// Once there are more than this many, those that are gone are sought out.
     files_max: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct TreeFile {
 struct TailState {
     /// Up to here the file belongs to versions.
     at: u64,
-    /// So much of that is counted as finished.
+    /// This much of that is counted as finished.
     counted_bytes: u64,
     /// What a writer left behind that could not be cut off, still counted as being written.
     left_bytes: u64,
@@ -231,8 +231,8 @@ enum ClaimState {
 }
 
 impl Claim {
-    /// Claims the tail of a file. What an append that failed or a crash has left there is cut off first, and durably so: a
-    /// root among it must never stand behind a later one.
+    /// Claims the tail of a file. What an append that failed or a crash has left there is cut off first, and durably
+    /// so: a root among it must never stand behind a later one.
     pub(crate) fn tail_of(file: &Arc<TreeFile>) -> Result<Self> {
         let writer = file.fs.open(&file.path, Access::Direct)?;
         let claim = Self::new(file, writer)?;

@@ -1,8 +1,8 @@
 //! The filter of a file: which keys its versions have, so that a lookup of any other key reads nothing.
 //!
-//! In memory all versions share one: what the others have only makes a version's lookups err a little more often. On disk
-//! a version has a chain of parts, each behind the one that it refers to: hashes that appends have added, and where the
-//! chain ends the whole of the blocks that there were by then.
+//! In memory all versions share one: what the others have only makes a version's lookups err a little more often. On
+//! disk a version has a chain of parts, each behind the one that it refers to: hashes that appends have added, and
+//! where the chain ends the whole of the blocks that there were by then.
 //!
 //! **Invariant:** every key of a version is in its chain, and a version is looked up by the shared filter only once its
 //! whole chain is in that.
@@ -29,9 +29,9 @@ const WHOLE: u8 = 0;
 const ADDED: u8 = 1;
 /// A chain has no more parts.
 pub(crate) const PARTS_MAX: u32 = 64;
-/// Of those that are written: so many reads are enough where a file is opened.
+/// Of those that are written: this many reads are enough where a file is opened.
 const PARTS_WRITTEN_MAX: u32 = 16;
-/// There is room for so many hashes at first, and at a time for no more than so many.
+/// There is room for this many hashes at first, and at a time for no more than this many.
 const HASHES_MIN: usize = 512;
 const HASHES_MAX: usize = 32 << 10;
 /// What comes before the first of the added takes no more.
@@ -52,7 +52,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Whether it may be that of a root that is there and counts so many live bytes.
+    /// Whether it may be that of a root that is there and counts this many live bytes.
     pub(crate) fn fits(&self, root_at: u64, live_bytes: u64) -> bool {
         let end = self.newest.at.checked_add(self.newest.bytes as u64);
         end.is_some_and(|end| end <= root_at)
@@ -154,8 +154,8 @@ fn add_chain(
     Ok(parts)
 }
 
-/// Adds the bytes of a part, which stand there, to a filter. Returns the part before, if it is not a whole one. `None` where
-/// it is malformed.
+/// Adds the bytes of a part, which stand there, to a filter. Returns the part before, if it is not a whole one. `None`
+/// where it is malformed.
 fn add_part(bytes: &[u8], at: u64, filter: &GrowingFilter) -> Option<Option<Extent>> {
     let mut from = Wire::new(bytes);
     let (kind, before) = match from.u8()? {
@@ -180,7 +180,7 @@ fn add_part(bytes: &[u8], at: u64, filter: &GrowingFilter) -> Option<Option<Exte
     fits.then_some(before)
 }
 
-/// How many bytes tell a block of so many from the others.
+/// How many bytes tell a block of this many from the others.
 fn block_bytes(blocks: u32) -> usize {
     (u32::BITS - blocks.saturating_sub(1).leading_zeros()).div_ceil(8) as usize
 }
@@ -197,13 +197,13 @@ pub(crate) fn load(tree: &Tree, chain: &Chain, reader: Reader) -> Result<Growing
     Ok(filter)
 }
 
-/// Hashes of what may be millions of keys. None moves as more come, and what they took goes back to the system: an allocator
-/// keeps it.
+/// Hashes of what may be millions of keys. None moves as more come, and what they took goes back to the system: an
+/// allocator keeps it.
 #[derive(Default)]
 struct Hashes {
     pieces: Vec<Words>,
     count: usize,
-    /// For so many there is room.
+    /// For this many there is room.
     room: usize,
 }
 
@@ -270,7 +270,7 @@ impl FilterWriter {
         }
     }
 
-    /// Claims so much beside the hashes.
+    /// Claims this much beside the hashes.
     fn claim_beside(&mut self, bytes: u64) {
         self.claim.resize(self.hashes.memory_bytes() + bytes);
     }
@@ -342,8 +342,8 @@ impl FilterWriter {
         Ok(chain)
     }
 
-    /// Adds the keys to the filter in memory, now that they are durable in a version that nobody has yet. Where it lacks what
-    /// the version before has, the first lookup will read that.
+    /// Adds the keys to the filter in memory, now that they are durable in a version that nobody has yet. Where it
+    /// lacks what the version before has, the first lookup will read that.
     pub(crate) fn publish(self, version: &Tree) {
         let (file, Some(chain)) = (version.file().filter(), self.written) else { return };
         let mut joined = file.joined.lock();
@@ -362,7 +362,7 @@ impl FilterWriter {
     }
 }
 
-/// What so many blocks take.
+/// What this many blocks take.
 fn whole_bytes(blocks: u32) -> u64 {
     blocks as u64 * GrowingFilter::BLOCK_BYTES as u64
 }

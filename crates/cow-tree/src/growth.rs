@@ -5,8 +5,8 @@
 //! 2. Put the record among them, folded with the older record of its key.
 //! 3. The entries of each level go through a [`Packer`]; every node that it fills is appended, and its reference is an
 //!    entry of the level above.
-//! 4. Where an old child is taken over by reference, the levels below it are sealed first. Where none is, packing goes on
-//!    across old nodes, so that changes that lie side by side fill their nodes.
+//! 4. Where an old child is taken over by reference, the levels below it are sealed first. Where none is, packing goes
+//!    on across old nodes, so that changes that lie side by side fill their nodes.
 //! 5. At the end copy what is left of the open path and seal it upwards, until one node is left.
 //!
 //! A bulk load is the same over a tree that has nothing.
@@ -29,7 +29,8 @@ use crate::tail::Tail;
 use crate::tree::Tree;
 use crate::windows::{Reading, Windows};
 
-/// A leaf that stands for so many times its own bytes, in values apart, is worth a place in the cache as inner nodes are.
+/// A leaf that stands for this many times its own bytes, in values apart, is worth a place in the cache as inner nodes
+/// are.
 const INDEX_RATIO: u64 = 8;
 
 /// The next version of a tree.

@@ -18,9 +18,10 @@ struct Edge {
 }
 
 impl Tree {
-    /// How many records lie inside a range, and about how many live bytes: those of leaves whole, but for the two at the
-    /// ends by their records, and as much of the filter as they have of all records. Where nothing is outside, all that the root counts. Device reads: those two leaves, unless
-    /// the cache has them or the range ends between leaves.
+    /// How many records lie inside a range, and about how many live bytes: those of leaves whole, but for the two at
+    /// the ends by their records, and as much of the filter as they have of all records. Where nothing is outside, all
+    /// that the root counts. Device reads: those two leaves, unless the cache has them or the range ends between
+    /// leaves.
     pub fn portion(&self, range: &Range) -> Result<(u64, u64)> {
         let root = self.root()?;
         if range.is_empty() {
@@ -48,8 +49,8 @@ impl Tree {
         self.bound_at(low.records + records / 2, &near).ok()?.filter(|at| range.can_split_at(at))
     }
 
-    /// The share of its records inside `range` that lie below `at`. 0.0 and 1.0 are certain; 0.5 where there are none, or
-    /// where they cannot be read.
+    /// The share of its records inside `range` that lie below `at`. 0.0 and 1.0 are certain; 0.5 where there are none,
+    /// or where they cannot be read.
     pub fn share_below(&self, range: &Range, at: &Bound) -> f64 {
         let count = || Ok::<_, forebay_base::Error>((self.ends(range)?, self.before(at)?));
         let Ok(((low, high), at)) = count() else { return 0.5 };

@@ -11,8 +11,8 @@ use crate::store::TreeStore;
 
 /// The last root of a file that ends at or below an offset and whose append is whole, if there is one.
 ///
-/// A crash may leave a root of which other parts are lost; therefore all that was appended with it is read and compared.
-/// What was appended before was durable by then.
+/// A crash may leave a root of which other parts are lost; therefore all that was appended with it is read and
+/// compared. What was appended before was durable by then.
 ///
 /// A root that was whole once and is damaged now looks like one that was never finished. So whoever goes back to an
 /// earlier one has to know by other means that nothing is lost which somebody was told is safe.

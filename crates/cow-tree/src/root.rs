@@ -32,7 +32,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The one whose root ends a file of so many bytes.
+    /// The one whose root ends a file of this many bytes.
     pub fn ending_at(file_id: u64, bytes: u64, digest: u32) -> Self {
         Self { file_id, root_at: bytes.saturating_sub(ROOT_BYTES), digest }
     }

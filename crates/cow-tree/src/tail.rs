@@ -1,5 +1,5 @@
-//! Writing a file's tail: bytes go out behind one another in chunks of 1 MiB at most, then zeros up to the next block and the
-//! root, then one sync.
+//! Writing a file's tail: bytes go out behind one another in chunks of 1 MiB at most, then zeros up to the next block
+//! and the root, then one sync.
 
 use std::sync::Arc;
 

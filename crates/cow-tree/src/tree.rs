@@ -16,9 +16,9 @@ use crate::recover::last_root;
 use crate::root::{Lives, ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
 
-/// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet (while
-/// the manifest is replayed, files are named that are gone by the end), and opening it may fail: then the error is what
-/// every lookup in it answers.
+/// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet
+/// (while the manifest is replayed, files are named that are gone by the end), and opening it may fail: then the error
+/// is what every lookup in it answers.
 #[derive(Clone)]
 pub struct Tree(Arc<Inner>);
 
@@ -134,7 +134,7 @@ impl Tree {
         self.file().filter().get().map_or(0, |filter| filter.keys())
     }
 
-    /// Gives up precision of the filter until a key takes no more than so many bits, as far as that goes.
+    /// Gives up precision of the filter until a key takes no more than this many bits, as far as that goes.
     pub fn thin_filter(&self, bits_per_key: u32) {
         self.file().thin_filter(bits_per_key);
     }
@@ -174,8 +174,8 @@ impl Tree {
         self.0.version.bytes()
     }
 
-    /// When about this share of its entries is over, whatever was replaced counted; for all of them no sooner than they are.
-    /// In milliseconds since 1970; `None` for never, and where nothing expires.
+    /// When about this share of its entries is over, whatever was replaced counted; for all of them no sooner than
+    /// they are. In milliseconds since 1970; `None` for never, and where nothing expires.
     pub fn over_at(&self, share: f64) -> Option<u64> {
         let Lives { entries, expiries } = self.root().ok()?.lives;
         let wanted = (share * entries as f64).ceil() as u64;
@@ -210,8 +210,8 @@ impl Tree {
         self.0.file.is_retired()
     }
 
-    /// Counts the file as one of the table's: for those that were there when the database was opened. Once is enough for
-    /// all versions of it, and more does no harm.
+    /// Counts the file as one of the table's: for those that were there when the database was opened. Once is enough
+    /// for all versions of it, and more does no harm.
     pub fn found(&self) {
         self.0.file.found();
     }

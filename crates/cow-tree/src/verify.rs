@@ -47,9 +47,8 @@ struct Walk<'a> {
 }
 
 impl Tree {
-    /// Reads and checks all that this version reaches: checksums, the order of keys, their places, that the filter denies
-    /// none, and every counter.
-    /// The first fault is the error. What older versions alone reach is not looked at.
+    /// Reads and checks all that this version reaches: checksums, the order of keys, their places, that the filter
+    /// denies none, and every counter. The first fault is the error. What older versions alone reach is not looked at.
     pub fn verify(&self) -> Result<Census> {
         let root = *self.root()?;
         let filter = root.filter.map(|chain| filter::load(self, &chain, Reader::Check)).transpose()?;

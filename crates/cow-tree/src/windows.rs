@@ -43,7 +43,7 @@ const SCANS_PART: u64 = 32;
 /// Of a job that is given no memory.
 const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
 
-/// The system fetches so many of them in one request.
+/// The system fetches this many of them in one request.
 const FETCHED_WINDOWS: u64 = 8;
 
 /// Windows over a file.

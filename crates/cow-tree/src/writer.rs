@@ -1,7 +1,7 @@
 //! Writing a version: records are pushed in order, and a sync makes what they come to durable.
 //!
-//! **Invariant:** until it is finished nothing refers to what it has written. When it is dropped, the tree before is as it
-//! was.
+//! **Invariant:** until it is finished nothing refers to what it has written. When it is dropped, the tree before is
+//! as it was.
 
 use forebay_base::combine::Depth;
 use forebay_base::{Combine, Error, Record, Result};
@@ -30,9 +30,9 @@ enum Work {
 }
 
 impl<R: Combine> TreeWriter<R> {
-    /// Applies a batch to the newest version of its file, whose records are all older. What the batch and the tree have of
-    /// a key is folded by the rule; where nothing older is beneath the tree, deleted keys go, else tombstones stay. At
-    /// most one batch at a time is applied to a file, from the first push on.
+    /// Applies a batch to the newest version of its file, whose records are all older. What the batch and the tree
+    /// have of a key is folded by the rule; where nothing older is beneath the tree, deleted keys go, else tombstones
+    /// stay. At most one batch at a time is applied to a file, from the first push on.
     ///
     /// An older version than the newest one may be given, too: what others have appended meanwhile stays, and is dead.
     pub fn append(tree: &Tree, rule: R, depth: Depth, cause: Cause) -> Result<Self> {
@@ -74,8 +74,8 @@ impl<R: Combine> TreeWriter<R> {
         &self.last_key
     }
 
-    /// Bytes written so far, those included that wait for a long write. Nodes that are not full yet, up to two a level, and
-    /// the root come on top.
+    /// Bytes written so far, those included that wait for a long write. Nodes that are not full yet, up to two a
+    /// level, and the root come on top.
     pub fn bytes(&self) -> u64 {
         match &self.work {
             Some(Work::Begun(growth)) => growth.bytes(),
@@ -83,8 +83,8 @@ impl<R: Combine> TreeWriter<R> {
         }
     }
 
-    /// Completes the version and makes it durable; it is the one before, and nothing is touched, where nothing was pushed
-    /// to an append.
+    /// Completes the version and makes it durable; it is the one before, and nothing is touched, where nothing was
+    /// pushed to an append.
     pub fn finish(self) -> Result<Tree> {
         match self.work.ok_or_else(failed)? {
             Work::Unbegun(tree, _) => Ok(tree),

@@ -19,7 +19,7 @@ pub struct Attic {
     end: u64,
 }
 
-/// Words are written so many at a time.
+/// Words are written this many at a time.
 const PIECE_WORDS: usize = 8192;
 /// And files.
 const PIECE_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ struct Copy<B> {
     bytes: usize,
 }
 
-/// A copy of the first so many bytes of a file, in memory that goes back to the system as a whole.
+/// A copy of the first this many bytes of a file, in memory that goes back to the system as a whole.
 pub fn in_pages(from: &dyn File, bytes: usize) -> Result<Arc<dyn File>> {
     let path = from.path().to_path_buf();
     let mut held = AlignedBuf::zeroed(bytes);
@@ -43,8 +43,8 @@ pub fn in_pages(from: &dyn File, bytes: usize) -> Result<Arc<dyn File>> {
 }
 
 impl Attic {
-    /// Makes a file at a path, for about so many bytes, and removes its name. `None` where files cannot be mapped, or where
-    /// no more than that much is free: others need it more.
+    /// Makes a file at a path, for about this many bytes, and removes its name. `None` where files cannot be mapped,
+    /// or where no more than that much is free: others need it more.
     pub fn make(fs: &dyn FileSystem, path: &Path, bytes: u64) -> Result<Option<Self>> {
         let dir = path.parent().unwrap_or(path);
         if !fs.maps_files() || fs.free_bytes(dir)? / 2 < bytes {

@@ -1,5 +1,5 @@
-//! Code of users that the engine calls in the midst of its work: merge rules, aggregation functions, filters. It may panic,
-//! and it may ask something of the database that waits for it.
+//! Code of users that the engine calls in the midst of its work: merge rules, aggregation functions, filters. It may
+//! panic, and it may ask something of the database that waits for it.
 //!
 //! **Invariant:** a panic of a guest unwinds nothing of the engine's. It is kept until whoever called for the work
 //! [takes](take_failure) it, on the same thread.
@@ -25,7 +25,8 @@ impl Drop for Inside {
     }
 }
 
-/// Asks a guest. Where it panics the answer is `None`, and what it said is kept with `of`, which tells what it was asked.
+/// Asks a guest. Where it panics the answer is `None`, and what it said is kept with `of`, which tells what it was
+/// asked.
 #[inline]
 pub fn ask<T>(of: impl FnOnce() -> String, code: impl FnOnce() -> T) -> Option<T> {
     let inside = Inside { before: INSIDE.replace(true) };

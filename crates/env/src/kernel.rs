@@ -13,9 +13,9 @@
 //! - The appender reads only `0..len`, through `&self`: no write can run meanwhile.
 //! - Lengths fall only in [`reclaim`], which owns the arena by value: no slice borrowed from it is left.
 //!
-//! **Why a file may take the place of pages.** [`Pages::turn_to_file`] maps a file over them that has the same bytes, so
-//! whoever reads them while that happens reads the same before and after. The file has no name and nobody else has it, so
-//! nobody changes or cuts it; were something written to the pages, that would be the process's own copy.
+//! **Why a file may take the place of pages.** [`Pages::turn_to_file`] maps a file over them that has the same bytes,
+//! so whoever reads them while that happens reads the same before and after. The file has no name and nobody else has
+//! it, so nobody changes or cuts it; were something written to the pages, that would be the process's own copy.
 //!
 //! **Why words are sound.** [`PagedWords`] owns its pages alone and shows them only as atomics. That the kernel
 //! puts zeros in place of released pages is, to whoever reads, one more atomic store.
@@ -35,8 +35,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// From this size on memory comes from the kernel in huge pages, aligned to them.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// From this size on memory comes from the kernel, and goes back to it at once: an allocator may keep what is freed, and
-/// what is left between what is not.
+/// From this size on memory comes from the kernel, and goes back to it at once: an allocator may keep what is freed,
+/// and what is left between what is not.
 const MAPPED_BYTES_MIN: usize = 64 << 10;
 
 /// An aligned, zero-initialised block of memory.
@@ -73,9 +73,9 @@ impl Pages {
         self.len_bytes
     }
 
-    /// Maps a file's bytes from `offset` on, a multiple of the page size, in the place of these pages, whose memory goes
-    /// back to the system. Says whether that was done; it is not for memory of the allocator's. The file must reach as far
-    /// as the whole pages do, have the same bytes as far as anybody reads, and be changed by nobody.
+    /// Maps a file's bytes from `offset` on, a multiple of the page size, in the place of these pages, whose memory
+    /// goes back to the system. Says whether that was done; it is not for memory of the allocator's. The file must
+    /// reach as far as the whole pages do, have the same bytes as far as anybody reads, and be changed by nobody.
     pub(crate) fn turn_to_file(&self, file: BorrowedFd<'_>, offset: u64) -> bool {
         let size = layout_of(self.len_bytes).size();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
@@ -158,8 +158,8 @@ unsafe impl Send for FiledWords {}
 unsafe impl Sync for FiledWords {}
 
 impl FiledWords {
-    /// Maps so many words, little-endian ones, from `offset` on, a multiple of the page size. `None` where the system cannot.
-    /// The file must reach as far, and be changed by nobody: best has it no name.
+    /// Maps this many words, little-endian ones, from `offset` on, a multiple of the page size. `None` where the
+    /// system cannot. The file must reach as far, and be changed by nobody: best has it no name.
     pub(crate) fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Option<Self> {
         if len == 0 || cfg!(target_endian = "big") {
             return None;
@@ -181,7 +181,7 @@ impl FiledWords {
 impl AsRef<[u8]> for FiledWords {
     /// Their bytes, as the file has them.
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: as above; any word is so many bytes.
+        // SAFETY: as above; any word is this many bytes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len * size_of::<u64>()) }
     }
 }
@@ -198,7 +198,7 @@ impl Drop for FiledWords {
 pub(crate) struct PagedWords(Pages);
 
 impl PagedWords {
-    /// So many zeros.
+    /// This many zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self(Pages::zeroed(len * size_of::<u64>()))
     }

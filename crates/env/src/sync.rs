@@ -113,8 +113,8 @@ impl Condvar {
         Self(backend::Condvar::new())
     }
 
-    /// Unlocks the mutex, waits for a notification, locks it again. In a simulation whoever could notify may have stopped
-    /// between two lines: then others run meanwhile.
+    /// Unlocks the mutex, waits for a notification, locks it again. In a simulation whoever could notify may have
+    /// stopped between two lines: then others run meanwhile.
     pub fn wait_of<'a, T>(&self, mutex: &'a Mutex<T>, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mut guard = Some(guard);
         let mut passed = false;

@@ -21,7 +21,7 @@ enum Memory {
 }
 
 impl Words {
-    /// So many zeros.
+    /// This many zeros.
     pub fn zeroed(len: usize) -> Self {
         if len * size_of::<u64>() < PAGED_BYTES_MIN {
             return Self(Memory::Boxed((0..len).map(|_| AtomicU64::new(0)).collect()));
@@ -60,7 +60,8 @@ impl Words {
         }
     }
 
-    /// Memory held while only the first `len` words are of use and the rest was released, in bytes: of pages, whole ones.
+    /// Memory held while only the first `len` words are of use and the rest was released, in bytes: of pages, whole
+    /// ones.
     pub fn memory_bytes(&self, len: usize) -> usize {
         match &self.0 {
             Memory::Boxed(words) => size_of_val(&words[..]),

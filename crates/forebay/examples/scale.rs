@@ -1,9 +1,9 @@
 //! What many tables, many files and few descriptors cost: `scale DIRECTORY tables|files COUNT [LAYOUT
 //! [OPEN_FILES]]`.
 //!
-//! `tables` makes so many, writes a record to each, flushes, and opens the database again. `files` brings in so many
-//! lists of a few records, and opens again. Each line tells how long it took, the memory that is not the program's own
-//! (RssAnon), and how many files are open.
+//! `tables` makes this many, writes a record to each, flushes, and opens the database again. `files` brings in this
+//! many lists of a few records, and opens again. Each line tells how long it took, the memory that is not the
+//! program's own (RssAnon), and how many files are open.
 
 #![expect(clippy::disallowed_methods, reason = "a program that measures, on the machine's own files")]
 
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [dir, mode, count, rest @ ..] = &arguments[..] else { return usage() };
     let Ok(count) = count.parse() else { return usage() };
-    let layout = rest.first().map_or("write-buffer", String::as_str).parse()?;
+    let layout = rest.first().map_or("wb-tree", String::as_str).parse()?;
     let mut options = Options::default().memory_limit(MEMORY_BYTES);
     if let Some(files) = rest.get(1) {
         let Ok(files) = files.parse() else { return usage() };

@@ -20,7 +20,7 @@ pub(crate) fn approximate(view: &View, table: u32, range: &Range) -> Result<Appr
     if range.is_empty() {
         return Ok(Approximation::default());
     }
-    let held = table.catalog.portion(range);
+    let held = table.version.portion(range);
     let mut sum = Approximation { records: held.records, bytes: held.bytes };
     for (buffer, limit) in view.buffers() {
         for cursor in buffer.cursors(&table.rows(), range, limit) {

@@ -16,10 +16,11 @@ use crate::{Aggregator, OrderedTable, Table};
 const BATCH_BYTES_MAX: usize = 1 << 30;
 /// What a record takes at most besides its key and value.
 const RECORD_HEAD_BYTES_MAX: usize = 16;
-/// What a cut takes at most besides its bounds.
-const CUT_HEAD_BYTES_MAX: usize = 32;
+/// What a range delete takes at most besides its bounds.
+const RANGE_DELETE_HEAD_BYTES_MAX: usize = 32;
 
-/// Puts, deletes, deletes of ranges, operands and values to be aggregated, to be written together. Later ones of a key count as newer.
+/// Puts, deletes, deletes of ranges, operands and values to be aggregated, to be written together. Later ones of a key
+/// count as newer.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     payload: Payload,
@@ -42,31 +43,31 @@ impl Batch {
     #[inline]
     pub fn put(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8]) {
         let table = table.as_ref();
-        match table.life() {
+        match table.ttl() {
             None => self.write(table, Record::put(key, value)),
-            Some(life) => self.put_for(table, key, value, life),
+            Some(ttl) => self.put_for(table, key, value, ttl),
         }
     }
 
-    /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not come
-    /// back. [`Duration::MAX`] is for ever. For a table that was made without
+    /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not
+    /// come back. [`Duration::MAX`] is forever. For a table that was made without
     /// [`time_to_live`](crate::TableBuilder::time_to_live) the commit fails. The longest value has 8 bytes less here.
-    pub fn put_with_ttl(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8], life: Duration) {
+    pub fn put_with_ttl(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8], ttl: Duration) {
         let table = table.as_ref();
-        if table.life().is_none() {
+        if table.ttl().is_none() {
             let fault = format!(
                 "table `{}` was made without time_to_live, so its entries cannot expire; make a table with it",
                 table.name()
             );
             return self.fail(Error::invalid(fault));
         }
-        self.put_for(table, key, value, life);
+        self.put_for(table, key, value, ttl);
     }
 
-    fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], life: Duration) {
+    fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], ttl: Duration) {
         let mut stored = std::mem::take(&mut self.spare);
         stored.clear();
-        expiry::join(value, table.engine.expiry_of(life), &mut stored);
+        expiry::join(value, table.engine.expiry_of(ttl), &mut stored);
         self.write(table, Record::put(key, &stored));
         self.spare = stored;
     }
@@ -79,15 +80,15 @@ impl Batch {
     /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
     /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
     pub fn delete_range<'a>(&mut self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) {
-        self.cut(table, range_of(Order::Lexical, &bounds));
+        self.add_range_delete(table, range_of(Order::Lexical, &bounds));
     }
 
     /// Removes all keys that begin so.
     pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: &[u8]) {
-        self.cut(table, prefix_range(Order::Lexical, prefix));
+        self.add_range_delete(table, prefix_range(Order::Lexical, prefix));
     }
 
-    fn cut(&mut self, table: &Table, range: Range) {
+    fn add_range_delete(&mut self, table: &Table, range: Range) {
         if let Err(fault) = table.takes_writes() {
             return self.fail(fault);
         }
@@ -95,11 +96,13 @@ impl Batch {
             return;
         }
         let is_foreign = self.database.is_some_and(|database| database != table.database_id());
-        if is_foreign || self.payload.bytes().len().saturating_add(cut_bytes_max(&range)) > BATCH_BYTES_MAX {
+        if is_foreign
+            || self.payload.bytes().len().saturating_add(range_delete_bytes_max(&range)) > BATCH_BYTES_MAX
+        {
             return self.refuse(&Record::delete(b""), false, is_foreign);
         }
         self.database = Some(table.database_id());
-        self.payload.cut(table.id(), range);
+        self.payload.delete_range(table.id(), range);
     }
 
     /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.
@@ -194,7 +197,8 @@ impl Batch {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many records. What is added to a key of an aggregator several times, one shortly behind the other, may be one.
+    /// How many records. What is added to a key of an aggregator several times, one shortly behind the other, may be
+    /// one.
     pub fn len(&self) -> usize {
         self.payload.records() as usize
     }
@@ -234,9 +238,9 @@ impl Batch {
 }
 
 /// What a deleted range takes at most. Its bounds may be longer than keys.
-fn cut_bytes_max(range: &Range) -> usize {
+fn range_delete_bytes_max(range: &Range) -> usize {
     let high_bytes = range.high.as_ref().map_or(0, |high| high.key.len());
-    range.low.key.len().saturating_add(high_bytes).saturating_add(CUT_HEAD_BYTES_MAX)
+    range.low.key.len().saturating_add(high_bytes).saturating_add(RANGE_DELETE_HEAD_BYTES_MAX)
 }
 
 fn too_long(record: &Record<'_>) -> Error {
@@ -251,8 +255,9 @@ fn too_long(record: &Record<'_>) -> Error {
 mod tests {
     use super::*;
 
-    /// Bounds were counted as if they were cut to the length of a key and of a value: batches passed the limit that did not
-    /// fit the 32 bits of a frame's length, were acknowledged, and were cut off as a torn tail at the next opening.
+    /// Bounds were counted as if they were cut to the length of a key and of a value: batches passed the limit that
+    /// did not fit the 32 bits of a frame's length, were acknowledged, and were cut off as a torn tail at the next
+    /// opening.
     #[test]
     fn a_deleted_range_is_counted_as_long_as_it_is() {
         for (low, high) in
@@ -261,8 +266,8 @@ mod tests {
             let bound = |bytes| Order::Lexical.bound(&vec![7; bytes]);
             let range = Range { low: bound(low), high: high.map(bound) };
             let mut payload = Payload::default();
-            payload.cut(u32::MAX, range.clone());
-            let (took, counted) = (payload.bytes().len(), cut_bytes_max(&range));
+            payload.delete_range(u32::MAX, range.clone());
+            let (took, counted) = (payload.bytes().len(), range_delete_bytes_max(&range));
             assert!(took <= counted && counted < took + 40, "{took} bytes are counted as {counted}");
         }
     }

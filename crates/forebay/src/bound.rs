@@ -19,7 +19,7 @@ use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_layouts::{NodeKey, Place, Planned, Usage};
 
-use crate::background::{ABSORB, MERGE};
+use crate::background::{COMPACT, FLUSH};
 use crate::engine::{Engine, State, TableState, closed};
 
 /// What the versions of a bounded table share.
@@ -29,7 +29,7 @@ pub(crate) struct Reclaim {
     /// Where the way round the table goes on.
     place: Mutex<Option<Place>>,
     stuck: Mutex<Option<Stuck>>,
-    /// Absorption waits for merges of this table, and nobody is known who holds what they would free.
+    /// The flush waits for merges of this table, and nobody is known who holds what they would free.
     pub(crate) starves: AtomicBool,
     /// It has waited for long enough to say why.
     pub(crate) is_waited_for: AtomicBool,
@@ -110,7 +110,7 @@ impl Engine {
         match &*measured {
             Some(known) if is_near(known, disk_bytes) => known.usage,
             _ => {
-                let usage = Usage::of(&*table.catalog);
+                let usage = Usage::of(&*table.version);
                 *measured = Some(Measured { disk_bytes, usage });
                 usage
             }
@@ -124,24 +124,24 @@ impl Engine {
 
     /// Plans for a table that wants space, or a round: what moves no data, then what frees some.
     pub(crate) fn plan_space(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        let next = table.catalog.next_work(busy);
+        let next = table.version.next_work(busy);
         if matches!(next, Some(Planned::Edit(_))) {
             return next;
         }
         let mut place = table.space.reclaim.place.lock();
         let from = place.take();
-        let found = table.catalog.next_reclaim(busy, from.as_ref());
-        let found = found.or_else(|| from.and_then(|_| table.catalog.next_reclaim(busy, None)));
+        let found = table.version.next_reclaim(busy, from.as_ref());
+        let found = found.or_else(|| from.and_then(|_| table.version.next_reclaim(busy, None)));
         if let Some((plan, then)) = found {
             if then.is_none() {
-                table.space.rounds.ended();
+                table.space.reclaim_passes.note_pass_end();
             }
             *place = then;
             return Some(Planned::Job(plan));
         }
         drop(place);
         if !self.is_worked_on(table.id, busy) {
-            table.space.rounds.finished();
+            table.space.reclaim_passes.note_nothing_left();
             if next.is_none() {
                 self.note_stuck(table, false);
             }
@@ -160,7 +160,7 @@ impl Engine {
         fits
     }
 
-    /// Whether so much more on disk is within the limit, also once all that is buffered is there.
+    /// Whether this much more on disk is within the limit, also once all that is buffered is there.
     pub(crate) fn fits(&self, table: &TableState, bytes: u64) -> bool {
         let state = self.state();
         let buffers = state.sealed.iter().chain([&state.active]);
@@ -188,9 +188,9 @@ impl Engine {
         self.stuck(table).is_some_and(|stuck| stuck.no_room)
     }
 
-    /// Why absorption waits for a bounded table, where snapshots are to blame and it has done so for a while. It is asked of
-    /// what is there: a snapshot that is let go of is blamed no more.
-    pub(crate) fn refuses_absorption(&self) -> Option<Error> {
+    /// Why the flush waits for a bounded table, where snapshots are to blame and it has done so for a while. It is
+    /// asked of what is there: a snapshot that is let go of is blamed no more.
+    pub(crate) fn refuses_flush(&self) -> Option<Error> {
         let state = self.state();
         let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
         let is_blamed = |table: &&Arc<TableState>| self.bytes_held_by_snapshots(table.id) > 0;
@@ -226,17 +226,18 @@ impl Engine {
         verdict.unwrap_or(Ok(()))
     }
 
-    /// Whether a write to a table goes on or ends, if that is known. Of lookups and short scans it is not said that they
-    /// hold files before they have had some time to end.
+    /// Whether a write to a table goes on or ends, if that is known. Of lookups and short scans it is not said that
+    /// they hold files before they have had some time to end.
     fn verdict(&self, id: u32, is_patient: bool) -> Option<Result<()>> {
         let state = self.state();
         let Some(table) = state.tables.get(&id) else { return Some(Ok(())) };
         // A table that is sorted anew is there twice until it is done, and what reads it holds files of others, too.
-        let is_alone = || self.rewriting.lock().is_empty() || planted::is("refused-while-rewritten");
+        let is_alone = || self.reordering.lock().is_empty() || planted::is("refused-while-rewritten");
         let is_over = |room: &Room| room.claimed > room.bound && is_alone();
         let Some(room) = self.room(table).filter(is_over) else { return Some(Ok(())) };
-        // Of a disk that fails as a whole absorption may be the only one to know: what it gave up cannot be removed then.
-        let trouble = || [MERGE, ABSORB].into_iter().find_map(|machine| self.passing_trouble(machine));
+        // Of a disk that fails as a whole the flush may be the only one to know: what it gave up cannot be removed
+        // then.
+        let trouble = || [COMPACT, FLUSH].into_iter().find_map(|machine| self.passing_trouble(machine));
         if let Some(error) = self.fatal().or_else(trouble).or_else(|| self.lists.trash.trouble()) {
             return Some(Err(error));
         }
@@ -253,7 +254,7 @@ impl Engine {
         (disk.leaving_bytes() == 0).then_some(Ok(()))
     }
 
-    /// Bytes of background work that a write of so many owes to the bound of a table.
+    /// Bytes of background work that a write of this many owes to the bound of a table.
     pub(crate) fn owed_for_space(&self, id: u32, bytes: u64) -> u64 {
         let room = self.state().tables.get(&id).and_then(|table| self.room(table));
         let pressure = room.map_or(0.0, |room| room.pressure()).clamp(0.0, 1.0);
@@ -286,8 +287,8 @@ impl Engine {
         ))
     }
 
-    /// Removes what bounded tables have given up at one go, rather than leave it to the keeper, where it is needed: a
-    /// device may take its time for that, and writers wait for merges to get on.
+    /// Removes what bounded tables have given up at one go, rather than leave it to the housekeeper, where it is
+    /// needed: a device may take its time for that, and writers wait for merges to get on.
     pub(crate) fn empty_trash_for_space(&self, state: &State) {
         let is_tight = |table: &Arc<TableState>| {
             table.space.disk.leaving_bytes() > 0

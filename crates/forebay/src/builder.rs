@@ -161,9 +161,9 @@ impl TableBuilder {
         match (layout.filter(|layout| !layout.is_ordered()), state) {
             (None, Some(state)) => Ok(OrderedTable::new(Table::new(&self.engine, &state))),
             (layout, _) => Err(Error::invalid(format!(
-                "table `{}` has layout {}, which keeps no order; ranges need another, such as write-buffer:ordered",
+                "table `{}` has layout {}, which keeps no order; ranges need another, such as wb-tree:ordered",
                 self.name,
-                layout.unwrap_or_else(Layout::write_buffer)
+                layout.unwrap_or_else(Layout::wb_tree)
             ))),
         }
     }
@@ -191,62 +191,62 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// The organisation; [`Layout::write_buffer`] unless given.
+    /// The organisation; [`Layout::wb_tree`] by default.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.asked.layout = Some(layout);
         self
     }
 
-    /// Capacity of a node, in bytes; the size of a write buffer unless given (WB paper, section 3.1).
+    /// Capacity of a node, in bytes; the size of a write buffer by default (WB paper, section 3.1).
     pub fn node_bytes(mut self, bytes: u64) -> Self {
         self.asked.node_bytes = Some(bytes);
         self
     }
 
-    /// The most children of a node; 256 unless given.
+    /// The most children of a node; 256 by default.
     pub fn fan_out(mut self, fan_out: usize) -> Self {
         self.asked.fan_out = Some(fan_out);
         self
     }
 
-    /// Fast splits of a leaf for each slow one; 8 unless given, 0 for slow splits only (section 3.3).
+    /// Fast splits of a leaf for each slow one; 8 by default, 0 for slow splits only (section 3.3).
     pub fn fast_per_slow(mut self, ratio: u32) -> Self {
         self.asked.fast_per_slow = Some(ratio);
         self
     }
 
-    /// The most lists of a leaf before they are merged; 128 unless given.
+    /// The most lists of a leaf before they are merged; 128 by default.
     pub fn lists_max(mut self, lists: usize) -> Self {
         self.asked.lists_max = Some(lists);
         self
     }
 
     /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled
-    /// or merged; 2.0 unless given (section 6), and 1.5 in a table that merges, where a lookup reads each of a key's
+    /// or merged; 2.0 by default (section 6), and 1.5 in a table that merges, where a lookup reads each of a key's
     /// records.
     pub fn repeats_max(mut self, repeats: f64) -> Self {
         self.asked.repeats_max = Some(repeats);
         self
     }
 
-    /// Filter memory for each key of each list, in bits; 11 unless given, 14 in key order, 0 for no filters
+    /// Filter memory for each key of each list, in bits; 11 by default, 14 in key order, 0 for no filters
     /// (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.asked.filter_bits_per_key = Some(bits);
         self
     }
 
-    /// Compression of lists, page by page; none unless given. Trees are not compressed: of layout `jungle` only what waits in
-    /// level 0 is.
+    /// Compression of lists, page by page; none by default. Trees are not compressed: of layout `jungle` only what
+    /// waits in level 0 is.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.asked.codec = Some(codec);
         self
     }
 
-    /// The most that the table's files may take, by what lives of them; no bound unless given, else at least 1.25. To
-    /// that come, at any time, as many write buffers as there are and one, and eight times `node_bytes`. What lives is
-    /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes make it less at
-    /// once, and the files follow as merges get on, which writers wait for.
+    /// The most bytes that the table's files may take for each live byte: no bound by default, else at least 1.25. In
+    /// addition they may take one more write buffer than there are, and eight times `node_bytes`. The live bytes are
+    /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes reduce them at
+    /// once. The files follow as merges go on, and writers wait for those.
     ///
     /// Near the bound, background work merges what is outdated with the rest, which costs about 4 / (`most` − 1) bytes
     /// for each that is written, and writers wait for it. Where files are held by snapshots or scans, so that merging
@@ -256,12 +256,12 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is the
-    /// newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves, in
-    /// runs by merges with the oldest run that has the key, appends to trees and [`Table::compact`] included. It is not asked when a write
-    /// buffer is written to a list by itself, and nothing that is dropped is gone from snapshots. So whether an entry
-    /// that it drops is still seen is anybody's guess. It is not kept: give it whenever the table is opened first; until
-    /// then merges keep all.
+    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is
+    /// the newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves,
+    /// in runs by merges with the oldest run that has the key, appends to trees and [`Table::compact`] included. It is
+    /// not asked when a write buffer is written to a list by itself, and nothing that is dropped is gone from
+    /// snapshots. So nobody can tell when an entry that it drops is no longer seen. The filter is not kept on disk:
+    /// pass it each time the table is first opened; until then merges keep all entries.
     pub fn compaction_filter(
         mut self,
         filter: impl Fn(&[u8], &[u8]) -> Keep + Send + Sync + 'static,
@@ -271,22 +271,23 @@ impl<K> TableBuilder<K> {
     }
 
     /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
-    /// such time unless given. It counts while the database is open and background work keeps up, and not what snapshots
-    /// and scans hold, nor keys that are bounds of lists. Twice in that time what is buffered is written out, and what
-    /// was not merged with everything older is: up to the whole table, or nothing where nobody wrote.
+    /// such time by default. It counts while the database is open and background work keeps up, and not what snapshots
+    /// and scans hold, nor keys that are bounds of lists. Twice in that time the write buffer is flushed, and records
+    /// that were not yet merged with everything older are merged: up to the whole table, or nothing if nobody wrote.
     pub fn reclaim_interval(mut self, interval: Duration) -> Self {
         self.asked.reclaim_interval = Some(interval);
         self
     }
 
-    /// Entries expire: those that are put without more after so long, in whole milliseconds; with [`Duration::MAX`] only
-    /// those that are [put for a time](Table::put_with_ttl). Not for tables that merge.
+    /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are
+    /// [put for a time](Table::put_with_ttl) expire. Tables that merge have no time to live.
     ///
-    /// Nobody sees an entry once its time is over; cursors and snapshots keep seeing what was alive when they were made.
-    /// It takes space until a merge drops it. Lists of which all has expired go without being read. The time is the
-    /// machine's wall clock: where that jumps, entries live longer or shorter. A stored value is 8 bytes longer.
-    pub fn time_to_live(mut self, life: Duration) -> Self {
-        self.asked.time_to_live = Some(life);
+    /// An expired entry is not seen any more; cursors and snapshots still see the entries that were alive when they
+    /// were made. An expired entry takes space until a merge drops it. Lists in which every entry has expired are
+    /// removed unread. The time is the machine's wall clock: where that jumps, entries live longer or shorter. A
+    /// stored value is 8 bytes longer.
+    pub fn time_to_live(mut self, ttl: Duration) -> Self {
+        self.asked.time_to_live = Some(ttl);
         self
     }
 
@@ -303,7 +304,7 @@ impl<K> TableBuilder<K> {
             let was_known = table.rule.known().is_some();
             table.rule.provide(Arc::clone(code), &self.name);
             if !was_known {
-                self.engine.absorb_again();
+                self.engine.flush_again();
             }
         }
         self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter), &self.name));
@@ -313,7 +314,7 @@ impl<K> TableBuilder<K> {
     }
 
     fn find_or_make(&self) -> Result<Arc<TableState>> {
-        let mut ledger = self.engine.ledger.lock();
+        let mut version_set = self.engine.version_set.lock();
         let state = self.engine.state();
         if let Some(found) = state.table_named(&self.name) {
             self.agrees_with(&found.options)?;
@@ -333,17 +334,17 @@ impl<K> TableBuilder<K> {
             return Err(Error::invalid("what merges does not expire, so such a table has no time_to_live"));
         }
         let entry = TableEntry {
-            id: ledger.next_table,
+            id: version_set.next_table,
             name: self.name.clone(),
             options: options.encode(&self.rule.name),
-            catalog: forebay_layouts::empty(&options)?,
+            version: forebay_layouts::empty(&options)?,
             files: Vec::new(),
         };
         let engine = &self.engine;
         let (seed, merge_bytes) = (engine.superblock.hash_seed, engine.options.merge_bytes());
         let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
-        engine.append(&mut ledger, &Edit::CreateTable(entry))?;
-        ledger.next_table += 1;
+        engine.append(&mut version_set, &Edit::CreateTable(entry))?;
+        version_set.next_table += 1;
         yield_point("table is durable");
         engine.update_state(|state| state.tables.insert(Arc::clone(&table)));
         Ok(table)
@@ -351,8 +352,8 @@ impl<K> TableBuilder<K> {
 
     fn options(&self) -> TableOptions {
         let layout = self.asked.layout.unwrap_or_else(|| match self.made_ordered {
-            true => Layout::write_buffer_ordered(),
-            false => Layout::write_buffer(),
+            true => Layout::wb_tree_ordered(),
+            false => Layout::wb_tree(),
         });
         let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
         TableOptions {

@@ -1,5 +1,5 @@
 //! The change feed: what the log has, batch by batch, in the order of commits. First from segments' files that are
-//! absorbed and held, then from the buffers, whose bytes are the newer segments.
+//! flushed and held, then from the buffers, whose bytes are the newer segments.
 //!
 //! **Invariant:** the numbers of records follow each other without a gap, or there is an error that says where.
 
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use forebay_base::expiry::{self, NEVER};
 use forebay_base::{Error, Kind, Record, Result, planted};
 use forebay_layouts::RuleName;
-use forebay_store::buffer::Cut;
+use forebay_store::buffer::RangeDelete;
 use forebay_store::log::Frames;
 use forebay_store::log::batch::Records;
 use forebay_store::log::frame::{self, Header};
 use forebay_store::{WriteBuffer, names};
 
 use crate::engine::{Engine, TableState, closed, refuse_guests};
-use crate::held::SegmentFile;
 use crate::read::View;
+use crate::retained::SegmentFile;
 
 /// What one commit changed: all of it or, in a copy, nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ pub struct Changes {
     /// The number of the next record.
     next: u64,
     /// That of the last record that is not in buffers.
-    absorbed: u64,
+    flushed: u64,
     /// Where the last source was left; and where one was before its end, since the last sound frame.
     left: Place,
     broken: Option<Place>,
@@ -124,19 +124,19 @@ impl Engine {
     pub(crate) fn changes(self: &Arc<Self>, since: u64) -> Result<Changes> {
         refuse_guests()?;
         // What is held of the log, and the view, must be of one moment.
-        let ledger = self.ledger.lock();
+        let version_set = self.version_set.lock();
         let view = self.view();
-        let absorbed = ledger.log.absorbed.1;
-        let oldest = ledger.held.values().next().map_or(absorbed, |held| held.before);
-        if since != 0 && since < oldest.max(ledger.rolled_back) {
-            let is_told = since < ledger.rolled_back && !planted::is("rollback-not-told");
-            let rolled_back = is_told.then_some(ledger.rolled_back);
+        let flushed = version_set.log.flushed.1;
+        let oldest = version_set.retained.values().next().map_or(flushed, |held| held.before);
+        if since != 0 && since < oldest.max(version_set.rolled_back) {
+            let is_told = since < version_set.rolled_back && !planted::is("rollback-not-told");
+            let rolled_back = is_told.then_some(version_set.rolled_back);
             return Err(Error::ChangesGone { since, oldest: oldest + 1, rolled_back });
         }
         let last = self
             .log
             .as_ref()
-            .map_or_else(|| absorbed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
+            .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
         if since > last {
             return Err(Error::invalid(format!(
                 "changes after {since} were asked for, and the last record has number {last}: whoever has seen more has \
@@ -144,12 +144,14 @@ impl Engine {
             )));
         }
         // The last segment that begins at or before the first change that is wanted, and all behind it.
-        let passed = match since < absorbed {
-            true => ledger.held.values().filter(|held| held.before <= since).count().saturating_sub(1),
-            false => ledger.held.len(),
+        let passed = match since < flushed {
+            true => {
+                version_set.retained.values().filter(|held| held.before <= since).count().saturating_sub(1)
+            }
+            false => version_set.retained.len(),
         };
-        let files = ledger.held.iter().skip(passed);
-        let next = 1 + files.clone().next().map_or(absorbed, |(_, held)| held.before);
+        let files = version_set.retained.iter().skip(passed);
+        let next = 1 + files.clone().next().map_or(flushed, |(_, held)| held.before);
         let files = files.map(|(segment, held)| Source::File(*segment, Arc::clone(&held.file)));
         let buffers = view.buffers().rev().map(|(buffer, bytes)| Source::Buffer(Arc::clone(buffer), bytes));
         Ok(Changes {
@@ -159,7 +161,7 @@ impl Engine {
             here: None,
             since,
             next,
-            absorbed,
+            flushed,
             left: (0, 0),
             broken: None,
         })
@@ -201,7 +203,7 @@ impl Named {
     }
 }
 
-fn cut(Cut { range, .. }: Cut) -> Operation {
+fn range_delete(RangeDelete { range, .. }: RangeDelete) -> Operation {
     Operation::DeleteRange { low: range.low.key.into(), high: range.high.map(|high| high.key.into()) }
 }
 
@@ -245,8 +247,8 @@ impl Changes {
     /// Goes on to the next source. `false` where there is none.
     fn enter(&mut self) -> Result<bool> {
         let source = self.sources.pop_front();
-        if !matches!(source, Some(Source::File(..))) && self.next <= self.absorbed {
-            return Err(self.missing(self.absorbed + 1));
+        if !matches!(source, Some(Source::File(..))) && self.next <= self.flushed {
+            return Err(self.missing(self.flushed + 1));
         }
         self.here = match source {
             Some(Source::File(segment, file)) => {
@@ -304,11 +306,11 @@ fn changes_of(header: &Header, payload: &[u8], tables: &BTreeMap<u32, Named>) ->
     if !records.is_at_end() {
         return None;
     }
-    let cuts = records.into_cuts();
-    if !cuts.is_empty() {
-        found.extend(cuts.into_iter().map(|met| {
+    let range_deletes = records.into_range_deletes();
+    if !range_deletes.is_empty() {
+        found.extend(range_deletes.into_iter().map(|met| {
             let named = tables.get(&met.table);
-            (met.place, named.map(|named| (&named.name, cut(met))))
+            (met.place, named.map(|named| (&named.name, range_delete(met))))
         }));
         found.sort_by_key(|(place, _)| *place);
     }
@@ -334,7 +336,7 @@ impl Iterator for Changes {
             // Nothing more comes, and nothing is held any more.
             self.sources.clear();
             self.here = None;
-            self.absorbed = 0;
+            self.flushed = 0;
         }
         batch
     }

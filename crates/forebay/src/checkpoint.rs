@@ -12,7 +12,7 @@ use forebay_store::log::{Log, frame};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
-use crate::background::ABSORB;
+use crate::background::FLUSH;
 use crate::engine::Engine;
 use crate::enter::create_dir_durably;
 
@@ -41,7 +41,7 @@ impl Engine {
         if !empty {
             self.rotate(segment, 0)?;
         }
-        let trouble = || self.trouble_of(ABSORB);
+        let trouble = || self.trouble_of(FLUSH);
         self.wait_for(trouble, || self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
     }
 
@@ -91,15 +91,16 @@ impl Engine {
         let fs = &*self.env.fs;
         // The manifest's low-water mark and the view must be of one moment.
         let (view, snapshot) = {
-            let ledger = self.ledger.lock();
+            let version_set = self.version_set.lock();
             let view = self.view();
             // A copy begins without savepoints, whose files it would have to hold, too.
-            let mut snapshot = Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&ledger, &view.state) };
+            let mut snapshot =
+                Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&version_set, &view.state) };
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
-            // They may be more than the manifest knows of as absorbed, and so not durable yet.
-            self.sync_held(&ledger.log)?;
-            for &segment in ledger.held.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
+            // They may be more than the manifest knows of as flushed, and so not durable yet.
+            self.sync_retained(&version_set.log)?;
+            for &segment in version_set.retained.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
                 fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
             }
             (view, snapshot)
@@ -107,7 +108,7 @@ impl Engine {
         for table in view.state.tables.values() {
             // Parts of a tree's file may be of several versions: the longest has all that the others have.
             let each_tree = planted::is("checkpoint-copies-each-version")
-                .then(|| table.catalog.files().into_iter().filter(|file| matches!(file, DataFile::Tree(_))));
+                .then(|| table.version.files().into_iter().filter(|file| matches!(file, DataFile::Tree(_))));
             let files = table.versions().into_values().chain(each_tree.into_iter().flatten());
             for file in files.filter(|file| !file.is_resident()) {
                 match &file {
@@ -120,7 +121,7 @@ impl Engine {
                 }
             }
         }
-        let mut last_sequence = snapshot.log.absorbed.1;
+        let mut last_sequence = snapshot.log.flushed.1;
         for (buffer, bytes) in view.buffers().rev() {
             let image = &buffer.bytes()[..bytes];
             let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
@@ -130,7 +131,7 @@ impl Engine {
             }
             last_sequence += frame::records_of(image);
         }
-        log.sync_to(snapshot.log.absorbed.1)?;
+        log.sync_to(snapshot.log.flushed.1)?;
         let id = snapshot.next_id;
         let snapshot = Snapshot { next_id: id + 1, ..snapshot };
         let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default());
@@ -142,7 +143,8 @@ impl Engine {
     }
 }
 
-/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is left.
+/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is
+/// left.
 fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
     for name in fs.list(target).unwrap_or_default() {
         let _ = fs.remove(&target.join(name));

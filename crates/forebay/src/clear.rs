@@ -10,7 +10,7 @@ use forebay_store::names;
 
 use crate::enter::is_ours;
 
-/// After so many removals the directory is synced.
+/// After this many removals the directory is synced.
 const REMOVED_AT_ONCE: usize = 16;
 
 /// The numbered files of a directory.
@@ -68,14 +68,14 @@ pub(crate) fn clear_away(
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
-    // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of them,
-    // which has the place of what was torn. If that went before, what is left would be taken for damage.
+    // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of
+    // them, which has the place of what was torn. If that went before, what is left would be taken for damage.
     remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))?;
     remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
 }
 
-/// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however often, has
-/// cleared something for good.
+/// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however
+/// often, has cleared something for good.
 pub(crate) fn remove_all(
     fs: &dyn FileSystem,
     dir: &Path,

@@ -62,9 +62,9 @@ impl Database {
     /// Names a table that keeps the state of an aggregation function for each key, to be opened or made:
     /// see [`Aggregator`](crate::Aggregator).
     ///
-    /// Functions of [`aggregate`](crate::aggregate), also several in one, are known by the type of their states, so what
-    /// the log has of their tables is merged whether or not they are opened again. Functions of your own are not: they
-    /// need types of their own, and their tables must be opened before the write buffers are full. See
+    /// Functions of [`aggregate`](crate::aggregate), also several in one, are known by the type of their states, so
+    /// what the log has of their tables is merged whether or not they are opened again. Functions of your own are not:
+    /// they need types of their own, and their tables must be opened before the write buffers are full. See
     /// [`BuiltIn`](crate::aggregate::BuiltIn).
     pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> TableBuilder<Aggregating<A>> {
         TableBuilder::new(&self.engine, name).aggregating(function)
@@ -79,23 +79,23 @@ impl Database {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         refuse_guests()?;
         let engine = &self.engine;
-        let mut ledger = engine.ledger.lock();
+        let mut version_set = engine.version_set.lock();
         let state = engine.state();
         let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
         let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
-        engine.append(&mut ledger, &Edit::DropTable(table.id))?;
+        engine.append(&mut version_set, &Edit::DropTable(table.id))?;
         yield_point("drop is durable");
         engine.update_state(|state| state.tables.remove(table.id));
-        ledger.refer(table.catalog.files().into_iter().map(|file| (file, -1)).collect());
-        engine.forget_nodes(&mut ledger, table.id);
+        version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
+        engine.forget_nodes(&mut version_set, table.id);
         engine.weigh();
-        engine.weigh_savepoints(&ledger);
-        engine.absorb_again();
+        engine.weigh_savepoints(&version_set);
+        engine.flush_again();
         Ok(())
     }
 
     /// Writes a batch: all of it or, on error or in a crash, nothing. Returns the number of its last record.
-    /// An error of a write that reached the log may still turn out to have been kept.
+    /// If a write that reached the log returns an error, it may still turn out to have been kept.
     pub fn commit(&self, batch: Batch, durability: Durability) -> Result<u64> {
         self.engine.write(batch.payload(self.id())?, durability)
     }
@@ -120,19 +120,20 @@ impl Database {
         Snapshot::new(&self.engine)
     }
 
-    /// All changes after the one of this number, as [`commit`](Self::commit) returns it, up to now, in the order in which
-    /// they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log still has.
+    /// All changes after the one of this number, as [`commit`](Self::commit) returns it, up to now, in the order in
+    /// which they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log
+    /// still has.
     ///
-    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does not
-    /// go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
-    /// [`Error::ChangesGone`]; what is there when this is called stays there for as long as the iterator is held.
+    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does
+    /// not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
+    /// [`Error::ChangesGone`]; the changes that are there when this is called stay for as long as the iterator lives.
     ///
-    /// What was brought in by [`OrderedTable::ingest`](crate::OrderedTable::ingest) is not in the log, and so not among
-    /// the changes; nor is what expires, or what a compaction filter drops, or that tables are made, altered or dropped.
-    /// Changes of tables that are dropped by now are left out.
+    /// Entries of [`OrderedTable::ingest`](crate::OrderedTable::ingest) are not in the log, and so not among the
+    /// changes. Neither are entries that expire or that a compaction filter drops, nor tables that are made, altered
+    /// or dropped. Changes of tables that were dropped since are left out.
     ///
-    /// A power loss takes what is not durable yet, and its numbers come again: who must never see what is lost then goes
-    /// on up to [`durable_sequence`](Self::durable_sequence) only.
+    /// A power loss takes changes that are not durable yet, and their numbers are given again. A follower that must
+    /// never see such a change reads up to [`durable_sequence`](Self::durable_sequence) only.
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -184,24 +185,24 @@ impl Database {
         self.engine.flush_to_files().map(drop)
     }
 
-    /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are
-    /// within their limits, and what was never merged is. That happens by itself where nobody writes for a second;
-    /// call it to have it done and to know that it is, for instance between a load and many lookups.
-    pub fn settle(&self) -> Result<()> {
-        self.engine.settle()
+    /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are within
+    /// their limits, and lists that were never merged are. This happens by itself when nobody writes for a second.
+    /// Call it to have it done now and to know when it is done, for instance between a load and many lookups.
+    pub fn wait_until_idle(&self) -> Result<()> {
+        self.engine.wait_until_idle()
     }
 
-    /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not
-    /// copied. Trees of layout `jungle` are copied, as far as the newest version reaches: with what is dead in them, up to
-    /// C times what lives, since they grow in both from then on. Writes go on. The copy has no savepoints.
+    /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not copied.
+    /// Tree files of layout `jungle` are copied up to the newest version, dead bytes included (up to C times the live
+    /// ones), because both databases append to them from then on. Writes go on. The copy has no savepoints.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.engine.checkpoint(path.as_ref())
     }
 
-    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever is
-    /// merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted before
-    /// the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It takes a flush,
-    /// and one edit of the manifest; from then on it holds the files that it needs.
+    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever
+    /// is merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted
+    /// before the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It
+    /// takes a flush, and one edit of the manifest; from then on it holds the files that it needs.
     pub fn savepoint(&self, name: &str) -> Result<u64> {
         self.engine.savepoint(name)
     }
@@ -218,12 +219,12 @@ impl Database {
         self.engine.open_savepoint(name)
     }
 
-    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably, or, on error
-    /// or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this and the
-    /// other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and what they write then is
-    /// written to the tables of then: handles stay of use. It takes a flush, and one edit of the manifest. Refused while
-    /// a table is being given another order. It takes a number, as a record would. Whoever follows the
-    /// [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
+    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably, or, on
+    /// error or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this
+    /// and the other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and then write to the
+    /// tables as they are after the rollback: handles can still be used. It takes a flush, and one edit of the
+    /// manifest. Refused while a table is being given another order. It takes a number, as a record would. A follower
+    /// of the [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
     pub fn rollback(&self, name: &str) -> Result<()> {
         self.engine.rollback(name)
     }
@@ -240,14 +241,14 @@ impl Database {
     }
 
     /// What could not be read and was passed over so far, of a database that was opened by
-    /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What nobody
-    /// has read yet is not known to be damaged.
+    /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What
+    /// nobody has read yet is not known to be damaged.
     pub fn damage(&self) -> Vec<Damage> {
         Damage::all(&self.engine)
     }
 
-    /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] without the rest, for whoever
-    /// asks around every lookup.
+    /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] alone, for callers that ask
+    /// around every lookup.
     pub fn device_reads(&self) -> u64 {
         self.engine.metrics.page_reads.get()
     }
@@ -265,9 +266,10 @@ impl Database {
 
     /// Makes everything durable and marks the database as closed in order, so that any later damage shows.
     ///
-    /// Tables, snapshots, cursors and scans that are still held can be read on: of them nothing has changed, and a table
-    /// shows what it held when this was called. Everything else that they are asked for is refused with an error, and
-    /// changes no file, also where it was under way: writes, ingests, compactions, layouts, tables that are to be made.
+    /// Tables, snapshots, cursors and scans that are still held can be read on: of them nothing has changed, and a
+    /// table shows what it held when this was called. Everything else that they are asked for is refused with an
+    /// error, and changes no file, also where it was under way: writes, ingests, compactions, layouts, tables that are
+    /// to be made.
     pub fn close(self) -> Result<()> {
         self.shut()
     }
@@ -285,7 +287,7 @@ impl Database {
         }
         // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
         if !planted::is("gate-left-open") {
-            self.engine.ledger.lock().manifest = None;
+            self.engine.version_set.lock().manifest = None;
             self.engine.shut_gate();
         }
         self.engine.lock.lock().take();
@@ -303,13 +305,13 @@ impl Database {
         let last_sequence = log.close()?;
         self.trim_segments()?;
         self.engine.lists.trash.empty(&*self.engine.env.fs);
-        let mut ledger = self.engine.ledger.lock();
-        let Some(manifest) = &mut ledger.manifest else { return Ok(()) };
+        let mut version_set = self.engine.version_set.lock();
+        let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
         if !planted::is("gate-left-open") {
             // So that what `CURRENT` says of it stays true.
-            ledger.manifest = None;
+            version_set.manifest = None;
         }
         closed.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
     }
@@ -319,9 +321,9 @@ impl Database {
     fn trim_segments(&self) -> Result<()> {
         let Engine { env, dir, .. } = &*self.engine;
         let mut segments: Vec<(u64, u64)> = {
-            let ledger = self.engine.ledger.lock();
-            // What is kept for its changes alone was cut when it was absorbed.
-            let needed = ledger.held.range(ledger.log.low.0..);
+            let version_set = self.engine.version_set.lock();
+            // What is kept for its changes alone was cut when it was flushed.
+            let needed = version_set.retained.range(version_set.log.low.0..);
             needed.map(|(segment, held)| (*segment, held.bytes)).collect()
         };
         let state = self.engine.state();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
-use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
+use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
 use forebay_layouts::{RuleName, milliseconds_of};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub struct TableDescription {
     pub codec: String,
     pub max_space_amplification: Option<f64>,
     pub reclaim_interval_seconds: Option<u64>,
-    /// How long entries live that are put without more; the greatest number for ever.
+    /// How long entries live that are put without more; the greatest number forever.
     pub time_to_live_milliseconds: Option<u64>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
@@ -51,7 +51,7 @@ impl Description {
         let mut tables: Vec<_> = state
             .user_tables()
             .map(|table| {
-                let description = table.catalog.describe();
+                let description = table.version.describe();
                 let tree = table.options.tree;
                 TableDescription {
                     name: table.name.clone(),

@@ -34,14 +34,15 @@ impl Made {
 }
 
 impl Database {
-    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays. Refuses a
-    /// directory that is not a database, and one that is open.
+    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays.
+    /// Refuses a directory that is not a database, and one that is open.
     pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         destroy(&Env::real(), path.as_ref())
     }
 
-    /// Closes the database, and removes it if it was made when it was [opened](Self::open), before anybody else can open
-    /// it. For whoever has made one for work that fails. One that was there stays, with all that was written to it.
+    /// Closes the database, and removes it if it was made when it was [opened](Self::open), before anybody else can
+    /// open it. For whoever has made one for work that fails. One that was there stays, with all that was written to
+    /// it.
     pub fn take_back(self) -> Result<()> {
         let engine = self.engine();
         let _lock = engine.lock.lock().take();
@@ -83,7 +84,8 @@ pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 /// Removes what a directory has of a database, the file of its lock last: once that has no name, nobody is kept out.
 fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let destroyed = dir.join(names::DESTROYED);
-    // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it goes on.
+    // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it
+    // goes on.
     for root in [names::SUPERBLOCK_SPARE, names::SUPERBLOCK] {
         if fs.exists(&dir.join(root))? {
             fs.rename(&dir.join(root), &destroyed)?;
@@ -168,7 +170,8 @@ mod tests {
         }
     }
 
-    /// Nor by opening, where one is to be made: a disk that failed once, and then a crash, and nobody knew what was there.
+    /// Nor by opening, where one is to be made: a disk that failed once, and then a crash, and nobody knew what was
+    /// there.
     #[test]
     fn what_a_crash_left_of_a_destroyed_database_gives_way_to_a_new_one() {
         for operation in 1.. {
@@ -192,8 +195,8 @@ mod tests {
         }
     }
 
-    /// A command that failed closed the database that it had made, and then removed what was there under that name: what
-    /// somebody else had written meanwhile.
+    /// A command that failed closed the database that it had made, and then removed what was there under that name:
+    /// what somebody else had written meanwhile.
     #[test]
     fn what_is_taken_back_is_locked_until_it_is_gone() {
         for made_before in [false, true] {
@@ -222,7 +225,8 @@ mod tests {
         }
     }
 
-    /// A command whose opening failed removed what was there under that name, where nothing had been when it had looked.
+    /// A command whose opening failed removed what was there under that name, where nothing had been when it had
+    /// looked.
     #[test]
     fn what_somebody_else_has_made_is_not_taken_back() {
         let env = Env::memory(1);

@@ -1,8 +1,8 @@
 //! The engine: what a database's handles and its background work share.
 //!
-//! Who protects what: `log` has its own lock; `ledger` (the manifest and who works on what) is behind a
+//! Who protects what: `log` has its own lock; `version_set` (the manifest and who works on what) is behind a
 //! mutex that serialises edits; `state` is replaced whole, under a write lock held for an assignment.
-//! Locks are taken in the order rotating, ledger, log, state.
+//! Locks are taken in the order rotating, version set, log, state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,26 +14,26 @@ use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, RwLock};
 use forebay_env::{Env, FileLock, guest};
-use forebay_layouts::{Catalog, DataFile, Help, Layout, Rule, TableOptions, TableRule, Trees};
+use forebay_layouts::{DataFile, JobWorker, Layout, Rule, TableOptions, TableRule, TableVersion, Trees};
 use forebay_store::buffer::{ArenaPool, TableRows};
 use forebay_store::list::{FileMeta, ListStore};
 use forebay_store::log::recover::LogFiles;
-use forebay_store::log::{Log, Rotation};
+use forebay_store::log::{Log, PreparedSegment};
 use forebay_store::manifest::{Superblock, TableEntry};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer};
 
 use crate::Options;
 use crate::aside::Aside;
-use crate::background::ABSORB;
-use crate::compaction::Compaction;
+use crate::background::FLUSH;
 use crate::destroy::Made;
-use crate::ledger::Ledger;
+use crate::full_compaction::FullCompaction;
 use crate::pace::Pace;
 use crate::pins::Pins;
-use crate::rewrite::Following;
+use crate::reorder::Following;
 use crate::space::TableSpace;
 use crate::tables::Tables;
+use crate::version_set::VersionSet;
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -57,56 +57,67 @@ pub(crate) struct TableState {
     pub(crate) options: TableOptions,
     pub(crate) order: Order,
     pub(crate) rule: Arc<TableRule>,
-    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) version: Arc<dyn TableVersion>,
     /// How often it has got another layout since it was opened: work that was planned before is of no use after.
-    pub(crate) era: u64,
-    /// What lookups have spent in vain, in nanoseconds, and merges have not paid off: see `relief`.
-    pub(crate) vain_nanoseconds: Arc<AtomicU64>,
+    pub(crate) generation: u64,
+    /// The time that lookups have wasted and no merge has paid off yet: see `read_compaction`.
+    pub(crate) wasted_nanoseconds: Arc<AtomicU64>,
     pub(crate) space: Arc<TableSpace>,
 }
 
 impl TableState {
-    pub(crate) fn with_catalog(&self, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        self.version(self.options, self.order, catalog, self.era)
+    pub(crate) fn with_version(&self, version: Arc<dyn TableVersion>) -> Arc<Self> {
+        self.derive(self.options, self.order, version, self.generation)
     }
 
     /// The same table under other options.
-    pub(crate) fn altered(&self, options: TableOptions, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        self.turned(options, self.order, catalog)
+    pub(crate) fn with_options(&self, options: TableOptions, version: Arc<dyn TableVersion>) -> Arc<Self> {
+        self.with_order(options, self.order, version)
     }
 
     /// The same table under other options, in another order.
-    pub(crate) fn turned(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>) -> Arc<Self> {
-        self.version(options, order, catalog, self.era + 1)
+    pub(crate) fn with_order(
+        &self,
+        options: TableOptions,
+        order: Order,
+        version: Arc<dyn TableVersion>,
+    ) -> Arc<Self> {
+        self.derive(options, order, version, self.generation + 1)
     }
 
-    /// The same table under another catalog, which is not a successor of the last one.
-    pub(crate) fn restored(&self, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
-        self.version(self.options, self.order, catalog, era)
+    /// The same table under another version, which does not follow from the last one.
+    pub(crate) fn with_generation(&self, version: Arc<dyn TableVersion>, generation: u64) -> Arc<Self> {
+        self.derive(self.options, self.order, version, generation)
     }
 
     /// The newest version of each file that it has.
     pub(crate) fn versions(&self) -> BTreeMap<u64, DataFile> {
-        let mut files = self.catalog.files();
+        let mut files = self.version.files();
         files.sort_by_key(|file| file.version());
         files.into_iter().map(|file| (file.id(), file)).collect()
     }
 
-    fn version(&self, options: TableOptions, order: Order, catalog: Arc<dyn Catalog>, era: u64) -> Arc<Self> {
+    fn derive(
+        &self,
+        options: TableOptions,
+        order: Order,
+        version: Arc<dyn TableVersion>,
+        generation: u64,
+    ) -> Arc<Self> {
         let Self { id, .. } = *self;
-        let (rule, vain_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.vain_nanoseconds));
+        let (rule, wasted_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.wasted_nanoseconds));
         let (name, space) = (self.name.clone(), Arc::clone(&self.space));
-        Arc::new(Self { id, name, options, order, rule, catalog, era, vain_nanoseconds, space })
+        Arc::new(Self { id, name, options, order, rule, version, generation, wasted_nanoseconds, space })
     }
 
     /// Whether entries expire and there is something to do: time passes without anybody writing.
     pub(crate) fn wants_expiry(&self) -> bool {
-        self.options.time_to_live.is_some() && self.catalog.next_work(&BTreeSet::new()).is_some()
+        self.options.time_to_live.is_some() && self.version.next_work(&BTreeSet::new()).is_some()
     }
 
     /// What the manifest keeps of it.
     pub(crate) fn entry(&self) -> TableEntry {
-        let files = self.catalog.files();
+        let files = self.version.files();
         let files = files.iter().filter(|file| !file.is_resident());
         let mut metas: BTreeMap<u64, FileMeta> = BTreeMap::new();
         for meta in files.map(DataFile::meta) {
@@ -118,7 +129,7 @@ impl TableState {
             id: self.id,
             name: self.name.clone(),
             options: self.options.encode(self.rule.name()),
-            catalog: self.catalog.encode(),
+            version: self.version.encode(),
             files: metas.into_values().collect(),
         }
     }
@@ -133,7 +144,7 @@ impl TableState {
         TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
     }
 
-    /// Whether its space is.
+    /// Whether its space is bounded.
     pub(crate) fn is_bounded(&self) -> bool {
         self.options.max_space_amplification.is_some()
     }
@@ -168,7 +179,7 @@ impl State {
 
     /// Every file, as often as parts of tables refer to it.
     pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
-        self.tables.values().flat_map(|table| table.catalog.files())
+        self.tables.values().flat_map(|table| table.version.files())
     }
 
     /// The tables that users know of.
@@ -184,7 +195,7 @@ pub(crate) struct Engine {
     pub(crate) superblock: Superblock,
     /// `None` when opened for reading only.
     pub(crate) log: Option<Log>,
-    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) version_set: Mutex<VersionSet>,
     pub(crate) state: RwLock<Arc<State>>,
     /// Held while the next version is made of it.
     pub(crate) changing: Mutex<()>,
@@ -197,12 +208,12 @@ pub(crate) struct Engine {
     pub(crate) pace: Pace,
     /// Bytes that nodes hold above their limits.
     pub(crate) debt_bytes: AtomicU64,
-    /// Bytes beyond those that nobody who writes has caused: they were there before, or another layout made them so many.
+    /// Bytes of debt that no writer has caused: they were there before, or a change of layout made them count.
     pub(crate) inherited_bytes: AtomicU64,
     /// Bytes of records that tables keep in memory and files do not have.
     pub(crate) resident_bytes: AtomicU64,
-    /// The segment that will be active next, if the keeper has got it ready.
-    pub(crate) next_segment: Mutex<Option<Rotation>>,
+    /// The segment that will be active next, if the housekeeper has got it ready.
+    pub(crate) next_segment: Mutex<Option<PreparedSegment>>,
     /// A retired log segment that can be renamed rather than a new one allocated.
     pub(crate) spare_segment: Mutex<Option<u64>>,
     /// Why background work does not get on, by machine, until it does.
@@ -210,21 +221,21 @@ pub(crate) struct Engine {
     /// One rotation at a time.
     pub(crate) rotating: Mutex<()>,
     /// Tables that a full compaction is under way for.
-    pub(crate) compacting: Mutex<BTreeMap<u32, Compaction>>,
-    /// Savepoints that are to be taken as soon as a buffer is absorbed, and what came of them.
+    pub(crate) compacting: Mutex<BTreeMap<u32, FullCompaction>>,
+    /// Savepoints that are to be taken as soon as a buffer is flushed, and what came of them.
     pub(crate) wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// Tables that are being given another order.
-    pub(crate) rewriting: Mutex<BTreeMap<u32, Following>>,
+    pub(crate) reordering: Mutex<BTreeMap<u32, Following>>,
     /// What background work has set aside, by table.
     pub(crate) aside: Mutex<BTreeMap<u32, Aside>>,
     /// Places of the log that were passed over when it was read, where that was wanted.
     pub(crate) gaps: Arc<Gaps>,
-    /// What the merger has that can be helped with.
-    pub(crate) help: Mutex<Option<Box<dyn Help>>>,
-    /// The merger has found nothing that it could do: waiting for it would be in vain.
-    pub(crate) merger_rests: AtomicBool,
+    /// Parts of the compactor's job that the subcompactor may do.
+    pub(crate) worker: Mutex<Option<Box<dyn JobWorker>>>,
+    /// The compactor has found nothing that it could do: waiting for it would be in vain.
+    pub(crate) compactor_is_idle: AtomicBool,
     /// Nobody has written for a while.
-    pub(crate) resting: AtomicBool,
+    pub(crate) is_idle: AtomicBool,
     pub(crate) closing: AtomicBool,
     /// Tells this open database from every other one that this process opens.
     pub(crate) serial: u64,
@@ -277,14 +288,14 @@ impl Engine {
     /// Why background work does not get on, if so.
     pub(crate) fn trouble(&self) -> Option<Error> {
         let first = self.troubles.lock().values().next().cloned();
-        first.or_else(|| self.lacks_rule()).or_else(|| self.refuses_absorption())
+        first.or_else(|| self.lacks_rule()).or_else(|| self.refuses_flush())
     }
 
     /// Why one machine does not get on, if so.
     pub(crate) fn trouble_of(&self, machine: &str) -> Option<Error> {
         let known = self.troubles.lock().get(machine).cloned();
-        let waits = || self.lacks_rule().or_else(|| self.refuses_absorption());
-        known.or_else(|| if machine == ABSORB { waits() } else { None })
+        let waits = || self.lacks_rule().or_else(|| self.refuses_flush());
+        known.or_else(|| if machine == FLUSH { waits() } else { None })
     }
 
     /// The same, unless it is lasting: then it is another table's, or set aside, and work goes on.
@@ -324,15 +335,15 @@ impl Engine {
     }
 }
 
-/// What whoever comes too late is told.
+/// The message for a call that comes too late.
 pub(crate) const CLOSED: &str = "the database is closed";
 
 pub(crate) fn closed() -> Error {
     Error::invalid(CLOSED)
 }
 
-/// Refuses what a merge rule, a function or a filter asks of a database: it is asked itself in the midst of work that may
-/// hold what it would wait for.
+/// Refuses what a merge rule, a function or a filter asks of a database: it is asked itself in the midst of work that
+/// may hold what it would wait for.
 pub(crate) fn refuse_guests() -> Result<()> {
     match guest::is_inside() {
         false => Ok(()),

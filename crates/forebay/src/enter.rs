@@ -151,7 +151,8 @@ pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> 
     made.iter()
         .filter(|_| !planted::is("ancestors-not-synced"))
         .try_for_each(|parent| fs.sync_dir(parent))?;
-    // What is there may have been made by a process that died before its sync. Of what we may not sync others have made sure.
+    // What is there may have been made by a process that died before its sync. Of what we may not sync others have
+    // made sure.
     found.iter().filter(|parent| !made.contains(parent)).for_each(|parent| drop(fs.sync_dir(parent)));
     Ok(())
 }

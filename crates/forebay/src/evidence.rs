@@ -1,8 +1,8 @@
 //! What the directory tells of edits that the manifest has lost.
 //!
-//! After a crash the manifest's last record may be torn, and nothing in it tells that from one that was whole and got damaged.
-//! But an edit is durable before anything is done because of it. So what was done and is not in the manifest tells of an edit
-//! that is lost: files that it let go are not there, or records are of a table that was never made.
+//! After a crash the manifest's last record may be torn, and nothing in it tells that from one that was whole and got
+//! damaged. But an edit is durable before anything is done because of it. So what was done and is not in the manifest
+//! tells of an edit that is lost: files that it let go are not there, or records are of a table that was never made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::replay::Replay;
 
 /// The files that tables or savepoints have.
 pub(crate) fn live_files(replay: &Replay) -> BTreeMap<u64, DataFile> {
-    let files = replay.tables.values().flat_map(|table| table.catalog.files());
+    let files = replay.tables.values().flat_map(|table| table.version.files());
     let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
     files.chain(kept.flat_map(|kept| kept.files())).map(|file| (file.id(), file)).collect()
 }

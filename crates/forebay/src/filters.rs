@@ -9,7 +9,7 @@ use forebay_layouts::{DataFile, FILTER_BITS_MAX};
 
 use crate::engine::{Engine, TableState};
 
-/// How many bits a key may have, so that the filters of so many keys take no more than so many bytes.
+/// How many bits a key may have, so that the filters of this many keys take no more than this many bytes.
 /// `u32::MAX` where that is no bound.
 pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
     let bits = filter_bytes.saturating_mul(8) / keys.max(1);
@@ -19,7 +19,7 @@ pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
 /// How many records lists have whose files have filters.
 pub(crate) fn filtered_records<'a>(tables: impl Iterator<Item = &'a Arc<TableState>>) -> u64 {
     let filtered = tables.filter(|table| table.options.filter_bits_per_key > 0);
-    filtered.map(|table| table.catalog.records()).sum()
+    filtered.map(|table| table.version.records()).sum()
 }
 
 /// Memory that one step of thinning gives back at most, and a list more: about as much work as a step of a merge.
@@ -36,11 +36,11 @@ impl Engine {
         }
         if self.filters_exceed() {
             // Snapshots' lookups of files that are gone for all others may take longer.
-            let retired = self.ledger.lock().retired.kept();
+            let retired = self.version_set.lock().retired.kept();
             retired.iter().for_each(|file| file.thin_filter(0));
         }
         // Of filters that are not in memory yet no more is known than what lists have of their files.
-        let held: u64 = self.ledger.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
+        let held: u64 = self.version_set.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
         let keys = held.max(filtered_records(self.state().tables.values()));
         level.store(bits_per_key(self.filter_bytes(), keys).max(1), Ordering::Relaxed);
     }
@@ -58,7 +58,7 @@ impl Engine {
         let before = held.get();
         let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
         let files: Vec<DataFile> =
-            self.ledger.lock().references.values().map(|(file, _)| file.clone()).collect();
+            self.version_set.lock().references.values().map(|(file, _)| file.clone()).collect();
         // Where that is not enough, the oldest filters deny nothing any more.
         for bits in [bits, 0] {
             files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));

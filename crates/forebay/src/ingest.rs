@@ -10,7 +10,7 @@ use forebay_store::WriteBuffer;
 
 use crate::cursor::Entry;
 use crate::engine::Engine;
-use crate::ledger::{Commit, Finished};
+use crate::version_set::{Commit, Finished};
 
 type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 
@@ -21,9 +21,9 @@ impl Engine {
         let table = Arc::clone(self.view().table(id)?);
         let entries: Entries = match table.options.time_to_live {
             None => entries,
-            Some(life) => {
+            Some(ttl) => {
                 // All of them begin to live together.
-                let expiry = self.expiry_of(life);
+                let expiry = self.expiry_of(ttl);
                 Box::new(entries.map(move |entry| {
                     entry.map(|(key, mut value)| {
                         value.extend_from_slice(&expiry.to_le_bytes());
@@ -33,7 +33,7 @@ impl Engine {
             }
         };
         let input = Ascending::new(entries, table.order)?;
-        let Some(mut job) = table.catalog.ingest(Box::new(input))? else {
+        let Some(mut job) = table.version.ingest(Box::new(input))? else {
             return Err(Error::invalid(format!(
                 "table `{}` has layout {}, which takes in nothing but batches; give it a layout of runs, or write \
                  batches",
@@ -41,7 +41,8 @@ impl Engine {
             )));
         };
         let outcome = job.finish(&|| self.check_open())?;
-        let (records, finished) = (outcome.records(), Finished { table: id, era: table.era, outcome });
+        let (records, finished) =
+            (outcome.records(), Finished { table: id, generation: table.generation, outcome });
         // While this is held, no buffer is sealed.
         let sealing = loop {
             // What was accepted before is older than what comes in now, so it must be in lists before.
@@ -49,19 +50,20 @@ impl Engine {
                 self.flush().inspect_err(|_| finished.discard())?;
             }
             let sealing = self.rotating.lock();
-            if self.is_rewriting(id) {
+            if self.is_reordering(id) {
                 finished.discard();
                 return Err(Error::invalid(format!(
                     "table `{}` is being given another order; nothing was brought in",
                     table.name
                 )));
             }
-            // Lists may have lost a range already whose deletion is still to be absorbed. It would hide what comes in, and
-            // then no more.
+            // Lists may have lost a range already whose deletion is still to be flushed. It would hide what comes in,
+            // and then no more.
             let sealed = self.state().sealed.clone();
-            let is_cut =
-                |buffer: &Arc<WriteBuffer>| buffer.cuts(usize::MAX).iter().any(|cut| cut.table == id);
-            if !sealed.iter().any(is_cut) || planted::is("ingest-under-buffers") {
+            let has_range_deletes = |buffer: &Arc<WriteBuffer>| {
+                buffer.range_deletes(usize::MAX).iter().any(|delete| delete.table == id)
+            };
+            if !sealed.iter().any(has_range_deletes) || planted::is("ingest-under-buffers") {
                 break sealing;
             }
         };

@@ -8,7 +8,7 @@
 //! use forebay::{Batch, Database, Durability, Layout, Options};
 //!
 //! let db = Database::open(&dir, Options::default().memory_limit(64 << 20))?;
-//! let events = db.table("events").layout(Layout::write_buffer()).open()?;
+//! let events = db.table("events").layout(Layout::wb_tree()).open()?;
 //! events.put(b"k", b"v")?;
 //!
 //! let mut batch = Batch::new();
@@ -16,7 +16,7 @@
 //! batch.delete(&events, b"k");
 //! db.commit(batch, Durability::Disk)?; // atomic, over tables too
 //!
-//! let users = db.table("users").layout(Layout::write_buffer_ordered()).open_ordered()?;
+//! let users = db.table("users").layout(Layout::wb_tree_ordered()).open_ordered()?;
 //! users.put(b"ada", b"1815")?;
 //! for entry in users.prefix(b"a")? {
 //!     let (key, value) = entry?;
@@ -34,7 +34,6 @@
 #![warn(missing_docs)]
 
 mod aggregator;
-mod alter;
 mod approximate;
 mod aside;
 mod background;
@@ -44,7 +43,6 @@ mod builder;
 mod changes;
 mod checkpoint;
 mod clear;
-mod compaction;
 mod cursor;
 mod database;
 mod description;
@@ -53,11 +51,9 @@ mod engine;
 mod enter;
 mod evidence;
 mod filters;
-mod held;
+mod full_compaction;
+mod idle;
 mod ingest;
-mod interval;
-mod ledger;
-mod life;
 mod memory;
 mod merge_rule;
 mod open;
@@ -66,23 +62,27 @@ mod pace;
 mod pins;
 mod read;
 mod read_back;
-mod recall;
-mod relief;
+mod read_compaction;
+mod reclaim;
+mod reload;
+mod reorder;
 mod replay;
 mod rescue;
-mod rest;
-mod rewrite;
+mod retained;
 mod rollback;
 mod salvage;
 mod savepoint;
 mod scan;
+mod set_layout;
 pub mod simulate;
 mod snapshot;
 mod space;
 mod stats;
 mod table;
 mod tables;
+mod ttl;
 mod verify;
+mod version_set;
 mod write;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
@@ -99,7 +99,7 @@ pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
 pub use forebay_env as env;
-pub use forebay_layouts::write_buffer::{LevelDescription, NodeDescription};
+pub use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
 pub use forebay_layouts::{Keep, Layout, TableOptions};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;

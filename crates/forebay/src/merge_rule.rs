@@ -49,9 +49,10 @@ pub trait MergeRule: Send + Sync + 'static {
     /// Appends to `out` the merge of a newer operand into what is older: an operand, or the key's value.
     fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
 
-    /// The longest value that merges of lists may make; no more than 2 GiB, though an operand has 256 MiB at most. Lists in
-    /// which a key's operands come to more stay as they are, with all their keys: everything can still be read, flushes go
-    /// on, and [`Table::compact`](crate::Table::compact) and [`Database::verify`](crate::Database::verify) name the key.
+    /// The longest value that merges of lists may make; no more than 2 GiB, though an operand has 256 MiB at most.
+    /// Lists in which a key's operands come to more stay as they are, with all their keys: everything can still be
+    /// read, flushes go on, and [`Table::compact`](crate::Table::compact) and
+    /// [`Database::verify`](crate::Database::verify) name the key.
     fn value_bytes_max(&self) -> usize {
         STORED_VALUE_BYTES_MAX
     }

@@ -1,7 +1,7 @@
-//! Opening: make a database if there is none, else read the superblock, replay the manifest, read the log back; then see to
-//! it that what was read is durable, clear away what a crash left, and only then make anything new. So an opening that fails
-//! leaves no more than it found, and a full disk is cleared before it is asked for room. Opening after any crash needs no
-//! flags.
+//! Opening: make a database if there is none, else read the superblock, replay the manifest, read the log back; then
+//! see to it that what was read is durable, clear away what a crash left, and only then make anything new. So an
+//! opening that fails leaves no more than it found, and a full disk is cleared before it is asked for room. Opening
+//! after any crash needs no flags.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -15,7 +15,7 @@ use forebay_env::{Arena, Env, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
-use forebay_store::log::{Log, Rotation};
+use forebay_store::log::{Log, PreparedSegment};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
@@ -27,12 +27,12 @@ use crate::engine::{CLOSED, Engine, State};
 use crate::enter::enter;
 use crate::evidence::{Evidence, live_files};
 use crate::filters::{bits_per_key, filtered_records};
-use crate::held::{Held, held_segments};
-use crate::ledger::{Ledger, Retired};
 use crate::pace::Pace;
 use crate::read_back::{ReadBack, Reader};
 use crate::replay::Replay;
+use crate::retained::{RetainedSegment, retained_segments};
 use crate::salvage::salvage;
+use crate::version_set::{Retired, VersionSet};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
@@ -73,14 +73,15 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
     let reader = Reader { files, pool: &pool, options: &options, closed };
     let live = live_files(&replay);
     let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
-    let held = held_segments(&replay.lists, &listing.logs, &replay.log, &read.held, superblock.log_secret)?;
+    let retained =
+        retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
-        settle(fs, dir, &mut manifest, closed.is_none())?;
-        clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&held)), manifest.id())?;
+        make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
+        clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read)?;
         let (log, active) = begin(env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
@@ -88,13 +89,13 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
         (Some(log), active, Some(manifest))
     };
     let (sealed, pending) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let ledger = ledger_of(&replay, held, manifest, options.filter_bytes());
+    let version_set = version_set_of(&replay, retained, manifest, options.filter_bytes());
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let engine = Arc::new(Engine {
         dir: dir.to_path_buf(),
         superblock,
         log,
-        ledger: Mutex::new(ledger),
+        version_set: Mutex::new(version_set),
         state: RwLock::new(Arc::new(state)),
         changing: Mutex::default(),
         pool,
@@ -111,12 +112,12 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
         rotating: Mutex::default(),
         compacting: Mutex::default(),
         wanted: Mutex::default(),
-        rewriting: Mutex::default(),
+        reordering: Mutex::default(),
         aside: Mutex::default(),
         gaps,
-        help: Mutex::default(),
-        merger_rests: AtomicBool::new(true),
-        resting: AtomicBool::new(false),
+        worker: Mutex::default(),
+        compactor_is_idle: AtomicBool::new(true),
+        is_idle: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         pins: Mutex::default(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -133,7 +134,7 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
 /// Notes what there is to do, and what memory there is for it.
 fn weigh(engine: &Engine) {
     engine.weigh();
-    engine.weigh_savepoints(&engine.ledger.lock());
+    engine.weigh_savepoints(&engine.version_set.lock());
     engine.tend_filters();
 }
 
@@ -162,9 +163,9 @@ fn roots(
     Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
 }
 
-/// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never again: with
-/// another database's, all checksums of the log and all hashes of keys are other ones, and what is whole looks damaged, or is
-/// not found.
+/// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never
+/// again: with another database's, all checksums of the log and all hashes of keys are other ones, and what is whole
+/// looks damaged, or is not found.
 fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -> Result<Superblock> {
     let (path, spare_path) = (dir.join(names::SUPERBLOCK), dir.join(names::SUPERBLOCK_SPARE));
     let spare = Superblock::read_spare(fs, dir);
@@ -211,15 +212,20 @@ fn begin(
     last_sequence: u64,
 ) -> Result<(Log, Arc<WriteBuffer>)> {
     let lists = &replay.lists;
-    let first = Rotation::first(&*env.fs, &lists.dir, lists.new_id(), pool)?;
+    let first = PreparedSegment::first(&*env.fs, &lists.dir, lists.new_id(), pool)?;
     let active = Arc::clone(first.buffer());
     Ok((Log::new(first, last_sequence, superblock.log_secret, Arc::clone(&lists.metrics)), active))
 }
 
-/// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it. After a
-/// crash nobody knows whether the disk has what the system's memory has.
-fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: bool) -> Result<()> {
-    manifest.cut_tail()?;
+/// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it.
+/// After a crash nobody knows whether the disk has what the system's memory has.
+fn make_manifest_durable(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    manifest: &mut Manifest,
+    is_unclean: bool,
+) -> Result<()> {
+    manifest.truncate_tail()?;
     if planted::is("manifest-not-renewed") {
         return Ok(());
     }
@@ -227,8 +233,8 @@ fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, is_unclean: 
         manifest.renew()?;
     }
     if is_unclean && !planted::is("name-not-renewed") {
-        // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that. Where the disk has
-        // no room it stays as it is, for there is some to be made.
+        // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that. Where the
+        // disk has no room it stays as it is, for there is some to be made.
         match note_open(fs, dir, manifest) {
             Err(error) if !error.is_no_space() => return Err(error),
             Err(_) => {}
@@ -245,8 +251,8 @@ fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &Manifest) -> Result<()>
     current.write(fs, dir).map_err(AppendError::into_cause)
 }
 
-/// Notes that the database is open from here on, and makes durable what the log has. If it was folded, notes where it begins
-/// now; then what was folded goes. In this order: there is room for it unfolded where there is none for both.
+/// Notes that the database is open from here on, and makes durable what the log has. If it was folded, notes where it
+/// begins now; then what was folded goes. In this order: there is room for it unfolded where there is none for both.
 fn take_over(
     reader: &Reader<'_>,
     replay: &mut Replay,
@@ -267,23 +273,23 @@ fn take_over(
     Ok(())
 }
 
-/// The ledger of what was replayed. No list is opened for it: there may be very many.
-fn ledger_of(
+/// The version set of what was replayed. No list is opened for it: there may be very many.
+fn version_set_of(
     replay: &Replay,
-    held: BTreeMap<u64, Held>,
+    retained: BTreeMap<u64, RetainedSegment>,
     manifest: Option<Manifest>,
     filter_bytes: u64,
-) -> Ledger {
+) -> VersionSet {
     // A first guess, so that filters need not stay in memory whole before they are made thinner.
     let keys = filtered_records(replay.tables.values());
     replay.lists.filter_bits_max.store(bits_per_key(filter_bytes, keys), Ordering::Relaxed);
-    let mut ledger = Ledger {
+    let mut version_set = VersionSet {
         manifest,
         references: BTreeMap::new(),
         retired: Retired::default(),
         busy: BTreeMap::new(),
         log: replay.log,
-        held,
+        retained,
         log_is_ahead: false,
         next_table: replay.next_table,
         savepoints: replay.savepoints.clone(),
@@ -291,10 +297,10 @@ fn ledger_of(
         rolled_back: replay.rolled_back,
     };
     for table in replay.tables.values() {
-        ledger.refer(table.catalog.files().into_iter().map(|file| (file, 1)).collect());
+        version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());
     }
     let kept = replay.savepoints.values().flat_map(|savepoint| savepoint.files());
-    ledger.refer(kept.map(|file| (file, 1)).collect());
-    ledger.references.values().for_each(|(file, _)| file.found());
-    ledger
+    version_set.refer(kept.map(|file| (file, 1)).collect());
+    version_set.references.values().for_each(|(file, _)| file.found());
+    version_set
 }

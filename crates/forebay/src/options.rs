@@ -14,7 +14,7 @@ pub struct Options {
     pub(crate) write_buffers: usize,
     pub(crate) durability: Durability,
     pub(crate) sync_interval: Duration,
-    pub(crate) relief_ratio: f64,
+    pub(crate) read_compaction_ratio: f64,
     pub(crate) keep_changes_bytes: u64,
     pub(crate) open_files_max: Option<usize>,
     pub(crate) create_if_missing: bool,
@@ -32,7 +32,7 @@ impl Default for Options {
             write_buffers: 3,
             durability: Durability::default(),
             sync_interval: Duration::from_millis(100),
-            relief_ratio: 8.0,
+            read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
             open_files_max: None,
             create_if_missing: true,
@@ -55,22 +55,23 @@ const OPEN_FILES_MIN: usize = 16;
 const OPEN_FILES: usize = 4096;
 /// A process may have several databases, and files of its own.
 const OPEN_FILES_PART: usize = 4;
-/// What a process may have open, where nobody knows.
+/// What a process may have open, where the system does not say.
 const PROCESS_FILES: usize = 1024;
-/// Tables keep something of so many write buffers in memory, of each as little as it may be. The log goes back as far.
+/// Tables keep something of this many write buffers in memory, of each as little as it may be. The log goes back as
+/// far.
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 
 impl Options {
     /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges, scans. At
-    /// least 1 MiB. All keeps within it and a tenth, or 16 MiB where that is more. What can go beyond is a batch longer
-    /// than a write buffer, which gets one of its own length, and the page search of very many lists. Of buffers that
-    /// a snapshot sees and that are written out, more than fit move to files without names.
+    /// least 1 MiB. The process stays within the limit plus a tenth, or plus 16 MiB where that is more. Two things can
+    /// exceed it: a batch longer than a write buffer, which gets a buffer of its own length, and the page search of
+    /// very many lists. Flushed buffers that only snapshots see move to files without names when they do not fit.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = bytes;
         self
     }
 
-    /// Size of one write buffer; an eighth of the memory limit unless given. Each crash leaves at most
+    /// Size of one write buffer; an eighth of the memory limit by default. Each crash leaves at most
     /// `write_buffers` of them to be read back.
     pub fn write_buffer(mut self, bytes: u64) -> Self {
         self.write_buffer_bytes = Some(bytes);
@@ -89,25 +90,24 @@ impl Options {
         self
     }
 
-    /// How often the log is synced in the background: what a power loss can take from writes at
-    /// [`Durability::Os`]. With [`Duration::MAX`] it never is: for whoever calls
-    /// [`Database::sync`](crate::Database::sync).
+    /// How often the log is synced in the background: what a power loss can take from writes at [`Durability::Os`].
+    /// With [`Duration::MAX`] it never is: for programs that call [`Database::sync`](crate::Database::sync).
     pub fn sync_interval(mut self, interval: Duration) -> Self {
         self.sync_interval = interval;
         self
     }
 
     /// How readily lists are merged for the sake of lookups. Where a table has many lists, a lookup spends time on
-    /// those that do not have its key. For each second of that, background work that has nothing else to do may
-    /// spend so many seconds on merging; 8 unless given, 0 for never.
-    pub fn relief_ratio(mut self, ratio: f64) -> Self {
-        self.relief_ratio = ratio;
+    /// those that do not have its key. For each second that is wasted so, idle background work may spend this many
+    /// seconds on merging: 8 by default, 0 for never.
+    pub fn read_compaction_ratio(mut self, ratio: f64) -> Self {
+        self.read_compaction_ratio = ratio;
         self
     }
 
     /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables do not need it any
     /// more. It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a
-    /// few times the size of a write buffer. 0 unless given: then only the newest changes are there, which are not in
+    /// few times the size of a write buffer. 0 by default: then only the newest changes are there, which are not in
     /// lists yet. What is kept stays over restarts, as far as the next open asks for as much.
     pub fn keep_changes(mut self, bytes: u64) -> Self {
         self.keep_changes_bytes = bytes;
@@ -115,11 +115,11 @@ impl Options {
     }
 
     /// How many files this database keeps open at the most, at least 16; of what the process may open (`ulimit -n`) a
-    /// quarter unless given, and no more than 4,096. Files are opened when they are read, and those that were not read
+    /// quarter by default, and no more than 4,096. Files are opened when they are read, and those that were not read
     /// for the longest time are closed. One that is written or read around the page cache counts twice. What is being
-    /// written stays open: that is fewer than 16 but for what a long [`sync_interval`](Self::sync_interval) leaves of the
-    /// log, and for many readers at once, each of whom has at least one. Few open files cost lookups and scans an `open`
-    /// now and then, and no more memory.
+    /// written stays open: that is fewer than 16 but for what a long [`sync_interval`](Self::sync_interval) leaves of
+    /// the log, and for many readers at once, each of whom has at least one. Few open files cost lookups and scans an
+    /// `open` now and then, and no more memory.
     pub fn open_files_max(mut self, files: usize) -> Self {
         self.open_files_max = Some(files);
         self
@@ -140,9 +140,10 @@ impl Options {
         self
     }
 
-    /// Opens for reading only what can be read where the log is damaged: frames that are not sound are passed over, and what
-    /// stands behind them is read. [`Database::damage`](crate::Database::damage) lists what was passed over. Batches that
-    /// were newer may then be there without older ones: copy what is intact to a new database, and go on with that.
+    /// Opens for reading only what can be read where the log is damaged: frames that are not sound are passed over,
+    /// and what stands behind them is read. [`Database::damage`](crate::Database::damage) lists what was passed over.
+    /// Batches that were newer may then be there without older ones: copy what is intact to a new database, and go on
+    /// with that.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         if salvage { self.read_only(true) } else { self }
@@ -194,10 +195,10 @@ impl Options {
                 "open_files_max is {files}; at least {OPEN_FILES_MIN} are needed"
             )));
         }
-        if self.relief_ratio.is_nan() || self.relief_ratio < 0.0 {
+        if self.read_compaction_ratio.is_nan() || self.read_compaction_ratio < 0.0 {
             return Err(Error::invalid(format!(
-                "relief_ratio is {}; it must be 0 or more",
-                self.relief_ratio
+                "read_compaction_ratio is {}; it must be 0 or more",
+                self.read_compaction_ratio
             )));
         }
         if self.salvage && !self.read_only {
@@ -237,7 +238,7 @@ impl Options {
         self.reading_bytes() - self.cache_bytes_min()
     }
 
-    /// The most of it where the order over one buffer takes so much.
+    /// The most of it where the order over one buffer takes this much.
     pub(crate) fn filter_bytes_beside(&self, order_bytes: u64) -> u64 {
         let buffers = self.write_buffers as u64;
         let writing = buffers * self.buffer_bytes() + (buffers + 1) * order_bytes;

@@ -1,13 +1,14 @@
-//! Writers go no faster than background work for long: each waits for a share of what it adds to a debt to be worked off.
+//! Writers go no faster than background work for long: each waits for a share of what it adds to a debt to be worked
+//! off.
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::Engine;
 
-/// How far, in shares of a buffer, a writer may be ahead of absorption before it waits.
+/// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
 const PACE_SLACK: f64 = 1.0 / 64.0;
-/// So many buffers of debt cost nothing.
+/// This many write buffers of debt cost nothing.
 const FREE_BUFFERS: u64 = 6;
 
 /// What background work has done, and what writers wait for of it.
@@ -17,22 +18,22 @@ pub(crate) struct Pace {
     done_bytes: AtomicU64,
     /// How many that are to be for all that writers have owed.
     due_bytes: AtomicU64,
-    /// How much of the oldest sealed buffer is absorbed, from 0 to 1, as the bits of an `f64`.
-    absorbed_share: AtomicU64,
+    /// How much of the oldest sealed buffer is flushed, from 0 to 1, as the bits of an `f64`.
+    flushed_share: AtomicU64,
 }
 
 impl Pace {
-    /// So much more is done.
+    /// Adds to the work that is done.
     pub(crate) fn add(&self, bytes: u64) {
         self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn absorbed_share(&self) -> f64 {
-        f64::from_bits(self.absorbed_share.load(Ordering::Relaxed))
+    pub(crate) fn flushed_share(&self) -> f64 {
+        f64::from_bits(self.flushed_share.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_absorbed_share(&self, share: f64) {
-        self.absorbed_share.store(share.to_bits(), Ordering::Relaxed);
+    pub(crate) fn set_flushed_share(&self, share: f64) {
+        self.flushed_share.store(share.to_bits(), Ordering::Relaxed);
     }
 
     /// Adds to what all writers owe, as far as that is not worked off. Returns how much is to be done by then.
@@ -44,24 +45,24 @@ impl Pace {
         before.map_or(done, later)
     }
 
-    /// Whether so much is done, but for what is lent.
+    /// Whether this much work is done, up to one step that may be missing.
     fn has_done(&self, due: u64, lent: u64) -> bool {
         self.done_bytes.load(Ordering::Relaxed).saturating_add(lent) >= due
     }
 
-    /// Nobody owes any more what is not worked off.
+    /// Forgives what all writers owe.
     fn forgive(&self) {
         self.due_bytes.fetch_min(self.done_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 impl Engine {
-    /// Slows a writer of so many bytes to the pace of background work, where that is behind, or where bounds on space
+    /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space
     /// ask for more of it.
     pub(crate) fn pay(&self, bytes: u64, owed_for_space: u64) {
         let soft = FREE_BUFFERS * self.options.buffer_bytes();
         let debt = self.debt();
-        if debt <= soft && owed_for_space == 0 && !self.outruns_absorption() {
+        if debt <= soft && owed_for_space == 0 && !self.outruns_flush() {
             return;
         }
         // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
@@ -74,9 +75,9 @@ impl Engine {
         self.env.jobs.wait(&mut || {
             let is_small = owed_for_space == 0 && self.debt() <= soft;
             let is_paid =
-                self.pace.has_done(due, lent) || is_small || self.merger_rests.load(Ordering::Relaxed);
+                self.pace.has_done(due, lent) || is_small || self.compactor_is_idle.load(Ordering::Relaxed);
             let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
-            give_up || (is_paid && !self.outruns_absorption())
+            give_up || (is_paid && !self.outruns_flush())
         });
         if !self.pace.has_done(due, lent) {
             self.pace.forgive();
@@ -84,13 +85,13 @@ impl Engine {
         self.stalled_since(started);
     }
 
-    /// Whether the last free buffer fills faster than the oldest sealed one is absorbed: going on would end
+    /// Whether the last free buffer fills faster than the oldest sealed one is flushed: going on would end
     /// in one long wait, so writers share it out.
-    fn outruns_absorption(&self) -> bool {
+    fn outruns_flush(&self) -> bool {
         let state = self.state();
         let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
         state.sealed.len() + 1 >= self.options.write_buffers
-            && filled > self.pace.absorbed_share() + PACE_SLACK
+            && filled > self.pace.flushed_share() + PACE_SLACK
     }
 }
 

@@ -19,14 +19,14 @@ use crate::engine::{CLOSED, Engine, State};
 pub(crate) struct Pins {
     last_number: u64,
     held: BTreeMap<u64, Pinned>,
-    /// Buffers that were absorbed, as long as somebody sees them.
-    absorbed: Vec<Weak<WriteBuffer>>,
+    /// Buffers that were flushed, as long as somebody sees them.
+    flushed: Vec<Weak<WriteBuffer>>,
 }
 
 impl Pins {
     /// Remembers a buffer that may still be seen.
-    pub(crate) fn absorbed(&mut self, buffer: &Arc<WriteBuffer>) {
-        self.absorbed.push(Arc::downgrade(buffer));
+    pub(crate) fn note_flushed(&mut self, buffer: &Arc<WriteBuffer>) {
+        self.flushed.push(Arc::downgrade(buffer));
     }
 }
 
@@ -86,16 +86,16 @@ impl fmt::Debug for Pin {
 }
 
 impl Engine {
-    /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their share. Says
-    /// whether it has.
+    /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their
+    /// share. Says whether it has.
     pub(crate) fn move_pinned_buffer(&self) -> bool {
         let share = self.options.buffer_bytes() * self.options.write_buffers as u64;
         let mut pins = self.pins.lock();
-        pins.absorbed.retain(|buffer| buffer.strong_count() > 0);
+        pins.flushed.retain(|buffer| buffer.strong_count() > 0);
         if self.pool.held_bytes() <= share {
             return false;
         }
-        let pinned: Vec<_> = pins.absorbed.iter().filter_map(Weak::upgrade).collect();
+        let pinned: Vec<_> = pins.flushed.iter().filter_map(Weak::upgrade).collect();
         drop(pins);
         let oldest = pinned.iter().find(|buffer| !buffer.is_filed());
         oldest.is_some_and(|buffer| {
@@ -106,13 +106,13 @@ impl Engine {
         })
     }
 
-    /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than their
-    /// share.
+    /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than
+    /// their share.
     pub(crate) fn move_pinned_lists(&self) {
         if self.metrics.memory.now(Owner::Resident) <= self.options.resident_bytes() {
             return;
         }
-        let retired = self.ledger.lock().retired.kept();
+        let retired = self.version_set.lock().retired.kept();
         let lists = || retired.iter().filter_map(WeakFile::list).filter(|list| list.is_in_memory());
         let Some(first) = lists().next() else { return };
         let bytes = lists().map(|list| list.meta().bytes).sum();
@@ -202,7 +202,7 @@ impl Engine {
 /// Files that this version sees and the newest does not: their ids and bytes.
 fn retired_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
     let tables = state.tables.values().filter(|entry| table.is_none_or(|id| entry.id == id));
-    let files = tables.flat_map(|entry| entry.catalog.files());
+    let files = tables.flat_map(|entry| entry.version.files());
     let retired = files.filter(|file: &DataFile| file.is_retired() && !file.is_resident());
     retired.map(|file| (file.meta().id, file.meta().bytes)).collect()
 }

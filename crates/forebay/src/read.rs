@@ -97,12 +97,13 @@ impl Engine {
             }
         }
         if open {
-            let vain = table.catalog.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
-            table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
+            let wasted_nanoseconds =
+                table.version.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
+            table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
         } else {
             self.metrics.gets_from_buffer.add(1);
         }
-        answered(Ok(self.life(view, table).reveal(fold.into_value())))
+        answered(Ok(self.ttl(view, table).unless_expired(fold.into_value())))
     }
 
     /// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
@@ -132,9 +133,9 @@ impl Engine {
         self.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
         let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
         let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
-        let vain = table.catalog.find(&lookups, &mut each)?;
-        table.vain_nanoseconds.fetch_add(vain, Ordering::Relaxed);
-        let life = self.life(view, table);
-        answered(Ok(folds.into_iter().map(|fold| life.reveal(fold.into_value())).collect()))
+        let wasted_nanoseconds = table.version.find(&lookups, &mut each)?;
+        table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
+        let ttl = self.ttl(view, table);
+        answered(Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect()))
     }
 }

@@ -1,11 +1,12 @@
 //! What the log has that lists do not, read back into write buffers while the database is opened.
 //!
-//! 1. What was absorbed and is in no file ([`recall`](crate::recall)) goes into its tables' memory, a segment at a time.
+//! 1. What was flushed and is in no file ([`reload`](crate::reload)) goes into its tables' memory, a segment at a time.
 //! 2. All other segments become sealed buffers. What does not fit stays in files until there is room for it.
-//! 3. Once what a crash left is cleared away, and nothing before, the log is written: where segments are many, or long, they are
-//!    *folded*, their frames written to new segments, as few as will do, so that many short ones cost no more than one. Else,
-//!    after a crash or a sync that failed, they are [renewed](renew) in place: the system may have had them in its memory only,
-//!    and take them for written. So opening needs no room on the disk, unless there is some to fold.
+//! 3. Once what a crash left is cleared away, and nothing before, the log is written: where segments are many, or
+//!    long, they are *folded*, their frames written to new segments, as few as will do, so that many short ones cost
+//!    no more than one. Else, after a crash or a sync that failed, they are [renewed](renew) in place: the system may
+//!    have had them in its memory only, and take them for written. So opening needs no room on the disk, unless there
+//!    is some to fold.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,12 +21,13 @@ use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
 use crate::Options;
-use crate::held::Held;
 use crate::replay::Replay;
+use crate::retained::RetainedSegment;
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
 const SEGMENTS_MAX: usize = 8;
-/// So many buffers more than there may be are no reason: a crash leaves one that was being filled, and one that was ready.
+/// This many buffers more than there may be are no reason: a crash leaves one that was being filled, and one that was
+/// ready.
 pub(crate) const SURPLUS_BUFFERS: usize = 2;
 
 /// What the log has.
@@ -33,8 +35,8 @@ pub(crate) struct ReadBack {
     pub(crate) recovered: Recovered,
     /// The highest table that it has records of.
     pub(crate) last_table: u32,
-    /// Segments that are absorbed and were read for what tables keep in memory.
-    pub(crate) held: Vec<Extent>,
+    /// Segments that are flushed and were read for what tables keep in memory.
+    pub(crate) retained: Vec<Extent>,
     /// Sealed buffers, oldest first.
     pub(crate) buffers: Vec<Arc<WriteBuffer>>,
     /// Segments that follow, and are still to be loaded.
@@ -42,9 +44,9 @@ pub(crate) struct ReadBack {
 }
 
 impl ReadBack {
-    /// All segments that are needed: those with sound frames, and those that are `held`.
-    pub(crate) fn needs(&self, held: &BTreeMap<u64, Held>) -> BTreeSet<u64> {
-        self.recovered.segments.iter().map(|extent| extent.id).chain(held.keys().copied()).collect()
+    /// All segments that are needed: those with sound frames, and those that are `retained`.
+    pub(crate) fn needs(&self, retained: &BTreeMap<u64, RetainedSegment>) -> BTreeSet<u64> {
+        self.recovered.segments.iter().map(|extent| extent.id).chain(retained.keys().copied()).collect()
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) closed: Option<u64>,
 }
 
-/// What becomes of the frames of segments that are not absorbed.
+/// What becomes of the frames of segments that are not flushed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// A buffer for each segment, as many as there may be.
@@ -69,9 +71,9 @@ enum Mode {
 impl Reader<'_> {
     /// Reads segments `ids`, ascending, back. Nothing is written.
     pub(crate) fn read(&self, replay: &mut Replay, ids: &[u64]) -> Result<ReadBack> {
-        let absorbed = replay.log.absorbed;
+        let flushed = replay.log.flushed;
         let (mut fresh, mut bytes) = (0, 0);
-        for &id in ids.iter().filter(|&&id| id >= absorbed.0) {
+        for &id in ids.iter().filter(|&&id| id >= flushed.0) {
             fresh += 1;
             bytes += self.length(id)?;
         }
@@ -81,35 +83,36 @@ impl Reader<'_> {
             false if self.is_much(fresh, bytes) => 0,
             false => self.options.write_buffers,
         };
-        let (mut filling, mut recall) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
+        let (mut filling, mut reload) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
         let mut last_table = 0;
         let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
             last_table = last_table.max(frame.last_table);
-            if frame.segment >= absorbed.0 {
+            if frame.segment >= flushed.0 {
                 return filling.push(frame, replay);
             }
-            recall.push(frame, replay)?;
-            recall.buffers.drain(..).try_for_each(|buffer| replay.recall(&buffer))
+            reload.push(frame, replay)?;
+            reload.buffers.drain(..).try_for_each(|buffer| replay.reload(&buffer))
         })?;
-        recall.end();
-        recall.buffers.drain(..).try_for_each(|buffer| replay.recall(&buffer))?;
+        reload.end();
+        reload.buffers.drain(..).try_for_each(|buffer| replay.reload(&buffer))?;
         filling.end();
         let buffers = filling.buffers;
-        let (held, fresh): (Vec<Extent>, Vec<Extent>) =
-            recovered.segments.iter().partition(|extent| extent.id < absorbed.0);
+        let (retained, fresh): (Vec<Extent>, Vec<Extent>) =
+            recovered.segments.iter().partition(|extent| extent.id < flushed.0);
         let pending = fresh.into_iter().skip(buffers.len()).collect();
-        Ok(ReadBack { recovered, last_table, held, buffers, pending })
+        Ok(ReadBack { recovered, last_table, retained, buffers, pending })
     }
 
-    /// Whether so many segments are folded: because of their number, or because buffers were larger when they were written.
+    /// Whether this many segments are folded: because of their number, or because buffers were larger when they were
+    /// written.
     fn is_much(&self, segments: usize, bytes: u64) -> bool {
         let buffers = self.options.write_buffers.saturating_add(SURPLUS_BUFFERS) as u64;
         segments > SEGMENTS_MAX.max(self.options.write_buffers)
             || bytes > buffers.saturating_mul(self.options.buffer_bytes())
     }
 
-    /// Makes durable what was read back. Where it was folded, the segments it was in are given: once the manifest knows that
-    /// the log begins with the first that is pending they are needed no more.
+    /// Makes durable what was read back. Where it was folded, the segments it was in are given: once the manifest
+    /// knows that the log begins with the first that is pending they are needed no more.
     pub(crate) fn keep(&self, replay: &Replay, read: &mut ReadBack) -> Result<Vec<Extent>> {
         let bytes = read.pending.iter().map(|extent| extent.bytes).sum();
         if read.buffers.is_empty() && self.is_much(read.pending.len(), bytes) {
@@ -128,16 +131,16 @@ impl Reader<'_> {
     }
 
     fn bounds(&self, mark: &LogMark) -> Bounds {
-        let known_durable = self.closed.unwrap_or(mark.vouched.max(mark.absorbed.1));
+        let known_durable = self.closed.unwrap_or(mark.vouched.max(mark.flushed.1));
         let reading = if self.options.salvage { Reading::Salvage } else { Reading::Strict };
-        Bounds { before: mark.low.1, absorbed: mark.absorbed, known_durable, reading }
+        Bounds { before: mark.low.1, flushed: mark.flushed, known_durable, reading }
     }
 
     fn length(&self, id: u64) -> Result<u64> {
         self.files.fs.open_read(&names::log(self.files.dir, id), Access::Buffered)?.len()
     }
 
-    /// Reads once more what is not absorbed, up to the last record, and writes it to new segments as it comes.
+    /// Reads once more what is not flushed, up to the last record, and writes it to new segments as it comes.
     fn fold(&self, replay: &Replay, ids: &[u64], last_sequence: u64) -> Result<VecDeque<Extent>> {
         let (bounds, mut made, mut extents) = (self.bounds(&replay.log), Vec::new(), VecDeque::new());
         let mut filling = Filling { mode: Mode::Fold, ..Filling::new(self, 0) };
@@ -148,7 +151,7 @@ impl Reader<'_> {
             })
         };
         let folded = recover(&self.files, ids, &bounds, &mut |frame| {
-            if frame.segment < replay.log.absorbed.0 {
+            if frame.segment < replay.log.flushed.0 {
                 return Ok(());
             }
             filling.push(frame, replay)?;
@@ -180,8 +183,9 @@ impl Reader<'_> {
         made.iter().for_each(|&id| drop(self.files.fs.remove(&names::log(self.files.dir, id))));
     }
 
-    /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what comes
-    /// later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given that.
+    /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what
+    /// comes later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given
+    /// that.
     fn renew(&self, extent: &Extent) -> Result<()> {
         let LogFiles { fs, dir, .. } = self.files;
         let path = names::log(dir, extent.id);
@@ -203,7 +207,7 @@ impl Reader<'_> {
 /// The buffer of a segment that was found sound before.
 pub(crate) fn load(files: &LogFiles<'_>, extent: &Extent, pool: &Arc<ArenaPool>) -> Result<Arc<WriteBuffer>> {
     let bounds =
-        Bounds { before: extent.before, absorbed: (0, 0), known_durable: 0, reading: Reading::Strict };
+        Bounds { before: extent.before, flushed: (0, 0), known_durable: 0, reading: Reading::Strict };
     let mut refill = Refill::new(extent.id, extent.bytes as usize, files.secret, pool);
     recover(files, &[extent.id], &bounds, &mut |frame| refill.push(frame, pool))?;
     let buffer = refill.finish(pool);

@@ -96,7 +96,7 @@ impl Replay {
             }
             Edit::Rollback(rollback) => {
                 self.move_mark(rollback.log);
-                self.rolled_back = rollback.log.absorbed.1;
+                self.rolled_back = rollback.log.flushed.1;
                 self.tables = Tables::default();
                 rollback.tables.iter().try_for_each(|entry| self.add_table(entry))
             }
@@ -111,7 +111,7 @@ impl Replay {
 
     fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
         let table = self.table(entry)?;
-        self.files.extend(table.catalog.files().into_iter().map(|file| (file.id(), file)));
+        self.files.extend(table.version.files().into_iter().map(|file| (file.id(), file)));
         self.next_table = self.next_table.max(entry.id + 1);
         self.kin.insert(entry.id, Arc::clone(&table));
         self.tables.insert(table);
@@ -136,7 +136,7 @@ impl Replay {
             let mut tables = Tables::default();
             for entry in &kept.tables {
                 let table = self.table(entry)?;
-                for file in table.catalog.files() {
+                for file in table.version.files() {
                     self.files.entry(file.id()).or_insert(file);
                 }
                 self.kin.entry(entry.id).or_insert_with(|| Arc::clone(&table));
@@ -150,21 +150,21 @@ impl Replay {
 
     fn move_mark(&mut self, log: LogMark) {
         self.log = log;
-        // A crash may have taken the segment of this id. A lower one would count as absorbed.
-        self.next_id = self.next_id.max(log.absorbed.0);
+        // A crash may have taken the segment of this id. A lower one would count as flushed.
+        self.next_id = self.next_id.max(log.flushed.0);
     }
 
     fn change(&mut self, change: Change) -> Result<()> {
         for (id, meta) in change.files {
             self.next_id = self.next_id.max(meta.id + 1);
             if let Some(table) = self.tables.get(&id) {
-                self.files.insert(meta.id, table.catalog.named(meta));
+                self.files.insert(meta.id, table.version.named(meta));
             }
         }
         for (id, edit) in change.edits {
             if let Some(table) = self.tables.get(&id) {
-                let applied = table.catalog.apply(&edit, &|file| self.files.get(&file).cloned())?;
-                self.tables.replace(id, |table| table.with_catalog(applied.catalog));
+                let applied = table.version.apply(&edit, &|file| self.files.get(&file).cloned())?;
+                self.tables.replace(id, |table| table.with_version(applied.version));
             }
         }
         if let Some(log) = change.log {
@@ -174,8 +174,8 @@ impl Replay {
     }
 }
 
-/// A table as the manifest has it. It shares what versions of a table share with `kin`, another one, and files with whoever
-/// knows them.
+/// A table as the manifest has it. It shares what versions of a table share with `kin`, another one, and files with
+/// whoever knows them.
 pub(crate) fn table_state(
     entry: &TableEntry,
     lists: &ListStore,
@@ -193,8 +193,8 @@ pub(crate) fn table_state(
     let space: Arc<TableSpace> = kin.map_or_else(Arc::default, |kin| Arc::clone(&kin.space));
     let store = |options: &TableOptions| store_for(lists, trees, options, seed, &space);
     let rule = kin.map(|kin| &kin.rule);
-    let (options, rule, catalog) =
-        forebay_layouts::restore(&entry.catalog, &entry.options, &find, rule, store, merge_bytes)?;
+    let (options, rule, version) =
+        forebay_layouts::restore(&entry.version, &entry.options, &find, rule, store, merge_bytes)?;
     if let (RuleName::States(state_type), None) = (rule.name(), rule.known())
         && let Some(function) = BuiltIn::of(state_type)
     {
@@ -207,9 +207,9 @@ pub(crate) fn table_state(
         options,
         order,
         rule,
-        catalog,
-        era: 0,
-        vain_nanoseconds: Arc::default(),
+        version,
+        generation: 0,
+        wasted_nanoseconds: Arc::default(),
         space: Arc::clone(&space),
     }))
 }

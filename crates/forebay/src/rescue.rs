@@ -1,6 +1,7 @@
 //! What is intact of a damaged database, copied to a new one.
 //!
-//! 1. The damaged one is opened to be [salvaged](crate::Options::salvage): what cannot be read is passed over and noted.
+//! 1. The damaged one is opened to be [salvaged](crate::Options::salvage): what cannot be read is passed over and
+//!    noted.
 //! 2. A new one is made, and in it each table with its name, its options and its layout.
 //! 3. Each table is walked, and its entries are put as they are stored, times to live and states of aggregators too.
 //!    A key whose records do not merge, or to more than a batch takes, is noted and passed over.
@@ -29,8 +30,8 @@ const BATCH_BYTES: usize = 1 << 20;
 ///
 /// A page that is damaged takes its own records only. Where it was the newer of two that had a key, the older value is
 /// there again: [`RescueReport::damage`] tells which keys that may concern. The new database has no savepoints. What
-/// [`Aggregator::commit`](crate::Aggregator::commit) kept of how far inputs were read is copied as it is: where states may
-/// be missing, a program that goes on there leaves out what was lost.
+/// [`Aggregator::commit`](crate::Aggregator::commit) kept of how far inputs were read is copied as it is: where states
+/// may be missing, a program that goes on there leaves out what was lost.
 ///
 /// ```no_run
 /// # use forebay::{Options, Rescue};
@@ -50,8 +51,8 @@ pub struct Rescue {
 pub struct RescueReport {
     /// The tables, by name.
     pub tables: Vec<RescuedTable>,
-    /// Every place that could not be read, and every key that was passed over: code that merges its records panicked, or
-    /// made more of them than a value may have when it is written.
+    /// Every place that could not be read, and every key that was passed over: code that merges its records panicked,
+    /// or made more of them than a value may have when it is written.
     pub damage: Vec<Damage>,
     /// Files of records that no table is known to have: the manifest that named them, or the edit that let them go, is
     /// damaged or was not written yet.
@@ -84,11 +85,12 @@ impl Rescue {
         self
     }
 
-    /// Copies to `target`, which must not be there yet. `progress` is told a table, and how many of its entries are copied.
+    /// Copies to `target`, which must not be there yet. `progress` is told a table, and how many of its entries are
+    /// copied.
     ///
     /// Errors: `source` is open elsewhere, is no database, or has no manifest that can be read, which alone tells what
-    /// tables there are; `target` is there, or cannot be written. What was made of `target` by then is removed again, if
-    /// that can be done.
+    /// tables there are; `target` is there, or cannot be written. What was made of `target` by then is removed again,
+    /// if that can be done.
     pub fn run(
         &self,
         source: impl AsRef<Path>,
@@ -174,7 +176,8 @@ impl Rescue {
     }
 }
 
-/// A target that was not there before. All that is in it has just been made, and goes if that ends in an error or a panic.
+/// A target that was not there before. All that is in it has just been made, and goes if that ends in an error or a
+/// panic.
 struct HalfMade<'a>(Option<(&'a dyn FileSystem, &'a Path)>);
 
 impl Drop for HalfMade<'_> {
@@ -251,7 +254,7 @@ impl Copy<'_> {
 
 /// Files of records in the directory that neither tables nor savepoints have.
 fn unnamed_files(engine: &Engine) -> Result<Vec<PathBuf>> {
-    let known: BTreeSet<u64> = engine.ledger.lock().references.keys().copied().collect();
+    let known: BTreeSet<u64> = engine.version_set.lock().references.keys().copied().collect();
     let mut unnamed = Vec::new();
     for name in engine.env.fs.list(&engine.dir)? {
         if let Some((id, "list" | "tree")) = names::parse(&name)

@@ -1,10 +1,10 @@
 //! Rollback: all tables become what they were at a savepoint.
 //!
 //! 1. All writers wait. What is buffered is flushed, so that no buffer has a record of any table.
-//! 2. One edit gives all tables their catalogs of then. With it goes the log's mark: nothing that was absorbed before comes
-//!    back from the log. Work that is under way meets tables of another era, and is thrown away.
-//! 3. The rollback takes a number, as a record would, and nothing before it is kept for its changes: so whoever follows them
-//!    learns of it, also who has seen the last of them.
+//! 2. One edit gives all tables the versions of the savepoint. With it goes the log's mark: nothing that was flushed
+//!    before comes back from the log. Work that is under way meets tables of another generation, and is thrown away.
+//! 3. The rollback takes a number, as a record would, and nothing before it is kept for its changes: so whoever
+//!    follows them learns of it, also who has seen the last of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,16 +14,16 @@ use forebay_env::yield_point;
 use forebay_store::manifest::{Edit, LogMark, Rollback};
 
 use crate::engine::{Engine, State, TableState};
-use crate::ledger::Ledger;
 use crate::tables::Tables;
+use crate::version_set::VersionSet;
 
-/// Where the eras of a rollback begin: no table gets as many layouts between two of them.
-const ERAS: u64 = 1 << 32;
+/// Where the generations of a rollback begin: no table gets as many layouts between two of them.
+const GENERATIONS_PER_ROLLBACK: u64 = 1 << 32;
 
 impl Engine {
     pub(crate) fn rollback(&self, name: &str) -> Result<()> {
         self.log()?;
-        self.ledger.lock().savepoint(name)?;
+        self.version_set.lock().savepoint(name)?;
         if self.freeze_all(true)? {
             return Err(Error::invalid("another rollback is under way"));
         }
@@ -33,14 +33,14 @@ impl Engine {
         }
         self.share_memory();
         self.tend_filters();
-        self.absorb_again();
+        self.flush_again();
         outcome
     }
 
     /// Makes all writers wait, or go on. Returns whether they waited.
     fn freeze_all(&self, frozen: bool) -> Result<bool> {
         let mut before = false;
-        self.log()?.switch(|| {
+        self.log()?.change_epoch(|| {
             self.update_state(|state| before = std::mem::replace(&mut state.is_frozen, frozen));
         });
         Ok(before)
@@ -49,51 +49,52 @@ impl Engine {
     /// Gives all tables what they had. No buffer has a record, and nobody writes.
     fn restore(&self, name: &str) -> Result<()> {
         let log = self.log()?;
-        let mut ledger = self.ledger.lock();
+        let mut version_set = self.version_set.lock();
         let state = self.state();
-        let rewritten = self.rewriting.lock().keys().next().copied();
+        let rewritten = self.reordering.lock().keys().next().copied();
         if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
             let reason = format!("table `{}` is being given another order; wait for that", table.name);
             return Err(Error::invalid(reason));
         }
-        let savepoint = Arc::clone(ledger.savepoint(name)?);
-        ledger.rollbacks += 1;
-        let (era, (below, last)) = (ledger.rollbacks * ERAS, ledger.log.absorbed);
+        let savepoint = Arc::clone(version_set.savepoint(name)?);
+        version_set.rollbacks += 1;
+        let (generation, (below, last)) =
+            (version_set.rollbacks * GENERATIONS_PER_ROLLBACK, version_set.log.flushed);
         let restored = |table: &Arc<TableState>| {
             // What the log still has of it is no longer its own.
-            let catalog = table.catalog.convert(&table.options, below);
-            Ok(table.restored(catalog.ok_or_else(|| self.has_other_files())?, era))
+            let version = table.version.convert(&table.options, below);
+            Ok(table.with_generation(version.ok_or_else(|| self.has_other_files())?, generation))
         };
         let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;
         let mark = (below, last + 1);
-        let mark = LogMark { kept: mark, low: mark, absorbed: mark, vouched: 0 };
+        let mark = LogMark { kept: mark, low: mark, flushed: mark, vouched: 0 };
         let entries = tables.values().map(|table| table.entry()).collect();
-        self.append(&mut ledger, &Edit::Rollback(Rollback { log: mark, tables: entries }))?;
-        ledger.log_is_ahead = false;
-        ledger.rolled_back = last + 1;
+        self.append(&mut version_set, &Edit::Rollback(Rollback { log: mark, tables: entries }))?;
+        version_set.log_is_ahead = false;
+        version_set.rolled_back = last + 1;
         yield_point("rollback is durable");
-        log.switch_behind(last + 1, || {
+        log.change_epoch_behind(last + 1, || {
             self.update_state(|state| {
                 state.tables.clone_from(&tables);
                 state.is_frozen = false;
             });
         });
-        self.rolled_back(&mut ledger, &state, &tables);
-        self.hold(&mut ledger, mark, None);
+        self.rolled_back(&mut version_set, &state, &tables);
+        self.retain_segments(&mut version_set, mark, None);
         Ok(())
     }
 
     /// Notes that tables are other ones.
-    fn rolled_back(&self, ledger: &mut Ledger, before: &State, now: &Tables) {
-        ledger.busy.clear();
+    fn rolled_back(&self, version_set: &mut VersionSet, before: &State, now: &Tables) {
+        version_set.busy.clear();
         self.aside.lock().clear();
         now.values().for_each(|table| table.space.reclaim.forget());
-        let files = |tables: &Tables| tables.values().flat_map(|table| table.catalog.files()).collect();
-        ledger.refer_instead(files(&before.tables), files(now));
+        let files = |tables: &Tables| tables.values().flat_map(|table| table.version.files()).collect();
+        version_set.refer_instead(files(&before.tables), files(now));
         // Nobody who writes has caused what is to be done anew.
-        let debt_bytes: u64 = now.values().map(|table| table.catalog.debt_bytes()).sum();
+        let debt_bytes: u64 = now.values().map(|table| table.version.debt_bytes()).sum();
         self.inherited_bytes.store(debt_bytes, Ordering::Relaxed);
         self.weigh();
-        self.weigh_savepoints(ledger);
+        self.weigh_savepoints(version_set);
     }
 }

@@ -10,8 +10,8 @@ use forebay_store::salvage::{Gap, Gaps};
 
 use crate::replay::Replay;
 
-/// Replays the manifest that counts, or the newest of `ids` that has a sound front, up to its first damage. Gives the last
-/// record where the database was closed in order.
+/// Replays the manifest that counts, or the newest of `ids` that has a sound front, up to its first damage. Gives the
+/// last record where the database was closed in order.
 pub(crate) fn salvage(
     fs: &dyn FileSystem,
     dir: &Path,

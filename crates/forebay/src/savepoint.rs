@@ -1,9 +1,9 @@
-//! Savepoints: all tables as they were at a moment, kept in the manifest under a name. One holds its files as tables hold
-//! theirs, so nothing that it needs is removed, and costs nothing else.
+//! Savepoints: all tables as they were at a moment, kept in the manifest under a name. One holds its files as tables
+//! hold theirs, so nothing that it needs is removed, and costs nothing else.
 //!
-//! **Invariant:** a savepoint has all records up to its sequence number, and none of a later one. Buffers are absorbed in
-//! order, each into all tables at once, so what lists hold is such a beginning of history whenever no range has been cut
-//! out of them that a buffer deletes which is still to be absorbed.
+//! **Invariant:** a savepoint has all records up to its sequence number, and none of a later one. Buffers are flushed
+//! in order, each into all tables at once, so what lists hold is such a beginning of history whenever no range has
+//! been cut out of them that a buffer deletes which is still to be flushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,11 +18,11 @@ use forebay_store::manifest::{self, Edit};
 use serde::Serialize;
 
 use crate::Snapshot;
-use crate::background::ABSORB;
+use crate::background::FLUSH;
 use crate::engine::{Engine, State, TableState, refuse_guests};
-use crate::ledger::Ledger;
 use crate::read::View;
 use crate::tables::Tables;
+use crate::version_set::VersionSet;
 
 /// The longest name of a savepoint, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -79,11 +79,11 @@ impl Savepoint {
 
     /// Its files, as often as parts refer to them.
     pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
-        self.tables.values().flat_map(|table| table.catalog.files())
+        self.tables.values().flat_map(|table| table.version.files())
     }
 }
 
-impl Ledger {
+impl VersionSet {
     /// The savepoint of this name.
     pub(crate) fn savepoint(&self, name: &str) -> Result<&Arc<Savepoint>> {
         self.savepoints.get(name).ok_or_else(|| Error::NotFound(format!("there is no savepoint `{name}`")))
@@ -105,18 +105,19 @@ impl Engine {
     /// Takes a savepoint. Returns the number of its last record.
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
         self.log()?;
-        self.ledger.lock().is_free(name)?;
+        self.version_set.lock().is_free(name)?;
         // Until it is taken, no table takes records into memory that no file has.
         let _draining = self.flush_to_files()?;
         yield_point("savepoint is flushed");
         {
-            let mut ledger = self.ledger.lock();
+            let mut version_set = self.version_set.lock();
             let state = self.state();
             let next = state.sealed.last();
-            if next.is_none_or(|next| next.cuts(usize::MAX).is_empty()) {
-                return self.keep(&mut ledger, name, &state);
+            if next.is_none_or(|next| next.range_deletes(usize::MAX).is_empty()) {
+                return self.keep(&mut version_set, name, &state);
             }
-            // Lists may have lost a range already that the next buffer deletes. Once that is absorbed they have all of it.
+            // Lists may have lost a range already that the next buffer deletes. Once that is flushed they have all of
+            // it.
             let mut wanted = self.wanted.lock();
             if wanted.contains_key(name) {
                 return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
@@ -124,49 +125,49 @@ impl Engine {
             wanted.insert(name.to_string(), None);
         }
         let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
-        let waited = self.wait_for(|| self.trouble_of(ABSORB), is_taken);
+        let waited = self.wait_for(|| self.trouble_of(FLUSH), is_taken);
         // Held by whoever is taking it just now.
-        let _nobody_takes_it = self.ledger.lock();
+        let _nobody_takes_it = self.version_set.lock();
         let taken = self.wanted.lock().remove(name).flatten();
         answer(waited, taken)
     }
 
-    /// Takes the savepoints that are waited for. Call when a buffer has just been absorbed.
-    pub(crate) fn keep_wanted(&self, ledger: &mut Ledger) {
+    /// Takes the savepoints that are waited for. Call when a buffer has just been flushed.
+    pub(crate) fn keep_wanted(&self, version_set: &mut VersionSet) {
         let wanted = self.wanted.lock().clone();
         let names = wanted.into_iter().filter(|(_, taken)| taken.is_none()).map(|(name, _)| name);
         for name in names {
-            let taken = self.keep(ledger, &name, &self.state());
+            let taken = self.keep(version_set, &name, &self.state());
             self.wanted.lock().entry(name).and_modify(|outcome| *outcome = Some(taken));
         }
     }
 
-    fn keep(&self, ledger: &mut Ledger, name: &str, state: &State) -> Result<u64> {
-        ledger.is_free(name)?;
-        if let Some(table) = state.tables.values().find(|table| table.catalog.resident().is_some()) {
+    fn keep(&self, version_set: &mut VersionSet, name: &str, state: &State) -> Result<u64> {
+        version_set.is_free(name)?;
+        if let Some(table) = state.tables.values().find(|table| table.version.resident().is_some()) {
             return Err(Error::invalid(format!(
                 "table `{}` keeps records in memory that no file has yet, so it cannot be in a savepoint; try again",
                 table.name
             )));
         }
-        let (sequence, now) = (ledger.log.absorbed.1, self.env.clock.unix_milliseconds());
+        let (sequence, now) = (version_set.log.flushed.1, self.env.clock.unix_milliseconds());
         let savepoint = Savepoint::new(sequence, now, state.tables.clone());
-        self.append(ledger, &Edit::Savepoint(savepoint.entry(name)))?;
-        ledger.refer(savepoint.files().map(|file| (file, 1)).collect());
-        ledger.savepoints.insert(name.to_string(), Arc::new(savepoint));
-        self.weigh_savepoints(ledger);
+        self.append(version_set, &Edit::Savepoint(savepoint.entry(name)))?;
+        version_set.refer(savepoint.files().map(|file| (file, 1)).collect());
+        version_set.savepoints.insert(name.to_string(), Arc::new(savepoint));
+        self.weigh_savepoints(version_set);
         Ok(sequence)
     }
 
     pub(crate) fn drop_savepoint(&self, name: &str) -> Result<()> {
         refuse_guests()?;
-        let mut ledger = self.ledger.lock();
-        let savepoint = Arc::clone(ledger.savepoint(name)?);
-        self.append(&mut ledger, &Edit::DropSavepoint(name.to_string()))?;
-        ledger.savepoints.remove(name);
-        ledger.refer(savepoint.files().map(|file| (file, -1)).collect());
-        self.weigh_savepoints(&ledger);
-        drop(ledger);
+        let mut version_set = self.version_set.lock();
+        let savepoint = Arc::clone(version_set.savepoint(name)?);
+        self.append(&mut version_set, &Edit::DropSavepoint(name.to_string()))?;
+        version_set.savepoints.remove(name);
+        version_set.refer(savepoint.files().map(|file| (file, -1)).collect());
+        self.weigh_savepoints(&version_set);
+        drop(version_set);
         self.env.jobs.wake();
         Ok(())
     }
@@ -174,7 +175,7 @@ impl Engine {
     /// The database as it was: tables, and nothing in buffers.
     pub(crate) fn open_savepoint(self: &Arc<Self>, name: &str) -> Result<Snapshot> {
         refuse_guests()?;
-        let savepoint = Arc::clone(self.ledger.lock().savepoint(name)?);
+        let savepoint = Arc::clone(self.version_set.lock().savepoint(name)?);
         let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
         let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
         let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
@@ -185,8 +186,8 @@ impl Engine {
     /// All of them, oldest first.
     pub(crate) fn savepoints(&self) -> Vec<SavepointStats> {
         let (savepoints, state) = {
-            let ledger = self.ledger.lock();
-            (ledger.savepoints.clone(), self.state())
+            let version_set = self.version_set.lock();
+            (version_set.savepoints.clone(), self.state())
         };
         if savepoints.is_empty() {
             return Vec::new();
@@ -215,8 +216,8 @@ impl Engine {
     /// Bytes of files that are there for savepoints only.
     pub(crate) fn bytes_kept(&self) -> u64 {
         let (savepoints, state) = {
-            let ledger = self.ledger.lock();
-            (ledger.savepoints.clone(), self.state())
+            let version_set = self.version_set.lock();
+            (version_set.savepoints.clone(), self.state())
         };
         let needs = longest(savepoints.values().flat_map(|savepoint| savepoint.needs.values().cloned()));
         if needs.is_empty() {
@@ -226,10 +227,11 @@ impl Engine {
         }
     }
 
-    /// Notes what of each table's files is there for savepoints only. Call under the ledger's lock, when either has changed.
-    pub(crate) fn weigh_savepoints(&self, ledger: &Ledger) {
+    /// Notes what of each table's files is there for savepoints only. Call under the version set's lock, when either
+    /// has changed.
+    pub(crate) fn weigh_savepoints(&self, version_set: &VersionSet) {
         for (id, table) in self.state().tables.iter() {
-            let needs = ledger.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
+            let needs = version_set.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
             let needs = longest(needs.cloned());
             let bytes = if needs.is_empty() { 0 } else { excess(&needs, &lengths(table)) };
             table.space.kept_bytes.store(bytes, Ordering::Relaxed);
@@ -237,14 +239,15 @@ impl Engine {
     }
 }
 
-/// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong besides.
+/// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong
+/// besides.
 fn answer(waited: Result<()>, taken: Option<Result<u64>>) -> Result<u64> {
     taken.unwrap_or_else(|| waited.and(Err(Error::invalid("the savepoint was not taken"))))
 }
 
 /// How long a table's files are, as far as it knows them.
 fn lengths(table: &TableState) -> BTreeMap<u64, u64> {
-    let files = table.catalog.files().into_iter().filter(|file| !file.is_resident());
+    let files = table.version.files().into_iter().filter(|file| !file.is_resident());
     let mut versions: Vec<_> = files.map(|file| file.version()).collect();
     versions.sort_unstable();
     versions.into_iter().collect()

@@ -61,14 +61,15 @@ impl Snapshot {
         })
     }
 
-    /// A table that was there and merges by a rule, which comes with this: of a table that was dropped nobody else brings
-    /// it once the database was opened again. For others it is [`table`](Self::table).
+    /// A table that was there and merges by a rule, which comes with this: of a table that was dropped nobody else
+    /// brings it once the database was opened again. For others it is [`table`](Self::table).
     pub fn table_merging(&self, name: &str, rule: impl MergeRule) -> Result<Table> {
         let asked = RuleName::Operands(rule.name().to_string());
         self.provide(name, &asked, Arc::new(Operands(rule)))
     }
 
-    /// The same of an aggregator's table: what it gives is for [`AggregatorSnapshot`](crate::AggregatorSnapshot)'s calls.
+    /// The same of an aggregator's table: what it gives is for [`AggregatorSnapshot`](crate::AggregatorSnapshot)'s
+    /// calls.
     pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> Result<AggregatorSnapshot<A>> {
         let function = Arc::new(function);
         let asked = RuleName::States(function.state_type().as_str().to_string());
@@ -84,7 +85,7 @@ impl Snapshot {
             return Err(Error::invalid(format!("table `{name}` was made with {kept}, not with {asked}")));
         }
         state.rule.provide(code, name);
-        self.engine.absorb_again();
+        self.engine.flush_again();
         Ok(table)
     }
 
@@ -145,7 +146,7 @@ impl Snapshot {
         self.cursor(table)?.end(Direction::Backward)
     }
 
-    /// The entry that was nearest to a key, on the side that is asked for.
+    /// The entry that was nearest to a key, on the given side.
     pub fn nearest(&self, table: &OrderedTable, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
         self.cursor(table)?.nearest(key, nearest)
     }

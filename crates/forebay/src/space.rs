@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::bound::Reclaim;
 use crate::engine::{Engine, TableState};
-use crate::interval::Rounds;
+use crate::reclaim::ReclaimPasses;
 
 /// What the versions of a table share to know its space.
 #[derive(Default)]
 pub(crate) struct TableSpace {
     pub(crate) disk: Arc<DiskUse>,
     pub(crate) reclaim: Reclaim,
-    pub(crate) rounds: Rounds,
+    pub(crate) reclaim_passes: ReclaimPasses,
     /// Bytes that are there for savepoints only.
     pub(crate) kept_bytes: AtomicU64,
 }
@@ -80,7 +80,7 @@ impl Engine {
     /// What a table takes.
     pub(crate) fn space_of(&self, table: &TableState) -> TableSpaceStats {
         let disk = &table.space.disk;
-        let usage = Usage::of(&*table.catalog);
+        let usage = Usage::of(&*table.version);
         let (held_bytes, leaving_bytes) = (disk.held_bytes(), disk.leaving_bytes());
         let savepoint_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
         let known_bytes = usage.file_bytes + held_bytes + savepoint_bytes + leaving_bytes;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
-use forebay_layouts::write_buffer::LevelDescription;
+use forebay_layouts::wb_tree::LevelDescription;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub struct Stats {
     /// Records that are in the log and in no list or tree yet, and their bytes there.
     pub unlisted_records: u64,
     pub unlisted_bytes: u64,
-    /// All bytes written by all bytes of keys and values accepted.
+    /// Bytes written to the device for each byte of keys and values accepted.
     pub write_amplification: f64,
     pub log_bytes: u64,
     pub log_syncs: u64,
@@ -56,7 +56,7 @@ pub struct Stats {
     pub cache_hits: u64,
     pub filter_probes: u64,
     pub filter_false_positives: u64,
-    /// Lists and the log's records on disk by bytes of records that lists hold, outdated ones counted.
+    /// Bytes of lists, and of the log's records, for each byte of records in lists, outdated ones included.
     pub space_amplification: f64,
     pub disk_bytes: u64,
     /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
@@ -85,7 +85,7 @@ pub struct TableStats {
     pub layout: String,
     pub levels: Vec<LevelDescription>,
     /// How much of it is copied, from 0 to 1, while it is being given another order.
-    pub rewritten_share: Option<f64>,
+    pub reordered_share: Option<f64>,
     pub space: TableSpaceStats,
 }
 
@@ -100,9 +100,9 @@ fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
 impl TableStats {
     fn of(engine: &Engine, table: &TableState, levels: Vec<LevelDescription>) -> Self {
         let (name, layout) = (table.name.clone(), table.options.layout.to_string());
-        let progress = engine.rewriting.lock().get(&table.id).map(|following| following.progress);
-        let rewritten_share = progress.map(|(done, all)| ratio(done, all));
-        Self { name, layout, levels, rewritten_share, space: engine.space_of(table) }
+        let progress = engine.reordering.lock().get(&table.id).map(|following| following.progress);
+        let reordered_share = progress.map(|(done, all)| ratio(done, all));
+        Self { name, layout, levels, reordered_share, space: engine.space_of(table) }
     }
 }
 
@@ -111,7 +111,7 @@ impl Engine {
     pub(crate) fn log_bytes_on_disk(&self) -> u64 {
         let state = self.state();
         let buffers = state.sealed.iter().chain([&state.active]).map(|buffer| buffer.len() as u64);
-        let kept = self.ledger.lock().held.values().map(|held| held.bytes).sum::<u64>();
+        let kept = self.version_set.lock().retained.values().map(|retained| retained.bytes).sum::<u64>();
         buffers.sum::<u64>() + kept
     }
 }
@@ -125,9 +125,9 @@ impl Stats {
         let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
         let (mut list_records, mut list_record_bytes) = (0, 0);
         for table in state.tables.values() {
-            let on_disk = table.catalog.files().into_iter().filter(|file| !file.is_resident());
+            let on_disk = table.version.files().into_iter().filter(|file| !file.is_resident());
             files.extend(on_disk.map(|file| (file.id(), file.meta().bytes)));
-            let levels = table.catalog.describe().levels;
+            let levels = table.version.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
             if !table.is_hidden() {
@@ -137,12 +137,15 @@ impl Stats {
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
         let view = engine.view();
         let unlisted_records = buffered_records(&view).sum();
-        let (kept_log_bytes, absorbed) = {
-            let ledger = engine.ledger.lock();
-            (ledger.held.values().map(|held| held.bytes).sum::<u64>(), ledger.log.absorbed.1)
+        let (kept_log_bytes, flushed) = {
+            let version_set = engine.version_set.lock();
+            (
+                version_set.retained.values().map(|retained| retained.bytes).sum::<u64>(),
+                version_set.log.flushed.1,
+            )
         };
         // Opened for reading, nothing is written: the last record is the last one of the log.
-        let sequence = |of: fn(&Log) -> u64| engine.log.as_ref().map_or(absorbed + unlisted_records, of);
+        let sequence = |of: fn(&Log) -> u64| engine.log.as_ref().map_or(flushed + unlisted_records, of);
         let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
         let memory = Memory::of(engine);
         Self {
@@ -244,7 +247,7 @@ impl fmt::Display for Stats {
 pub(crate) fn time_text(time: Duration) -> String {
     const UNITS: [(u128, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     if time == Duration::MAX || time.as_millis() >= u128::from(NEVER) {
-        return "for ever".into();
+        return "forever".into();
     }
     let milliseconds = time.as_millis();
     let whole = |(unit, _): &&(u128, &str)| milliseconds > 0 && milliseconds.is_multiple_of(*unit);

@@ -32,19 +32,19 @@ pub struct Table {
     order: Order,
     rule: Merges,
     /// How long its entries live, if they expire.
-    life: Option<Duration>,
+    ttl: Option<Duration>,
 }
 
 impl Table {
     pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
         let (id, order) = (state.id, state.order);
-        let life = state.options.time_to_live;
+        let ttl = state.options.time_to_live;
         let rule = match state.rule.name() {
             RuleName::None => Merges::Nothing,
             RuleName::Operands(_) => Merges::Operands,
             RuleName::States(state_type) => Merges::States(state_type.as_str().into()),
         };
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, life }
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, ttl }
     }
 
     /// Its name.
@@ -57,22 +57,22 @@ impl Table {
         Ok(self.engine.view().table(self.id)?.options.layout)
     }
 
-    /// Gives it another organisation, beside reads and writes; a crash leaves one or the other.
+    /// Gives it another layout while reads and writes go on. A crash leaves it with one layout or the other.
     ///
-    /// Where that keeps keys in the same order it is done at once and without moving a record; background work then brings
-    /// what there is into the new form. From hash order to key order, or back, all records are sorted anew before the call
+    /// If the new layout has the same order, this is done at once and moves no record; background work then brings the
+    /// lists into the new form. From hash order to key order, or back, all records are sorted anew before the call
     /// returns: see [`set_layout_telling`](Self::set_layout_telling).
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
         self.set_layout_telling(layout, &mut |_, _| ())
     }
 
-    /// As [`set_layout`](Self::set_layout). Where records are sorted anew, `progress` is told how many are, of how many. For
-    /// that time the table takes twice the space; no range of it can be deleted, and nothing ingested. At the end writers
-    /// to the table wait until what is buffered of it is sorted anew, too. On an error, or if the database is closed
-    /// meanwhile, the table stays as it was.
+    /// As [`set_layout`](Self::set_layout), with progress. While records are sorted anew, `progress` gets the number
+    /// of records that are done and the number of all. Meanwhile the table takes twice the space, no range of it can
+    /// be deleted, and nothing can be ingested. At the end writers to the table wait until its buffered records are
+    /// sorted anew, too. On an error, or if the database is closed meanwhile, the table stays as it was.
     ///
-    /// A [`Table`] stays of use afterwards, though one that is opened anew writes faster. An [`OrderedTable`] of what now
-    /// keeps no order refuses what needs one.
+    /// A [`Table`] can still be used afterwards, though a new one writes faster. If the new layout keeps no order, an
+    /// [`OrderedTable`] refuses the calls that need one.
     pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.engine.set_layout(self.id, layout, progress)
     }
@@ -120,10 +120,10 @@ impl Table {
         self.commit(&batch)
     }
 
-    /// Sets a key for so long: [`Batch::put_with_ttl`].
-    pub fn put_with_ttl(&self, key: &[u8], value: &[u8], life: Duration) -> Result<()> {
+    /// Sets a key that expires: [`Batch::put_with_ttl`].
+    pub fn put_with_ttl(&self, key: &[u8], value: &[u8], ttl: Duration) -> Result<()> {
         let mut batch = Batch::new();
-        batch.put_with_ttl(self, key, value, life);
+        batch.put_with_ttl(self, key, value, ttl);
         self.commit(&batch)
     }
 
@@ -167,8 +167,8 @@ impl Table {
 
     /// How long its entries live that are put without more, if they expire.
     #[inline]
-    pub(crate) fn life(&self) -> Option<Duration> {
-        self.life
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        self.ttl
     }
 
     pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
@@ -184,8 +184,8 @@ impl Table {
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
     /// Reads and rewrites the table.
     ///
-    /// What others write meanwhile may or may not be merged. Of the layouts `write-buffer` it ends all the same; one whose
-    /// tables are runs may need a moment in which nobody writes.
+    /// Records that are written meanwhile may or may not be merged. In the layouts `wb-tree` it ends all the same; a
+    /// layout of runs may need a moment in which nobody writes.
     pub fn compact(&self) -> Result<()> {
         self.engine.compact(self.id)
     }
@@ -226,13 +226,13 @@ impl OrderedTable {
         self.cursor()?.end(Direction::Backward)
     }
 
-    /// The entry that is nearest to a key, on the side that is asked for.
+    /// The entry that is nearest to a key, on the given side.
     pub fn nearest(&self, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
         self.cursor()?.nearest(key, nearest)
     }
 
-    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none; of trees of layout
-    /// `jungle` the nodes on the way to either end, unless the cache has them.
+    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none; of
+    /// trees of layout `jungle` the nodes on the way to either end, unless the cache has them.
     ///
     /// Each list errs by a page at either end of the range, which is 4 KiB, or 16 KiB before compression; mostly by
     /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the
@@ -252,19 +252,20 @@ impl OrderedTable {
         self.scan(range_of(Order::Lexical, &bounds), Direction::Backward)
     }
 
-    /// Entries whose keys begin so, ascending.
+    /// Entries whose keys begin with the prefix, ascending.
     pub fn prefix(&self, prefix: &[u8]) -> Result<Scan> {
         self.scan(prefix_range(Order::Lexical, prefix), Direction::Forward)
     }
 
-    /// Entries whose keys begin so, descending.
+    /// Entries whose keys begin with the prefix, descending.
     pub fn prefix_reverse(&self, prefix: &[u8]) -> Result<Scan> {
         self.scan(prefix_range(Order::Lexical, prefix), Direction::Backward)
     }
 
-    /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at once,
-    /// without being read. Lists lose them in the background: where the layout is one of runs, files are cut, and those
-    /// that hold nothing else go; in a tree each key gets a tombstone, but for those of damaged pages, which nobody can read.
+    /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at
+    /// once, without being read. Lists lose them in the background: in a layout of runs, parts of files are dropped,
+    /// and files that hold nothing else are removed; in a tree each key gets a tombstone, except keys of damaged
+    /// pages, which cannot be read.
     pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete_range(self, bounds);
@@ -273,8 +274,8 @@ impl OrderedTable {
 
     /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key
     /// lies in their range yet. All of them are there and durable when it returns or, on error or after a crash, none.
-    /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling` and
-    /// the like.
+    /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling`
+    /// and the like.
     pub fn ingest(
         &self,
         entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,
@@ -302,18 +303,18 @@ impl AsRef<Table> for OrderedTable {
 }
 
 /// The key right behind `key`.
-fn successor(key: &[u8]) -> Vec<u8> {
+fn key_after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
 pub(crate) fn range_of<'a>(order: Order, bounds: &impl RangeBounds<&'a [u8]>) -> Range {
     let low = match bounds.start_bound() {
         End::Included(key) => order.bound(key),
-        End::Excluded(key) => order.bound(&successor(key)),
+        End::Excluded(key) => order.bound(&key_after(key)),
         End::Unbounded => Range::all().low,
     };
     let high = match bounds.end_bound() {
-        End::Included(key) => Some(order.bound(&successor(key))),
+        End::Included(key) => Some(order.bound(&key_after(key))),
         End::Excluded(key) => Some(order.bound(key)),
         End::Unbounded => None,
     };

@@ -1,5 +1,5 @@
-//! The tables of a version, by id and by name. A version differs from the one before in few tables, so both share what is
-//! the same: a change copies one chunk of either map, and the list of chunks.
+//! The tables of a version, by id and by name. A version differs from the one before in few tables, so both share what
+//! is the same: a change copies one chunk of either map, and the list of chunks.
 //!
 //! **Invariant:** no chunk is empty or longer than [`CHUNK_MAX`]; keys ascend in and across chunks.
 

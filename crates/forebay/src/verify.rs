@@ -26,7 +26,8 @@ pub struct VerifyReport {
     pub records: u64,
     /// Bytes of those files.
     pub bytes: u64,
-    /// Commits read from the log: those that are not in files of records yet, and those that are kept for their changes.
+    /// Commits read from the log: those that are not in files of records yet, and those that are kept for their
+    /// changes.
     pub log_frames: u64,
     /// Records of those.
     pub log_records: u64,
@@ -42,8 +43,8 @@ impl Engine {
         let mut report = VerifyReport::default();
         self.verify_roots(&mut report);
         let state = self.state();
-        let kept: Vec<_> = self.ledger.lock().savepoints.values().cloned().collect();
-        let files = state.tables.values().flat_map(|table| table.catalog.files());
+        let kept: Vec<_> = self.version_set.lock().savepoints.values().cloned().collect();
+        let files = state.tables.values().flat_map(|table| table.version.files());
         let files = files.chain(kept.iter().flat_map(|savepoint| savepoint.files()));
         let files = files.filter(|file| !file.is_resident());
         // A version of a tree does not reach all that older ones do.
@@ -110,7 +111,7 @@ impl Engine {
         };
         {
             // Nothing is appended to the manifest.
-            let _ledger = self.ledger.lock();
+            let _version_set = self.version_set.lock();
             let manifest = Current::read(fs, &self.dir)
                 .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()));
             note(manifest.map(drop));
@@ -128,12 +129,12 @@ impl Engine {
         report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
     }
 
-    /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are left
-    /// out.
+    /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are
+    /// left out.
     fn segments(&self) -> Vec<Extent> {
-        let ledger = self.ledger.lock();
+        let version_set = self.version_set.lock();
         let state = self.state();
-        let held = ledger.held.range(ledger.log.low.0..);
+        let held = version_set.retained.range(version_set.log.low.0..);
         let mut extents: Vec<Extent> =
             held.map(|(&id, held)| Extent { id, before: held.before, bytes: held.bytes }).collect();
         let written = self.log.as_ref().map(|log| log.written());
@@ -201,7 +202,7 @@ impl Damage {
 fn tables_of_files(state: &State) -> BTreeMap<u64, &TableState> {
     let mut tables = BTreeMap::new();
     for table in state.user_tables() {
-        tables.extend(table.catalog.files().into_iter().map(|file| (file.id(), &**table)));
+        tables.extend(table.version.files().into_iter().map(|file| (file.id(), &**table)));
     }
     tables
 }

@@ -4,9 +4,9 @@
 //! 2. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
 //!    [`Engine::make_room`], when all buffers are full.
 //! 3. The log makes it as durable as asked.
-//! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Engine::pay`]): none up to a soft limit, then
-//!    in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied. So
-//!    there is no cliff.
+//! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Engine::pay`]): none up to a soft
+//!    limit, then in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied.
+//!    So there is no cliff.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::yield_point;
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Durability, PrepareError, Rotation, frame};
+use forebay_store::log::{Durability, PrepareError, PreparedSegment, frame};
 
-use crate::background::ABSORB;
+use crate::background::FLUSH;
 use crate::engine::{Engine, closed};
 
 impl Engine {
@@ -30,33 +30,33 @@ impl Engine {
             return Err(closed());
         }
         if payload.records() == 0 {
-            // What was asked for is given to what was written before.
-            let is_planted = planted::is("empty-batch-not-settled");
-            return log.settle_all(if is_planted { Durability::Memory } else { durability });
+            // There is nothing to write. What was written before is made as durable as asked.
+            let is_planted = planted::is("empty-batch-not-durable");
+            return log.make_all_durable(if is_planted { Durability::Memory } else { durability });
         }
         let state = self.state();
         let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());
         let bounded: Vec<u32> =
             payload.notes().tables().map(|notes| notes.table).filter(is_bounded).collect();
-        // Whoever waits for files to go must not hold them.
+        // A writer that waits for files to be removed must not pin them.
         drop(state);
         bounded.iter().try_for_each(|id| self.wait_for_space(*id))?;
         let started = self.env.clock.now();
         let sum = payload.sum(self.superblock.log_secret);
         let position = loop {
-            let turn = log.turns();
+            let epoch = log.epoch();
             let noted = self.admit(payload)?;
             yield_point("write is admitted");
             let segment = log.active_segment();
-            match log.append(&noted, sum, turn)? {
+            match log.append(&noted, sum, epoch)? {
                 Some(position) => break position,
-                None if log.turns() != turn => {}
+                None if log.epoch() != epoch => {}
                 None => self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?,
             }
         };
-        self.end_rest();
+        self.end_idle();
         yield_point("write is appended");
-        log.settle(position, durability)?;
+        log.make_durable(position, durability)?;
         self.metrics.user_records.add(payload.records() as u64);
         self.metrics.user_bytes.add(payload.user_bytes());
         let bytes = payload.bytes().len() as u64;
@@ -68,8 +68,12 @@ impl Engine {
     /// Whether all of a batch can be written by now: the batch, noted for its tables as they are.
     fn admit<'a>(&self, payload: &'a Payload) -> Result<Cow<'a, Payload>> {
         let notes = payload.notes();
-        let of_tables =
-            || notes.tables().map(|notes| notes.table).chain(notes.cuts().iter().map(|cut| cut.table));
+        let of_tables = || {
+            notes
+                .tables()
+                .map(|notes| notes.table)
+                .chain(notes.range_deletes().iter().map(|delete| delete.table))
+        };
         let mut state = self.state();
         if of_tables().any(|table| state.is_frozen(table)) {
             let is_frozen = || of_tables().any(|table| self.state().is_frozen(table));
@@ -81,14 +85,14 @@ impl Engine {
                 "a table of the batch, number {gone}, was dropped; nothing of the batch is written"
             )));
         }
-        for cut in notes.cuts() {
-            if !state.order_of(cut.table).is_some_and(|order| order.is_lexical())
-                || self.is_rewriting(cut.table)
+        for delete in notes.range_deletes() {
+            if !state.order_of(delete.table).is_some_and(|order| order.is_lexical())
+                || self.is_reordering(delete.table)
             {
                 return Err(Error::invalid(format!(
                     "table {} keeps no order, or is being given another; ranges of it cannot be deleted, and nothing of \
                      the batch is written",
-                    cut.table
+                    delete.table
                 )));
             }
         }
@@ -131,9 +135,9 @@ impl Engine {
         Ok(())
     }
 
-    fn new_segment(&self, bytes_min: usize) -> Result<Rotation> {
+    fn new_segment(&self, bytes_min: usize) -> Result<PreparedSegment> {
         let (id, spare) = (self.lists.new_id(), self.spare_segment.lock().take());
-        let prepared = Rotation::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare);
+        let prepared = PreparedSegment::prepare(&*self.env.fs, &self.dir, id, &self.pool, bytes_min, spare);
         prepared.map_err(|error| match error {
             PrepareError::Refused(error, spare) => {
                 if let Some(spare) = spare {
@@ -155,9 +159,9 @@ impl Engine {
     /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
     /// for a file and for its name to be durable.
     pub(crate) fn prepare_segment(&self) -> Result<()> {
-        // Whoever holds the lock may wait for background work, which must not wait for them.
+        // The holder of the lock may wait for background work, so background work must not wait for the lock.
         let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
-        // Whoever has just absorbed a buffer is about to give it back.
+        // Whoever has just flushed a buffer is about to give it back.
         if self.has_room() && !self.pool.is_exhausted() && self.next_segment.lock().is_none() {
             let ready = self.new_segment(0)?;
             *self.next_segment.lock() = Some(ready);
@@ -171,7 +175,7 @@ impl Engine {
             return Ok(());
         }
         let started = self.env.clock.now();
-        let waited = self.wait_for(|| self.trouble_of(ABSORB), || self.has_room());
+        let waited = self.wait_for(|| self.trouble_of(FLUSH), || self.has_room());
         self.stalled_since(started);
         waited
     }

@@ -1,5 +1,5 @@
-//! From one key-ordered organisation to another, without moving a record: the lists of a tree are the parts of runs, and
-//! the other way round.
+//! From one key-ordered organisation to another, without moving a record: the lists of a tree are the parts of runs,
+//! and the other way round.
 //!
 //! **Invariant:** of the records of a key, the order in age stays as it was. What a merge has taken from a file and
 //! written elsewhere is not seen again: a leaf never reaches beyond what a part stands for.
@@ -64,8 +64,8 @@ fn lists_of<F: Fragment>(runs: &[Arc<Run<F>>], range: &Range) -> Vec<List<F>> {
     let mut lists: Vec<List<F>> = Vec::new();
     for part in parts {
         if let Some(portion) = part.portion_in(range) {
-            let settled = lists.is_empty() && part.is_bottom;
-            lists.push(List::new(part.fragment.clone(), portion, settled));
+            let is_bottom = lists.is_empty() && part.is_bottom;
+            lists.push(List::new(part.fragment.clone(), portion, is_bottom));
         }
     }
     lists

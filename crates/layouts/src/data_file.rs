@@ -12,7 +12,7 @@ use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Versi
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::{ListFile, ListStore};
 
-/// A file that a catalog's parts refer to. Cheap to clone.
+/// A file that a version's parts refer to. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum DataFile {
     /// A sorted list.
@@ -273,7 +273,7 @@ impl DataFile {
         }
     }
 
-    /// Gives up precision of the filter until a key takes no more than so many bits.
+    /// Gives up precision of the filter until a key takes no more than this many bits.
     pub fn thin_filter(&self, bits_per_key: u32) {
         match self {
             Self::List(list) => list.thin_filter(bits_per_key),
@@ -281,7 +281,8 @@ impl DataFile {
         }
     }
 
-    /// Reads all of it, and checks it. What is wrong with a list's pages goes to `faults`; else the first fault is the error.
+    /// Reads all of it, and checks it. What is wrong with a list's pages goes to `faults`; else the first fault is the
+    /// error.
     pub fn verify(&self, faults: &mut Vec<Error>) -> Result<FileReport> {
         Ok(match self {
             Self::List(list) => {

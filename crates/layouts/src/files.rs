@@ -12,22 +12,22 @@ use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::list::{FileKind, FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
 
-use crate::run_set::Room;
+use crate::run_set::ResidentBudget;
 use crate::{DataFile, Rule, RuleName, Store, TableRule};
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
 pub struct Fragment(pub Arc<ListFile>);
 
-/// What a table's catalog works with, whatever its layout.
+/// What a table's version works with, whatever its layout.
 #[derive(Clone)]
-pub(crate) struct Means {
+pub(crate) struct TableContext {
     pub(crate) store: Store,
     pub(crate) rule: Arc<TableRule>,
     merge_memory_bytes: usize,
 }
 
-impl Means {
+impl TableContext {
     pub(crate) fn new(store: Store, rule: Arc<TableRule>, merge_memory_bytes: usize) -> Self {
         Self { store, rule, merge_memory_bytes }
     }
@@ -42,11 +42,11 @@ impl Means {
         Ok(self.rule.code()?.expiring(self.now()))
     }
 
-    /// What the table, which has so many bytes in memory, may keep there.
-    pub(crate) fn room(&self, resident_bytes: u64) -> Room {
+    /// What the table, which has this many bytes in memory, may keep there.
+    pub(crate) fn room(&self, resident_bytes: u64) -> ResidentBudget {
         let limit = &self.store.lists.resident;
         let load = |what: &AtomicU64| what.load(Ordering::Relaxed);
-        Room {
+        ResidentBudget {
             resides: *self.rule.name() == RuleName::None && load(&limit.drains) == 0,
             bytes: load(&limit.bytes),
             elsewhere_bytes: load(&limit.used_bytes).saturating_sub(resident_bytes),
@@ -58,7 +58,7 @@ impl Means {
     /// The store of fragments that a write buffer leaves in memory.
     pub(crate) fn memory(&self) -> Files {
         let store = Store { lists: Arc::new(self.store.lists.in_memory()), ..self.store.clone() };
-        Files { store, ..self.files(Cause::RootSpill) }
+        Files { store, ..self.files(Cause::Flush) }
     }
 
     /// The store of a job's fragments.
@@ -161,7 +161,7 @@ impl tree::Fragment for Fragment {
 }
 
 impl Files {
-    /// How each of so many lists is read that are merged side by side.
+    /// How each of this many lists is read that are merged side by side.
     pub(crate) fn reading(&self, share: usize) -> Reading {
         let chunk_bytes = (self.merge_memory_bytes / share.max(1)).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         Reading::Job { cause: self.cause, chunk_bytes }

@@ -9,12 +9,12 @@ use forebay_store::list::{ListOptions, ListSize};
 pub enum Keys {
     /// None comes twice.
     Unique,
-    /// Each is drawn evenly from so many.
+    /// Each is drawn evenly from this many.
     DrawnFrom(u64),
 }
 
 impl Keys {
-    /// How many of so many records are left when each key's newest is, and their share of all keys: 0.0 where
+    /// How many of this many records are left when each key's newest is, and their share of all keys: 0.0 where
     /// there is no end of keys.
     pub fn collapse(self, records: u64) -> (u64, f64) {
         match self {
@@ -118,12 +118,12 @@ impl Inventory {
         self.files.len() as u32
     }
 
-    /// A job reads so many records that lie side by side in one file.
+    /// A job reads this many records that lie side by side in one file.
     pub fn read(&mut self, cause: Cause, records: u64) {
         self.traffic.bytes_read[cause as usize] += ListSize::walk_bytes(self.model.record_bytes, records);
     }
 
-    /// A job reads so many bytes of a tree.
+    /// A job reads this many bytes of a tree.
     pub fn read_tree(&mut self, cause: Cause, bytes: u64) {
         self.traffic.bytes_read[cause as usize] += bytes;
     }
@@ -134,7 +134,7 @@ impl Inventory {
         self.file(cause, records_read, records);
     }
 
-    /// A job reads so many records.
+    /// A job reads this many records.
     pub fn job(&mut self, cause: Cause, records_read: u64) {
         self.traffic.records_read[cause as usize] += records_read;
         self.traffic.jobs[cause as usize] += 1;
@@ -148,14 +148,14 @@ impl Inventory {
         self.hold(size, records);
     }
 
-    /// A tree of `records` is written, in a file of so many bytes.
+    /// A tree of `records` is written, in a file of this many bytes.
     pub fn tree(&mut self, cause: Cause, records: u64, bytes: u64) {
         self.files.push(Entry { size: ListSize::default(), keys: 0, references: 0 });
         self.hold(ListSize::default(), 0);
         self.grow(self.next_id() - 1, cause, records, bytes);
     }
 
-    /// So many bytes are appended to a tree, with so many keys that it did not have. It takes the memory of a list.
+    /// This many bytes are appended to a tree, with this many keys that it did not have. It takes the memory of a list.
     pub fn grow(&mut self, id: u32, cause: Cause, records: u64, bytes: u64) {
         let Some(file) = self.files.get_mut(id as usize) else { return };
         self.traffic.bytes_written[cause as usize] += bytes;
@@ -187,7 +187,7 @@ impl Inventory {
         holdings.search_bytes -= size.search_bytes;
     }
 
-    /// So many lists more or fewer refer to a file. One without any is removed.
+    /// This many lists more or fewer refer to a file. One without any is removed.
     pub fn refer(&mut self, id: u32, by: i32) {
         let Some(file) = self.files.get_mut(id as usize) else { return };
         file.references = file.references.saturating_add_signed(by);
@@ -210,7 +210,7 @@ impl Inventory {
     }
 
     /// The device reads that a list costs a lookup of a key that it does not hold.
-    pub fn reads_in_vain(&self) -> f64 {
+    pub fn wasted_reads(&self) -> f64 {
         self.thinned().1
     }
 }

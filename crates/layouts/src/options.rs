@@ -17,7 +17,7 @@ use crate::run_set::Policy;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// The WB tree: fastest to write; in hash order, or in key order for ranges.
-    WriteBuffer {
+    WbTree {
         /// Whether keys are kept in their own order.
         ordered: bool,
     },
@@ -27,16 +27,16 @@ pub enum Layout {
 
 impl Layout {
     /// The WB tree in hash order.
-    pub fn write_buffer() -> Self {
-        Self::WriteBuffer { ordered: false }
+    pub fn wb_tree() -> Self {
+        Self::WbTree { ordered: false }
     }
 
     /// The WB tree in key order.
-    pub fn write_buffer_ordered() -> Self {
-        Self::WriteBuffer { ordered: true }
+    pub fn wb_tree_ordered() -> Self {
+        Self::WbTree { ordered: true }
     }
 
-    /// Every write buffer a run for ever.
+    /// Every write buffer a run forever.
     pub fn no_merge() -> Self {
         Self::RunSet(Policy::NoMerge)
     }
@@ -69,7 +69,7 @@ impl Layout {
 
     /// Whether ranges of keys can be scanned.
     pub fn is_ordered(&self) -> bool {
-        !matches!(self, Self::WriteBuffer { ordered: false })
+        !matches!(self, Self::WbTree { ordered: false })
     }
 
     /// The order of its records in a database with this seed.
@@ -79,7 +79,7 @@ impl Layout {
 
     fn encode(self, out: &mut Vec<u8>) {
         match self {
-            Self::WriteBuffer { ordered } => out.push(ordered.into()),
+            Self::WbTree { ordered } => out.push(ordered.into()),
             Self::RunSet(policy) => {
                 out.push(RUN_SET);
                 policy.encode(out);
@@ -89,7 +89,7 @@ impl Layout {
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         match from.u8()? {
-            ordered @ (0 | 1) => Some(Self::WriteBuffer { ordered: ordered == 1 }),
+            ordered @ (0 | 1) => Some(Self::WbTree { ordered: ordered == 1 }),
             RUN_SET => Policy::decode(from).map(Self::RunSet),
             _ => None,
         }
@@ -97,14 +97,14 @@ impl Layout {
 }
 
 const RUN_SET: u8 = 2;
-/// A run's files are no longer than this unless told.
+/// A run's files are no longer than this by default.
 const FILE_BYTES: u64 = 64 << 20;
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WriteBuffer { ordered: false } => f.write_str("write-buffer"),
-            Self::WriteBuffer { ordered: true } => f.write_str("write-buffer:ordered"),
+            Self::WbTree { ordered: false } => f.write_str("wb-tree"),
+            Self::WbTree { ordered: true } => f.write_str("wb-tree:ordered"),
             Self::RunSet(policy) => policy.fmt(f),
         }
     }
@@ -115,8 +115,8 @@ impl FromStr for Layout {
 
     fn from_str(text: &str) -> Result<Self> {
         match text {
-            "write-buffer" => Ok(Self::write_buffer()),
-            "write-buffer:ordered" => Ok(Self::write_buffer_ordered()),
+            "wb-tree" | "write-buffer" => Ok(Self::wb_tree()),
+            "wb-tree:ordered" | "write-buffer:ordered" => Ok(Self::wb_tree_ordered()),
             _ => text
                 .parse()
                 .map(Self::RunSet)
@@ -153,7 +153,7 @@ pub struct TableOptions {
     pub max_space_amplification: Option<f64>,
     /// How soon what is deleted or outdated leaves its files; whole seconds.
     pub reclaim_interval: Option<Duration>,
-    /// How long entries live that are put without more; whole milliseconds, [`Duration::MAX`] for ever.
+    /// How long entries live that are put without more; whole milliseconds, [`Duration::MAX`] forever.
     pub time_to_live: Option<Duration>,
 }
 
@@ -161,7 +161,7 @@ impl TableOptions {
     /// What a table has that is told nothing but its layout, over write buffers of this size.
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
         let node_bytes = match layout {
-            Layout::WriteBuffer { .. } => write_buffer_bytes,
+            Layout::WbTree { .. } => write_buffer_bytes,
             // Each eviction writes one anew.
             Layout::RunSet(Policy::RangeMerge) => write_buffer_bytes.min(FILE_BYTES) / 4,
             Layout::RunSet(_) => write_buffer_bytes.min(FILE_BYTES),
@@ -209,7 +209,7 @@ impl TableOptions {
                 "reclaim_interval is {interval:?}; it must be whole seconds, at least {RECLAIM_INTERVAL_MIN:?}"
             )));
         }
-        if self.time_to_live.is_some_and(|life| life != life_of(milliseconds_of(life)) || life.is_zero()) {
+        if self.time_to_live.is_some_and(|ttl| ttl != ttl_of(milliseconds_of(ttl)) || ttl.is_zero()) {
             return Err(Error::invalid("time_to_live must be whole milliseconds, and at least one"));
         }
         if let Layout::RunSet(policy) = self.layout {
@@ -218,7 +218,7 @@ impl TableOptions {
         self.tree.validate()
     }
 
-    /// The bytes of what the catalog itself does not keep, and of the table's rule.
+    /// The bytes of what the table version itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
         let mut out = vec![match (self.time_to_live, says_space) {
@@ -234,13 +234,13 @@ impl TableOptions {
             out.extend_from_slice(&self.max_space_amplification.unwrap_or_default().to_le_bytes());
             put_varint(&mut out, self.reclaim_interval.unwrap_or_default().as_secs());
         }
-        if let Some(life) = self.time_to_live {
-            put_varint(&mut out, milliseconds_of(life));
+        if let Some(ttl) = self.time_to_live {
+            put_varint(&mut out, milliseconds_of(ttl));
         }
         out
     }
 
-    /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its catalog.
+    /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
         let version = from.u8().filter(|version| (VERSION..=VERSION_EXPIRY).contains(version))?;
@@ -253,7 +253,7 @@ impl TableOptions {
             _ => (f64::from_le_bytes(from.array()?), from.varint()?),
         };
         let time_to_live = match version {
-            VERSION_EXPIRY => Some(life_of(from.varint()?)),
+            VERSION_EXPIRY => Some(ttl_of(from.varint()?)),
             _ => None,
         };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
@@ -274,10 +274,10 @@ impl TableOptions {
 }
 
 /// A life in milliseconds; those that never end are [`NEVER`].
-pub fn milliseconds_of(life: Duration) -> u64 {
-    u64::try_from(life.as_millis()).unwrap_or(NEVER)
+pub fn milliseconds_of(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(NEVER)
 }
 
-fn life_of(milliseconds: u64) -> Duration {
+fn ttl_of(milliseconds: u64) -> Duration {
     if milliseconds == NEVER { Duration::MAX } else { Duration::from_millis(milliseconds) }
 }

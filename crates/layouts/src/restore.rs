@@ -1,4 +1,4 @@
-//! A table's catalog from the manifest's bytes, and a new table's.
+//! A table's version from the manifest's bytes, and a new table's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
 use forebay_buffer_tree::{Tree, TreeOptions};
 
-use crate::catalog::Catalog;
-use crate::files::Means;
+use crate::files::TableContext;
 use crate::run_set::{RunSet, RunSetTable};
-use crate::write_buffer::WriteBufferTree;
+use crate::table_version::TableVersion;
+use crate::wb_tree::WbTree;
 use crate::{DataFile, Layout, Store, TableOptions, TableRule};
 
-/// What catalogs are restored with.
+/// What table versions are restored with.
 pub(crate) struct Restored<'a> {
-    pub(crate) means: Means,
+    pub(crate) context: TableContext,
     find: &'a dyn Fn(u64, &Store) -> Option<DataFile>,
     /// One handle a file, however many lists share it.
     handles: BTreeMap<u64, DataFile>,
@@ -27,7 +27,7 @@ impl Restored<'_> {
         if let Some(known) = self.handles.get(&id) {
             return Ok(known.clone());
         }
-        let file = (self.find)(id, &self.means.store).ok_or_else(malformed)?;
+        let file = (self.find)(id, &self.context.store).ok_or_else(malformed)?;
         self.handles.insert(id, file.clone());
         Ok(file)
     }
@@ -37,12 +37,12 @@ pub(crate) fn malformed() -> Error {
     Error::invalid("a table's entry in the manifest is malformed")
 }
 
-/// The bytes of the empty catalog of a new table.
+/// The bytes of the empty table version of a new table.
 pub fn empty(options: &TableOptions) -> Result<Vec<u8>> {
     options.validate()?;
     let mut bytes = Vec::new();
     match options.layout {
-        Layout::WriteBuffer { .. } => Tree::<u64>::new(options.tree).encode(&mut bytes),
+        Layout::WbTree { .. } => Tree::<u64>::new(options.tree).encode(&mut bytes),
         Layout::RunSet(policy) => {
             options.tree.encode(&mut bytes);
             RunSet::<u64>::new(policy, options.tree.node_bytes).encode(&mut bytes);
@@ -51,26 +51,26 @@ pub fn empty(options: &TableOptions) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A table as the manifest has it: its options and its catalog's bytes. It shares its rule with an earlier version of the
-/// same table.
+/// A table as the manifest has it: its options and its version's bytes. It shares its rule with an earlier version of
+/// the same table.
 pub fn restore(
-    catalog: &[u8],
+    version: &[u8],
     options: &[u8],
     find: &dyn Fn(u64, &Store) -> Option<DataFile>,
     shared: Option<&Arc<TableRule>>,
     store: impl FnOnce(&TableOptions) -> Store,
     merge_memory_bytes: usize,
-) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn Catalog>)> {
-    // Every catalog begins with the sizes of the table's parts.
-    let tree = TreeOptions::decode(&mut Reader::new(catalog)).ok_or_else(malformed)?;
+) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn TableVersion>)> {
+    // Every table version begins with the sizes of the table's parts.
+    let tree = TreeOptions::decode(&mut Reader::new(version)).ok_or_else(malformed)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
     let rule = shared.unwrap_or_else(|| TableRule::new(rule));
-    let means = Means::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
-    let mut restored = Restored { means, find, handles: BTreeMap::new() };
-    let catalog: Arc<dyn Catalog> = match options.layout {
-        Layout::WriteBuffer { .. } => Arc::new(WriteBufferTree::restore(catalog, &mut restored)?),
-        Layout::RunSet(policy) => Arc::new(RunSetTable::restore(catalog, policy, &mut restored)?),
+    let context = TableContext::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
+    let mut restored = Restored { context, find, handles: BTreeMap::new() };
+    let version: Arc<dyn TableVersion> = match options.layout {
+        Layout::WbTree { .. } => Arc::new(WbTree::restore(version, &mut restored)?),
+        Layout::RunSet(policy) => Arc::new(RunSetTable::restore(version, policy, &mut restored)?),
     };
-    Ok((options, rule, catalog))
+    Ok((options, rule, version))
 }

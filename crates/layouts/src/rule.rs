@@ -182,7 +182,8 @@ impl TableRule {
         &self.name
     }
 
-    /// Takes the code of the rule for the table of this name, unless it is there already. It must be of the rule's name.
+    /// Takes the code of the rule for the table of this name, unless it is there already. It must be of the rule's
+    /// name.
     pub fn provide(&self, code: Arc<dyn Combine>, table: &str) {
         let _ = self.rule.set(Rule::new(code, self.guest(table)));
     }

@@ -1,18 +1,18 @@
-//! Layouts over counts: the same plans, settled and applied by the same code, with jobs that move no records. And what
+//! Layouts over counts: the same plans, rebased and applied by the same code, with jobs that move no records. And what
 //! lookups would meet in them.
 
 use forebay_base::Result;
 
 use crate::inventory::{Inventory, Keys, ListModel};
-use crate::run_set::{Room, SimulatedRuns};
-use crate::write_buffer::{LevelDescription, SimulatedTree};
+use crate::run_set::{ResidentBudget, SimulatedRuns};
+use crate::wb_tree::{LevelDescription, SimulatedTree};
 use crate::{Layout, TableOptions};
 
 /// A table's lists under its layout, of which only counts are known.
 pub trait Simulated {
-    /// Takes in a write buffer of so many records, and does all that it calls for. Returns the bytes that this
+    /// Takes in a write buffer of this many records, and does all that it calls for. Returns the bytes that this
     /// wrote, the buffer's own list not counted.
-    fn absorb(&mut self, records: u64) -> Result<u64>;
+    fn flush(&mut self, records: u64) -> Result<u64>;
     /// What it wrote, read and keeps.
     fn inventory(&self) -> &Inventory;
     /// Edits that moved no data.
@@ -21,7 +21,7 @@ pub trait Simulated {
     fn levels(&self) -> Vec<LevelDescription>;
     /// Says what is wrong with its structure, if anything is.
     fn check(&self) -> Result<(), String>;
-    /// Memory of the catalog and the handles of its files, in bytes.
+    /// Memory of the table version and the handles of its files, in bytes.
     fn tree_memory_bytes(&self) -> u64;
     /// What lookups meet.
     fn paths(&self) -> Paths;
@@ -32,10 +32,10 @@ pub fn simulated(
     options: &TableOptions,
     lists: ListModel,
     keys: Keys,
-    room: Room,
+    room: ResidentBudget,
 ) -> Result<Box<dyn Simulated>> {
     Ok(match options.layout {
-        Layout::WriteBuffer { .. } => Box::new(SimulatedTree::new(options.tree, lists, keys)?),
+        Layout::WbTree { .. } => Box::new(SimulatedTree::new(options.tree, lists, keys)?),
         Layout::RunSet(policy) => {
             Box::new(SimulatedRuns::new(policy, options.tree.node_bytes, lists, keys, room))
         }
@@ -62,9 +62,9 @@ pub struct Paths {
 pub(crate) struct Path {
     lists: u64,
     /// The device reads that one list costs a lookup of a key that it does not hold.
-    vain: f64,
+    wasted_per_list: f64,
     /// Device reads of a key that none of them holds.
-    in_vain: f64,
+    wasted: f64,
     /// The share of keys that none of them holds.
     absence: f64,
     /// The records that lookups of present keys end at, for each unit of all places, and the device reads up
@@ -74,17 +74,17 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub(crate) fn new(vain: f64) -> Self {
-        Self { lists: 0, vain, in_vain: 0.0, absence: 1.0, found: 0.0, reads: 0.0 }
+    pub(crate) fn new(wasted_per_list: f64) -> Self {
+        Self { lists: 0, wasted_per_list, wasted: 0.0, absence: 1.0, found: 0.0, reads: 0.0 }
     }
 
-    /// Passes a list that has so many records for each unit of all places, and this share of the keys.
+    /// Passes a list that has this many records for each unit of all places, and this share of the keys.
     pub(crate) fn pass(&mut self, records: f64, coverage: f64) {
         let found = records * self.absence;
         self.found += found;
-        self.reads += found * (self.in_vain + 1.0);
+        self.reads += found * (self.wasted + 1.0);
         self.lists += 1;
-        self.in_vain += self.vain;
+        self.wasted += self.wasted_per_list;
         self.absence *= 1.0 - coverage;
     }
 }
@@ -94,18 +94,18 @@ impl Path {
 pub(crate) struct Sums {
     lists: f64,
     lists_max: u64,
-    in_vain: f64,
+    wasted: f64,
     reads: f64,
     found: f64,
     keys: f64,
 }
 
 impl Sums {
-    /// Adds a path that so much of all places has.
+    /// Adds a path that this much of all places has.
     pub(crate) fn add(&mut self, path: &Path, share: f64, keys: Keys) {
         self.lists += path.lists as f64 * share;
         self.lists_max = self.lists_max.max(path.lists);
-        self.in_vain += path.in_vain * share;
+        self.wasted += path.wasted * share;
         self.reads += path.reads * share;
         self.found += path.found * share;
         self.keys += share
@@ -116,12 +116,12 @@ impl Sums {
     }
 
     pub(crate) fn finish(self) -> Paths {
-        let Sums { lists, lists_max, in_vain, reads, found, keys } = self;
+        let Sums { lists, lists_max, wasted, reads, found, keys } = self;
         Paths {
             lists_mean: lists,
             lists_max,
             reads_present: if found > 0.0 { reads / found } else { 0.0 },
-            reads_absent: in_vain,
+            reads_absent: wasted,
             keys,
         }
     }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use forebay_base::{Range, digest};
 use forebay_buffer_tree::Portion;
 
-use crate::{Catalog, DataFile};
+use crate::{DataFile, TableVersion};
 
-/// What a catalog has of a file.
-pub struct Held<'a> {
+/// What a table version has of a file.
+pub struct FilePart<'a> {
     /// The file.
     pub file: DataFile,
     /// Where the list's records lie.
@@ -20,7 +20,7 @@ pub struct Held<'a> {
     pub is_bottom: bool,
 }
 
-/// What the files of a catalog's lists take.
+/// What the files of a version's lists take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// All of them.
@@ -53,7 +53,7 @@ impl FileUse {
         (self.dead_share() * self.file.meta().bytes as f64) as u64
     }
 
-    /// What so many of its records are of it; all, where it cannot be opened.
+    /// What this many of its records are of it; all, where it cannot be opened.
     fn share(&self, records: u64) -> f64 {
         let replaced = self.file.replaced_bytes() as f64 / self.file.meta().bytes.max(1) as f64;
         let share = match self.file.records() {
@@ -75,9 +75,9 @@ impl FileUse {
 }
 
 /// What lists have of each file on disk, by the file's id.
-pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
+pub(crate) fn by_file(version: &dyn TableVersion) -> BTreeMap<u64, FileUse> {
     let mut files: BTreeMap<u64, FileUse> = BTreeMap::new();
-    catalog.each_list(&mut |held| {
+    version.each_list(&mut |held| {
         // What is in memory alone takes nothing of the disk.
         if held.file.is_resident() {
             return;
@@ -100,11 +100,11 @@ pub(crate) fn by_file(catalog: &dyn Catalog) -> BTreeMap<u64, FileUse> {
 }
 
 impl Usage {
-    /// Of these files. What lives is estimated: keys that come several times by the lists' samples, and one key less for
-    /// each tombstone. The keys of
-    /// trees have no samples: they are taken to come once, and lists in front of them to have none but theirs.
-    pub fn of(catalog: &dyn Catalog) -> Self {
-        let files = by_file(catalog);
+    /// Of these files. What lives is estimated: keys that come several times by the lists' samples, and one key less
+    /// for each tombstone. The keys of trees have no samples: they are taken to come once, and lists in front of them
+    /// to have none but theirs.
+    pub fn of(version: &dyn TableVersion) -> Self {
+        let files = by_file(version);
         let mut usage = Self::default();
         let (mut used_bytes, mut records, mut in_trees, mut tombstones) = (0.0, 0.0, 0.0, 0.0);
         for held in files.values() {
@@ -130,7 +130,7 @@ impl Usage {
     }
 }
 
-/// Where about so much has expired, it is worth writing the rest anew.
+/// Where about this much has expired, it is worth writing the rest anew.
 pub(crate) const EXPIRED_SHARE: f64 = 0.5;
 /// The same where somebody wants all to be compact. A whole entry would be too little: there, something expires all the
 /// time, and a compaction would never end.

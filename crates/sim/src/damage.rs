@@ -9,11 +9,12 @@ use forebay::env::{FileSystem, Rng};
 
 use crate::run::Run;
 
-/// So many file operations are taken for work without end, and fail.
+/// This many file operations are taken for work without end, and fail.
 const OPERATIONS_MAX: u64 = 50_000;
 
 impl Run {
-    /// Damages a copy of what a crash has left of the database, and asks the copy. `in_midst` if the crash cut something short.
+    /// Damages a copy of what a crash has left of the database, and asks the copy. `in_midst` if the crash cut
+    /// something short.
     pub(crate) fn ask_damaged(&self, mut dice: Rng, in_midst: bool) {
         let original = &self.databases[0];
         let mut files: Vec<(PathBuf, Vec<u8>)> = self.fs.snapshot_files().into_iter().collect();
@@ -30,8 +31,9 @@ impl Run {
         let among = if of_kind.is_empty() || dice.chance(20) { full } else { of_kind };
         let (path, bytes) = &mut files[among[dice.index(among.len())]];
         let is_kind = |kind: &str| path.extension().is_some_and(|end| end == kind);
-        // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells. What
-        // tells so is not synced, so it may be gone with the power; a process that dies leaves it, but where it dies just before.
+        // Where its end is gone, or what told that its last edit was durable, only what was done because of it tells.
+        // What tells so is not synced, so it may be gone with the power; a process that dies leaves it, but where it
+        // dies just before.
         let is_sealed = self.loss == Durability::Os && !self.may_fail && !self.may_forget && !in_midst;
         let what = match is_kind("manifest") {
             true => {
@@ -56,8 +58,8 @@ impl Run {
     }
 }
 
-/// How much of a manifest something sound stands behind, by which it is known to have been durable; at least a byte. Its last
-/// record may be torn.
+/// How much of a manifest something sound stands behind, by which it is known to have been durable; at least a byte.
+/// Its last record may be torn.
 fn before_the_last_edit(bytes: &[u8]) -> usize {
     let (mut vouched, mut last, mut next) = (0, 0, 0);
     while let Some(length) = bytes.get(next + 4..next + 8).and_then(|length| length.try_into().ok()) {

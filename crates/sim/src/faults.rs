@@ -7,7 +7,7 @@ use forebay::env::Rng;
 use forebay::env::fs::FaultyFs;
 use forebay_testkit::Op;
 
-use crate::run::{Run, STEPS_TO_REST};
+use crate::run::{Run, STEPS_TO_IDLE};
 
 const OPERATIONS: [&str; 11] =
     ["write", "write", "sync", "create", "rename", "remove", "reserve", "sync_dir", "open", "read", "any"];
@@ -48,9 +48,10 @@ impl Run {
         self.fs.heal();
         self.options.config.trip.clear();
         self.env.jobs.advance(Duration::from_secs(1));
-        self.env.jobs.step_some(STEPS_TO_REST);
+        self.env.jobs.step_some(STEPS_TO_IDLE);
         for database in &mut self.databases {
-            // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the way.
+            // What was set aside for a panic is tried again where its table is compacted, and then nothing is in the
+            // way.
             let tables = if self.panics { database.config.tables() } else { 0 };
             (0..tables).for_each(|table| drop(database.apply(&Op::Compact(table))));
             let compacted = (0..tables).try_for_each(|table| database.apply(&Op::Compact(table)));

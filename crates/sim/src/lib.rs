@@ -1,10 +1,10 @@
 //! Whole-engine simulation: a database, its background work and its disk on one thread, from one seed.
 //!
-//! A seed expands to [`SimOptions`], which are printed. Then, for several rounds: open what is on the disk,
-//! hold it against the model, do random operations, and lose power (or the process) at a random file
-//! operation, also while opening. At the end the faults stop, and the engine must come to rest in a bounded
-//! number of steps and give back the space it does not need. Copies that are made on the way are opened and written,
-//! too, and go through the same crashes.
+//! A seed expands to [`SimOptions`], which are printed. Then, for several rounds: open what is on the disk, hold it
+//! against the model, do random operations, and lose power (or the process) at a random file operation, also while
+//! opening. At the end the faults stop, and the engine must become idle within a bounded number of steps and give back
+//! the space it does not need. Copies that were made on the way are opened and written, too, and go through the same
+//! crashes.
 //!
 //! In some seeds steps of background work stop between two lines while others go on, also drawn from the seed.
 //! Beside it [`threads`] does much of the same on real threads.
@@ -39,12 +39,12 @@
 mod damage;
 mod failure;
 mod faults;
+mod idle;
 mod liberties;
 mod options;
 mod part;
 #[cfg(planted)]
 mod planted;
-mod rest;
 mod run;
 pub mod threads;
 mod trace;

@@ -1,4 +1,5 @@
-//! What a system may do besides losing power: forget what a failed sync has left in its memory, and fail to sync a name.
+//! What a system may do besides losing power: forget what a failed sync has left in its memory, and fail to sync a
+//! name.
 
 use forebay::Durability;
 use forebay::env::Rng;
@@ -25,7 +26,8 @@ impl Run {
         }
     }
 
-    /// The same while databases are opened, and what was read is forgotten meanwhile. Tells whether opening may fail for that.
+    /// The same while databases are opened, and what was read is forgotten meanwhile. Tells whether opening may fail
+    /// for that.
     pub(crate) fn take_ground_away(&mut self, mut dice: Rng) -> bool {
         let (forgets, fails) =
             (self.may_forget && dice.chance(70), dice.chance(self.options.fault_percent / 4));

@@ -19,7 +19,7 @@ pub struct SimOptions {
     pub rounds: u64,
     /// Operations from one crash to the next, at most.
     pub ops_per_round: u64,
-    /// The power goes within so many file operations.
+    /// The power goes within this many file operations.
     pub crash_within: u64,
     /// In how many of a hundred rounds it goes while the database is being opened.
     pub crash_opening_percent: u32,
@@ -48,7 +48,7 @@ pub(crate) const PLAIN: [&str; 12] = [
     "bounds",
     "reclaim",
     "changes",
-    "relief",
+    "read-compaction",
     "interleaving",
     "panics",
     "damage",
@@ -120,7 +120,7 @@ impl SimOptions {
             "interleaving" => self.interleaves = false,
             "panics" => self.panic_percent = 0,
             "damage" => self.damage_percent = 0,
-            "relief" => self.config.relief_ratio = 0.0,
+            "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }
     }

@@ -7,9 +7,9 @@ use forebay_base::planted::{BUGS, Bug, Campaign, plant, reached};
 
 use crate::{Part, attempt, attempt_threads};
 
-/// Within so many seeds a bug must be found.
+/// Within this many seeds a bug must be found.
 const SEEDS_MAX: u64 = 2000;
-/// Within so many seeds of real threads.
+/// Within this many seeds of real threads.
 const THREADS_MAX: u64 = 300;
 
 /// Plants all bugs, or those whose names begin so, and prints a table. Returns how many were not found.

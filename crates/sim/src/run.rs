@@ -13,7 +13,7 @@ use crate::trace::Trace;
 use crate::{Part, SimOptions, faults};
 
 /// Steps in which background work must come to rest once nobody writes.
-pub(crate) const STEPS_TO_REST: usize = 200_000;
+pub(crate) const STEPS_TO_IDLE: usize = 200_000;
 /// The operations of a round are numbered from a multiple of this.
 const ROUND: u64 = 10_000;
 /// The database and its copies that are written at a time.
@@ -60,8 +60,8 @@ pub(crate) struct Run {
     verbose: bool,
 }
 
-/// Runs a part of a seed; panics where the engine breaks a promise. `watch` is told the number of each operation before it
-/// is done.
+/// Runs a part of a seed; panics where the engine breaks a promise. `watch` is told the number of each operation
+/// before it is done.
 pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) -> Outcome {
     let mut rng = Rng::new(seed);
     let mut options = SimOptions::draw(&mut rng);
@@ -110,7 +110,7 @@ pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) ->
         run.operate(round, watch);
         run.crash();
     }
-    run.come_to_rest();
+    run.become_idle();
     Outcome {
         trace: run.trace.sum(),
         files: run.fs.snapshot_files(),

@@ -58,14 +58,14 @@ pub struct BlockCache<B> {
 }
 
 impl<B: Cached> BlockCache<B> {
-    /// A cache of so many bytes.
+    /// A cache of this many bytes.
     pub fn new(bytes: u64) -> Self {
         let estimated_blocks = (bytes / 4096).max(16) as usize;
         let blocks = Cache::with(estimated_blocks, bytes, ByBytes, BuildHasherDefault::default(), Forget);
         Self { blocks }
     }
 
-    /// Grows or shrinks it to about so many bytes.
+    /// Grows or shrinks it to about this many bytes.
     pub fn resize(&self, bytes: u64) {
         // Each time all its shards are locked.
         if self.blocks.capacity().abs_diff(bytes) > bytes / 16 {
@@ -109,12 +109,12 @@ impl Cached for Page {
 pub struct PageCache(BlockCache<Page>);
 
 impl PageCache {
-    /// A cache of so many bytes.
+    /// A cache of this many bytes.
     pub fn new(bytes: u64) -> Self {
         Self(BlockCache::new(bytes))
     }
 
-    /// Grows or shrinks it to about so many bytes.
+    /// Grows or shrinks it to about this many bytes.
     pub fn resize(&self, bytes: u64) {
         self.0.resize(bytes);
     }

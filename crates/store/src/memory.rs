@@ -1,5 +1,5 @@
-//! Memory by owner: what work takes beside write buffers, filters and caches. It is claimed before it is used and given up
-//! with what used it; what reading may take is what is left.
+//! Memory by owner: what work takes beside write buffers, filters and caches. It is claimed before it is used and
+//! given up with what used it; what reading may take is what is left.
 //!
 //! **Invariant:** of each owner, `now` is the sum of its claims, and `high` is never less.
 
@@ -46,7 +46,7 @@ impl Default for MemoryUse {
 }
 
 impl MemoryUse {
-    /// Of a database that may take so much in all.
+    /// Of a database that may take this much in all.
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, now: Default::default(), high: Default::default() }
     }
@@ -69,7 +69,7 @@ impl MemoryUse {
         }
     }
 
-    /// Takes so much for an owner, until it is dropped.
+    /// Takes this much for an owner, until it is dropped.
     pub fn claim(self: &Arc<Self>, owner: Owner, bytes: u64) -> MemoryClaim {
         let mut claim = MemoryClaim { memory: Arc::clone(self), owner, bytes: 0 };
         claim.resize(bytes);

@@ -1,5 +1,5 @@
-//! Counters and gauges. They observe and do not steer, but for the gauges of memory, by which the engine decides whether
-//! filters are made thinner.
+//! Counters and gauges. They observe and do not steer, but for the gauges of memory, by which the engine decides
+//! whether filters are made thinner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::memory::MemoryUse;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A full write buffer went to the root's children.
-    RootSpill,
+    Flush,
     /// A full inner node went to its children.
     Spill,
     /// A leaf was merged and split.
@@ -28,7 +28,7 @@ impl Cause {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Self::RootSpill => "root_spill",
+            Self::Flush => "flush",
             Self::Spill => "spill",
             Self::SlowSplit => "slow_split",
             Self::Merge => "merge",
@@ -37,7 +37,7 @@ impl Cause {
 }
 
 /// Every cause, in order of its counters.
-pub const CAUSES: [Cause; 4] = [Cause::RootSpill, Cause::Spill, Cause::SlowSplit, Cause::Merge];
+pub const CAUSES: [Cause; 4] = [Cause::Flush, Cause::Spill, Cause::SlowSplit, Cause::Merge];
 
 /// A counter that threads share.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Latency {
 }
 
 impl Metrics {
-    /// Of a database that may take so much memory in all.
+    /// Of a database that may take this much memory in all.
     pub fn within(memory_limit_bytes: u64) -> Self {
         Self { memory: Arc::new(MemoryUse::new(memory_limit_bytes)), ..Self::default() }
     }

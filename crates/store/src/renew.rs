@@ -6,10 +6,10 @@ use forebay_env::File;
 /// How much is in memory at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Writes the first bytes of a file over themselves, and syncs it. A sync alone is not enough: after one that failed the
-/// system takes what it could not write for written. A crash meanwhile changes nothing, as nothing else is written than what
-/// is there; nor does it in a file's other names; and no room is needed, where the file system writes in place: btrfs, ZFS,
-/// and shared blocks of XFS take new ones.
+/// Writes the first bytes of a file over themselves, and syncs it. A sync alone is not enough: after one that failed
+/// the system takes what it could not write for written. A crash meanwhile changes nothing, as nothing else is written
+/// than what is there; nor does it in a file's other names; and no room is needed, where the file system writes in
+/// place: btrfs, ZFS, and shared blocks of XFS take new ones.
 pub fn renew(file: &dyn File, bytes: u64) -> Result<()> {
     let mut piece = vec![0; bytes.min(PIECE_BYTES) as usize];
     let mut at = 0;

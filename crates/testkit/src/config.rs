@@ -38,7 +38,7 @@ pub struct Config {
     /// How many there are.
     pub write_buffers: usize,
     /// How readily lists are merged for the sake of lookups.
-    pub relief_ratio: f64,
+    pub read_compaction_ratio: f64,
     /// How much of the log is kept for its changes.
     pub keep_changes_bytes: u64,
     /// How many files are open at a time.
@@ -72,7 +72,7 @@ pub struct Aside {
     pub time_to_live: Option<Duration>,
     /// Whether merges drop what [`is_dropped`] says.
     pub drops: bool,
-    /// Of a hundred changes so many are to it: few leave it idle while others write.
+    /// Of a hundred changes this many are to it: few leave it idle while others write.
     pub share_percent: u32,
 }
 
@@ -85,7 +85,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             ordered: false,
-            ordered_layout: Layout::write_buffer_ordered(),
+            ordered_layout: Layout::wb_tree_ordered(),
             node_bytes: 8 << 10,
             fan_out: 4,
             fast_per_slow: 8,
@@ -95,7 +95,7 @@ impl Default for Config {
             codec: Codec::None,
             write_buffer_bytes: 8 << 10,
             write_buffers: 3,
-            relief_ratio: 8.0,
+            read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
@@ -114,7 +114,7 @@ impl Default for Config {
 /// Every organisation that keeps keys in order, with parameters that make it busy.
 pub fn ordered_layouts() -> Vec<Layout> {
     let names = [
-        "write-buffer:ordered",
+        "wb-tree:ordered",
         "no-merge",
         "immediate",
         "geometric:r=2",
@@ -153,7 +153,7 @@ impl Config {
             write_buffer_bytes: [4 << 10, 8 << 10, 16 << 10][rng.index(3)],
             write_buffers: [2, 3, 5][rng.index(3)],
             // In so small a database, lookups seldom pay for a merge at what they really cost.
-            relief_ratio: [0.0, 8.0, 1e6][rng.index(3)],
+            read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
             keys: Keys::ALL[rng.index(6)],
@@ -171,11 +171,11 @@ impl Config {
     /// Any options, and a third table.
     pub fn draw_wide(rng: &mut Rng) -> Self {
         let drawn = Self::draw(rng);
-        let life =
+        let ttl =
             [None, None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60)), Some(Duration::MAX)];
         let aside = Aside {
             layout: if rng.chance(30) { Layout::range_merge() } else { draw_layout(rng) },
-            time_to_live: life[rng.index(5)],
+            time_to_live: ttl[rng.index(5)],
             drops: rng.chance(25),
             share_percent: [1, 10, 40, 80][rng.index(4)],
         };
@@ -213,7 +213,7 @@ impl Config {
             .memory_limit(self.memory_limit_bytes)
             .write_buffer(self.write_buffer_bytes)
             .write_buffers(self.write_buffers)
-            .relief_ratio(self.relief_ratio)
+            .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
             .env(env.clone());
         match self.open_files_max {

@@ -7,9 +7,9 @@ use crate::seen::Shown;
 use crate::{Harness, Op, Query};
 
 impl Harness {
-    /// Opens it and asks for everything: each answer is that of some moment up to which all is there, the same for all, or
-    /// an error that names the damage. Where an answer fails, `verify` finds the cause. `loses_the_end` if records that were
-    /// promised may be missing, as the end of a log cannot be told from what a crash leaves.
+    /// Opens it and asks for everything: each answer is that of some moment up to which all is there, the same for
+    /// all, or an error that names the damage. Where an answer fails, `verify` finds the cause. `loses_the_end` if
+    /// records that were promised may be missing, as the end of a log cannot be told from what a crash leaves.
     pub fn ask_damaged(&mut self, loses_the_end: bool) {
         match self.open().and_then(|()| self.ask_each(loses_the_end)) {
             Ok(()) => {}

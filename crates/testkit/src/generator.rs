@@ -14,9 +14,9 @@ use crate::ops::{USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Change, Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, Write, walk};
 
-/// Where writes stay among neighbours: one of so many ranges of the keys.
+/// Where writes stay among neighbours: one of this many ranges of the keys.
 const HOT_RANGES: u64 = 16;
-/// For so many operations.
+/// For this many operations.
 const OPS_PER_STRETCH: u64 = 40;
 /// What is left of an operation's stamps tells its number.
 const STAMP_BITS: u32 = 10;
@@ -31,11 +31,11 @@ pub struct Generator {
     cuts: Rng,
     /// Which tables have such.
     cut: [bool; TABLES],
-    /// Of a hundred deletions so many.
+    /// Of a hundred deletions this many.
     cut_percent: u32,
     /// And what only a wide draw has.
     wide: Rng,
-    /// Of a hundred changes so many are to the table aside.
+    /// Of a hundred changes this many are to the table aside.
     share_percent: u32,
     /// Whether entries of the table aside may be put for a time.
     expires: bool,
@@ -170,7 +170,7 @@ impl Generator {
             Kind::DropSnapshot => Op::DropSnapshot,
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
-            Kind::Settle => Op::Settle,
+            Kind::WaitUntilIdle => Op::WaitUntilIdle,
             Kind::Compact => Op::Compact(table),
             Kind::SetLayout => {
                 let layout = draw_layout(&mut self.rng);
@@ -239,8 +239,8 @@ impl Generator {
         let (key, stamp) = (self.key(), self.stamp);
         let value = self.values.value(&mut self.rng, stamp);
         if table == ASIDE && self.expires && self.wide.chance(30) {
-            let life = Duration::from_millis(self.wide.below([500, 5_000, 500_000][stamp as usize % 3]));
-            return Change { table, key, write: Write::PutFor(value, life) };
+            let ttl = Duration::from_millis(self.wide.below([500, 5_000, 500_000][stamp as usize % 3]));
+            return Change { table, key, write: Write::PutFor(value, ttl) };
         }
         let write = if self.merging[table].has_states() { Write::Merge(value) } else { Write::Put(value) };
         Change { table, key, write }

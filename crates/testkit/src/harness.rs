@@ -1,8 +1,8 @@
 //! A database beside its model: does each operation on both and compares.
 //!
-//! **Invariant:** the model holds exactly what the engine has numbered, errors or not: a batch whose write
-//! failed counts if it has got a sequence number, because then it is visible and may survive. Of what has an effect whole
-//! or not at all, and failed, `other` has the model with it.
+//! **Invariant:** the model holds exactly what the engine has numbered, errors or not: a batch whose write failed
+//! counts if it has got a sequence number, because then it is visible and may survive. Of what has an effect whole or
+//! not at all, and failed, `other` has the model with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -203,7 +203,7 @@ impl Harness {
                 Ok(())
             }
             Op::Flush => self.unless_held(self.db().flush()),
-            Op::Settle => self.unless_held(self.db().settle()),
+            Op::WaitUntilIdle => self.unless_held(self.db().wait_until_idle()),
             Op::Compact(table) => self.unless_held(self.tables().compact(*table)),
             Op::Turn(table, layout, meanwhile) => self.turn(*table, *layout, meanwhile),
             Op::Checkpoint | Op::Fork => {
@@ -290,12 +290,12 @@ impl Harness {
         let now = self.env.clock.unix_milliseconds();
         let store = |change: &Change| {
             let Some(usual) = self.config.time_to_live(change.table) else { return change.clone() };
-            let (value, life) = match &change.write {
+            let (value, ttl) = match &change.write {
                 Write::Put(value) => (value, usual),
-                Write::PutFor(value, life) => (value, *life),
+                Write::PutFor(value, ttl) => (value, *ttl),
                 _ => return change.clone(),
             };
-            Change { write: Write::Put(joined(value, now, life)), ..change.clone() }
+            Change { write: Write::Put(joined(value, now, ttl)), ..change.clone() }
         };
         changes.iter().map(store).collect()
     }
@@ -363,9 +363,9 @@ impl Harness {
 }
 
 /// What is stored of a value that lives so long from now.
-pub(crate) fn joined(value: &[u8], now: u64, life: Duration) -> Vec<u8> {
-    let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
-    [value, &now.saturating_add(life).to_le_bytes()].concat()
+pub(crate) fn joined(value: &[u8], now: u64, ttl: Duration) -> Vec<u8> {
+    let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    [value, &now.saturating_add(ttl).to_le_bytes()].concat()
 }
 
 impl Drop for Harness {

@@ -1,4 +1,5 @@
-//! A heap that counts for tests what their thread takes of it: how much, and not for how long, follows from what they do.
+//! A heap that counts for tests what their thread takes of it: how much, and not for how long, follows from what they
+//! do.
 //!
 //! **Invariant:** what is handed out is the system's own.
 
@@ -6,7 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Bytes that this thread has taken and not given back, and the most of it. What others gave it may make it negative.
+    /// Bytes that this thread has taken and not given back, and the most of it. What others gave it may make it
+    /// negative.
     static TAKEN: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
@@ -15,7 +17,8 @@ thread_local! {
 pub struct CountingHeap;
 
 impl CountingHeap {
-    /// The most that this thread holds at a time while it does something, beyond what it held before; and what came of it.
+    /// The most that this thread holds at a time while it does something, beyond what it held before; and what came of
+    /// it.
     pub fn peak_bytes<T>(act: impl FnOnce() -> T) -> (usize, T) {
         let before = TAKEN.get().0;
         TAKEN.set((before, before));
@@ -32,7 +35,8 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: everything is the system allocator's, to which layouts and pointers go as they came. Counting allocates nothing.
+// SAFETY: everything is the system allocator's, to which layouts and pointers go as they came. Counting allocates
+// nothing.
 unsafe impl GlobalAlloc for CountingHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

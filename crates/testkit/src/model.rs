@@ -156,8 +156,8 @@ impl Model {
         &self.history
     }
 
-    /// What a batch changed, of the tables that there are now: one that was dropped since, and made again, is another one,
-    /// unless a rollback brought it back.
+    /// What a batch changed, of the tables that there are now: one that was dropped since, and made again, is another
+    /// one, unless a rollback brought it back.
     pub fn told(&self, batch: &Accepted) -> Vec<Change> {
         let is_there = batch.generation == self.now.generation;
         batch.changes.iter().filter(|change| change.table != ASIDE || is_there).cloned().collect()
@@ -168,8 +168,8 @@ impl Model {
         &self.savepoints
     }
 
-    /// The engine numbered a batch of so many records, which may be fewer than its changes, as a batch merges states of
-    /// one key: from here on it is visible.
+    /// The engine numbered a batch of this many records, which may be fewer than its changes, as a batch merges states
+    /// of one key: from here on it is visible.
     pub fn accept(&mut self, last_sequence: u64, records: u64, changes: Vec<Change>) {
         assert!(records <= changes.len() as u64, "a batch has more records than changes");
         let expected = self.now.sequence + records;
@@ -206,7 +206,8 @@ impl Model {
     }
 
     /// A crash took everything behind `sequence`, which must be the end of a batch. Nothing up to there is lost by
-    /// another crash of the process, nor by a power loss if this one was a loss of this `kind` or it was promised before.
+    /// another crash of the process, nor by a power loss if this one was a loss of this `kind` or it was promised
+    /// before.
     pub fn roll_back(&mut self, sequence: u64, kind: Durability) {
         assert!(self.may_end_at(sequence), "recovery ended at {sequence}, inside a batch");
         self.batches.retain(|batch| batch.last_sequence <= sequence);
@@ -230,7 +231,7 @@ impl Model {
     }
 
     /// Everything so far is durable, and what comes next is no batch but passes by the log.
-    fn settle(&mut self) {
+    fn forget_batches(&mut self) {
         self.base = self.now.clone();
         self.batches.clear();
         self.acknowledge(self.now.sequence, Durability::Disk);
@@ -239,7 +240,7 @@ impl Model {
     /// Entries came in from the side.
     pub fn ingest(&mut self, table: usize, entries: &[(Vec<u8>, Vec<u8>)]) {
         self.now.tables[table].extend(entries.iter().cloned());
-        self.settle();
+        self.forget_batches();
     }
 
     /// A table was dropped and made again: no crash brings back what it had.
@@ -254,7 +255,7 @@ impl Model {
 
     /// All is kept under a name.
     pub fn keep(&mut self, name: &str) {
-        self.settle();
+        self.forget_batches();
         self.savepoints.insert(name.to_owned(), self.now.clone());
     }
 
@@ -269,14 +270,14 @@ impl Model {
         self.restored = self.now.sequence + 1;
         self.now = Moment { sequence: self.restored, ..then.clone() };
         self.history.clear();
-        self.settle();
+        self.forget_batches();
     }
 
     /// What a checkpoint becomes: this, but for savepoints.
     pub fn copied(&self) -> Self {
         let mut copy = self.clone();
         copy.savepoints.clear();
-        copy.settle();
+        copy.forget_batches();
         copy
     }
 }

@@ -41,15 +41,15 @@ pub enum Op {
     /// Writes buffers to lists.
     Flush,
     /// Waits until background work rests.
-    Settle,
+    WaitUntilIdle,
     /// Merges a table's leaves.
     Compact(usize),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
     /// The same of a table aside.
     SetLayoutAside(Layout),
-    /// Gives a table a layout of the other order, this one if that is key order, and then its own again. Meanwhile these
-    /// batches are written.
+    /// Gives a table a layout of the other order, this one if that is key order, and then its own again. Meanwhile
+    /// these batches are written.
     Turn(usize, Layout, Vec<Vec<Change>>),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
@@ -110,7 +110,7 @@ pub enum Kind {
     DropSnapshot,
     Sync,
     Flush,
-    Settle,
+    WaitUntilIdle,
     Compact,
     SetLayout,
     Checkpoint,
@@ -156,7 +156,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
 pub(crate) const WIDE: [(Kind, u32); 11] = [
-    (Kind::Settle, 2),
+    (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
     (Kind::ReadSavepoint, 6),

@@ -14,7 +14,7 @@ use crate::{Harness, Model, Tables};
 /// Log segments that are held for what tables keep in memory.
 const HELD_SEGMENTS_MAX: usize = 8;
 /// Seconds until what is over that must have gone to files.
-const ROUNDS_TO_REST: usize = 30;
+const ROUNDS_TO_IDLE: usize = 30;
 
 impl Harness {
     /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
@@ -90,7 +90,7 @@ impl Harness {
         // One is retired and waits to be used again.
         let most = HELD_SEGMENTS_MAX + self.config.write_buffers + 2;
         let mut segments = 0;
-        for _ in 0..ROUNDS_TO_REST {
+        for _ in 0..ROUNDS_TO_IDLE {
             let names = self.env.fs.list(&self.dir)?;
             segments = names.iter().filter(|name| name.ends_with(".log")).count();
             if segments <= most {

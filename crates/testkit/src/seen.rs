@@ -1,6 +1,7 @@
 //! What must be seen of the model at some time: entries expire, and filters drop some when they come by.
 //!
-//! **Invariant:** an entry is *doubtful* where the engine may show it or not; if it shows it, then with its newest value.
+//! **Invariant:** an entry is *doubtful* where the engine may show it or not; if it shows it, then with its newest
+//! value.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

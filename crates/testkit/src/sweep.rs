@@ -1,5 +1,5 @@
 //! A fault at every file operation of a fixed script, one after the other: an error is returned or the fault
-//! is absorbed, reads go on with right answers, nothing acknowledged is lost, and once the disk is well
+//! is flushed, reads go on with right answers, nothing acknowledged is lost, and once the disk is well
 //! again so is the database. Time is a clock that only waiting moves.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ const TABLES: usize = 2;
 
 /// A tiny database, whose first table, or the second where this layout is of hash order, has it.
 fn config(layout: Layout) -> Config {
-    let ordered_layout = if layout.is_ordered() { layout } else { Layout::write_buffer_ordered() };
+    let ordered_layout = if layout.is_ordered() { layout } else { Layout::wb_tree_ordered() };
     Config {
         ordered: layout.is_ordered(),
         ordered_layout,

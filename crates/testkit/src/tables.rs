@@ -140,7 +140,7 @@ impl Tables {
     pub(crate) fn write(&self, Change { table, key, write }: &Change) -> Option<Result<()>> {
         match (self.plain(*table), self.states(*table), write) {
             (Some(table), _, Write::Put(value)) => Some(table.put(key, value)),
-            (Some(table), _, Write::PutFor(value, life)) => Some(table.put_with_ttl(key, value, *life)),
+            (Some(table), _, Write::PutFor(value, ttl)) => Some(table.put_with_ttl(key, value, *ttl)),
             (Some(table), _, Write::Delete) => Some(table.delete(key)),
             (Some(table), _, Write::Merge(operand)) => Some(table.merge(key, operand)),
             (_, Some(table), Write::Merge(value)) => Some(table.add(key, value)),
@@ -155,7 +155,7 @@ impl Tables {
     pub fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
-            (Some(table), _, Write::PutFor(value, life)) => batch.put_with_ttl(table, key, value, *life),
+            (Some(table), _, Write::PutFor(value, ttl)) => batch.put_with_ttl(table, key, value, *ttl),
             (Some(table), _, Write::Delete) => batch.delete(table, key),
             (Some(_), _, Write::DeleteRange(low, high)) => {
                 let ordered = self.ordered(*table).expect("only tables in order lose ranges");
@@ -221,8 +221,8 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if merging == Merging::Operands {
         builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
-    if let Some(life) = config.time_to_live(number) {
-        builder = builder.time_to_live(life);
+    if let Some(ttl) = config.time_to_live(number) {
+        builder = builder.time_to_live(ttl);
     }
     if config.drops(number) {
         let trip = config.trip.clone();
@@ -251,6 +251,6 @@ fn layout_of(config: &Config, number: usize) -> Layout {
     match &config.aside {
         Some(aside) if number == ASIDE => aside.layout,
         _ if keeps_order(config, number) => config.ordered_layout,
-        _ => Layout::write_buffer(),
+        _ => Layout::wb_tree(),
     }
 }

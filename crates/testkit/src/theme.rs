@@ -1,5 +1,5 @@
-//! Kinds of users. Some seeds draw one, and are narrowed to what it does: what takes many steps of few kinds to go wrong, a
-//! wide draw comes to only now and then.
+//! Kinds of users. Some seeds draw one, and are narrowed to what it does: what takes many steps of few kinds to go
+//! wrong, a wide draw comes to only now and then.
 //!
 //! **Invariant:** a theme says how a database is used, and nothing of what should go wrong.
 
@@ -13,8 +13,8 @@ use crate::{Aside, Config, Keys, Merging, Values};
 pub enum Theme {
     /// Keeps what was, in snapshots, savepoints, copies and handles of before, of trees that grow and lose ranges.
     Keeping,
-    /// Writes among neighbouring keys for a while, and then among others; deletes what it has done with. All else is idle, and
-    /// lies in memory if it can.
+    /// Writes among neighbouring keys for a while, and then among others; deletes what it has done with. All else is
+    /// idle, and lies in memory if it can.
     Moving,
     /// Closes and opens a lot, and goes on with handles of before, while few files may be open.
     Restarting,
@@ -71,7 +71,7 @@ impl Theme {
         }
     }
 
-    /// Of a hundred keys that it deletes so many are the first of a range.
+    /// Of a hundred keys that it deletes this many are the first of a range.
     pub(crate) fn cut_percent(self) -> u32 {
         match self {
             Self::Keeping => 3,
@@ -108,7 +108,7 @@ const KEEPING: &[(Kind, u32)] = &[
     (Kind::ReopenKeeping, 8),
     (Kind::Ingest, 2),
     (Kind::Flush, 4),
-    (Kind::Settle, 10),
+    (Kind::WaitUntilIdle, 10),
     (Kind::Step, 60),
     (Kind::Wait, 4),
 ];
@@ -126,7 +126,7 @@ const MOVING: &[(Kind, u32)] = &[
     (Kind::Fork, 1),
     (Kind::Reopen, 6),
     (Kind::Flush, 4),
-    (Kind::Settle, 6),
+    (Kind::WaitUntilIdle, 6),
     (Kind::Compact, 2),
     (Kind::Ingest, 2),
     (Kind::Step, 60),
@@ -145,7 +145,7 @@ const MERGING: &[(Kind, u32)] = &[
     (Kind::ReadSnapshot, 6),
     (Kind::DropSnapshot, 3),
     (Kind::Flush, 8),
-    (Kind::Settle, 4),
+    (Kind::WaitUntilIdle, 4),
     (Kind::Compact, 6),
     (Kind::Savepoint, 1),
     (Kind::Step, 60),

@@ -20,7 +20,7 @@ struct Wire {
 }
 
 impl Trip {
-    /// The call of this number panics, from 1, and so many behind it.
+    /// The call of this number panics, from 1, and this many behind it.
     pub fn set(&self, call: u64, more: u64) {
         self.0.more.store(more, SeqCst);
         self.0.calls.store(call, SeqCst);

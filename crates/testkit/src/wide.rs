@@ -118,9 +118,9 @@ impl Harness {
         let outcome = ordered.ingest(owned.into_iter().map(Ok));
         let after = self.look_at_the_clock();
         let stored: Vec<_> = match self.config.time_to_live(table) {
-            Some(life) => {
+            Some(ttl) => {
                 self.slack_milliseconds = self.slack_milliseconds.max(after.saturating_sub(before));
-                entries.iter().map(|(key, value)| (key.clone(), joined(value, before, life))).collect()
+                entries.iter().map(|(key, value)| (key.clone(), joined(value, before, ttl))).collect()
             }
             None => entries.to_vec(),
         };
@@ -157,10 +157,8 @@ impl Harness {
             }
             written.borrow_mut().push((stored, records, numbered, outcome));
         };
-        let turned = plain.set_layout_telling(
-            if before.is_ordered() { Layout::write_buffer() } else { ordered },
-            &mut write,
-        );
+        let turned = plain
+            .set_layout_telling(if before.is_ordered() { Layout::wb_tree() } else { ordered }, &mut write);
         let mut refused = Ok(());
         for (stored, records, numbered, outcome) in written.into_inner() {
             if numbered > self.model.last_sequence() {
@@ -231,8 +229,8 @@ impl Harness {
         }
     }
 
-    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the last
-    /// rollback, where all of the log is kept. Whoever asks from before that is told of it.
+    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the
+    /// last rollback, where all of the log is kept. Whoever asks from before that is told of it.
     pub(crate) fn check_changes(&self) -> Result<()> {
         match self.misfed(&self.model)? {
             Some(misfed) => panic!("{misfed}"),

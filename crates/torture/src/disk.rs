@@ -17,7 +17,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Makes and mounts one of so many mebibytes.
+    /// Makes and mounts one of this many mebibytes.
     pub(crate) fn new(under: &Path, mebibytes: u64) -> Result<Self> {
         let folder = TempDir::with_prefix_in("torture-disk-", under).map_err(|error| at(under, &error))?;
         let mut disk = Self { folder, is_mounted: false };

@@ -26,7 +26,7 @@ const OPERATIONS_MAX: u64 = 400;
 const TRIES_MAX: u64 = 200;
 const TRY: Duration = Duration::from_millis(20);
 
-/// So many full disks for each layout.
+/// This many full disks for each layout.
 pub(crate) fn run(asked: &Asked) -> Result<()> {
     for layout in asked.layouts() {
         let disk = Disk::new(&asked.dir, DISK_MEBIBYTES)?;
@@ -66,7 +66,7 @@ fn fill_and_free(asked: &Asked, layout: Layout, root: &Path) -> Result<(u64, u64
     Ok((failed, tries_most))
 }
 
-/// Leaves so many bytes of what is free, roughly.
+/// Leaves this many bytes of what is free, roughly.
 fn fill(root: &Path, left_bytes: u64) -> Result<std::path::PathBuf> {
     let path = root.join("ballast");
     let invalid = |error: std::io::Error| Error::Invalid(format!("{}: {error}", path.display()));

@@ -8,7 +8,7 @@ use forebay_testkit::{Change, Config, Generator, Keys, Merging, Op, Values};
 /// The database's options: tiny, so that a few hundred batches go all the way down.
 pub(crate) fn config(layout: Layout, seed: u64) -> Config {
     let mut rng = Rng::new(seed ^ 0x636f_6e66);
-    let ordered_layout = if layout.is_ordered() { layout } else { Layout::write_buffer_ordered() };
+    let ordered_layout = if layout.is_ordered() { layout } else { Layout::wb_tree_ordered() };
     Config {
         // The first table has the layout that was asked for, of either order.
         ordered: layout.is_ordered(),

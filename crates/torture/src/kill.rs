@@ -1,4 +1,5 @@
-//! Rounds of: a process writes, it or its disk is lost after so many acknowledged batches, and what is left is judged.
+//! Rounds of: a process writes, it or its disk is lost after this many acknowledged batches, and what is left is
+//! judged.
 //!
 //! In every other round the judge opens a copy, so that one crash comes on top of another with nothing between.
 

@@ -66,13 +66,11 @@ struct Asked {
 }
 
 impl Asked {
-    /// The layouts to try. `write-buffer` is one of a table in hash order: any other may stand beside it.
+    /// The layouts to try. `wb-tree` is one of a table in hash order: any other may stand beside it.
     fn layouts(&self) -> Vec<Layout> {
         match self.layout {
             Some(layout) => vec![layout],
-            None => {
-                std::iter::once(Layout::write_buffer()).chain(forebay_testkit::ordered_layouts()).collect()
-            }
+            None => std::iter::once(Layout::wb_tree()).chain(forebay_testkit::ordered_layouts()).collect(),
         }
     }
 }

@@ -17,8 +17,8 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// What was said while the power went is not counted: ext4 that is being shut down loses blocks which it has yet to note
-    /// as written, and says so to nobody, not even to who syncs them.
+    /// What was said while the power went is not counted: ext4 that is being shut down loses blocks which it has yet
+    /// to note as written, and says so to nobody, not even to who syncs them.
     pub(crate) fn doubt(&mut self) {
         (self.durability, self.durable) = (Durability::Memory, 0);
     }

@@ -41,8 +41,8 @@ pub fn run(file: Option<&Path>) -> Result<(), String> {
     println!("database  {}", tool.database().display());
     println!("memory    {}, for each command\n", MEMORY);
     let keys = sample(&material)?;
-    let by_hash = load(&tool, &material, "by-hash", "write-buffer")?;
-    let by_key = load(&tool, &material, "by-key", "write-buffer:ordered")?;
+    let by_hash = load(&tool, &material, "by-hash", "wb-tree")?;
+    let by_key = load(&tool, &material, "by-key", "wb-tree:ordered")?;
 
     show_gets(&tool, &keys)?;
     show_scan(&tool, &keys)?;

@@ -82,7 +82,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// A figure with so many decimals.
+/// A figure with this many decimals.
 pub(super) fn number(value: &Value, decimals: usize) -> String {
     value.as_f64().map_or("-".into(), |number| format!("{number:.decimals$}"))
 }

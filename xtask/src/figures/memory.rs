@@ -13,9 +13,9 @@ const CAMPAIGNS: [(&str, &str, &str, u64); 4] = [
     ("16", "life,runs,snapshots", ALL, 4_000_000),
     ("32", "life,runs", ALL, 8_000_000),
     ("64", "life", ALL, 16_000_000),
-    ("256", "life", "write-buffer,leveling:t=4", 48_000_000),
+    ("256", "life", "wb-tree,leveling:t=4", 48_000_000),
 ];
-const ALL: &str = "write-buffer,write-buffer:ordered,no-merge,geometric:r=3,tiering:t=4,leveling:t=4,\
+const ALL: &str = "wb-tree,wb-tree:ordered,no-merge,geometric:r=3,tiering:t=4,leveling:t=4,\
     range-merge,jungle:c=4";
 
 /// Lines of results.

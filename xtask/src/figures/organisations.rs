@@ -5,7 +5,7 @@ use super::part::RANGE_MERGE;
 /// All, from the cheapest writes to the cheapest reads.
 pub(super) const ALL: [&str; 13] = [
     "no-merge",
-    "write-buffer:ordered",
+    "wb-tree:ordered",
     "tiering:t=10",
     "tiering:t=4",
     "geometric:r=3",

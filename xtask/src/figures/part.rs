@@ -104,7 +104,7 @@ impl Run {
     /// A workload of another name, with another layout for Forebay's table, which is left as writing made it.
     pub(super) fn laid_out(self, layout: &str) -> Self {
         let mut run = self.organised(layout);
-        run.workload.push_str("relief_ratio = 0.0\n");
+        run.workload.push_str("read_compaction_ratio = 0.0\n");
         run
     }
 

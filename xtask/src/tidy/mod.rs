@@ -5,6 +5,7 @@
 mod arrows;
 mod code;
 mod docs;
+mod glossary;
 mod mask;
 mod sources;
 mod words;
@@ -45,6 +46,7 @@ pub fn check(root: &Path) -> Vec<Finding> {
     };
     let mut findings = check_sources(&sources);
     findings.extend(docs::links(root, &sources));
+    findings.extend(glossary::check(&sources));
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     findings
 }

@@ -8,7 +8,7 @@
 
 use forebay_base::wire::{Reader, put_varint, varint_bytes};
 
-/// About so many numbers decide how wide a column is.
+/// About this many numbers decide how wide a column is.
 const SAMPLE: usize = 128;
 
 /// Appends a column.
@@ -29,7 +29,7 @@ pub(super) fn put_column(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a column of so many numbers, in place of those in `numbers`. `None` where the bytes are none.
+/// Reads a column of this many numbers, in place of those in `numbers`. `None` where the bytes are none.
 pub(super) fn get_column(from: &mut Reader<'_>, count: usize, numbers: &mut Vec<u64>) -> Option<()> {
     let least = from.varint()?;
     let width = from.u8()? as u32;
@@ -138,7 +138,7 @@ pub(super) fn put_symbols(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends so many bytes of a column. `None` where there are not so many.
+/// Appends this many bytes of a column. `None` where there are not this many.
 pub(super) fn get_symbols(from: &mut Reader<'_>, count: usize, bytes: &mut Vec<u8>) -> Option<()> {
     let (least, width) = (from.u8()?, from.u8()? as usize);
     if width >= 8 {

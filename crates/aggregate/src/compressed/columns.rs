@@ -128,7 +128,7 @@ impl Columns {
         self.states.push(state);
     }
 
-    /// The end of the shortest part of a range, from its start on, that has so many bytes, or of all of it.
+    /// The end of the shortest part of a range, from its start on, that has this many bytes, or of all of it.
     pub(super) fn reach(&self, range: Range<usize>, bytes: usize) -> usize {
         let place = |index| self.keys.start(index) + self.states.start(index);
         let wanted = place(range.start) + bytes;

@@ -3,13 +3,13 @@
 
 use forebay_base::wire::is_same;
 
-/// So many keys it holds at most: with their states they fit the second cache.
+/// This many keys it holds at most: with their states they fit the second cache.
 const KEYS_MAX: usize = 8 << 10;
-/// It begins with so many slots, and has twice as many as keys: few keys stay in the first cache.
+/// It begins with this many slots, and has twice as many as keys: few keys stay in the first cache.
 const SLOTS_MIN: usize = 64;
 /// Fewer adds a key than this are not worth the table,
 const ADDS_PER_KEY_MIN: f64 = 1.25;
-/// which is then passed by for so many adds for each that it could hold.
+/// which is then passed by for this many adds for each that it could hold.
 const PASSED_BY: usize = 64;
 
 /// Keys with states of a fixed length.
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 impl Hot {
-    /// An empty table of about so many bytes.
+    /// An empty table of about this many bytes.
     pub(super) fn new(state_bytes: usize, bytes: usize) -> Self {
         Self {
             state_bytes,

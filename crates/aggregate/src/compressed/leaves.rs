@@ -38,7 +38,7 @@ pub(super) struct Holder {
     /// Empty while it is merged.
     pub(super) base: Base,
     pub(super) is_merged: bool,
-    /// The tail is merged once it has so many bytes.
+    /// The tail is merged once it has this many bytes.
     pub(super) tail_bytes_max: usize,
 }
 

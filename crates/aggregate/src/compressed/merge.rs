@@ -14,12 +14,12 @@ use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_state;
 
-/// A chunk has so many records at most.
+/// A chunk has this many records at most.
 const CHUNK_RECORDS: usize = 512;
-/// And is closed at so many bytes.
+/// And is closed at this many bytes.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// So many records are fetched at once.
+/// This many records are fetched at once.
 const LOOK_AHEAD: usize = 32;
 
 /// Memory to merge with.
@@ -126,7 +126,7 @@ impl Merger {
     /// Merges states of a fixed length into their keys' where those lie.
     fn merge_fixed<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
         let Self { walk, writer, state, .. } = self;
-        // Records lie anywhere: so many are asked for at a time, and not each only once the one before is merged.
+        // Records lie anywhere: this many are asked for at a time, and not each only once the one before is merged.
         let mut next = [(0, &raw[..0], &raw[..0]); LOOK_AHEAD];
         for words in words.chunks(LOOK_AHEAD) {
             for (place, &word) in next.iter_mut().zip(words) {

@@ -10,24 +10,24 @@ use forebay_env::{FileSystem, Jobs};
 const LEAF_SHARE: usize = 64;
 const LEAF_BYTES_MIN: usize = 16 << 10;
 const LEAF_BYTES_MAX: usize = 256 << 10;
-/// A leaf is merged once so many bytes were added to it for each that its chunks take.
+/// A leaf is merged once this many bytes were added to it for each that its chunks take.
 pub(super) const TAIL_RATIO: f64 = 1.5;
 /// Keys that come again and again have this share of the memory, or less.
 const HOT_SHARE: usize = 16;
 const HOT_BYTES_MAX: usize = 1 << 20;
 /// Leaves that may wait for each worker.
 pub(super) const QUEUE_PER_WORKER: usize = 2;
-/// Where memory is short and merging gives back less than one part in so many, it does not suffice.
+/// Where memory is short and merging gives back less than one part in this many, it does not suffice.
 pub(super) const SLACK: usize = 32;
-/// What a thread merges with takes so many times what a leaf's chunks take: the records that were added, their order,
+/// What a thread merges with takes this many times what a leaf's chunks take: the records that were added, their order,
 /// and what sorting them takes,
 const SCRATCH_LEAVES: usize = 6;
-/// and so much for chunks.
+/// and this much for chunks.
 const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Where memory is short and there is a directory, the sort that goes on there has this share of the memory,
 const SORT_SHARE: usize = 4;
-/// but so much at least.
+/// but this much at least.
 const SORT_BYTES_MIN: usize = 1 << 20;
 
 /// How a [`CompressedAggregator`] works.
@@ -89,9 +89,9 @@ impl fmt::Debug for AggregatorOptions {
 /// How large parts are.
 #[derive(Default)]
 pub(super) struct Sizes {
-    /// A leaf is split once its chunks take so many bytes.
+    /// A leaf is split once its chunks take this many bytes.
     pub(super) leaf_bytes: usize,
-    /// A leaf is not merged before so many bytes were added to it.
+    /// A leaf is not merged before this many bytes were added to it.
     pub(super) tail_bytes_min: usize,
     /// What keys that come again and again may take; nothing where they stay in the leaves.
     pub(super) hot_bytes: usize,

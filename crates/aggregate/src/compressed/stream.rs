@@ -87,7 +87,7 @@ impl Stream {
         self.room
     }
 
-    /// Appends so many bytes for the caller to fill, if the last segment has room for them.
+    /// Appends this many bytes for the caller to fill, if the last segment has room for them.
     #[inline]
     pub(super) fn extend(&mut self, bytes: usize) -> Option<&mut [u8]> {
         let start = SEGMENT_BYTES - self.room;

@@ -48,7 +48,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         leaves.holders[number].tail.append_over(key, state, || shared.pool.take());
     }
 
-    /// Whether buffers may take so many segments: beside all that other parts and merges may take meanwhile.
+    /// Whether buffers may take this many segments: beside all that other parts and merges may take meanwhile.
     fn has_room(&self, segments: usize) -> bool {
         let segment_bytes = (self.shared.pool.used() + segments) * SEGMENT_ENTRY_BYTES;
         let used_bytes = segment_bytes + self.besides(&self.sizes) + self.sizes.reserve_bytes;
@@ -60,7 +60,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 
     /// Merges all leaves for their memory. Where that does not give back enough, moves them to files, or fails, then
-    /// and from then on. `false` where so many segments are too many even then.
+    /// and from then on. `false` where this many segments are too many even then.
     fn make_room(&mut self, segments: usize) -> Result<bool> {
         self.merge_all()?;
         self.is_full |= !self.has_room(self.memory_max / SLACK / SEGMENT_BYTES);

@@ -1,4 +1,4 @@
-//! Values by their place in an order: the value at the least or greatest place, and the first so many.
+//! Values by their place in an order: the value at the least or greatest place, and the first this many.
 //!
 //! A place is bytes that are compared as such; [`ordered`](crate::ordered) makes them of numbers. Equal places are
 //! told apart by the values' bytes, so that it does not matter which came first.

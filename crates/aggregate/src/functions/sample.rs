@@ -12,7 +12,7 @@ use forebay_base::{Error, Result};
 use super::sorted::{Item, Repeats, Rule, write_all};
 use crate::{Aggregate, StateType};
 
-/// A sample of at most so many items.
+/// A sample of at most this many items.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     rule: Rule,

@@ -1,4 +1,4 @@
-//! States that are sorted runs of items, perhaps only the first so many: read, merged and written alike.
+//! States that are sorted runs of items, perhaps only the first this many: read, merged and written alike.
 //!
 //! **Invariant:** the first `k` of all items are among the first `k` of each part, so keeping no more than
 //! those of each part gives the same bytes however the items were divided.

@@ -12,7 +12,7 @@ use forebay_base::{Bound, Error, Order, Record, Result};
 use forebay_env::sync::Arc;
 use forebay_env::{Access, File, FileSystem};
 
-/// A block is written once it has so many bytes.
+/// A block is written once it has this many bytes.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
 
 struct BlockInfo {

@@ -246,7 +246,7 @@ fn what_is_no_key_or_state_is_refused() -> Result<()> {
 
 #[test]
 fn keys_of_equal_hashes_stay_apart() -> Result<()> {
-    // The table keeps 32 bits of a hash: among so many keys some twenty pairs share them.
+    // The table keeps 32 bits of a hash: among this many keys some twenty pairs share them.
     let keys = 400_000u64;
     let mut hash = HashAggregator::new(Count, 64 << 20);
     for key in 0..keys {

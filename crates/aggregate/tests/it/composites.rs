@@ -163,7 +163,8 @@ fn what_one_function_refuses_another_takes() -> Result<()> {
     Ok(())
 }
 
-/// Rows of which the answers are known from DuckDB 2.0, over columns of its types `UBIGINT`, `DECIMAL(38,2)` and `DOUBLE`.
+/// Rows of which the answers are known from DuckDB 2.0, over columns of its types `UBIGINT`, `DECIMAL(38,2)` and
+/// `DOUBLE`.
 #[test]
 fn numbers_are_exact_whatever_their_size() -> Result<()> {
     let answer = |list: &str, rows: &[[&'static str; 2]]| -> Result<String> {

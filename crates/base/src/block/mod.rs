@@ -273,7 +273,7 @@ impl Block {
         (self.fixed, self.records_max) = (other.fixed, other.records_max);
     }
 
-    /// Merges the states of each key, newest first, into one of at most so many bytes. Returns how many records went.
+    /// Merges the states of each key, newest first, into one of at most this many bytes. Returns how many records went.
     /// `spare` is memory.
     pub fn fold(&mut self, rule: &impl Combine, value_bytes_max: usize, spare: &mut Self) -> Result<usize> {
         if !self.is_suspicious() {

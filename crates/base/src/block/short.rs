@@ -24,7 +24,7 @@ impl End {
     }
 }
 
-/// Appends `from[start..end]`. Up to so many bytes are copied as so many, wherever they are there, and cut: a few
+/// Appends `from[start..end]`. Up to this many bytes are copied as this many, wherever they are there, and cut: a few
 /// stores rather than a call.
 #[inline]
 pub(super) fn put_short(out: &mut Vec<u8>, from: &[u8], start: usize, end: usize) {

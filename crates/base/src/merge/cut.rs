@@ -29,7 +29,7 @@ impl Width {
         low.saturating_add(self.0)
     }
 
-    /// Learns from a cut that held so many bytes.
+    /// Learns from a cut that held this many bytes.
     pub(super) fn adapt(&mut self, filled: usize) {
         let filled = filled as u64;
         if filled > 2 * CUT_BYTES {

@@ -48,13 +48,13 @@ pub(crate) struct CampaignArgs {
     /// Give all words this length
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(6..=70))]
     pub(crate) key_bytes: Option<u8>,
-    /// Engines, with commas between them; all unless given
+    /// Engines, with commas between them; all by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) engines: Vec<Setting>,
     /// How often each engine counts; rounds go over all engines
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// What results call the workload; the keys' kind unless given
+    /// What results call the workload; the keys' kind by default
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Where the keys are written, and removed

@@ -32,7 +32,7 @@ impl fmt::Display for NoCgroup {
 }
 
 impl Cgroup {
-    /// Makes a cgroup that holds so many bytes, page cache included.
+    /// Makes a cgroup that holds this many bytes, page cache included.
     #[expect(clippy::disallowed_methods, reason = "switches of the kernel, not files of the database")]
     pub(crate) fn new(name: &str, limit_bytes: u64) -> Result<Self, NoCgroup> {
         let told = |path: &Path, error: io::Error| NoCgroup(format!("{}: {error}", path.display()));

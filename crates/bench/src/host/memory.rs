@@ -12,7 +12,7 @@ pub(crate) fn total_bytes() -> Option<u64> {
     meminfo("MemTotal:")
 }
 
-/// Writes once through so many bytes, at most half of what is available, and gives them back.
+/// Writes once through this many bytes, at most half of what is available, and gives them back.
 pub(crate) fn touch(bytes: u64) {
     let most = meminfo("MemAvailable:").unwrap_or(0) / 2;
     let mut memory: Vec<u8> = Vec::new();

@@ -73,7 +73,7 @@ fn add_all(
             if adds.adds_per_get == 0 {
                 continue;
             }
-            // One lookup as soon as so many were added, several behind a batch that is longer.
+            // One lookup as soon as this many were added, several behind a batch that is longer.
             let mut added = batch.len() as u64;
             while added >= until_get {
                 added -= until_get;

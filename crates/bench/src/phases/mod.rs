@@ -61,7 +61,7 @@ impl World<'_> {
         self.kind.open(&self.plan.dir, &self.setup)
     }
 
-    /// How things stand with so many records, while the meter runs. Gives how long it took to look.
+    /// How things stand with this many records, while the meter runs. Gives how long it took to look.
     fn sample(
         &self,
         records: u64,

@@ -1,6 +1,6 @@
 //! `open_loop`: batches arrive when they arrive. A batch that waits because the engine is still at the one
 //! before it waits in its latency, which counts from when it was meant to start. What the bench takes to look at the
-//! engine is nobody's wait: all that is still to come is meant for so much later.
+//! engine is nobody's wait: all that is still to come is meant for this much later.
 
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ impl Lookups {
         Self { rng: Rng::new(seed.rotate_left(7)), live, value: Vec::new(), scratch: Vec::new() }
     }
 
-    /// So many, of which none but the first begins after `until`: a batch waits for one at most, as it would if others
-    /// made them.
+    /// This many, of which none but the first begins after `until`: a batch waits for one at most, as it would if
+    /// others made them.
     fn make(
         &mut self,
         count: u64,

@@ -1,4 +1,4 @@
-//! `range`: from the key of a record on, so many entries forward. They are compared with all that is there, behind a
+//! `range`: from the key of a record on, this many entries forward. They are compared with all that is there, behind a
 //! group of ranges: how many, in which order, with which values.
 
 use crate::chunk::records_at_a_time;

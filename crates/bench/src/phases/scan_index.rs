@@ -20,7 +20,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct ScanIndex {
-    /// One word in so many is kept.
+    /// One word in this many is kept.
     every: u64,
     loaded: Vec<u64>,
     inserted: BTreeSet<u64>,

@@ -21,7 +21,7 @@ pub(super) fn load(
     load_to(records, samples, engine, world, meter)
 }
 
-/// Records up to this number, the engine being looked at so many times.
+/// Records up to this number, the engine being looked at this many times.
 pub(super) fn load_to(
     end: u64,
     samples: u64,
@@ -69,14 +69,14 @@ pub(super) fn overwrite(
     )
 }
 
-/// So many records, unless it takes longer; the engine is looked at so many times.
+/// This many records, unless it takes longer; the engine is looked at this many times.
 struct Puts {
     count: u64,
     samples: u64,
     seconds_max: Option<f64>,
 }
 
-/// `there` tells how many records there are when so many are put.
+/// `there` tells how many records there are when this many are put.
 fn put_all(
     Puts { count, samples, seconds_max }: Puts,
     there: impl Fn(u64) -> u64,

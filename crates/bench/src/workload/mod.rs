@@ -135,7 +135,7 @@ pub(crate) struct Mixed {
     pub(crate) scan: f64,
     #[serde(default)]
     pub(crate) read_modify_write: f64,
-    /// Scans take 1 to so many records.
+    /// Scans take 1 to this many records.
     #[serde(default = "hundred")]
     pub(crate) scan_limit: u64,
     #[serde(default)]
@@ -191,7 +191,7 @@ pub(crate) struct Count {
     #[serde(default)]
     pub(crate) distribution: Distribution,
     pub(crate) operations_per_record: f64,
-    /// A lookup for so many adds; 0 for none.
+    /// A lookup for this many adds; 0 for none.
     #[serde(default)]
     pub(crate) adds_per_get: u64,
     /// No more is begun after so long.
@@ -204,7 +204,7 @@ pub(crate) struct Count {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hot {
     pub(crate) keys: u64,
-    /// A lookup for so many adds; 0 for none.
+    /// A lookup for this many adds; 0 for none.
     #[serde(default)]
     pub(crate) adds_per_get: u64,
     /// No more is begun after so long.
@@ -229,7 +229,7 @@ pub(crate) struct OpenLoop {
     /// No more is begun after so long.
     #[serde(default)]
     pub(crate) seconds_max: Option<f64>,
-    /// Lookups behind each batch: so many, but one only where the next batch is late already.
+    /// Lookups behind each batch: this many, but one only where the next batch is late already.
     #[serde(default)]
     pub(crate) gets_per_batch: u64,
     /// What becomes the table's organisation when it begins.

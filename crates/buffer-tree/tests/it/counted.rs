@@ -35,8 +35,8 @@ impl Model {
             .map_or(0.0, |keys| 1.0 - (1.0 - 1.0 / keys as f64).powi(i32::try_from(records).unwrap()));
         let records = self.keys.map_or(records, |keys| (keys as f64 * coverage) as u64);
         let (fragment, whole) = self.fragment(records, coverage);
-        let outcome = Outcome::counted_root_spill(&self.tree, fragment, whole);
-        self.apply(&self.tree.settle(outcome).unwrap());
+        let outcome = Outcome::counted_flush(&self.tree, fragment, whole);
+        self.apply(&self.tree.rebase(outcome).unwrap());
     }
 
     fn step(&mut self) -> bool {
@@ -57,7 +57,7 @@ impl Model {
         let kept = if sum > 0.0 { (records as f64 * union / sum) as u64 } else { records };
         let (fragment, whole) = self.fragment(kept, union);
         let outcome = Outcome::counted(&self.tree, plan, fragment, whole).unwrap();
-        self.tree.settle(outcome).unwrap()
+        self.tree.rebase(outcome).unwrap()
     }
 
     fn apply(&mut self, edit: &Edit<Counted>) {

@@ -1,4 +1,4 @@
-//! An engine in small: a write buffer, root spills and jobs in flight, and at every edit a twin that recovers
+//! An engine in small: a write buffer, flushes and jobs in flight, and at every edit a twin that recovers
 //! from the edit's bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,15 +9,15 @@ use forebay_base::record::Kind;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{
-    Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, Terms, Tree, TreeOptions, Work,
+    Counts, Edit, Fragment, Job, JobPlan, JobStep, NodeId, Outcome, ReadTerms, Tree, TreeOptions, Work,
 };
 
 use crate::memory::{Buffer, Entry, Handle, MemoryStore, Walk, Writer};
 
 type NodeJob<R> = Job<Merge<Walk>, Writer, R>;
 
-/// A root spill; its outcome waits for those before it.
-struct RootSpill<R> {
+/// A flush; its outcome waits for those before it.
+struct Flush<R> {
     buffer: Buffer,
     job: Job<Buffer, Writer, R>,
     outcome: Option<Outcome<Handle>>,
@@ -49,7 +49,7 @@ pub(crate) struct Harness<R> {
     alone: Tree<u64>,
     references: BTreeMap<u64, i64>,
     pub(crate) written: Vec<Entry>,
-    spills: VecDeque<RootSpill<R>>,
+    spills: VecDeque<Flush<R>>,
     pub(crate) jobs: Vec<(NodeJob<R>, Tree<Handle>)>,
     pub(crate) busy: BTreeSet<NodeId>,
     pub(crate) tally: Tally,
@@ -86,18 +86,18 @@ impl<R: Combine + Copy> Harness<R> {
         self.written.push(Entry { prefix: self.order.prefix(&key), key, kind, value });
     }
 
-    pub(crate) fn root_spills(&self) -> usize {
+    pub(crate) fn flushes(&self) -> usize {
         self.spills.len()
     }
 
     pub(crate) fn seal(&mut self) {
         let buffer = Buffer::seal(std::mem::take(&mut self.written));
         let expected = buffer.expected();
-        let job = Job::root_spill(&self.tree, buffer.clone(), &expected, self.rule, &self.store).unwrap();
-        self.spills.push_back(RootSpill { buffer, job, outcome: None });
+        let job = Job::flush(&self.tree, buffer.clone(), &expected, self.rule, &self.store).unwrap();
+        self.spills.push_back(Flush { buffer, job, outcome: None });
     }
 
-    /// Steps one root spill, and settles those that are done, oldest first.
+    /// Steps one flush, and rebases those that are done, oldest first.
     pub(crate) fn step_root(&mut self, index: usize, bytes_max: usize) {
         self.tally.steps += 1;
         let spill = &mut self.spills[index];
@@ -108,7 +108,7 @@ impl<R: Combine + Copy> Harness<R> {
         }
         while let Some(outcome) = self.spills.front_mut().and_then(|front| front.outcome.take()) {
             self.spills.pop_front();
-            let edit = self.tree.settle(outcome).unwrap();
+            let edit = self.tree.rebase(outcome).unwrap();
             self.apply(&edit);
         }
     }
@@ -129,10 +129,11 @@ impl<R: Combine + Copy> Harness<R> {
         true
     }
 
-    /// Plans a merge for the sake of lookups; whether there was one for so much.
-    pub(crate) fn relieve(&mut self, at_rest: bool, budget: u64) -> bool {
-        let planned =
-            self.tree.next_relief(&self.busy, &Terms { at_rest, budget, cost: &|portion| portion.bytes });
+    /// Plans a merge for the sake of lookups; whether there was one for this much.
+    pub(crate) fn read_compact(&mut self, is_idle: bool, budget: u64) -> bool {
+        let planned = self
+            .tree
+            .next_read_compaction(&self.busy, &ReadTerms { is_idle, budget, cost: &|portion| portion.bytes });
         planned.map(|(plan, _)| self.start(&plan)).is_some()
     }
 
@@ -145,7 +146,7 @@ impl<R: Combine + Copy> Harness<R> {
         let changed =
             then.lists().len() != now.lists().len() || then.children().len() != now.children().len();
         self.tally.late += u64::from(changed);
-        let edit = self.tree.settle(outcome).unwrap();
+        let edit = self.tree.rebase(outcome).unwrap();
         self.apply(&edit);
         assert!(self.busy.remove(&job.node().id));
     }
@@ -165,7 +166,7 @@ impl<R: Combine + Copy> Harness<R> {
 
     pub(crate) fn compact(&mut self) {
         self.finish();
-        while let Some(plan) = self.tree.next_compaction(&self.busy) {
+        while let Some(plan) = self.tree.next_full_compaction(&self.busy) {
             self.start(&plan);
             self.finish();
         }

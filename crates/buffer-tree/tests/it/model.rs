@@ -66,7 +66,7 @@ impl<R: Combine + Copy> Model<'_, R> {
 
     /// One random act.
     fn act(&mut self, buffer_records: usize) {
-        let roots = self.harness.root_spills();
+        let roots = self.harness.flushes();
         let bytes_max = 1 + self.random.below(300) as usize;
         match self.random.below(8) {
             0 if self.harness.written.len() < buffer_records => (0..20).for_each(|_| self.write()),
@@ -77,8 +77,8 @@ impl<R: Combine + Copy> Model<'_, R> {
             }
             4 if self.harness.jobs.len() < 6 => _ = self.harness.plan(),
             5 if self.harness.jobs.len() < 6 => {
-                let (at_rest, budget) = (self.random.below(2) == 0, self.random.below(1 << 16));
-                self.harness.relieve(at_rest, budget);
+                let (is_idle, budget) = (self.random.below(2) == 0, self.random.below(1 << 16));
+                self.harness.read_compact(is_idle, budget);
             }
             _ if !self.harness.jobs.is_empty() => {
                 let index = self.random.below(self.harness.jobs.len() as u64) as usize;
@@ -126,7 +126,7 @@ impl<R: Combine + Copy> Model<'_, R> {
         self.compare_all();
         self.harness
             .tree
-            .for_each_node(&mut |_, node| assert!(node.is_settled(), "a compaction leaves one list"));
+            .for_each_node(&mut |_, node| assert!(node.is_fully_merged(), "a compaction leaves one list"));
         // What is still in the buffer is not in the tree.
         self.harness.seal();
         self.harness.compact();

@@ -76,7 +76,7 @@ fn the_fullest_node_comes_first_and_busy_ones_are_left_alone() {
         harness.write(Kind::Put, key.to_be_bytes().to_vec(), vec![0; 30]);
     }
     harness.seal();
-    while harness.root_spills() > 0 {
+    while harness.flushes() > 0 {
         harness.step_root(0, 100);
     }
     let Some(Work::Job(plan)) = harness.tree.next_work(&harness.busy) else {
@@ -90,7 +90,7 @@ fn the_fullest_node_comes_first_and_busy_ones_are_left_alone() {
 }
 
 #[test]
-fn rest_merges_each_byte_about_twice_at_most() {
+fn idle_time_merges_each_byte_about_twice_at_most() {
     let options = TreeOptions { node_bytes: 1 << 30, lists_max: 1000, ..TreeOptions::default() };
     for records_a_spill in [1, 10, 100] {
         let mut harness = Harness::new(Order::Hashed { seed: 3 }, LastWriterWins, options);
@@ -101,7 +101,7 @@ fn rest_merges_each_byte_about_twice_at_most() {
                 harness.seal();
                 harness.finish();
                 spilled = harness.tree.root().children()[0].bytes();
-                while harness.relieve(true, 0) {
+                while harness.read_compact(true, 0) {
                     harness.finish();
                 }
                 lists_max = lists_max.max(harness.tree.root().children()[0].lists().len() as u64);
@@ -111,6 +111,6 @@ fn rest_merges_each_byte_about_twice_at_most() {
         println!("{merged} bytes merged of {spilled}, {lists_max} lists at most");
         assert!(merged <= 3 * spilled, "{merged} bytes merged of {spilled}");
         assert!(lists_max <= 1 + 1000 / records_a_spill, "{lists_max} lists");
-        assert!(!harness.relieve(false, spilled / 2), "what is not at rest must be paid for");
+        assert!(!harness.read_compact(false, spilled / 2), "what is not while idle must be paid for");
     }
 }

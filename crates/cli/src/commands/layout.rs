@@ -14,9 +14,9 @@ use crate::output::Output;
 /// Give a table another layout, and bring what it holds into that form
 #[derive(Debug, Args)]
 #[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
-                        no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
+                        no-merge, tiering[:t=10], wb-tree:ordered, geometric:r=3, geometric:p=2, \
                         leveling[:t=10], jungle[:c=3], range-merge, immediate\n\
-                        Layouts in hash order: write-buffer. From one order to the other all records are sorted \
+                        Layouts in hash order: wb-tree. From one order to the other all records are sorted \
                         anew, for which the table takes twice the space meanwhile.\n\n\
                         Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]
 pub(crate) struct LayoutArgs {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &LayoutArgs, common: &Common) -> Result<(), Failure> {
     })?;
     bar.finish_and_clear();
     if !args.later {
-        db.settle()?;
+        db.wait_until_idle()?;
     }
     let stats = db.stats();
     db.close()?;

@@ -28,8 +28,8 @@ impl Made {
         Self { tables: db.tables().into_iter().map(|(name, _)| name).collect() }
     }
 
-    /// Takes back what was made since, in which nothing is; and the database, if it was made by opening it. What fails here
-    /// is not worth telling beside what failed before.
+    /// Takes back what was made since, in which nothing is; and the database, if it was made by opening it. What fails
+    /// here is not worth telling beside what failed before.
     pub(super) fn undo(&self, db: Database) {
         for (name, _) in db.tables() {
             if !self.tables.contains(&name) {

@@ -13,7 +13,6 @@ pub(crate) mod get;
 mod key_list;
 mod key_range;
 pub(crate) mod layout;
-pub(crate) mod life;
 pub(crate) mod load;
 mod made;
 pub(crate) mod man;
@@ -26,6 +25,7 @@ pub(crate) mod savepoints;
 pub(crate) mod scan;
 pub(crate) mod simulate;
 pub(crate) mod stats;
+pub(crate) mod ttl;
 pub(crate) mod verify;
 
 use std::path::Path;
@@ -110,8 +110,8 @@ fn existing_table(db: &Database, name: &str) -> Result<Table, Failure> {
     Ok(db.table(name).existing(true).open()?)
 }
 
-/// Sees to it that a table is not one that tells which files were counted into groups: what anybody else writes there makes
-/// the next count wrong.
+/// Sees to it that a table is not one that tells which files were counted into groups: what anybody else writes there
+/// makes the next count wrong.
 fn writable(db: &Database, name: &str) -> Result<(), Failure> {
     let Some(groups) = name.strip_suffix(aggregate::INPUTS) else { return Ok(()) };
     let tells_inputs = db.tables().iter().any(|(table, _)| table == name)
@@ -155,13 +155,13 @@ fn table_at(db: &Database, name: &str, savepoint: Option<&str>) -> Result<(Snaps
 }
 
 /// What `--layout` takes.
-const LAYOUT_HELP: &str = "How a new table is organised [default: write-buffer]. In hash order: write-buffer. In key \
-    order, from cheap writes to cheap reads: no-merge, tiering[:t=10], write-buffer:ordered, geometric:r=3, geometric:p=2, \
+const LAYOUT_HELP: &str = "How a new table is organised [default: wb-tree]. In hash order: wb-tree. In key \
+    order, from cheap writes to cheap reads: no-merge, tiering[:t=10], wb-tree:ordered, geometric:r=3, geometric:p=2, \
     leveling[:t=10], jungle[:c=3], range-merge, immediate";
 
 /// What the names of layouts begin with.
 const LAYOUTS: [&str; 8] =
-    ["no-merge", "immediate", "geometric", "range-merge", "leveling", "tiering", "jungle", "write-buffer"];
+    ["no-merge", "immediate", "geometric", "range-merge", "leveling", "tiering", "jungle", "wb-tree"];
 
 /// Reads `--max-space-amplification`.
 fn parse_space_amplification(text: &str) -> Result<f64, String> {

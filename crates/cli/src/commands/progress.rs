@@ -64,13 +64,13 @@ impl Progress {
         }
     }
 
-    /// So many records are acknowledged, of so many bytes of input.
+    /// This many records are acknowledged, of this many bytes of input.
     pub(crate) fn acknowledge(&self, records: u64, bytes_read: u64) {
         self.bytes_read.store(bytes_read, Ordering::Relaxed);
         self.acknowledged.store(records, Ordering::Release);
     }
 
-    /// So many records are read, and nothing of them is acknowledged yet: a person is told.
+    /// This many records are read, and nothing of them is acknowledged yet: a person is told.
     pub(crate) fn see(&self, records: u64, bytes_read: u64) {
         self.bytes_read.store(bytes_read, Ordering::Relaxed);
         if let Audience::Person(_) = self.audience {
@@ -78,13 +78,13 @@ impl Progress {
         }
     }
 
-    /// So many records are done.
+    /// This many records are done.
     #[inline]
     pub(crate) fn count(&self, records: u64) {
         self.acknowledged.store(records, Ordering::Relaxed);
     }
 
-    /// So many more bytes of input are read.
+    /// This many more bytes of input are read.
     pub(crate) fn read(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -7,8 +7,8 @@ use clap::Args;
 use forebay::{Batch, Database, Durability, Layout, Table};
 use serde_json::json;
 
-use super::life::parse_life;
 use super::made::Made;
+use super::ttl::parse_ttl;
 use super::{LAYOUT_HELP, parse_durability, parse_layout, writable};
 use crate::args::{Common, TableArgs, Writing};
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) struct PutArgs {
     #[arg(long, value_parser = parse_layout, help = LAYOUT_HELP)]
     layout: Option<Layout>,
     /// How long the entry lives, such as 90s, 12h or 7d; the table must have been made for that, as a new one is
-    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     ttl: Option<Duration>,
     /// What the record survives once the command returns: memory, os (a crash of the process), disk (of the machine)
     #[arg(long, default_value = "os", value_parser = parse_durability)]
@@ -65,12 +65,12 @@ fn put(db: &Database, args: &PutArgs, key: &[u8], value: &[u8]) -> Result<u64, F
     let mut batch = Batch::new();
     match args.ttl {
         None => batch.put(&table, key, value),
-        Some(life) => batch.put_with_ttl(&table, key, value, life),
+        Some(ttl) => batch.put_with_ttl(&table, key, value, ttl),
     }
     Ok(db.commit(batch, args.durability)?)
 }
 
-/// The table, made where it is missing: where the entry expires, one whose other entries live for ever unless told.
+/// The table, made where it is missing: where the entry expires, one whose other entries live forever by default.
 fn open_table(db: &Database, args: &PutArgs) -> Result<Table, Failure> {
     let name = &args.target.table;
     let is_there = db.tables().iter().any(|(table, _)| table == name);

@@ -1,7 +1,7 @@
 //! `rescue`: what is intact of a damaged database, in a new one.
 //!
-//! **Invariant:** the new one has its name only once all of it is there, and groups that lack something are marked: what
-//! tells which files were counted into them knows nothing of that.
+//! **Invariant:** the new one has its name only once all of it is there, and groups that lack something are marked:
+//! what tells which files were counted into them knows nothing of that.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

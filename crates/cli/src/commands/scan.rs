@@ -28,7 +28,7 @@ pub(crate) struct ScanArgs {
     /// From the last key to the first
     #[arg(long)]
     reverse: bool,
-    /// At most so many records
+    /// At most this many records
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// As it was at this savepoint, rather than now
@@ -82,7 +82,7 @@ fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange)
         if args.reverse || !matches!(wanted, KeyRange::All) {
             return Err(Failure::work(format!(
                 "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table \
-                 (load it with a layout such as write-buffer:ordered or leveling)"
+                 (load it with a layout such as wb-tree:ordered or leveling)"
             )));
         }
         return Ok(snapshot.iter(table)?);

@@ -32,7 +32,8 @@ impl Format {
     }
 }
 
-/// What tells a file's format in its name: `csv` of `x.csv`, and also of `x.csv.gz`, `x.csv.1` and `x.csv-20260131.zst`.
+/// What tells a file's format in its name: `csv` of `x.csv`, and also of `x.csv.gz`, `x.csv.1` and
+/// `x.csv-20260131.zst`.
 pub(crate) fn ending(path: &Path) -> Option<&str> {
     let mut name = path.to_str()?;
     while let Some(shorter) = unrotated(name) {

@@ -37,7 +37,7 @@ struct Field {
     was_found: bool,
 }
 
-/// So many names of other fields are kept, to tell what a field that is in no record may have been meant to be.
+/// This many names of other fields are kept, to tell what a field that is in no record may have been meant to be.
 const OTHERS_MAX: usize = 256;
 
 /// What an object has under a field's name. Places are counted from the line's start.

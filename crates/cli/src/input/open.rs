@@ -17,8 +17,8 @@ pub(crate) struct Opened {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Opens `path`, of which `-` is standard input. A pipe is opened once only: what is in it would go to whoever closes it
-/// again.
+/// Opens `path`, of which `-` is standard input. A pipe is opened once only: what is in it would go to whoever closes
+/// it again.
 #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
     if is_standard(path) {

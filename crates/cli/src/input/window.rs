@@ -264,8 +264,8 @@ impl<R: Read> Window<R> {
         Ok(Some(place))
     }
 
-    /// Passes over a UTF-8 byte order mark, if the input begins with one. Text of wider units, with its mark or without, is
-    /// refused: all that divides it into records and fields would be taken for bytes of them.
+    /// Passes over a UTF-8 byte order mark, if the input begins with one. Text of wider units, with its mark or
+    /// without, is refused: all that divides it into records and fields would be taken for bytes of them.
     pub(crate) fn skip_byte_order_mark(&mut self) -> Result<(), Trouble> {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
         while self.end - self.start < 4 && !self.ended {
@@ -290,8 +290,9 @@ impl<R: Read> Window<R> {
         Ok(())
     }
 
-    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`. As where
-    /// rows are split, quotes mean something at a field's ends only. What has no end in a window's bytes has `\n`.
+    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`. As
+    /// where rows are split, quotes mean something at a field's ends only. What has no end in a window's bytes has
+    /// `\n`.
     pub(crate) fn find_line_end(&mut self, quote: Option<u8>, separator: u8) -> Result<u8, Trouble> {
         let (mut searched, mut is_quoted, mut may_open) = (0, false, true);
         loop {

@@ -22,7 +22,7 @@ fn a_load_is_measured() {
     let first: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!((&first["type"], &first["engine"]), (&"setup".into(), &"forebay".into()));
     assert_eq!(first["setup"]["memory_bytes"], 2 << 20);
-    assert!(first["options"].as_str().unwrap().contains("write-buffer"), "{first}");
+    assert!(first["options"].as_str().unwrap().contains("wb-tree"), "{first}");
     let phases = of_type(&out, "phase");
     assert_eq!(names(&phases), ["load", "drain", "load", "drain"]);
     for load in [&phases[0], &phases[2]] {

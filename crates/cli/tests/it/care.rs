@@ -7,7 +7,7 @@ use crate::tool::{Folder, last_object};
 fn loaded(test: &str) -> Folder {
     let folder = Folder::new(test);
     let rows: String = (0..20_000).map(|key| format!("{:05},{key}\n", key % 5000)).collect();
-    folder.ok_on("load db t - --format csv --layout write-buffer:ordered", rows.as_bytes());
+    folder.ok_on("load db t - --format csv --layout wb-tree:ordered", rows.as_bytes());
     folder.ok_on("load db u - --format csv", rows.as_bytes());
     folder
 }

@@ -8,9 +8,7 @@ fn a_table_keeps_its_records_under_every_layout() {
     let rows: String = (0..5000).map(|row| format!("{:05},value {row}\n", row * 7919 % 5000)).collect();
     folder.ok_on("load db t - --format csv --layout no-merge --memory 8M", rows.as_bytes());
     let before = folder.ok("scan db t");
-    for layout in
-        ["leveling", "tiering:t=4", "write-buffer:ordered", "geometric:p=2", "immediate", "no-merge"]
-    {
+    for layout in ["leveling", "tiering:t=4", "wb-tree:ordered", "geometric:p=2", "immediate", "no-merge"] {
         let told = folder.ok(&format!("layout db t {layout}"));
         assert!(told.contains(layout), "{told}");
         assert_eq!(folder.ok("scan db t"), before, "{layout}");
@@ -33,11 +31,11 @@ fn a_table_goes_from_hash_order_to_key_order_and_back() {
         lines
     };
     let before = sorted(folder.ok("scan db t"));
-    for layout in ["leveling", "write-buffer", "write-buffer:ordered", "write-buffer", "immediate"] {
+    for layout in ["leveling", "wb-tree", "wb-tree:ordered", "wb-tree", "immediate"] {
         let report = folder.object(&format!("layout db t {layout} --json --memory 8M"));
         assert!(report["layout"].as_str().unwrap().starts_with(layout), "{report}");
         let after = folder.ok("scan db t");
-        assert!(layout == "write-buffer" || after.lines().is_sorted(), "{layout}");
+        assert!(layout == "wb-tree" || after.lines().is_sorted(), "{layout}");
         assert_eq!(sorted(after), before, "{layout}");
     }
     assert_eq!(folder.ok("scan db t --from 00001 --limit 1"), before[1].clone() + "\n");
@@ -51,4 +49,11 @@ fn layouts_that_do_not_fit_are_refused() {
     let unknown = folder.run("layout db t jungle-gym");
     assert!(unknown.code == 2 && unknown.stderr.contains("leveling"), "{unknown:?}");
     folder.run("layout db nothing leveling").refused(1, &["nothing"]);
+}
+
+#[test]
+fn an_older_name_of_a_layout_is_understood() {
+    let folder = Folder::new("layouts-older-name");
+    folder.ok("put db old a 1 --layout write-buffer:ordered");
+    assert_eq!(folder.object("layout db old leveling --json")["layout_before"], "wb-tree:ordered");
 }

@@ -155,7 +155,7 @@ fn a_signal_leaves_no_database_of_a_benchmark() {
     assert_eq!(names(&folder), [] as [&str; 0]);
 }
 
-/// A result that was killed stayed for ever; what another process still writes is left alone.
+/// A result that was killed stayed forever; what another process still writes is left alone.
 #[test]
 fn the_next_result_of_a_name_clears_away_what_a_killed_one_left() {
     let folder = Folder::new("killed-part");

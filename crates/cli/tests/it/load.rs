@@ -145,7 +145,7 @@ fn records_out_of_order_are_named_and_nothing_is_loaded() {
     assert_eq!((figures["records"].as_u64(), figures["skipped"].as_u64()), (Some(2), Some(1)));
     folder.ok("put db hashed a 1");
     folder.run_on("load db hashed - --sorted", b"a\n").refused(1, &["hash order"]);
-    folder.ok_on("load db tree - --layout write-buffer:ordered", b"a\n");
+    folder.ok_on("load db tree - --layout wb-tree:ordered", b"a\n");
     folder.run_on("load db tree - --sorted", b"b\n").refused(1, &["layout of runs"]);
     assert_eq!(folder.run("load db t - --sorted --batch 7").code, 2);
 }

@@ -67,8 +67,8 @@ fn a_missing_spare_is_told_by_verify() {
     folder.ok("verify db");
 }
 
-/// Keys in hash order were not found, without a word; `verify` blamed lists that were whole, and a record in the log was
-/// damage of the log.
+/// Keys in hash order were not found, without a word; `verify` blamed lists that were whole, and a record in the log
+/// was damage of the log.
 #[test]
 fn a_superblock_of_another_database_is_told() {
     let folder = database("foreign-superblock");

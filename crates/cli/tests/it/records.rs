@@ -137,7 +137,7 @@ fn each_key_is_answered_before_the_next_is_asked() {
 #[test]
 fn a_scan_keeps_the_order_of_keys() {
     let folder = Folder::new("scan");
-    folder.ok_on("load db t - --format csv --layout write-buffer:ordered", b"b,2\na,1\nbb,3\nc,4\n");
+    folder.ok_on("load db t - --format csv --layout wb-tree:ordered", b"b,2\na,1\nbb,3\nc,4\n");
     assert_eq!(folder.ok("scan db t"), "a\t1\nb\t2\nbb\t3\nc\t4\n");
     assert_eq!(folder.ok("scan db t --from b --to c"), "b\t2\nbb\t3\n");
     assert_eq!(folder.ok("scan db t --from b --to c --reverse"), "bb\t3\nb\t2\n");

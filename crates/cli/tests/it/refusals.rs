@@ -61,8 +61,8 @@ fn messages_name_what_was_meant() {
         ("load db t n.csv --key nmae", 1, &["did you mean \"name\"?"]),
         ("load db t n.csv", 1, &["1 column, and number 2 is wanted: --value chooses another"]),
         ("load db users n.csv --format lines --sorted", 1, &["hash order", "forebay layout", "leveling"]),
-        ("load db t n.csv --format lines --sorted --layout write-buffer", 1, &["hash order", "leveling"]),
-        ("load db lives n.csv --format lines --ttl 1h", 1, &["with time_to_live for ever, not 1h"]),
+        ("load db t n.csv --format lines --sorted --layout wb-tree", 1, &["hash order", "leveling"]),
+        ("load db lives n.csv --format lines --ttl 1h", 1, &["with time_to_live forever, not 1h"]),
         ("bench load-16 --records 0M", 2, &["at least 1"]),
         ("changes db --since 1", 0, &[]),
     ];
@@ -169,10 +169,10 @@ fn what_is_missing_is_named() {
 #[test]
 fn another_layout_than_the_tables_is_refused() {
     let folder = Folder::new("layout");
-    folder.ok("put db t a 1 --layout write-buffer");
+    folder.ok("put db t a 1 --layout wb-tree");
     folder.ok("put db t b 2");
-    folder.run("put db t c 3 --layout write-buffer:ordered").refused(1, &["write-buffer"]);
-    folder.run_on("load db t - --layout write-buffer:ordered", b"c\n").refused(1, &["write-buffer"]);
+    folder.run("put db t c 3 --layout wb-tree:ordered").refused(1, &["wb-tree"]);
+    folder.run_on("load db t - --layout wb-tree:ordered", b"c\n").refused(1, &["wb-tree"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn what_is_asked_for_is_what_is_simulated() {
     let folder = Folder::new("simulate-options");
     let usual = "simulate --record 64 --key 16 --records 4e6 --memory 32M --json";
     let options = "--write-buffer 1M --node-bytes 2M --fan-out 16 --fast-per-slow 0 --lists-max 9 \
-                   --repeats-max 1.5 --filter-bits 10 --distinct 1M --layout write-buffer:ordered";
+                   --repeats-max 1.5 --filter-bits 10 --distinct 1M --layout wb-tree:ordered";
     let machine = "--write-bandwidth 100 --cpu-nanoseconds 1 --cores 4";
     let report = folder.object(&format!("{usual} {options} {machine}"));
     for (name, value) in [
@@ -46,7 +46,7 @@ fn what_is_asked_for_is_what_is_simulated() {
     ] {
         assert_eq!(report[name].as_u64(), Some(value), "{name} in {report}");
     }
-    assert_eq!(report["layout"], "write-buffer:ordered");
+    assert_eq!(report["layout"], "wb-tree:ordered");
     assert_eq!(report["bound_by"], "device");
     let slow = report["write_amplification"].as_f64().unwrap();
     let fast = folder.object(&format!("{usual} --write-buffer 1M"))["write_amplification"].as_f64().unwrap();
@@ -80,7 +80,7 @@ fn layouts_are_compared_under_one_load() {
         "leveling:t=10",
         "tiering:t=4",
         "jungle:c=2",
-        "write-buffer:ordered",
+        "wb-tree:ordered",
     ] {
         assert!(text.lines().any(|line| line.starts_with(layout)), "{layout} is not in:\n{text}");
     }
@@ -108,7 +108,7 @@ fn what_cannot_be_simulated_is_said() {
         assert_eq!(outcome.code, 2, "{words}: {outcome:?}");
         assert!(outcome.stderr.contains(needle), "{needle:?} is not in {:?}", outcome.stderr);
     };
-    refused("simulate --layout lsm --record 16 --records 1M", "write-buffer:ordered");
+    refused("simulate --layout lsm --record 16 --records 1M", "wb-tree:ordered");
     refused("simulate --layout leveling:t=1 --record 16 --records 1M", "between 2 and 1000");
     refused("simulate --layout jungle:c=1 --record 16 --records 1M", "between 1.1 and 1000");
     refused("simulate --record 16 --records lots", "6.25e12");

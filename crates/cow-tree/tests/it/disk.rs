@@ -16,7 +16,7 @@ fn length(store: &TreeStore) -> u64 {
     names.iter().map(|name| file(name).len().unwrap()).sum()
 }
 
-/// Asserts that all bytes are counted, and so many of them as being written, held and leaving.
+/// Asserts that all bytes are counted, and this many of them as being written, held and leaving.
 fn assert_counted(store: &TreeStore, writing: u64, held: u64, leaving: u64) {
     let disk = &store.disk;
     assert_eq!((disk.writing_bytes(), disk.held_bytes(), disk.leaving_bytes()), (writing, held, leaving));

@@ -1,13 +1,14 @@
-//! [`BoundedFs`]: another file system, of whose files only so many are open at a time.
+//! [`BoundedFs`]: another file system, of whose files only this many are open at a time.
 //!
-//! A file that is opened to be read is closed again when others need its place, and opened by its path at the next read.
-//! One that may be written to stays open, for what is to become of its writes is told to the handle that made them.
+//! A file that is opened to be read is closed again when others need its place, and opened by its path at the next
+//! read. One that may be written to stays open, for what is to become of its writes is told to the handle that made
+//! them.
 //!
-//! **Invariant:** what is open is counted before it is opened. More than the bound is open only where all of it is being
-//! written, or read at this moment.
+//! **Invariant:** what is open is counted before it is opened. More than the bound is open only where all of it is
+//! being written, or read at this moment.
 //!
-//! **Invariant:** who asks for a read-only file sees to it that its name stays as long as the file is read, or that another
-//! file of that name is refused: see [`GatedFs::close`](super::GatedFs::close).
+//! **Invariant:** who asks for a read-only file sees to it that its name stays as long as the file is read, or that
+//! another file of that name is refused: see [`GatedFs::close`](super::GatedFs::close).
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -20,13 +21,13 @@ use super::{Access, File, FileLock, FileSystem, Identity, LockMode, ReadRequest}
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, RwLock, Weak};
 
-/// A file system of whose files only so many are open at a time.
+/// A file system of whose files only this many are open at a time.
 pub struct BoundedFs {
     inner: Arc<dyn FileSystem>,
     handles: Arc<Handles>,
 }
 
-/// So many reads hold their files at once.
+/// This many reads hold their files at once.
 const READS_MAX: usize = 64;
 
 impl BoundedFs {
@@ -91,8 +92,8 @@ impl ReadFile {
 }
 
 impl ReadFile {
-    /// Refuses another file that has got the name since: a copy of the database that went its own way has files of the same
-    /// names, each of which is sound.
+    /// Refuses another file that has got the name since: a copy of the database that went its own way has files of the
+    /// same names, each of which is sound.
     fn check(&self, file: &dyn File) -> Result<()> {
         let Some(identity) = file.identity()? else { return Ok(()) };
         match self.identity.get_or_init(|| identity) {

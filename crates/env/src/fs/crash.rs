@@ -80,20 +80,20 @@ impl CrashFs {
         self.machine.state.lock().crash_at = operation;
     }
 
-    /// The next sync of a file whose name ends so fails as the kernel's does: what was written since the sync before never
-    /// reaches the disk, though every process sees it and later syncs succeed, unless it is written again.
+    /// The next sync of a file whose name ends so fails as the kernel's does: what was written since the sync before
+    /// never reaches the disk, though every process sees it and later syncs succeed, unless it is written again.
     pub fn fail_next_sync(&self, kind: &str) {
         self.machine.state.lock().failing = Some(kind.to_owned());
     }
 
-    /// The next sync of a directory in which a name that ends so has changed fails like that: no change of a name in it since
-    /// the sync before reaches the disk.
+    /// The next sync of a directory in which a name that ends so has changed fails like that: no change of a name in
+    /// it since the sync before reaches the disk.
     pub fn fail_next_sync_of_name(&self, kind: &str) {
         self.machine.state.lock().failing_name = Some(kind.to_owned());
     }
 
-    /// Before the n-th read from now on of a file whose name ends so, counted from 1, memory forgets it: from then on every
-    /// process sees what the disk has, or gets once it has written all. That differs where a sync has failed.
+    /// Before the n-th read from now on of a file whose name ends so, counted from 1, memory forgets it: from then on
+    /// every process sees what the disk has, or gets once it has written all. That differs where a sync has failed.
     pub fn evict_at_read(&self, kind: &str, read: u64) {
         self.machine.state.lock().evicted = Some((kind.to_owned(), read));
     }
@@ -123,8 +123,8 @@ impl CrashFs {
         Self::of(left, state.rng.fork())
     }
 
-    /// The process dies, and the power stays: the next start finds every file as it was seen, and what was not synced is
-    /// still not durable. Locks are free. For this file system the power is off.
+    /// The process dies, and the power stays: the next start finds every file as it was seen, and what was not synced
+    /// is still not durable. Locks are free. For this file system the power is off.
     pub fn process_cycle(&self) -> Arc<Self> {
         let state = &mut *self.machine.state.lock();
         state.off = true;
@@ -203,7 +203,7 @@ impl Machine {
             return None;
         }
         state.evicted = None;
-        state.disk.files.get(&inode).map(Content::settled)
+        state.disk.files.get(&inode).map(Content::with_pending)
     }
 
     pub(super) fn check_power(&self, operation: &'static str, path: &Path) -> Result<()> {

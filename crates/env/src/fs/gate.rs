@@ -1,9 +1,10 @@
-//! [`GatedFs`]: another file system, until its gate is closed. From then on it only reads: whoever still holds it, or a file
-//! opened by it, changes nothing any more.
+//! [`GatedFs`]: another file system, until its gate is closed. From then on it only reads: whoever still holds it, or
+//! a file opened by it, changes nothing any more.
 //!
 //! **Invariant:** once [`close`](GatedFs::close) has returned, no change is under way and none comes.
 //!
-//! **Invariant:** a file that is opened after that is one of those there were: others may have made some of the same names.
+//! **Invariant:** a file that is opened after that is one of those there were: others may have made some of the same
+//! names.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};

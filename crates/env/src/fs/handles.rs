@@ -1,5 +1,6 @@
-//! Which files of a [`BoundedFs`](super::BoundedFs) are open, and which is closed next: of those that can be closed, one
-//! that was not read since the others' turn came (second chance: about the one that was not read for the longest time).
+//! Which files of a [`BoundedFs`](super::BoundedFs) are open, and which is closed next: of those that can be closed,
+//! one that was not read since the others' turn came (second chance: about the one that was not read for the longest
+//! time).
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -109,7 +110,7 @@ impl Handles {
         }
     }
 
-    /// Closes files until there are no more than so many, or none that can be closed is left.
+    /// Closes files until there are no more than this many, or none that can be closed is left.
     fn close_down_to(&self, max: usize) {
         let mut spared = 0;
         while self.open() > max {
@@ -127,8 +128,8 @@ impl Handles {
         }
     }
 
-    /// Does what takes a descriptor. Where the process has none left, the files of this and of other databases are closed
-    /// that can be, and it is tried once more.
+    /// Does what takes a descriptor. Where the process has none left, the files of this and of other databases are
+    /// closed that can be, and it is tried once more.
     pub(super) fn retrying<T>(&self, act: impl Fn() -> Result<T>) -> Result<T> {
         let outcome = act();
         if !outcome.as_ref().is_err_and(Error::is_too_many_files) {

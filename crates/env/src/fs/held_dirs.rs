@@ -1,5 +1,5 @@
-//! Directories that stay open while a file of theirs is locked: whoever has one can make names in it durable, however few
-//! descriptors are left by then. A sync that is not even tried would look like one that failed.
+//! Directories that stay open while a file of theirs is locked: whoever has one can make names in it durable, however
+//! few descriptors are left by then. A sync that is not even tried would look like one that failed.
 
 use std::path::{Path, PathBuf};
 

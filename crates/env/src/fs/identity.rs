@@ -14,8 +14,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether this is the file that was met before. Some file systems number a file anew each time, so a file that was not
-    /// written since is the same whatever its number. A copy that shows the same time has what its original had.
+    /// Whether this is the file that was met before. Some file systems number a file anew each time, so a file that
+    /// was not written since is the same whatever its number. A copy that shows the same time has what its original
+    /// had.
     pub fn is_same(&self, before: &Self) -> bool {
         let was_not_written = self.modified.is_some() && self.modified == before.modified;
         was_not_written || (self.inode, self.born) == (before.inode, before.born)

@@ -13,7 +13,7 @@ use io_uring::{IoUring, opcode, types};
 
 use super::ReadRequest;
 
-/// So many reads are on their way at once.
+/// This many reads are on their way at once.
 const READS_MAX: u32 = 64;
 
 /// What the kernel says when it wants to be asked again.

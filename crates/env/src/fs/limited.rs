@@ -1,4 +1,4 @@
-//! [`LimitedFs`]: another file system, as a process sees it that may have only so many files open.
+//! [`LimitedFs`]: another file system, as a process sees it that may have only this many files open.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// A file system that opens no more than so many files at a time. As that of the machine it keeps a directory open while a
-/// file of it is locked.
+/// A file system that opens no more than this many files at a time. As that of the machine it keeps a directory open
+/// while a file of it is locked.
 pub struct LimitedFs {
     inner: Arc<dyn FileSystem>,
     open: Arc<Open>,

@@ -83,8 +83,8 @@ mod tests {
     use crate::fs::tests::TempDir;
     use crate::fs::{FileSystem as _, RealFs};
 
-    /// Whoever had opened a lock's file before it was destroyed along with the database got the lock on what had no name
-    /// any more, while the next one made a file of that name and locked that.
+    /// Whoever had opened a lock's file before it was destroyed along with the database got the lock on what had no
+    /// name any more, while the next one made a file of that name and locked that.
     #[test]
     fn a_lock_without_its_name_excludes_nobody_and_is_not_given() {
         let dir = TempDir::new();

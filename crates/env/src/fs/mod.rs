@@ -1,9 +1,9 @@
 //! Files: what the engine asks of a file system, the machine's own, and five twins of it.
 //!
-//! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power
-//! cut would leave of them; [`FaultyFs`] fails chosen operations; [`LimitedFs`] opens no more than so many;
-//! [`TracedFs`] counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open; [`GatedFs`] lets
-//! nothing be changed any more once it is closed.
+//! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power cut would
+//! leave of them; [`FaultyFs`] fails chosen operations; [`LimitedFs`] opens no more than this many; [`TracedFs`]
+//! counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open; [`GatedFs`] lets nothing
+//! be changed any more once it is closed.
 //!
 //! **Invariant:** they differ only in what their names say. The same calls get the same answers.
 
@@ -109,8 +109,8 @@ pub trait File: Send + Sync {
     /// Allocates disk blocks so that later writes below `bytes` cannot run out of space. The length
     /// becomes at least `bytes`.
     fn reserve(&self, bytes: u64) -> Result<()>;
-    /// Takes disk blocks for so many bytes behind the end, which stays where it is: what is appended there needs none then.
-    /// Says whether that could be done.
+    /// Takes disk blocks for this many bytes behind the end, which stays where it is: what is appended there needs
+    /// none then. Says whether that could be done.
     fn reserve_tail(&self, bytes: u64) -> bool;
     /// Says that these bytes will soon be read, so that the system may fetch them meanwhile.
     fn will_need(&self, _offset: u64, _bytes: usize) {}
@@ -175,8 +175,9 @@ pub trait FileSystem: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file's name; its data go with its last name and handle.
     fn remove(&self, path: &Path) -> Result<()>;
-    /// Takes so many bytes off the end of a file that is to be removed, so that not all of it is given back at one go.
-    /// `false`, and nothing is done, where it has another name, is no longer than that, or nothing would be gained.
+    /// Takes this many bytes off the end of a file that is to be removed, so that not all of it is given back at one
+    /// go. `false`, and nothing is done, where it has another name, is no longer than that, or nothing would be
+    /// gained.
     fn shorten(&self, _path: &Path, _by: u64) -> Result<bool> {
         Ok(false)
     }

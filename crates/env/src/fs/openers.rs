@@ -1,7 +1,7 @@
 //! [`Opener`]: who in this process has opened a directory, and reads files of it still.
 //!
-//! What is held beyond a close reads on, while others open the directory anew. They may remove names of files, which does
-//! not disturb who has them open, but must neither cut nor overwrite them.
+//! What is held beyond a close reads on, while others open the directory anew. They may remove names of files, which
+//! does not disturb who has them open, but must neither cut nor overwrite them.
 //!
 //! **Invariant:** an opener is known to all later ones of its directory until it is dropped.
 

@@ -1,8 +1,8 @@
 //! What a disk holds for certain, and what is still on its way there.
 //!
-//! **Invariant:** durable state plus every pending change, applied in order, is what the live file
-//! system shows. A change leaves the pending ones only by becoming durable, through the sync that
-//! covers it: data and length of a file by its own sync, a name by its directory's. Or, where a sync is to fail, it is lost.
+//! **Invariant:** durable state plus every pending change, applied in order, is what the live file system shows. A
+//! change leaves the pending ones only by becoming durable, through the sync that covers it: data and length of a file
+//! by its own sync, a name by its directory's. Or, where a sync is to fail, it is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -81,12 +81,12 @@ impl Disk {
     /// Data and length of a file become durable.
     pub(super) fn sync_file(&mut self, inode: u64) {
         if let Some(content) = self.files.get_mut(&inode) {
-            content.settle();
+            content.apply_pending();
         }
     }
 
-    /// A sync fails: the file's lengths are kept, and what was written never arrives. So what the live file system shows is
-    /// not what the disk will hold, until it is written again.
+    /// A sync fails: the file's lengths are kept, and what was written never arrives. So what the live file system
+    /// shows is not what the disk will hold, until it is written again.
     pub(super) fn lose_writes(&mut self, inode: u64) {
         let Some(content) = self.files.get_mut(&inode) else { return };
         for (_, change) in &mut content.pending {
@@ -176,14 +176,14 @@ impl Disk {
 
 impl Content {
     /// The content once every pending change has arrived.
-    pub(super) fn settled(&self) -> Vec<u8> {
-        let mut settled = self.clone();
-        settled.settle();
-        settled.durable
+    pub(super) fn with_pending(&self) -> Vec<u8> {
+        let mut with_pending = self.clone();
+        with_pending.apply_pending();
+        with_pending.durable
     }
 
     /// Applies every pending change.
-    fn settle(&mut self) {
+    fn apply_pending(&mut self) {
         for (_, change) in std::mem::take(&mut self.pending) {
             match change {
                 DataChange::Len(len) => self.durable.resize(len, 0),

@@ -136,8 +136,8 @@ impl Jobs {
         }
     }
 
-    /// Stepper: from now on steps stop between two lines, at [yield points](yield_point), and others run there, as the seed
-    /// says; so do calls of whoever drives. Threads: nothing.
+    /// Stepper: from now on steps stop between two lines, at [yield points](yield_point), and others run there, as the
+    /// seed says; so do calls of whoever drives. Threads: nothing.
     pub fn interleave(&self, seed: u64) {
         if let Driver::Stepper(stepper) = &self.driver {
             stepper.interleave(seed);

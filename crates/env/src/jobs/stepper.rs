@@ -18,11 +18,11 @@ use crate::sync::{Arc, Mutex};
 
 /// More steps than any honest wait takes: machines that wake each other for nothing.
 const WAIT_STEPS_MAX: u64 = 1 << 26;
-/// A strand that is given up has so many turns to unwind.
+/// A strand that is given up has this many turns to unwind.
 const UNWIND_TURNS_MAX: usize = 1 << 10;
-/// Of so many yield points one lets others run.
+/// Of this many yield points one lets others run.
 const POINTS_A_PAUSE: u64 = 3;
-/// So many steps of others at most, where it is the driver who yields.
+/// This many steps of others at most, where it is the driver who yields.
 const YIELD_STEPS_MAX: u64 = 12;
 
 pub(super) struct Stepper {

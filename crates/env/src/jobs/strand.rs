@@ -1,8 +1,8 @@
-//! Strands: code of a simulation that stops between two lines and goes on later. Each is a thread, of which one at a time
-//! runs: whoever drives lets it run, until it pauses or is done.
+//! Strands: code of a simulation that stops between two lines and goes on later. Each is a thread, of which one at a
+//! time runs: whoever drives lets it run, until it pauses or is done.
 //!
-//! It pauses where it would wait; where a lock is held by another strand, or by the driver; and at a [`yield_point`], if
-//! the seed says so. So an interleaving is drawn from the seed like everything else.
+//! It pauses where it would wait; where a lock is held by another strand, or by the driver; and at a [`yield_point`],
+//! if the seed says so. So an interleaving is drawn from the seed like everything else.
 //!
 //! **Invariant:** of the driver and its strands one runs at a time.
 
@@ -51,8 +51,8 @@ enum Go {
 pub(super) enum Pause {
     /// It can go on at any time.
     Ready,
-    /// It wants a lock that somebody holds. The flag tells whether it has done something since its turn began, for which
-    /// others may have waited.
+    /// It wants a lock that somebody holds. The flag tells whether it has done something since its turn began, for
+    /// which others may have waited.
     Blocked(bool),
     /// For a change after this epoch, or for the clock.
     Waiting {
@@ -160,8 +160,9 @@ pub(super) fn pause(pause: Pause) {
     }
 }
 
-/// Between two lines: on a thread of a real program, nothing; in a simulation that [interleaves](super::Jobs::interleave),
-/// others may run here. The name tells where it is, in [`Jobs::pauses`](super::Jobs::pauses).
+/// Between two lines: on a thread of a real program, nothing; in a simulation that
+/// [interleaves](super::Jobs::interleave), others may run here. The name tells where it is, in
+/// [`Jobs::pauses`](super::Jobs::pauses).
 #[inline]
 pub fn yield_point(name: &'static str) {
     if INTERLEAVES.load(Ordering::Relaxed) && !std::thread::panicking() {

@@ -52,7 +52,7 @@ impl Neighbour {
     }
 }
 
-/// The nearest neighbours that were met. A state is up to so many of them, the nearest first, each once.
+/// The nearest neighbours that were met. A state is up to this many of them, the nearest first, each once.
 struct Nearest(usize);
 
 impl Nearest {

@@ -27,8 +27,8 @@ use scenario::{Cell, SCENARIOS};
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 const LAYOUTS: [&str; 8] = [
-    "write-buffer",
-    "write-buffer:ordered",
+    "wb-tree",
+    "wb-tree:ordered",
     "no-merge",
     "geometric:r=3",
     "tiering:t=4",

@@ -14,7 +14,7 @@ const BATCH_RECORDS: u64 = 1000;
 const GETS: u64 = 100_000;
 const MULTI_GET_KEYS: u64 = 1000;
 const CURSORS: u64 = 32;
-/// So many runs a lookup or scan asks in a layout that keeps all: of those there are fewer.
+/// This many runs a lookup or scan asks in a layout that keeps all: of those there are fewer.
 const RUNS: u64 = 600;
 const GETS_OF_RUNS: u64 = 2000;
 const CURSORS_OF_RUNS: u64 = 4;

@@ -1,21 +1,21 @@
 //! Background work: five machines, each a loop of short steps.
 //!
 //! - the [sorter](sorter) puts sealed buffers in order, oldest first;
-//! - the [absorber](absorber) writes sorted buffers to lists, oldest first;
-//! - the [merger](merger) does what tables' catalogs plan: spills, splits, merges;
-//! - the [helper](helper) does parts of the merger's job beside it, where a job has such;
-//! - the [keeper](keeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
+//! - the [flusher](flusher) writes sorted buffers to lists, oldest first;
+//! - the [compactor](compactor) does what tables' versions plan: spills, splits, merges;
+//! - the [subcompactor](subcompactor) does parts of the compactor's job beside it, if the job has any;
+//! - the [housekeeper](housekeeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
 //!   manifest.
 //!
 //! A step that fails changes nothing; the machine says why in `Engine::troubles`, waits, and tries again, so
 //! that work goes on when there is room on the disk again.
 
-mod absorber;
-mod cutting;
-mod helper;
-mod keeper;
-mod merger;
+mod compactor;
+mod flusher;
+mod housekeeper;
+mod range_deletes;
 mod sorter;
+mod subcompactor;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,11 +30,11 @@ use forebay_store::log::recover::Extent;
 use crate::engine::Engine;
 use crate::read_back;
 
-pub(crate) const ABSORB: &str = "forebay-absorb";
+pub(crate) const FLUSH: &str = "forebay-flush";
 const SORT: &str = "forebay-sort";
-pub(crate) const MERGE: &str = "forebay-merge";
-const HELP: &str = "forebay-help";
-const KEEP: &str = "forebay-keep";
+pub(crate) const COMPACT: &str = "forebay-compact";
+const SUBCOMPACT: &str = "forebay-subcomp";
+const HOUSEKEEP: &str = "forebay-house";
 
 /// How long a machine waits after a failure.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
@@ -43,13 +43,13 @@ const RETRY_AFTER: Duration = Duration::from_millis(200);
 pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<Vec<Handle>> {
     let mut machines: [(&'static str, Box<dyn Machine>); 5] = [
         (SORT, Box::new(sorter::Sorter::new(Arc::clone(engine)))),
-        (ABSORB, Box::new(absorber::Absorber::new(Arc::clone(engine)))),
-        (MERGE, Box::new(merger::Merger::new(Arc::clone(engine)))),
-        (HELP, Box::new(helper::Helper::new(Arc::clone(engine)))),
-        (KEEP, Box::new(keeper::Keeper::new(Arc::clone(engine)))),
+        (FLUSH, Box::new(flusher::Flusher::new(Arc::clone(engine)))),
+        (COMPACT, Box::new(compactor::Compactor::new(Arc::clone(engine)))),
+        (SUBCOMPACT, Box::new(subcompactor::Subcompactor::new(Arc::clone(engine)))),
+        (HOUSEKEEP, Box::new(housekeeper::Housekeeper::new(Arc::clone(engine)))),
     ];
-    let [sorter, absorber, merger, ..] = &mut machines;
-    let mut work = [&mut sorter.1, &mut absorber.1, &mut merger.1];
+    let [sorter, flusher, compactor, ..] = &mut machines;
+    let mut work = [&mut sorter.1, &mut flusher.1, &mut compactor.1];
     for extent in pending {
         // Buffers go to lists, here, until there is room; or, where a merge rule is not known yet, more are held.
         while engine.state().sealed.len() >= engine.options.write_buffers
@@ -97,31 +97,31 @@ impl Machine for Guarded {
 }
 
 impl Engine {
-    /// Whether more of the log can be loaded: what is in memory goes to lists, or a rule is missing, which only they bring who
-    /// open the database. Where the disk is at fault it would all be loaded, however long it is.
+    /// Whether more of the log can be loaded: what is in memory goes to lists, or a rule is missing, which only they
+    /// bring who open the database. Where the disk is at fault it would all be loaded, however long it is.
     fn has_room_for_the_log(&self) -> Result<()> {
         if self.state().sealed.len() < self.options.write_buffers + read_back::SURPLUS_BUFFERS {
             return Ok(());
         }
-        let trouble = self.troubles.lock().get(ABSORB).cloned();
+        let trouble = self.troubles.lock().get(FLUSH).cloned();
         trouble.filter(|error| !error.is_lasting()).map_or(Ok(()), Err)
     }
 
-    /// Notes that so many bytes were worked through, for writers who wait.
-    fn progressed(&self, bytes: u64) {
+    /// Notes that this many bytes were worked through, for writers who wait.
+    fn note_progress(&self, bytes: u64) {
         self.pace.add(bytes);
         self.env.jobs.wake();
     }
 
     /// Notes a machine's failure and when to try again.
-    fn failed(&self, machine: &'static str, error: Error) -> Step {
+    fn note_failure(&self, machine: &'static str, error: Error) -> Step {
         self.troubles.lock().insert(machine, error);
         self.env.jobs.wake();
         Step::Until(self.env.clock.now() + RETRY_AFTER)
     }
 
     /// Notes that a machine gets on again. What it has set aside on the way is kept in mind by table.
-    fn recovered(&self, machine: &'static str) {
+    fn note_recovery(&self, machine: &'static str) {
         let trouble = self.troubles.lock().remove(machine);
         if trouble.is_some() {
             self.env.jobs.wake();
@@ -145,7 +145,8 @@ mod tests {
         }
     }
 
-    /// An environment is cloned into any number of databases, and once the first panic of any stopped them all for good.
+    /// An environment is cloned into any number of databases, and once the first panic of any stopped them all for
+    /// good.
     #[test]
     fn a_panic_in_one_database_leaves_others_of_its_environment_alone() {
         let env = Env { fs: MemoryFs::new(), ..Env::real() };

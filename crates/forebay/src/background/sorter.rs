@@ -11,7 +11,7 @@ use forebay_store::buffer::{SortedTable, Sorting, TableNotes};
 
 use crate::engine::Engine;
 
-/// How much of a buffer's absorption its sorting is.
+/// How much of a buffer's flush its sorting is.
 pub(super) const SORTED_SHARE: f64 = 0.4;
 
 pub(super) struct Sorter {
@@ -52,9 +52,9 @@ impl Sorter {
                 work.done.push(SortedTable { table, contents, run });
                 work.running = None;
             } else {
-                self.engine.absorbed(&work.buffer, SORTED_SHARE * sorting.progress());
+                self.engine.note_flushed(&work.buffer, SORTED_SHARE * sorting.progress());
             }
-            self.engine.progressed(STEP_BYTES as u64);
+            self.engine.note_progress(STEP_BYTES as u64);
         } else if let Some(notes) = work.waiting.pop_front() {
             // A table that was dropped takes its records with it.
             let order = self.engine.state().order_of(notes.table);

@@ -60,8 +60,8 @@ impl<K> TableBuilder<K> {
         let show = time_text;
         let interval = kept.reclaim_interval.map_or("none".into(), show);
         differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
-        let life = kept.time_to_live.map_or("none".into(), show);
-        differs("time_to_live", self.asked.time_to_live.map(show), life)?;
+        let ttl = kept.time_to_live.map_or("none".into(), show);
+        differs("time_to_live", self.asked.time_to_live.map(show), ttl)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

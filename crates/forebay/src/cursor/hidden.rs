@@ -13,17 +13,19 @@ pub(super) struct Hidden(Vec<(usize, Range)>);
 impl Hidden {
     pub(super) fn of(view: &View, table: u32) -> Self {
         let buffers = view.buffers().enumerate();
-        let cuts = buffers.flat_map(|(number, (buffer, limit))| {
-            let cuts = buffer.cuts(limit).into_iter().filter(|cut| cut.table == table);
-            cuts.map(move |cut| (number, cut.range))
+        let range_deletes = buffers.flat_map(|(number, (buffer, limit))| {
+            let range_deletes =
+                buffer.range_deletes(limit).into_iter().filter(|delete| delete.table == table);
+            range_deletes.map(move |delete| (number, delete.range))
         });
-        Self(cuts.collect())
+        Self(range_deletes.collect())
     }
 
     /// The piece of `within` that holds the records from `from` on, or just below it; one may be empty.
     pub(super) fn piece(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Range {
-        let cuts = self.0.iter().map(|(_, range)| range);
-        let bounds = || cuts.clone().flat_map(|cut| [Some(&cut.low), cut.high.as_ref()]).flatten();
+        let range_deletes = self.0.iter().map(|(_, range)| range);
+        let bounds =
+            || range_deletes.clone().flat_map(|delete| [Some(&delete.low), delete.high.as_ref()]).flatten();
         let mut piece = within.clone();
         match direction {
             Direction::Forward => {
@@ -46,11 +48,11 @@ impl Hidden {
 
     /// How many buffers, from the newest on, have something to show in a piece; `None` where lists have, too.
     pub(super) fn buffers_seen(&self, piece: &Range) -> Option<usize> {
-        let covers = |cut: &Range| {
+        let covers = |delete: &Range| {
             let is_below = |end: &Bound| piece.high.as_ref().is_some_and(|high| high <= end);
-            cut.low <= piece.low && cut.high.as_ref().is_none_or(is_below)
+            delete.low <= piece.low && delete.high.as_ref().is_none_or(is_below)
         };
-        let covering = self.0.iter().filter(|(_, cut)| covers(cut));
+        let covering = self.0.iter().filter(|(_, delete)| covers(delete));
         covering.map(|(number, _)| number + 1).min()
     }
 }

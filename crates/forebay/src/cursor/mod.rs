@@ -7,8 +7,8 @@
 //!    records are passed only when the walk goes on. A tombstone hides them. What merges is folded.
 //! 3. Turning round sends all sources to the current key, the other way.
 //!
-//! **Invariant:** a cursor on an entry is in the entry's stretch. All records of the key are still before the merge, or,
-//! where they were folded, none is.
+//! **Invariant:** a cursor on an entry is in the entry's stretch. All records of the key are still before the merge,
+//! or, where they were folded, none is.
 
 mod hidden;
 mod stretch;
@@ -25,8 +25,8 @@ use forebay_store::list::Pace;
 use forebay_store::{MemoryClaim, Owner};
 
 use crate::engine::{Engine, TableState};
-use crate::life::Life;
 use crate::read::View;
+use crate::ttl::Ttl;
 use hidden::Hidden;
 use stretch::Source;
 
@@ -47,7 +47,7 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 /// # let dir = std::env::temp_dir().join(format!("forebay-doc-cursor-{}", std::process::id()));
 /// # use forebay::{Database, Layout, Options};
 /// # let db = Database::open(&dir, Options::default().memory_limit(64 << 20))?;
-/// let users = db.table("users").layout(Layout::write_buffer_ordered()).open_ordered()?;
+/// let users = db.table("users").layout(Layout::wb_tree_ordered()).open_ordered()?;
 /// for name in ["ada", "bob", "eve"] {
 ///     users.put(name.as_bytes(), b"")?;
 /// }
@@ -72,7 +72,7 @@ pub struct Cursor {
     hidden: Hidden,
     table: Arc<TableState>,
     rule: Rule,
-    life: Life,
+    ttl: Ttl,
     range: Range,
     /// What the sources are responsible for.
     stretch: Range,
@@ -129,7 +129,7 @@ impl Cursor {
         Ok(Self {
             _engine: Arc::clone(engine),
             hidden: Hidden::of(&view, table.id),
-            life: engine.life(&view, &table),
+            ttl: engine.ttl(&view, &table),
             view,
             table,
             rule,
@@ -152,7 +152,7 @@ impl Cursor {
     /// The entry here, if there is one.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.stored().map(|(key, stored)| (key, self.life.shown(stored)))
+        self.stored().map(|(key, stored)| (key, self.ttl.user_value(stored)))
     }
 
     /// The entry here, with its value as it is stored.
@@ -178,8 +178,8 @@ impl Cursor {
         &self.key
     }
 
-    /// Goes to the first entry whose key is not below `key`, or behind the last. Device reads: at most one for each list
-    /// on the path to the key.
+    /// Goes to the first entry whose key is not below `key`, or behind the last. Device reads: at most one for each
+    /// list on the path to the key.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.seek_nearest(key, Nearest::AtOrAbove)
     }
@@ -251,7 +251,7 @@ impl Cursor {
             }
             let sent = cursor.go_to(prefix, &place, direction);
             cursor.key = place;
-            sent.and_then(|()| cursor.settle())
+            sent.and_then(|()| cursor.resolve())
         })
     }
 
@@ -270,7 +270,7 @@ impl Cursor {
                 cursor.enter(from.as_ref(), direction)?;
             }
             cursor.send(None, direction, Pace::default())?;
-            cursor.settle()
+            cursor.resolve()
         })
     }
 
@@ -283,11 +283,11 @@ impl Cursor {
             (Stand::BeforeFirst, Direction::Backward) | (Stand::BehindLast, Direction::Forward) => Ok(()),
             (Stand::BeforeFirst, _) | (Stand::BehindLast, _) => self.seek_to_end(direction),
             (Stand::Lent | Stand::Folded, _) if direction != self.direction => self.turn(direction),
-            (Stand::Lent, _) => match self.pass_key().and_then(|()| self.settle()) {
+            (Stand::Lent, _) => match self.pass_key().and_then(|()| self.resolve()) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(self.fail(error)),
             },
-            (Stand::Folded, _) => self.attempt(Self::settle),
+            (Stand::Folded, _) => self.attempt(Self::resolve),
         }
     }
 
@@ -319,7 +319,7 @@ impl Cursor {
 
     /// Stands on the next key that has a value, that before the merge included.
     #[inline]
-    fn settle(&mut self) -> Result<()> {
+    fn resolve(&mut self) -> Result<()> {
         loop {
             let Some((source, others)) = self.merge.as_ref().and_then(LoserTree::first) else {
                 if self.enter_next()? {
@@ -333,7 +333,7 @@ impl Cursor {
             };
             match source.kind() {
                 Kind::Delete => self.pass_key()?,
-                Kind::Put if self.life.expires() && self.life.is_over(source.record().value) => {
+                Kind::Put if self.ttl.expires() && self.ttl.is_expired(source.record().value) => {
                     self.pass_key()?
                 }
                 Kind::Put if !self.rule.merges_puts() => break,

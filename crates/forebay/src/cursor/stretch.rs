@@ -92,7 +92,7 @@ impl Cursor {
         }
         let seen = self.hidden.buffers_seen(&piece);
         let stretch = match seen {
-            None => self.table.catalog.stretch(from, &piece, direction)?,
+            None => self.table.version.stretch(from, &piece, direction)?,
             Some(_) => Some(Stretch { range: piece, sources: Vec::new() }),
         };
         let Some(stretch) = stretch else { return Ok(()) };
@@ -131,7 +131,8 @@ impl Cursor {
         sent
     }
 
-    /// Enters the next stretch, where its walk begins, and reads it as it has come to read this one. Says whether there is one.
+    /// Enters the next stretch, where its walk begins, and reads it as it has come to read this one. Says whether
+    /// there is one.
     pub(super) fn enter_next(&mut self) -> Result<bool> {
         let from = match self.direction {
             _ if self.merge.is_none() => None,

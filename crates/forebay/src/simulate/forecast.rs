@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_layouts::write_buffer::LevelDescription;
+use forebay_layouts::wb_tree::LevelDescription;
 use forebay_layouts::{Simulated, TableOptions};
 use forebay_store::metrics::CAUSES;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Forecast {
     pub growth: Vec<Point>,
 }
 
-/// How things stand after so many records. As far as they have the same names, these are the figures of
+/// How things stand after this many records. As far as they have the same names, these are the figures of
 /// [`Stats`](crate::Stats).
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the fields' names say what they are, with their units")]
@@ -113,7 +113,7 @@ fn by_cause(counts: &[u64; 4]) -> BTreeMap<String, u64> {
 }
 
 impl Simulation {
-    /// How things stand once so many records were accepted: some are still in the active write buffer.
+    /// How things stand once this many records were accepted: some are still in the active write buffer.
     pub(super) fn point(&self, tree: &dyn Simulated, state: &Progress, records: u64) -> Point {
         let (traffic, holdings) = (tree.inventory().traffic(), tree.inventory().holdings());
         let record_bytes = tree.inventory().model().record_bytes;
@@ -121,9 +121,9 @@ impl Simulation {
         let log_on_disk = self.buffer.log_bytes(records - state.records);
         let written: u64 = traffic.bytes_written.iter().sum();
         let read: u64 = traffic.bytes_read.iter().sum();
-        let absorbed = traffic.records_read[0];
+        let flushed = traffic.records_read[0];
         let merged = traffic.records_read[1..].iter().sum();
-        let work = Work { records, device_bytes: log_bytes + written + read, absorbed, merged };
+        let work = Work { records, device_bytes: log_bytes + written + read, flushed, merged };
         let levels = tree.levels();
         let list_records: u64 = levels.iter().map(|level| level.records).sum();
         let list_record_bytes = list_records * record_bytes;

@@ -11,7 +11,7 @@ use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Order, Record, Result};
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
-use forebay_layouts::run_set::Room;
+use forebay_layouts::run_set::ResidentBudget;
 use forebay_store::list::ListOptions;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::batches_of;
@@ -23,7 +23,7 @@ pub use forebay_layouts::inventory::Keys;
 pub use forecast::{Bursts, Forecast, Point};
 pub use rates::{Bound, Rates, Times};
 
-/// A batch has so many records, or fewer once it is as long as this.
+/// A batch has this many records, or fewer once it is as long as this.
 const BATCH_RECORDS: u32 = 1000;
 const BATCH_BYTES: usize = 4 << 20;
 /// More write buffers than this take minutes to count, and several gigabytes.
@@ -61,7 +61,7 @@ struct Filling {
 }
 
 impl Filling {
-    /// What so many records take in the log.
+    /// What this many records take in the log.
     fn log_bytes(&self, records: u64) -> u64 {
         records.div_ceil(self.batch_records) * self.batch_bytes
     }
@@ -137,7 +137,7 @@ impl Simulation {
             filter_memory_bytes_max: self.filter_bytes(),
         };
         let bytes = self.options.resident_bytes();
-        let room = Room::of(bytes, RESIDENT_BUFFERS_MAX);
+        let room = ResidentBudget::of(bytes, RESIDENT_BUFFERS_MAX);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();
         let mut growth = Vec::new();
@@ -145,7 +145,7 @@ impl Simulation {
         for until in sizes.filter(|&until| until > 0) {
             // A full buffer is sealed when the next batch does not fit.
             while state.records + self.buffer.records < until {
-                state.bursts.push(tree.absorb(self.buffer.records)?);
+                state.bursts.push(tree.flush(self.buffer.records)?);
                 state.records += self.buffer.records;
                 progress(state.records);
             }

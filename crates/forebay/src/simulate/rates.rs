@@ -19,7 +19,7 @@ pub struct Rates {
 
 impl Rates {
     /// A device of 1 GB/s, and two cores as fast as one of the machine of `docs/figures.md` was with records of
-    /// so many bytes.
+    /// this many bytes.
     pub fn measured(layout: Layout, record_bytes: u64) -> Self {
         // In key order merges compare keys.
         let record_nanoseconds = if layout.is_ordered() { 90.0 } else { 70.0 };
@@ -51,9 +51,9 @@ pub enum Bound {
     /// All cores.
     Cores,
     /// The thread that writes full write buffers to lists.
-    Absorber,
+    Flusher,
     /// The thread that spills, splits and merges.
-    Merger,
+    Compactor,
 }
 
 /// The time that a load takes of each resource.
@@ -64,9 +64,9 @@ pub struct Times {
     /// Of all cores together.
     pub cpu_seconds: f64,
     /// Of the thread that writes full write buffers to lists.
-    pub absorber_seconds: f64,
+    pub flusher_seconds: f64,
     /// Of the thread that spills, splits and merges.
-    pub merger_seconds: f64,
+    pub compactor_seconds: f64,
     /// Of the load: the longest.
     pub seconds: f64,
     /// Records in a second.
@@ -82,7 +82,7 @@ pub(super) struct Work {
     /// Bytes written and read, the log's among them.
     pub(super) device_bytes: u64,
     /// Records that went from a write buffer to a list.
-    pub(super) absorbed: u64,
+    pub(super) flushed: u64,
     /// Records that went through merges behind that.
     pub(super) merged: u64,
 }
@@ -91,13 +91,13 @@ impl Times {
     pub(super) fn of(work: &Work, rates: &Rates) -> Self {
         let pass = |records: u64| records as f64 * rates.record_pass_nanoseconds / 1e9;
         let device_seconds = work.device_bytes as f64 / rates.device_bytes_per_second;
-        let (absorber_seconds, merger_seconds) = (pass(work.absorbed), pass(work.merged));
-        let cpu_seconds = pass(work.records) + absorber_seconds + merger_seconds;
+        let (flusher_seconds, compactor_seconds) = (pass(work.flushed), pass(work.merged));
+        let cpu_seconds = pass(work.records) + flusher_seconds + compactor_seconds;
         let bounds = [
             (device_seconds, Bound::Device),
             (cpu_seconds / rates.cores, Bound::Cores),
-            (absorber_seconds, Bound::Absorber),
-            (merger_seconds, Bound::Merger),
+            (flusher_seconds, Bound::Flusher),
+            (compactor_seconds, Bound::Compactor),
         ];
         let (seconds, bound_by) = bounds
             .into_iter()
@@ -106,8 +106,8 @@ impl Times {
         Self {
             device_seconds,
             cpu_seconds,
-            absorber_seconds,
-            merger_seconds,
+            flusher_seconds,
+            compactor_seconds,
             seconds,
             records_per_second,
             bound_by,
@@ -122,16 +122,16 @@ mod tests {
     #[test]
     fn the_slowest_resource_decides() {
         let rates = Rates { device_bytes_per_second: 1e9, record_pass_nanoseconds: 100.0, cores: 2.0 };
-        let work = Work { records: 10_000_000, device_bytes: 500_000_000, absorbed: 10_000_000, merged: 0 };
+        let work = Work { records: 10_000_000, device_bytes: 500_000_000, flushed: 10_000_000, merged: 0 };
         let bound = |work: Work| {
             let times = Times::of(&work, &rates);
             (times.bound_by, times.seconds)
         };
         assert_eq!(bound(Work { device_bytes: 3_000_000_000, ..work }), (Bound::Device, 3.0));
         assert_eq!(bound(Work { merged: 5_000_000, ..work }), (Bound::Cores, 1.25));
-        assert_eq!(bound(Work { merged: 40_000_000, ..work }), (Bound::Merger, 4.0));
+        assert_eq!(bound(Work { merged: 40_000_000, ..work }), (Bound::Compactor, 4.0));
         let many = Rates { cores: 8.0, ..rates };
-        assert_eq!(Times::of(&work, &many).bound_by, Bound::Absorber);
+        assert_eq!(Times::of(&work, &many).bound_by, Bound::Flusher);
         assert_eq!(Times::of(&work, &rates).records_per_second, 1e7);
     }
 }

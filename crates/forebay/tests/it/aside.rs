@@ -40,7 +40,7 @@ fn lists(env: &Env) -> Vec<String> {
     names.into_iter().filter(|name| name.ends_with(".list")).collect()
 }
 
-/// What the merger had set aside it never came back to, and whoever waited for it did so for ever.
+/// What the compactor had set aside it never came back to, and whoever waited for it did so forever.
 #[test]
 fn memory_that_cannot_go_to_files_is_told_to_whoever_waits_for_that() {
     let env = Env::memory(7);
@@ -60,7 +60,7 @@ fn memory_that_cannot_go_to_files_is_told_to_whoever_waits_for_that() {
         seal(&db, &filler);
         other.put(b"k", &[round]).unwrap();
         let waits: [&dyn Fn() -> Result<()>; 3] = [&|| db.flush(), &|| db.savepoint("s").map(drop), &|| {
-            table.set_layout(Layout::write_buffer_ordered())
+            table.set_layout(Layout::wb_tree_ordered())
         }];
         for (number, wait) in waits.iter().enumerate() {
             let error = wait().expect_err(&format!("wait {number} of round {round}"));
@@ -69,19 +69,19 @@ fn memory_that_cannot_go_to_files_is_told_to_whoever_waits_for_that() {
         // The layout is what it was.
         assert_eq!(builder().open_ordered().unwrap().get(b"bad").unwrap().as_deref(), Some(&b"1"[..]));
     }
-    other.set_layout(Layout::write_buffer_ordered()).unwrap();
+    other.set_layout(Layout::wb_tree_ordered()).unwrap();
     panics.store(false, Ordering::SeqCst);
     table.compact().unwrap();
     db.flush().unwrap();
     db.savepoint("s").unwrap();
-    table.set_layout(Layout::write_buffer_ordered()).unwrap();
+    table.set_layout(Layout::wb_tree_ordered()).unwrap();
     assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
 /// Until the database was opened again `compact` and `verify` named a key that was no more.
 #[test]
 fn what_was_set_aside_is_tried_again_by_compact() {
-    for layout in ordered_layouts().into_iter().chain([Layout::write_buffer()]) {
+    for layout in ordered_layouts().into_iter().chain([Layout::wb_tree()]) {
         let env = Env::memory(1);
         let db = open(&env);
         let table = || db.table("t").layout(layout).merge_rule(Short).open();
@@ -108,8 +108,8 @@ fn what_was_set_aside_is_tried_again_by_compact() {
     }
 }
 
-/// A flush met damage, set that aside and went on: to be told of it once more by each flush until the database was opened
-/// again, by a rollback, too.
+/// A flush met damage, set that aside and went on: to be told of it once more by each flush until the database was
+/// opened again, by a rollback, too.
 #[test]
 fn a_flush_that_went_on_without_damaged_runs_is_not_told_as_stuck() {
     for seed in 0..4 {
@@ -173,7 +173,8 @@ fn damage_in_one_table_stops_no_other() {
 /// File operations that background work never takes over so little, unless it has no end.
 const OPERATIONS_MAX: u64 = 5_000;
 
-/// A database whose lists were written and merged in rounds, of which the last is in memory where that is its layout's way.
+/// A database whose lists were written and merged in rounds, of which the last is in memory where that is its layout's
+/// way.
 fn filled(layout: Layout) -> Arc<MemoryFs> {
     let fs = MemoryFs::new();
     let env = Env::simulated(fs.clone(), 7);
@@ -197,12 +198,12 @@ fn bounded(db: &Database, layout: Layout) -> Table {
     builder.max_space_amplification(1.25).open().unwrap()
 }
 
-/// A damaged key range of a `range-merge` table held the log, and the next one behind it was written anew without end. And
-/// `compact` of such a table never returned.
+/// A damaged key range of a `range-merge` table held the log, and the next one behind it was written anew without end.
+/// And `compact` of such a table never returned.
 #[test]
-fn compaction_and_rest_over_damage_come_to_an_end() {
+fn compaction_and_idle_time_over_damage_come_to_an_end() {
     let mut told = 0;
-    for layout in ordered_layouts().into_iter().chain([Layout::write_buffer()]) {
+    for layout in ordered_layouts().into_iter().chain([Layout::wb_tree()]) {
         let fs = filled(layout);
         for (path, bytes) in fs.snapshot_files().into_iter().filter(|(path, _)| is_data(path)) {
             for share in [0.02, 0.5, 0.98] {
@@ -223,7 +224,7 @@ fn compaction_and_rest_over_damage_come_to_an_end() {
                 let filler = db.table("filler").open().unwrap();
                 for number in 0..1000u16 {
                     let table = if number % 80 < 3 { &table } else { &filler };
-                    // Absorption tells of damage before it goes on without.
+                    // The flush tells of damage before it goes on without.
                     if let Err(error) = table.put(&u32::from(number).to_be_bytes(), &[7; 100]) {
                         assert!(error.is_corruption(), "{layout}, {} at {share}: {error}", path.display());
                     }
@@ -243,8 +244,8 @@ fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == "list" || kind == "tree")
 }
 
-/// What could not be merged took all of the memory that such tables share. Another one waited for room in it, for ever, and
-/// so did all who wrote to anything.
+/// What could not be merged took all of the memory that such tables share. Another one waited for room in it, forever,
+/// and so did all who wrote to anything.
 #[test]
 fn memory_that_is_set_aside_keeps_no_other_table_waiting() {
     let env = Env::memory(7);

@@ -31,7 +31,7 @@ fn flushing_layouts() -> impl Iterator<Item = Layout> {
 }
 
 fn layouts() -> impl Iterator<Item = Layout> {
-    ordered_layouts().into_iter().chain([Layout::write_buffer()])
+    ordered_layouts().into_iter().chain([Layout::wb_tree()])
 }
 
 /// A number from 0 to `KEYS`, spread evenly.
@@ -49,7 +49,8 @@ fn value(number: u64) -> [u8; 100] {
     value
 }
 
-/// Writes all keys, then draws some again and again. Calls `look` after every commit, and returns what was written last.
+/// Writes all keys, then draws some again and again. Calls `look` after every commit, and returns what was written
+/// last.
 fn write(
     db: &Database,
     table: &Table,
@@ -137,7 +138,7 @@ fn a_snapshot_that_needs_the_room_is_named_and_writes_go_on_without_it() {
         assert!(write(&db, &table, written..written + 100, &mut || ()).is_err());
         check(&table, written);
         other.put(b"k", b"v").unwrap();
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         drop(first);
         write(&db, &table, written..written + 2 * KEYS, &mut || ()).unwrap();
         check(&table, written + 2 * KEYS);
@@ -177,7 +178,7 @@ fn space_follows_deletes_and_growth() {
                     assert!(list_bytes(&env) <= limit, "{layout}, {round}, {number}: {limit}, {:?}", space());
                 }
             }
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             let least = space();
             assert!(least.disk_bytes <= least.limit_bytes.unwrap(), "{layout}, {round}: {least:?}");
             assert!(least.limit_bytes.unwrap() < limit / 2, "{layout}, {round}: {least:?}");
@@ -197,7 +198,7 @@ fn bounds_out_of_bounds_and_other_bounds_are_refused() {
                 .is_err_and(|error| { error.to_string().contains("max_space_amplification") })
         );
     }
-    bounded(&db, Layout::write_buffer(), 2.0);
+    bounded(&db, Layout::wb_tree(), 2.0);
     let other = db.table("t").max_space_amplification(3.0).open();
     assert!(
         other
@@ -235,8 +236,8 @@ fn what_rangemerge_keeps_in_memory_waits_for_no_room_in_silence() {
     }
 }
 
-/// Memory that such tables share was full of what had no room on disk beside a snapshot. Another one waited for it, for ever,
-/// and whoever wrote to anything did, too. Once it was told, it was told again after the snapshot was gone.
+/// Memory that such tables share was full of what had no room on disk beside a snapshot. Another one waited for it,
+/// forever, and whoever wrote to anything did, too. Once it was told, it was told again after the snapshot was gone.
 #[test]
 fn memory_that_has_no_room_on_disk_keeps_no_other_table_waiting() {
     for seed in 0..4 {

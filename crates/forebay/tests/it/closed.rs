@@ -50,7 +50,7 @@ fn what_is_asked_of_handles_after_close_changes_no_file() {
         assert_closed(table.put(b"k", b"w"), "put");
         assert_closed(table.delete_range(..), "delete_range");
         assert_closed(table.set_layout(Layout::tiering(4)), "set_layout");
-        assert_closed(table.set_layout(Layout::write_buffer()), "set_layout of another order");
+        assert_closed(table.set_layout(Layout::wb_tree()), "set_layout of another order");
         assert_closed(table.compact(), "compact");
         assert_closed(table.ingest(entries(100)), "ingest");
         assert_closed(hits.commit(batch, Durability::Os, b"offset"), "commit");
@@ -160,8 +160,8 @@ fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {
     }
 }
 
-/// Who opened the database again gave segments of the log another use that the feed of a handle of before still read, which
-/// was told of damage in a sound database.
+/// Who opened the database again gave segments of the log another use that the feed of a handle of before still read,
+/// which was told of damage in a sound database.
 #[test]
 fn the_log_that_a_handle_of_before_reads_is_given_no_other_use() {
     let env = Env::memory(4);
@@ -189,7 +189,7 @@ fn the_log_that_a_handle_of_before_reads_is_given_no_other_use() {
     assert_eq!(last, 350);
 }
 
-/// Who dropped a database while unwinding waited for itself, for ever: closing took that for its own end.
+/// Who dropped a database while unwinding waited for itself, forever: closing took that for its own end.
 #[test]
 fn a_panic_with_a_database_at_hand_closes_it() {
     let env = Env::memory(4);

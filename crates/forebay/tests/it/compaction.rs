@@ -71,7 +71,7 @@ fn compacting_says_what_keeps_it_from_that() {
     assert!(said.contains("`t`") && said.contains("was not opened with it"), "{said}");
 }
 
-/// Both ask at once: nobody is told before a merger has looked since they asked, and all are told.
+/// Both ask at once: nobody is told before a compactor has looked since they asked, and all are told.
 #[test]
 fn all_who_ask_for_a_compaction_are_told() {
     for seed in 0..10 {
@@ -124,7 +124,7 @@ fn a_table_that_fails_keeps_no_other_waiting() {
     a.compact().unwrap();
 }
 
-/// It was over once a merger found nothing to merge, and where others write that moment may never come.
+/// It was over once a compactor found nothing to merge, and where others write that moment may never come.
 #[test]
 fn a_compaction_ends_while_others_write() {
     const PUTS_MAX: u32 = 30_000;
@@ -132,7 +132,7 @@ fn a_compaction_ends_while_others_write() {
         let env = Env::memory(seed);
         env.jobs.interleave(seed);
         let db = Database::open("/db", options(&env)).unwrap();
-        let layout = [Layout::write_buffer(), Layout::write_buffer_ordered()][seed as usize % 2];
+        let layout = [Layout::wb_tree(), Layout::wb_tree_ordered()][seed as usize % 2];
         let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open().unwrap();
         let key = |number: u32| number.wrapping_mul(0x9e37_79b9).to_be_bytes();
         (0..4000).for_each(|number| table.put(&key(number), &[1; 20]).unwrap());

@@ -49,8 +49,8 @@ fn options(env: &Env) -> forebay::Options {
 }
 
 fn tables(db: &Database) -> Result<[Table; 2]> {
-    let ordered = db.table("ordered").layout(Layout::write_buffer_ordered()).codec(Codec::Lz4);
-    Ok([db.table("hashed").layout(Layout::write_buffer()).open()?, ordered.merge_rule(Suffix).open()?])
+    let ordered = db.table("ordered").layout(Layout::wb_tree_ordered()).codec(Codec::Lz4);
+    Ok([db.table("hashed").layout(Layout::wb_tree()).open()?, ordered.merge_rule(Suffix).open()?])
 }
 
 /// A closed database with every kind of file: lists of both orders, a sealed and an active log segment.
@@ -247,7 +247,7 @@ fn a_damaged_page_leaves_the_other_keys_readable() {
     let count = 2000u32;
     {
         let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
-        let table = db.table("t").layout(Layout::write_buffer_ordered()).open().unwrap();
+        let table = db.table("t").layout(Layout::wb_tree_ordered()).open().unwrap();
         (0..count).for_each(|number| table.put(&number.to_be_bytes(), &value(number, 1)).unwrap());
         db.flush().unwrap();
         drop(table);
@@ -273,7 +273,7 @@ fn a_damaged_page_leaves_the_other_keys_readable() {
     assert!((10..400).contains(&lost), "{lost} keys of {count} are lost with one page");
 }
 
-/// Damage met by background work stops that work, and nothing else: writers once waited for it for ever.
+/// Damage met by background work stops that work, and nothing else: writers once waited for it forever.
 #[test]
 fn writing_goes_on_over_a_damaged_list() {
     let mut files = sample();
@@ -297,14 +297,14 @@ fn writing_goes_on_over_a_damaged_list() {
     assert!(!db.verify(&mut |_, _| ()).unwrap().problems.is_empty());
 }
 
-/// The range could not be read, so its deletion could not be absorbed: nor could anything after it, of any table, also
+/// The range could not be read, so its deletion could not be flushed: nor could anything after it, of any table, also
 /// after opening again.
 #[test]
 fn a_range_that_is_deleted_over_a_damaged_page_stops_no_table() {
     for at in [0.5, 0.999] {
         let env = Env::memory(7);
         let open_table = |db: &Database| {
-            db.table("t").layout(Layout::write_buffer_ordered()).node_bytes(1 << 20).open_ordered()
+            db.table("t").layout(Layout::wb_tree_ordered()).node_bytes(1 << 20).open_ordered()
         };
         let db = Database::open(DIR, options(&env)).unwrap();
         let table = open_table(&db).unwrap();

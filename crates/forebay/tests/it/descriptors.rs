@@ -18,8 +18,8 @@ fn options(fs: Arc<dyn FileSystem>) -> Options {
 
 fn layout(number: usize) -> Layout {
     match number % 4 {
-        0 => Layout::write_buffer(),
-        1 => Layout::write_buffer_ordered(),
+        0 => Layout::wb_tree(),
+        1 => Layout::wb_tree_ordered(),
         2 => Layout::jungle(2.0),
         _ => Layout::leveling(4),
     }
@@ -104,8 +104,8 @@ fn where_no_file_can_be_opened_the_error_says_so_and_passes() {
     db.close().unwrap();
 }
 
-/// That took the last descriptor for a segment's file had none left to sync the directory by, and nothing could be written
-/// until the database was opened again.
+/// That took the last descriptor for a segment's file had none left to sync the directory by, and nothing could be
+/// written until the database was opened again.
 #[test]
 fn a_lack_of_files_at_any_moment_stops_writing_for_as_long_as_it_lasts() {
     for left in 0..4 {
@@ -188,8 +188,8 @@ fn closing_reads_nothing_for_those_who_may_read_on() {
     assert!(reads() != before);
 }
 
-/// A copy that went its own way has lists of the same names as its original. Put in that one's place under the open database,
-/// and after it was closed, they were read for it.
+/// A copy that went its own way has lists of the same names as its original. Put in that one's place under the open
+/// database, and after it was closed, they were read for it.
 #[test]
 fn a_directory_that_is_swapped_under_open_handles_gives_no_wrong_answer() {
     const LISTS: u8 = 60;

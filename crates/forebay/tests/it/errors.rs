@@ -129,14 +129,11 @@ fn a_table_keeps_its_options() {
     let env = Env::memory(1);
     {
         let db = Database::open("/db", options(&env)).unwrap();
-        db.table("t").layout(Layout::write_buffer()).node_bytes(5000).fan_out(7).open().unwrap();
+        db.table("t").layout(Layout::wb_tree()).node_bytes(5000).fan_out(7).open().unwrap();
         db.close().unwrap();
     }
     let db = Database::open("/db", options(&env)).unwrap();
-    assert_says(
-        db.table("t").layout(Layout::write_buffer_ordered()).open(),
-        &["`t`", "layout", "write-buffer"],
-    );
+    assert_says(db.table("t").layout(Layout::wb_tree_ordered()).open(), &["`t`", "layout", "wb-tree"]);
     assert_says(db.table("t").open_ordered(), &["`t`", "keeps no order"]);
     assert_says(db.table("t").node_bytes(6000).open(), &["node_bytes 5000", "6000"]);
     assert_says(db.table("t").fan_out(8).open(), &["fan_out 7", "8"]);

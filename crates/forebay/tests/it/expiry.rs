@@ -1,5 +1,5 @@
-//! Time to live: entries vanish on time whichever way they are read, wherever they lie; snapshots keep them; and what has
-//! expired leaves the disk, whole files of it unread.
+//! Time to live: entries vanish on time whichever way they are read, wherever they lie; snapshots keep them; and what
+//! has expired leaves the disk, whole files of it unread.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,12 +12,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 const KEYS: u32 = 900;
 
 fn open(env: &Env) -> Database {
-    let options = Options::default().memory_limit(2 << 20).write_buffer(64 << 10).relief_ratio(0.0);
+    let options = Options::default().memory_limit(2 << 20).write_buffer(64 << 10).read_compaction_ratio(0.0);
     Database::open(Path::new("/db"), options.env(env.clone())).unwrap()
 }
 
 fn layouts() -> impl Iterator<Item = Layout> {
-    ordered_layouts().into_iter().chain([Layout::write_buffer()])
+    ordered_layouts().into_iter().chain([Layout::wb_tree()])
 }
 
 fn table(db: &Database, layout: Layout, life: Duration) -> Table {
@@ -33,7 +33,7 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; number as usize % 23]
 }
 
-/// How many minutes the entry of a number lives: a third for one, a third for two, a third for ever.
+/// How many minutes the entry of a number lives: a third for one, a third for two, a third forever.
 fn minutes(number: u32) -> u32 {
     [1, 2, u32::MAX][number as usize % 3]
 }
@@ -50,7 +50,7 @@ fn put_all(table: &Table, numbers: impl Iterator<Item = u32>) {
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What is left after so many minutes, and a bit.
+/// What is left after this many minutes, and a bit.
 fn left(passed: u32) -> Entries {
     let alive = (0..KEYS).filter(|number| minutes(*number) > passed);
     alive.map(|number| (key(number).to_vec(), value(number))).collect()
@@ -252,7 +252,7 @@ fn ingested_entries_expire_and_another_order_keeps_the_time() {
     let table = db.table("t").layout(Layout::leveling(4)).time_to_live(MINUTE).open_ordered().unwrap();
     table.ingest((0..KEYS).map(|number| Ok((key(number).to_vec(), value(number))))).unwrap();
     pass(&env, MINUTE / 2);
-    for layout in [Layout::write_buffer(), Layout::no_merge(), Layout::write_buffer_ordered()] {
+    for layout in [Layout::wb_tree(), Layout::no_merge(), Layout::wb_tree_ordered()] {
         table.set_layout(layout).unwrap();
         let values: Vec<_> = (0..KEYS).map(|number| table.get(&key(number)).unwrap().unwrap()).collect();
         assert_eq!(values, (0..KEYS).map(value).collect::<Vec<_>>(), "{layout}");
@@ -290,7 +290,7 @@ fn what_cannot_be_is_refused() {
     );
     says(db.table("z").time_to_live(Duration::ZERO).open().map(drop), "time_to_live");
     says(db.table("z").time_to_live(Duration::from_nanos(1)).open().map(drop), "time_to_live");
-    drop(table(&db, Layout::write_buffer(), MINUTE));
+    drop(table(&db, Layout::wb_tree(), MINUTE));
     says(db.table("t").time_to_live(2 * MINUTE).open().map(drop), "time_to_live");
     says(db.table("plain").time_to_live(MINUTE).open().map(drop), "time_to_live");
     assert!(db.describe().to_string().contains("entries live 1m"));

@@ -5,7 +5,7 @@ use forebay::Layout;
 use forebay_testkit::sweep;
 
 fn ordered() -> Layout {
-    Layout::write_buffer_ordered()
+    Layout::wb_tree_ordered()
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn put_round(table: &Table, round: u8) {
 
 #[test]
 fn merges_drop_what_the_filter_does_not_keep() {
-    for layout in ordered_layouts().into_iter().chain([Layout::write_buffer()]) {
+    for layout in ordered_layouts().into_iter().chain([Layout::wb_tree()]) {
         let env = Env::memory(16);
         let db = open(&env);
         let keep = |_: &[u8], value: &[u8]| if value[0] == b'o' { Keep::Drop } else { Keep::Keep };
@@ -71,7 +71,7 @@ fn appends_to_trees_drop_what_the_filter_does_not_keep() {
     for number in 0..1_000 {
         table.put(&key(number), &[if number % 2 == 0 { b'o' } else { b'n' }; 300]).unwrap();
     }
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     // Level 0 has eight write buffers at most.
     let old = table.iter().unwrap().filter(|entry| entry.as_ref().unwrap().1[0] == b'o').count();
     assert!(old < 250, "{old} of 500 entries were kept");

@@ -26,8 +26,9 @@ fn put(db: &Database, table: &Table, key: &[u8], durability: Durability) -> Resu
     db.commit(batch, durability).map(drop)
 }
 
-/// The system showed what it could not write, and forgot it while the database was opened again. What was written over itself
-/// then was what the disk had, and not what had been read and acted upon: files were removed by grace of an edit on no disk.
+/// The system showed what it could not write, and forgot it while the database was opened again. What was written over
+/// itself then was what the disk had, and not what had been read and acted upon: files were removed by grace of an
+/// edit on no disk.
 #[test]
 fn what_is_forgotten_while_it_is_renewed_is_not_acted_upon() {
     for seed in 0..6 {
@@ -60,8 +61,9 @@ fn what_is_forgotten_while_it_is_renewed_is_not_acted_upon() {
     }
 }
 
-/// `CURRENT` said that the database is open, in memory alone: the sync of its name had failed, and the next one said that all
-/// is well. A power loss brought back the one of before, and with it "the manifest is not as it was when closed".
+/// `CURRENT` said that the database is open, in memory alone: the sync of its name had failed, and the next one said
+/// that all is well. A power loss brought back the one of before, and with it "the manifest is not as it was when
+/// closed".
 #[test]
 fn a_name_whose_sync_has_failed_is_made_again() {
     for seed in 0..20 {
@@ -83,7 +85,8 @@ fn a_name_whose_sync_has_failed_is_made_again() {
     }
 }
 
-/// A database of as many segments as it was opened and closed, each with one record, and more than are left as they are.
+/// A database of as many segments as it was opened and closed, each with one record, and more than are left as they
+/// are.
 fn with_many_segments() -> Arc<MemoryFs> {
     let disk = MemoryFs::new();
     for round in 0..12u8 {

@@ -1,5 +1,5 @@
-//! Code of users that a table asks: it panics, or asks something of the database. Whoever wanted its answer is told; nobody
-//! else notices.
+//! Code of users that a table asks: it panics, or asks something of the database. Whoever wanted its answer is told;
+//! nobody else notices.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +69,7 @@ fn a_rule_that_panics_at_one_key_leaves_the_others_as_they_are() {
     assert_eq!(snapshot.get(&table, b"other").unwrap().as_deref(), Some(&b"123"[..]));
 }
 
-/// The buffer cannot be absorbed: whoever waits for that is told, and once the rule is mended all is there.
+/// The buffer cannot be flushed: whoever waits for that is told, and once the rule is mended all is there.
 #[test]
 fn a_rule_that_panics_in_the_background_stops_no_reader_and_is_named() {
     let env = Env::memory(2);
@@ -290,7 +290,7 @@ fn a_function_that_asks_anything_of_its_database_gets_an_error() {
         ("open_savepoint", |db| db.open_savepoint("kept").map(drop)),
         ("rollback", |db| db.rollback("kept")),
         ("flush", |db| db.flush()),
-        ("settle", |db| db.settle()),
+        ("wait_until_idle", |db| db.wait_until_idle()),
     ];
     for (number, (name, question)) in questions.into_iter().enumerate() {
         let (env, has_error) = (Env::memory(7), number >= 4);

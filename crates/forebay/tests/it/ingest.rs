@@ -92,7 +92,7 @@ fn entries_out_of_order_are_refused_and_leave_nothing() {
     assert_eq!(table.ingest(std::iter::empty()).unwrap(), 0);
     assert_eq!(all(&table).len(), 0);
     assert_eq!(db.stats().list_files, 0);
-    let tree = db.table("tree").layout(Layout::write_buffer_ordered()).open_ordered().unwrap();
+    let tree = db.table("tree").layout(Layout::wb_tree_ordered()).open_ordered().unwrap();
     let error = tree.ingest(entries(0..2, "v")).unwrap_err();
-    assert!(error.to_string().contains("write-buffer:ordered"), "{error}");
+    assert!(error.to_string().contains("wb-tree:ordered"), "{error}");
 }

@@ -53,7 +53,7 @@ fn a_table_is_opened_whatever_order_of_runs_it_is_given_meanwhile() {
     }
 }
 
-/// The absorber had just seen that a rule was missing, and said so when it was there.
+/// The flusher had just seen that a rule was missing, and said so when it was there.
 #[test]
 fn nobody_is_told_that_a_rule_is_missing_once_it_is_there() {
     for seed in 0..40 {
@@ -82,7 +82,7 @@ fn a_rewrite_whose_user_panics_is_over() {
     let table = db.table("t").open().unwrap();
     (0..500).for_each(|number| write(&table, number));
     db.savepoint("before").unwrap();
-    let ordered = Layout::write_buffer_ordered();
+    let ordered = Layout::wb_tree_ordered();
     let panics = || table.set_layout_telling(ordered, &mut |_, _| panic!("no luck"));
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     write(&table, 1);
@@ -116,7 +116,7 @@ fn a_table_that_is_sorted_anew_keeps_what_others_write_meanwhile() {
         });
         for round in 0..8 {
             env.jobs.step_some(200);
-            let layouts = [Layout::write_buffer_ordered(), Layout::write_buffer()];
+            let layouts = [Layout::wb_tree_ordered(), Layout::wb_tree()];
             table.set_layout(layouts[round % 2]).unwrap();
             let acknowledged = written.load(Ordering::SeqCst);
             assert_all_there(&db, &table, acknowledged, &format!("seed {seed}, round {round}"));
@@ -140,7 +140,7 @@ fn what_is_deleted_while_a_range_goes_to_disk_does_not_come_back() {
         let hot = db.table("t").layout(Layout::range_merge()).node_bytes(1 << 10).open_ordered().unwrap();
         let (other, value) = (db.table("other").open().unwrap(), [1; 100]);
         (0..30_u64).for_each(|key| hot.put(&key.to_be_bytes(), &value).unwrap());
-        // Has the buffer absorbed, and so kept in memory.
+        // Has the buffer flushed, and so kept in memory.
         other.compact().unwrap();
         assert!(db.stats().memory.resident_records > 0, "seed {seed}");
         let compacting = env.jobs.fork("compacting", {

@@ -1,5 +1,5 @@
-//! Trees of a table in use: what snapshots and copies see while they grow, are written anew, split and joined; C changed in
-//! use; damage.
+//! Trees of a table in use: what snapshots and copies see while they grow, are written anew, split and joined; C
+//! changed in use; damage.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,7 +81,7 @@ fn snapshots_see_what_was_there_across_every_kind_of_merge() {
             table.delete_range(low..high).unwrap();
             model.retain(|key, _| !(low..high).contains(&&key[..]));
         }
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
     }
     let jobs = db.stats().jobs_done;
     assert!(jobs["merge"] > 50, "{jobs:?}");
@@ -113,7 +113,7 @@ fn parts_of_one_tree_that_was_cut_come_back_whole() {
         model.retain(|key, _| !(low..high).contains(&&key[..]));
         write(&table, &mut model, &mut rng, 250);
         if round % 3 == 0 {
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
         }
         assert!(contents(table.iter()) == model, "round {round}");
         drop(table);
@@ -129,7 +129,7 @@ fn a_checkpoint_and_its_original_part_ways() {
     let first = table(&db, 4.0);
     let (mut model, mut rng) = (Model::new(), Rng::new(5));
     write(&first, &mut model, &mut rng, 8_000);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     write(&first, &mut model, &mut rng, 100);
     db.checkpoint("/copy").unwrap();
     assert!(!files(&env, "/copy", ".tree").is_empty());
@@ -139,8 +139,8 @@ fn a_checkpoint_and_its_original_part_ways() {
     for _ in 0..4 {
         write(&first, &mut model, &mut rng, 3_000);
         write(&second, &mut copied, &mut rng, 3_000);
-        db.settle().unwrap();
-        copy.settle().unwrap();
+        db.wait_until_idle().unwrap();
+        copy.wait_until_idle().unwrap();
     }
     assert!(contents(first.iter()) == model);
     assert!(contents(second.iter()) == copied);
@@ -149,8 +149,8 @@ fn a_checkpoint_and_its_original_part_ways() {
     }
 }
 
-/// After a range was deleted, the parts on its two sides are in one file. One goes on growing, the other has the version
-/// that there was.
+/// After a range was deleted, the parts on its two sides are in one file. One goes on growing, the other has the
+/// version that there was.
 #[test]
 fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
     for seed in [3, 4, 8] {
@@ -166,7 +166,7 @@ fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
             }
             let low = rng.below(4_000);
             table.delete_range(&low.to_be_bytes()[..]..&(low + 20).to_be_bytes()[..]).unwrap();
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             if round % 3 == 0 {
                 let name = format!("/copy-{round}");
                 db.checkpoint(&name).unwrap();
@@ -179,8 +179,8 @@ fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
     }
 }
 
-/// The next owner of the directory took the version that the table had gone back to for the last of its file, and wrote over
-/// what the snapshot read.
+/// The next owner of the directory took the version that the table had gone back to for the last of its file, and
+/// wrote over what the snapshot read.
 #[test]
 fn a_snapshot_of_before_a_rollback_reads_on_while_the_next_owner_grows_the_tree() {
     let env = Env::memory(0);
@@ -198,7 +198,7 @@ fn a_snapshot_of_before_a_rollback_reads_on_while_the_next_owner_grows_the_tree(
     old.compact().unwrap();
     db.savepoint("before").unwrap();
     put(&old, 4..16);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     let (snapshot, grown) = (db.snapshot(), contents(old.iter()));
     db.rollback("before").unwrap();
     db.close().unwrap();
@@ -207,7 +207,7 @@ fn a_snapshot_of_before_a_rollback_reads_on_while_the_next_owner_grows_the_tree(
         let table = open_table(&db);
         put(&table, byte..byte + 1);
         (0..4).for_each(|_| put(&table, byte..byte + 1));
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         db.close().unwrap();
         assert!(contents(snapshot.iter(&old)) == grown, "round {byte}");
     }
@@ -221,14 +221,14 @@ fn a_lower_factor_gives_space_back_on_a_table_in_use() {
     let (mut model, mut rng) = (Model::new(), Rng::new(7));
     for _ in 0..40 {
         write(&table, &mut model, &mut rng, 1_000);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
     }
     let live: u64 = model.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
     let before = tree_bytes(&env);
     assert!(before > 3 * live, "{before} of {live}");
     table.set_layout(Layout::jungle(1.5)).unwrap();
     write(&table, &mut model, &mut rng, 100);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     let after = tree_bytes(&env);
     assert!(after < 2 * live, "{after} of {live}");
     assert!(contents(table.iter()) == model);
@@ -240,21 +240,21 @@ fn a_lower_factor_gives_space_back_on_a_table_in_use() {
 
 /// A WB tree has no use for files that grow: its records are sorted anew.
 #[test]
-fn trees_become_a_write_buffer_tree_by_a_rewrite() {
+fn trees_become_a_wb_tree_by_a_reorder() {
     let env = Env::memory(4);
     let db = open(&env);
     let table = table(&db, 2.0);
     let (mut model, mut rng) = (Model::new(), Rng::new(13));
     write(&table, &mut model, &mut rng, 6_000);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert!(tree_bytes(&env) > 0);
-    table.set_layout(Layout::write_buffer_ordered()).unwrap();
+    table.set_layout(Layout::wb_tree_ordered()).unwrap();
     assert!(contents(table.iter()) == model);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert_eq!(tree_bytes(&env), 0);
     table.set_layout(Layout::jungle(2.0)).unwrap();
     write(&table, &mut model, &mut rng, 3_000);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert!(tree_bytes(&env) > 0);
     assert!(contents(table.iter()) == model);
 }
@@ -268,7 +268,7 @@ fn damage_to_a_tree_is_seen_or_harmless() {
     let grown = table(&db, 3.0);
     let (mut model, mut rng) = (Model::new(), Rng::new(17));
     write(&grown, &mut model, &mut rng, 5_000);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     drop(grown);
     db.close().unwrap();
     let trees = files(&env, "/db", ".tree");

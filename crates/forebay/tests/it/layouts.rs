@@ -38,12 +38,12 @@ fn the_number_of_runs_is_as_promised() {
             env.jobs.step_some(1);
             let is_at_rest = layout == "immediate" || number % 500 == 0;
             if layout != "immediate" && is_at_rest {
-                db.settle().unwrap();
+                db.wait_until_idle().unwrap();
             }
             assert!(!is_at_rest || runs(&db) <= most, "{layout}: {} runs", runs(&db));
         }
         let stats = db.stats();
-        assert!(stats.jobs_done["root_spill"] > 10, "{layout}: {:?}", stats.jobs_done);
+        assert!(stats.jobs_done["flush"] > 10, "{layout}: {:?}", stats.jobs_done);
     }
 }
 
@@ -140,14 +140,14 @@ fn any_layout_becomes_any_other_without_moving_a_record() {
             assert_eq!(table.layout().unwrap(), after);
             // A WB tree has no place for what waits in memory, and none for files that grow.
             let name = before.to_string();
-            let moves = (name == "range-merge" || name.starts_with("jungle"))
-                && after == Layout::write_buffer_ordered();
+            let moves =
+                (name == "range-merge" || name.starts_with("jungle")) && after == Layout::wb_tree_ordered();
             assert!(moves || written(&db) == bytes, "{before} to {after} moved something");
             assert!(entries(&table) == expected, "{before} to {after}");
             for number in 3_000..4_000 {
                 put(&table, number % 2_000, &format!("{}", number - 2_000));
             }
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             let seen: Vec<_> = snapshot.range(&table, ..).unwrap().map(Result::unwrap).collect();
             assert!(seen == expected, "{before} to {after}: the snapshot");
             drop(snapshot);
@@ -204,7 +204,7 @@ fn a_range_goes_and_nothing_else_does() {
             );
             assert_eq!(table.get(&low).unwrap(), expected.get(&low[..]).cloned());
         }
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         drop(table);
         db.close().unwrap();
         let db = open(&env);
@@ -252,10 +252,10 @@ fn a_tree_sees_nothing_that_was_taken_from_files() {
             let entries =
                 |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
             let expected = entries(&table);
-            table.set_layout(Layout::write_buffer_ordered()).unwrap();
+            table.set_layout(Layout::wb_tree_ordered()).unwrap();
             assert!(entries(&table) == expected, "{before} after {steps} steps");
-            db.settle().unwrap();
-            assert!(entries(&table) == expected, "{before} after {steps} steps, settled");
+            db.wait_until_idle().unwrap();
+            assert!(entries(&table) == expected, "{before} after {steps} steps, idle");
         }
     }
     assert!(begun > 10, "only {begun} merges were under way");
@@ -280,7 +280,7 @@ fn a_range_that_goes_while_it_is_merged_stays_gone() {
                 |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
             let expected = entries(&table);
             assert!(expected.iter().all(|(key, _)| !(40..200).contains(&key[0])) && expected.len() > 300);
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             assert!(entries(&table) == expected, "{layout} after {steps} steps");
         }
     }
@@ -303,19 +303,19 @@ fn work_of_an_older_layout_never_comes_in() {
                 |table: &OrderedTable| -> Vec<_> { table.range(..).unwrap().map(Result::unwrap).collect() };
             let expected = entries(&table);
             env.jobs.step_some(steps);
-            table.set_layout(Layout::write_buffer_ordered()).unwrap();
+            table.set_layout(Layout::wb_tree_ordered()).unwrap();
             table.set_layout(layout).unwrap();
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             assert!(entries(&table) == expected, "{layout} after {steps} steps");
         }
     }
 }
 
-/// On its way a table had a third layout, which stayed where that was cut short: programs that ask for either of the two
-/// could not open the table any more.
+/// On its way a table had a third layout, which stayed where that was cut short: programs that ask for either of the
+/// two could not open the table any more.
 #[test]
 fn a_table_that_is_given_another_layout_has_the_one_or_the_other() {
-    let (before, after) = (Layout::range_merge(), Layout::write_buffer_ordered());
+    let (before, after) = (Layout::range_merge(), Layout::wb_tree_ordered());
     for is_crash in [true, false] {
         let (mut kept, mut given) = (0, 0);
         for operation in 1..200 {
@@ -325,7 +325,7 @@ fn a_table_that_is_given_another_layout_has_the_one_or_the_other() {
             let db = open(&env);
             let table = db.table("t").layout(before).node_bytes(8 << 10).open_ordered().unwrap();
             (0..300).for_each(|number| put(&table, number, "some value"));
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             assert!(db.stats().memory.resident_records > 0);
             match is_crash {
                 true => crash.crash_at(crash.operations() + operation),

@@ -29,8 +29,8 @@ fn rest(env: &Env, seconds: u64) {
     env.jobs.step_some(100_000);
 }
 
-/// The next segment could not be made, and for as long as that was so the keeper neither synced the log nor removed files:
-/// the disk stayed full, though most of it may have waited for its removal.
+/// The next segment could not be made, and for as long as that was so the housekeeper neither synced the log nor
+/// removed files: the disk stayed full, though most of it may have waited for its removal.
 #[test]
 fn a_full_disk_that_is_freed_heals_without_reopening() {
     let (fs, env) = faulty();
@@ -86,8 +86,8 @@ fn a_manifest_that_cannot_be_named_for_want_of_space_stops_nothing() {
     }
 }
 
-/// A directory that could not be synced was synced again, and what that said was believed. The kernel tells of a failure
-/// once: names made before it may be lost all the same.
+/// A directory that could not be synced was synced again, and what that said was believed. The kernel tells of a
+/// failure once: names made before it may be lost all the same.
 #[test]
 fn a_directory_that_could_not_be_synced_stops_all_writing() {
     let (fs, env) = faulty();
@@ -181,7 +181,8 @@ fn what_a_checkpoint_shares_is_written_to_by_nobody() {
     }
 }
 
-/// Until the next sync the log kept the files of segments open that were in lists already: with a long interval thousands.
+/// Until the next sync the log kept the files of segments open that were in lists already: with a long interval
+/// thousands.
 #[cfg(target_os = "linux")]
 #[test]
 fn segments_that_are_in_lists_are_let_go_of() {
@@ -210,8 +211,8 @@ fn segments_that_are_in_lists_are_let_go_of() {
     Database::destroy(&dir).unwrap();
 }
 
-/// Which of two manifests is the current one was not known any more, and edits of tables and savepoints went on into the
-/// one that was found to be the old one at the next opening.
+/// Which of two manifests is the current one was not known any more, and edits of tables and savepoints went on into
+/// the one that was found to be the old one at the next opening.
 #[test]
 fn a_database_that_stopped_writing_edits_no_manifest() {
     let mut stopped = 0;
@@ -234,7 +235,7 @@ fn a_database_that_stopped_writing_edits_no_manifest() {
             db.drop_table("dropped"),
             db.table("new").open().map(drop),
             db.savepoint("s").map(drop),
-            table.set_layout(Layout::write_buffer_ordered()),
+            table.set_layout(Layout::wb_tree_ordered()),
         ];
         let refused = edits.iter().filter(|edit| matches!(edit, Err(Error::Poisoned(_)))).count();
         assert_eq!(refused, if is_stopped { 4 } else { 0 }, "at {number}: {edits:?}");

@@ -1,5 +1,5 @@
-//! A manifest whose last edits are damaged or cut off: the directory tells that they were there, and that something was done
-//! because of them. Then nothing is taken for torn, and nothing is removed.
+//! A manifest whose last edits are damaged or cut off: the directory tells that they were there, and that something
+//! was done because of them. Then nothing is taken for torn, and nothing is removed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,8 +79,8 @@ fn assert_refused(fs: &Arc<MemoryFs>, words: &str, what: &str) {
     }
 }
 
-/// A bit of the last edit, which was durable long ago, made it count as torn: it was cut off, and the list that only it named
-/// removed. The lists that it had let go were gone already: no key could be found any more.
+/// A bit of the last edit, which was durable long ago, made it count as torn: it was cut off, and the list that only
+/// it named removed. The lists that it had let go were gone already: no key could be found any more.
 #[test]
 fn a_merge_whose_edit_is_damaged_does_not_lose_its_result() {
     let fs = MemoryFs::new();
@@ -120,8 +120,8 @@ fn an_edit_that_is_damaged_is_not_taken_for_torn() {
     }
 }
 
-/// A crash had taken what tells that the last edit was durable, and the opening that followed, which built on that edit, told
-/// nobody anew: what damaged it then was taken for that crash, and the savepoint was gone without a word.
+/// A crash had taken what tells that the last edit was durable, and the opening that followed, which built on that
+/// edit, told nobody anew: what damaged it then was taken for that crash, and the savepoint was gone without a word.
 #[test]
 fn an_opening_vouches_for_the_last_edit_that_it_read() {
     let fs = MemoryFs::new();
@@ -139,7 +139,7 @@ fn an_opening_vouches_for_the_last_edit_that_it_read() {
     assert_refused(&again, "an edit is damaged", "the edit of a savepoint");
 }
 
-/// Edits of absorptions were lost: the log began with later records, which were thrown away, and nobody knew that they
+/// Edits of flushes were lost: the log began with later records, which were thrown away, and nobody knew that they
 /// followed others. Or there was no word of the table, and its list went.
 #[test]
 fn a_manifest_that_was_cut_off_is_refused_or_nothing_is_lost() {
@@ -180,8 +180,8 @@ fn a_manifest_that_was_cut_off_is_refused_or_nothing_is_lost() {
     }
 }
 
-/// A table was made, a buffer absorbed and its segment removed, and nothing written since: without its edits the manifest was
-/// that of a new database, which opened, empty.
+/// A table was made, a buffer flushed and its segment removed, and nothing written since: without its edits the
+/// manifest was that of a new database, which opened, empty.
 #[test]
 fn a_list_of_a_table_that_was_never_made_is_not_removed() {
     let fs = MemoryFs::new();

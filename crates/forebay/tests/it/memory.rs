@@ -37,9 +37,9 @@ fn the_order_of_very_short_records_is_bounded_too() {
 fn memory_stays_under_its_limit() {
     let limit = 2 << 20;
     for (layout, codec) in [
-        (Layout::write_buffer(), Codec::None),
-        (Layout::write_buffer_ordered(), Codec::None),
-        (Layout::write_buffer_ordered(), Codec::Lz4),
+        (Layout::wb_tree(), Codec::None),
+        (Layout::wb_tree_ordered(), Codec::None),
+        (Layout::wb_tree_ordered(), Codec::Lz4),
     ] {
         let env = Env::memory(4);
         let options = Options::default().memory_limit(limit).env(env.clone());
@@ -84,7 +84,7 @@ fn buffers_that_only_snapshots_see_leave_memory() {
         }
     }
     db.flush().unwrap();
-    // Sixteen buffers were filled; the keeper moves what is too much as soon as it gets a turn.
+    // Sixteen buffers were filled; the housekeeper moves what is too much as soon as it gets a turn.
     let buffers = || db.stats().memory.write_buffers;
     let fit = (0..2000).any(|turn| {
         table.put(b"again", &[turn as u8]).unwrap();
@@ -121,7 +121,8 @@ fn lists_in_memory_that_only_snapshots_see_leave_memory() {
         }
     }
     db.flush().unwrap();
-    // All came by memory and went to files, and snapshots see it still; the keeper moves it as soon as it gets a turn.
+    // All came by memory and went to files, and snapshots see it still; the housekeeper moves it as soon as it gets a
+    // turn.
     let memory = || db.stats().memory;
     let fit = (0..2000).any(|turn| {
         table.put(b"again", &[turn as u8]).unwrap();
@@ -162,8 +163,8 @@ fn scans_claim_the_page_that_they_keep_of_each_list() {
     assert_eq!(scanning(), 0);
 }
 
-/// What each of very many snapshots sees was listed for all of them at once, and by whoever looked for what only they see:
-/// the limit was broken by that alone.
+/// What each of very many snapshots sees was listed for all of them at once, and by whoever looked for what only they
+/// see: the limit was broken by that alone.
 #[test]
 fn telling_what_very_many_snapshots_hold_lists_no_file_twice() {
     let options = Options::default().memory_limit(2 << 20).env(Env::memory(4));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use forebay::env::Env;
 use forebay::{Database, Error, Options};
 
-/// "Never" is what who syncs by himself asks for. The keeper added it to the time, panicked, and all writing stopped.
+/// "Never" is what who syncs by himself asks for. The housekeeper added it to the time, panicked, and all writing
+/// stopped.
 #[test]
 fn the_background_sync_may_be_never() {
     for interval in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_secs(1 << 40)] {
@@ -48,9 +49,9 @@ fn options_at_their_extremes_are_taken_or_refused() {
         ("write_buffers", false, |options| options.write_buffers(1 << 50)),
         ("write_buffers", false, |options| options.write_buffers(0)),
         ("sync_interval", false, |options| options.sync_interval(Duration::ZERO)),
-        ("relief_ratio", false, |options| options.relief_ratio(f64::NAN)),
-        ("relief_ratio", false, |options| options.relief_ratio(-1.0)),
-        ("relief_ratio", true, |options| options.relief_ratio(f64::INFINITY)),
+        ("read_compaction_ratio", false, |options| options.read_compaction_ratio(f64::NAN)),
+        ("read_compaction_ratio", false, |options| options.read_compaction_ratio(-1.0)),
+        ("read_compaction_ratio", true, |options| options.read_compaction_ratio(f64::INFINITY)),
         ("keep_changes", true, |options| options.keep_changes(u64::MAX)),
         ("memory_limit", true, |options| options.memory_limit(u64::MAX)),
     ];
@@ -64,7 +65,7 @@ fn options_at_their_extremes_are_taken_or_refused() {
                 db.flush().unwrap();
                 table.compact().unwrap();
                 assert_eq!(table.get(&7u32.to_be_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
-                db.settle().unwrap();
+                db.wait_until_idle().unwrap();
             }
             Err(Error::Invalid(why)) => assert!(!taken && why.contains(name), "{name}: {why}"),
             Err(other) => panic!("{name}: {other}"),
@@ -98,8 +99,8 @@ fn times_of_a_table_may_be_for_ever() {
 
 const CHILD: &str = "FOREBAY_TEST_RELATIVE";
 
-/// A database that was opened by a relative path looked for its files in whatever was the working directory by then. In a
-/// process of its own, since there is only one such directory.
+/// A database that was opened by a relative path looked for its files in whatever was the working directory by then.
+/// In a process of its own, since there is only one such directory.
 #[test]
 fn a_relative_path_stays_what_it_was() {
     if let Some(dir) = std::env::var_os(CHILD) {

@@ -44,7 +44,7 @@ fn a_deleted_range_that_was_evicted_stays_deleted_after_opening() {
         }
         seal(&db, &other);
     }
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     let resident = db.stats().memory.resident_records;
     assert!(resident > 0 && resident < 16 << 10, "{resident} bytes are in memory: the cold record's alone");
     hot.delete_range(&b"a"[..]..&b"b"[..]).unwrap();
@@ -58,12 +58,12 @@ fn a_deleted_range_that_was_evicted_stays_deleted_after_opening() {
     assert!(table(&db).get(b"m0199x").unwrap().is_some());
 }
 
-/// Has the write buffer sealed and absorbed, by records of another table.
+/// Has the write buffer sealed and flushed, by records of another table.
 fn seal(db: &Database, other: &forebay::Table) {
     for number in 0..200_u32 {
         other.put(&number.to_be_bytes(), &[0; 100]).unwrap();
     }
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
 }
 
 /// A table of which one range is written often and others hardly ever, beside one that is written sometimes: ranges are
@@ -108,7 +108,7 @@ fn a_hot_range_beside_idle_ones_is_what_was_written() {
             }
             match rng.below(8) {
                 0 => db.flush().unwrap(),
-                1 => db.settle().unwrap(),
+                1 => db.wait_until_idle().unwrap(),
                 2 | 3 => {
                     drop((hot, other));
                     db.close().unwrap();
@@ -182,8 +182,8 @@ fn a_busy_table_has_the_memory_that_idle_ones_do_not_need() {
     assert!(resident > 10 << 10, "{resident} bytes are in memory");
 }
 
-/// A list in memory of many key ranges stays until the last of them is merged: where write buffers had little of each, up to
-/// eight of them stayed.
+/// A list in memory of many key ranges stays until the last of them is merged: where write buffers had little of each,
+/// up to eight of them stayed.
 #[test]
 fn lists_that_are_mostly_merged_leave_memory() {
     let options = Options::default().memory_limit(16 << 20).write_buffer(1 << 20).env(Env::memory(9));

@@ -133,14 +133,14 @@ fn what_merges_does_not_merge_across_a_deleted_range() {
             assert_eq!(snapshot.get(&table, key).unwrap().as_ref(), Some(value), "snapshot {number}");
         }
     }
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert!(all(&table).into_iter().eq(expected));
 }
 
 /// A buffer takes some hundred; more go to the next.
 #[test]
 fn very_many_ranges_are_deleted() {
-    for layout in [Layout::write_buffer_ordered(), Layout::leveling(10)] {
+    for layout in [Layout::wb_tree_ordered(), Layout::leveling(10)] {
         let db = open(&Env::memory(3));
         let table = db.table("t").layout(layout).open_ordered().unwrap();
         for number in 0..2000_u32 {
@@ -157,13 +157,13 @@ fn very_many_ranges_are_deleted() {
             assert!(keys.len() == 1000 && keys.iter().all(|&bit| bit == 1), "{layout}");
         };
         odd(&table);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         odd(&table);
     }
 }
 
-/// Lists had lost the range already, durably, and a bit of the log took its deletion along, and all that was written before
-/// that: the log seemed to end there, torn, and what was to be deleted by something that never was had gone.
+/// Lists had lost the range already, durably, and a bit of the log took its deletion along, and all that was written
+/// before that: the log seemed to end there, torn, and what was to be deleted by something that never was had gone.
 #[test]
 fn a_range_is_not_gone_without_what_deleted_it() {
     let options = |env: &Env| {

@@ -1,4 +1,5 @@
-//! Reading the log back: what is acted upon, how much is held, what is taken for a frame, and what can be saved of damage.
+//! Reading the log back: what is acted upon, how much is held, what is taken for a frame, and what can be saved of
+//! damage.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,8 +81,8 @@ fn an_edit_that_was_never_synced_is_not_acted_upon() {
     }
 }
 
-/// A sync fails once: the system drops what it could not write, shows it all the same, and says at the next sync that all
-/// is well. The reopened database took it for durable, and the next power loss took it, and with it the database.
+/// A sync fails once: the system drops what it could not write, shows it all the same, and says at the next sync that
+/// all is well. The reopened database took it for durable, and the next power loss took it, and with it the database.
 #[test]
 fn what_a_failed_sync_lost_is_written_again_at_the_next_opening() {
     for seed in 0..DRAWS {
@@ -111,8 +112,8 @@ fn what_a_failed_sync_lost_is_written_again_at_the_next_opening() {
     }
 }
 
-/// What stands behind the log's end is whatever a file had before. One header with the right sum there, and every opening
-/// told of damage: by chance in one crash of some hundred with large buffers, or on purpose, by a value.
+/// What stands behind the log's end is whatever a file had before. One header with the right sum there, and every
+/// opening told of damage: by chance in one crash of some hundred with large buffers, or on purpose, by a value.
 #[test]
 fn a_value_that_looks_like_a_frame_does_no_harm() {
     let fs = MemoryFs::new();
@@ -318,8 +319,8 @@ fn a_crash_while_segments_are_folded_leaves_each_record_once() {
     }
 }
 
-/// What a power loss left torn stays where it stood, and its numbers are given again. Behind the torn frame a whole one stood:
-/// to salvage, it was taken for the record that had its number later.
+/// What a power loss left torn stays where it stood, and its numbers are given again. Behind the torn frame a whole
+/// one stood: to salvage, it was taken for the record that had its number later.
 #[test]
 fn what_was_torn_off_is_not_taken_for_what_came_later() {
     let disk = MemoryFs::new();
@@ -372,8 +373,8 @@ fn a_full_disk_is_cleared_before_it_is_asked_for_room() {
     assert_eq!(table.iter().unwrap().count(), 101);
 }
 
-/// Each opening that a crash cut short left segments and a manifest of its own, which the next had to clear away first: in the
-/// end none came so far.
+/// Each opening that a crash cut short left segments and a manifest of its own, which the next had to clear away
+/// first: in the end none came so far.
 #[test]
 fn openings_that_do_not_come_to_their_end_leave_nothing_that_grows() {
     let mut disk = CrashFs::new(3);
@@ -466,8 +467,8 @@ fn a_lost_segment_costs_what_was_in_it_only() {
     assert!(damage.len() == 1 && damage[0].reason.contains("records 2 to 2"), "{damage:?}");
 }
 
-/// Verifying held the locks of writers while it read the whole log into memory, and took what stands behind its end in a
-/// segment that is being written for damage.
+/// Verifying held the locks of writers while it read the whole log into memory, and took what stands behind its end in
+/// a segment that is being written for damage.
 #[test]
 fn verifying_goes_on_beside_writes() {
     let (env, db, table) = start(MemoryFs::new());
@@ -492,8 +493,8 @@ fn verifying_goes_on_beside_writes() {
     assert!(problems.iter().any(|problem| problem.contains(".log")), "{problems:?}");
 }
 
-/// The process that made the directories died before it had synced their names. The next one took them for made, and a power
-/// loss took all of the database with a directory above it.
+/// The process that made the directories died before it had synced their names. The next one took them for made, and a
+/// power loss took all of the database with a directory above it.
 #[test]
 fn a_database_whose_making_was_cut_short_is_not_lost_with_a_directory_above() {
     let dir = "/deep/down/db";

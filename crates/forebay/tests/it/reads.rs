@@ -130,16 +130,16 @@ fn lookups_pay_for_merges() {
     let files = Files::new();
     let options = || Options::default().memory_limit(4 << 20).write_buffer(512 << 10);
     // They never do at 0.
-    let db = files.load(options().relief_ratio(0.0));
+    let db = files.load(options().read_compaction_ratio(0.0));
     let before = lists(&db);
     assert!(before >= 5, "{before} lists on a path prove little");
     let table = db.table("t").open().unwrap();
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     files.reads(&table, 1);
     assert_eq!(lists(&db), before);
     db.close().unwrap();
     // What they have spent in vain pays for merges, and merges leave nothing to spend in vain.
-    let (db, table) = files.open(options().relief_ratio(1e3));
+    let (db, table) = files.open(options().read_compaction_ratio(1e3));
     let mut rounds = 0;
     while lists(&db) > 2 && rounds < 20 {
         files.reads(&table, 40);
@@ -153,18 +153,18 @@ fn lookups_pay_for_merges() {
 }
 
 #[test]
-fn rest_leaves_one_list_a_leaf_and_lends_memory_to_the_page_cache() {
+fn idle_time_leaves_one_list_a_leaf_and_lends_memory_to_the_page_cache() {
     let files = Files::new();
     let limit = 8 << 20;
     let db = files.load(Options::default().memory_limit(limit).write_buffer(512 << 10));
     assert!(lists(&db) >= 5, "{} lists on a path prove little", lists(&db));
     let table = db.table("t").open().unwrap();
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert_eq!(lists(&db), 1);
-    // Settled once, there is nothing more to do; and a few new records are not worth rewriting all of them.
+    // Once it is idle, there is nothing more to do; and a few new records are not worth rewriting all of them.
     let merges = db.stats().jobs_done["merge"];
     table.put(&key(0), &0u64.to_le_bytes()).unwrap();
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert_eq!((db.stats().jobs_done["merge"], lists(&db)), (merges, 2));
     // The page cache has what spare buffers do not use, until somebody writes again.
     let cached = || {

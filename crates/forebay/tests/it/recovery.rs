@@ -48,8 +48,8 @@ fn the_directories_above_a_new_database_are_durable_too() {
     }
 }
 
-/// A batch without records, as of a range that holds no key, was acknowledged at `Os` with the number of a record that was
-/// only in the process's memory.
+/// A batch without records, as of a range that holds no key, was acknowledged at `Os` with the number of a record that
+/// was only in the process's memory.
 #[test]
 fn a_batch_of_nothing_hands_over_what_was_written_before() {
     for durability in [Durability::Os, Durability::Disk] {
@@ -90,7 +90,7 @@ fn a_new_segment_is_never_numbered_below_those_in_lists() {
         let opened = open(fs.clone(), "/db").unwrap();
         // The background sync has its turn now, and none after the write.
         opened.0.jobs.step_some(10);
-        // Too long for the empty first buffer: that one is sealed, and absorbed with nothing in it.
+        // Too long for the empty first buffer: that one is sealed, and flushed with nothing in it.
         write(&opened.1, &opened.2, b"long", &[1; 9000], Durability::Memory);
         opened.0.jobs.step_some(50);
         let fs = crash(&fs, opened);

@@ -26,8 +26,8 @@ fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())
 }
 
-/// Each key twice, the first time in files, the second time partly in the log. No key is ever deleted, so each value that
-/// is found is one of two.
+/// Each key twice, the first time in files, the second time partly in the log. No key is ever deleted, so each value
+/// that is found is one of two.
 fn sample(layout: Layout) -> Files {
     let fs = MemoryFs::new();
     let env = Env::simulated(fs.clone(), 3);
@@ -61,8 +61,8 @@ fn env_of(files: &Files) -> (Env, std::sync::Arc<MemoryFs>) {
     (Env::simulated(fs.clone(), 4), fs)
 }
 
-/// Rescues, and gives the report, how many keys are there, and how many with their newest value. No value may be one that
-/// was never written.
+/// Rescues, and gives the report, how many keys are there, and how many with their newest value. No value may be one
+/// that was never written.
 fn rescue(files: &Files) -> forebay::Result<(RescueReport, usize, usize)> {
     let (env, fs) = env_of(files);
     let rescued = Rescue::new(options(&env)).merge_rule(Suffix).run("/db", "/new", &mut |_, _| ());
@@ -90,7 +90,7 @@ fn rescue(files: &Files) -> forebay::Result<(RescueReport, usize, usize)> {
 }
 
 fn layouts() -> Vec<Layout> {
-    [vec![Layout::write_buffer()], ordered_layouts()].concat()
+    [vec![Layout::wb_tree()], ordered_layouts()].concat()
 }
 
 #[test]
@@ -211,12 +211,13 @@ impl MergeRule for Fussy {
     }
 }
 
-/// Either ended the rescue of the whole database: nothing behind it was saved, and no other try could use the directory.
+/// Either ended the rescue of the whole database: nothing behind it was saved, and no other try could use the
+/// directory.
 #[test]
 fn a_key_whose_records_do_not_merge_is_told_and_all_others_are_rescued() {
     let keys: [&[u8]; 6] = [b"a", b"bad", b"c", b"long", b"m", b"z"];
     let damaged_by_code: [&[u8]; 2] = [b"bad", b"long"];
-    for layout in [Layout::write_buffer(), Layout::write_buffer_ordered(), Layout::leveling(10)] {
+    for layout in [Layout::wb_tree(), Layout::wb_tree_ordered(), Layout::leveling(10)] {
         let fs = MemoryFs::new();
         let env = Env::simulated(fs, 3);
         let db = Database::open("/db", options(&env)).unwrap();

@@ -9,7 +9,7 @@ use forebay::{Batch, Database, Durability, Layout, Options, Stats, Table, TableO
 const TOLERANCE: f64 = 0.15;
 /// Lookups of present and of absent keys at each moment.
 const GETS: u64 = 500;
-/// Figures that rise and fall, such as the number of lists, are compared at so many moments.
+/// Figures that rise and fall, such as the number of lists, are compared at this many moments.
 const MOMENTS: u64 = 16;
 
 /// One load, and the options of the table that takes it.
@@ -28,7 +28,7 @@ struct Case {
 impl Case {
     fn usual() -> Self {
         Self {
-            layout: Layout::write_buffer(),
+            layout: Layout::wb_tree(),
             memory_bytes: 32 << 20,
             value_bytes: 8,
             records: 3_000_000,
@@ -41,7 +41,7 @@ impl Case {
 
     fn options(&self) -> Options {
         // A load is predicted, not what rest and lookups add to it.
-        Options::default().memory_limit(self.memory_bytes).write_buffer(1 << 20).relief_ratio(0.0)
+        Options::default().memory_limit(self.memory_bytes).write_buffer(1 << 20).read_compaction_ratio(0.0)
     }
 
     fn table(&self) -> TableOptions {
@@ -69,7 +69,7 @@ impl Case {
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
     }
 
-    /// Loads it, with background work that keeps pace, and shows `each` what the load comes to at so many
+    /// Loads it, with background work that keeps pace, and shows `each` what the load comes to at this many
     /// moments of its second half.
     fn measure(&self, mut each: impl FnMut(u64, &Database, &Table)) {
         let env = Env::memory(11);
@@ -229,7 +229,7 @@ fn a_wide_tree_costs_what_is_predicted() {
 
 #[test]
 fn key_order_costs_what_is_predicted() {
-    compare(Case { layout: Layout::write_buffer_ordered(), ..Case::usual() });
+    compare(Case { layout: Layout::wb_tree_ordered(), ..Case::usual() });
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn immediate_merge_and_rangemerge_move_what_the_analysis_says() {
         case.measure(|_, db, _| last = Some(db.stats()));
         let stats = last.unwrap();
         let bytes = sum(&stats.list_bytes_written) + sum(&stats.list_bytes_read);
-        (bytes, stats.jobs_done["root_spill"] as f64)
+        (bytes, stats.jobs_done["flush"] as f64)
     };
     let ((all, flushes), (once, _)) = (moved("immediate"), moved("no-merge"));
     assert!(flushes > 12.0);

@@ -11,7 +11,7 @@ fn options(env: &Env) -> Options {
 fn records_survive_spills_splits_and_reopening() {
     let env = Env::memory(1);
     for ordered in [false, true] {
-        let layout = if ordered { Layout::write_buffer_ordered() } else { Layout::write_buffer() };
+        let layout = if ordered { Layout::wb_tree_ordered() } else { Layout::wb_tree() };
         let dir = format!("/db-{ordered}");
         let key = |i: u32| format!("key{:05}", i * 7919 % 20_000).into_bytes();
         {

@@ -10,7 +10,7 @@ use forebay_testkit::ordered_layouts;
 const DIR: &str = "/db";
 
 fn open(env: &Env) -> Database {
-    let options = Options::default().memory_limit(2 << 20).write_buffer(64 << 10).relief_ratio(0.0);
+    let options = Options::default().memory_limit(2 << 20).write_buffer(64 << 10).read_compaction_ratio(0.0);
     Database::open(Path::new(DIR), options.env(env.clone())).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn flushing_layouts() -> impl Iterator<Item = Layout> {
 }
 
 fn layouts() -> impl Iterator<Item = Layout> {
-    ordered_layouts().into_iter().chain([Layout::write_buffer()])
+    ordered_layouts().into_iter().chain([Layout::wb_tree()])
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn snapshots_are_listed_with_what_they_hold_until_they_go() {
             "{layout}: a scan's"
         );
         drop(scan);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         let limit = space(&db.stats()).live_file_bytes;
         env.jobs.wait(&mut || space(&db.stats()).disk_bytes == limit);
         assert_eq!(list_bytes(&env), limit, "{layout}");
@@ -143,14 +143,14 @@ fn parts_of_runs_whose_files_are_mostly_dead_are_written_anew() {
         let table = ordered(&db, layout);
         let entry = |number: u64| Ok((number.to_be_bytes().to_vec(), vec![7; 32]));
         table.ingest((0..8_000).map(entry)).unwrap();
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         let whole = space(&db.stats());
         assert_eq!(whole.dead_bytes, 0);
         // A sixteenth of each file: that is left.
         let bounds = |low: u64, high: u64| (low.to_be_bytes(), high.to_be_bytes());
         let (low, high) = bounds(700, 800);
         table.delete_range(&low[..]..&high[..]).unwrap();
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         let little = space(&db.stats());
         assert_eq!(little.live_file_bytes, whole.live_file_bytes, "{layout}: not worth a job");
         assert!(little.dead_bytes > 0 && little.dead_bytes < whole.disk_bytes / 20, "{layout}: {little:?}");
@@ -159,7 +159,7 @@ fn parts_of_runs_whose_files_are_mostly_dead_are_written_anew() {
             let (low, high) = bounds(start + 50, start + 1_000);
             table.delete_range(&low[..]..&high[..]).unwrap();
         }
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         let least = space(&db.stats());
         assert!(least.live_file_bytes < whole.live_file_bytes / 4, "{layout}: {least:?}");
         assert!(least.dead_bytes * 2 <= least.live_file_bytes, "{layout}: {least:?}");

@@ -62,7 +62,7 @@ impl Bank {
         let db = Database::open(&dir.path, options).unwrap();
         let builder = |name: &str| db.table(name).node_bytes(16 << 10).fan_out(3).fast_per_slow(2);
         let hashed = builder("hashed").open().unwrap();
-        let ordered = builder("ordered").layout(Layout::write_buffer_ordered()).open_ordered().unwrap();
+        let ordered = builder("ordered").layout(Layout::wb_tree_ordered()).open_ordered().unwrap();
         Self { db, hashed, ordered, acknowledged: AtomicU64::new(0) }
     }
 
@@ -286,7 +286,7 @@ fn a_table_that_changes_its_layout_loses_nothing_of_its_writers() {
                 writing.fetch_sub(1, Ordering::AcqRel);
             });
         }
-        let layouts = [Layout::write_buffer(), Layout::tiering(4), Layout::jungle(2.0), Layout::leveling(4)];
+        let layouts = [Layout::wb_tree(), Layout::tiering(4), Layout::jungle(2.0), Layout::leveling(4)];
         for layout in layouts.into_iter().cycle().take(40) {
             if writing.load(Ordering::Acquire) == 0 {
                 break;
@@ -305,8 +305,8 @@ fn a_table_that_changes_its_layout_loses_nothing_of_its_writers() {
     db.close().unwrap();
 }
 
-/// Whoever had opened the lock's file of a database that was then destroyed held a lock on what had no name any more, and
-/// the next one made a file of that name and locked that: two owners of one directory.
+/// Whoever had opened the lock's file of a database that was then destroyed held a lock on what had no name any more,
+/// and the next one made a file of that name and locked that: two owners of one directory.
 #[test]
 fn a_database_that_others_destroy_has_one_owner() {
     let dir = TestDir::new("destroyed");

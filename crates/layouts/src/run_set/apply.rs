@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Range, Result};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
-use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken, Underway};
+use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken, Underway};
 
 /// How many parts more or fewer refer to each fragment.
 type References<F> = Vec<(F, i32)>;
@@ -19,7 +19,7 @@ impl<F: Fragment> RunSet<F> {
         match edit {
             Edit::Replace(replace) => set.replace(replace, &mut references)?,
             Edit::Reside(reside) => set.reside(reside, &mut references),
-            Edit::Cut(cut) => set.cut_out(cut, &mut references)?,
+            Edit::RangeDrop(dropped) => set.take_range_out(dropped, &mut references)?,
             Edit::Relabel { run, level } => {
                 let at = set.place(*run)?;
                 Arc::make_mut(&mut set.runs[at]).level = *level;
@@ -113,7 +113,7 @@ impl<F: Fragment> RunSet<F> {
         }
     }
 
-    fn cut_out(&mut self, edit: &Cut, references: &mut References<F>) -> Result<()> {
+    fn take_range_out(&mut self, edit: &RangeDrop, references: &mut References<F>) -> Result<()> {
         self.let_go(&edit.range, edit.below, references);
         for taken in &edit.taken {
             let at = self.place(taken.run)?;

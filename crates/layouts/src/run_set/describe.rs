@@ -2,7 +2,7 @@
 
 use super::set::RunSet;
 use crate::DataFile;
-use crate::write_buffer::{Description, LevelDescription, NodeDescription};
+use crate::wb_tree::{Description, LevelDescription, NodeDescription};
 
 pub(super) fn describe(set: &RunSet<DataFile>) -> Description {
     let parts = set.runs().iter().flat_map(|run| run.parts.iter().map(move |part| (run, part)));

@@ -1,5 +1,5 @@
-//! Parts of which much has expired. One that is over as a whole goes by an edit, unread; another is written anew where it
-//! is. Both only where no older run has anything beneath, which would come back.
+//! Parts of which much has expired. One that is over as a whole goes by an edit, unread; another is written anew where
+//! it is. Both only where no older run has anything beneath, which would come back.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use forebay_buffer_tree::NodeId;
 use super::plan::Made;
 use super::{Policy, RunSetTable, encode};
 use crate::DataFile;
-use crate::catalog::Planned;
+use crate::table_version::Planned;
 
 impl RunSetTable {
-    /// What to do about the oldest part of which about so much has expired.
+    /// What to do about the oldest part of which about this much has expired.
     pub(super) fn next_expired(&self, busy: &BTreeSet<NodeId>, share: f64) -> Option<Planned> {
-        let now = self.means.now()?;
+        let now = self.context.now()?;
         // There, jobs hold key ranges rather than runs.
         if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
             return None;
@@ -29,7 +29,7 @@ impl RunSetTable {
                 if !is_over(&part.fragment, 1.0) {
                     return Some(Planned::Job(self.planned(slice)));
                 }
-                let edit = self.set.settle(Made::new(slice, Vec::new())).ok()?;
+                let edit = self.set.rebase(Made::new(slice, Vec::new())).ok()?;
                 return Some(Planned::Edit(encode(&edit)));
             }
         }

@@ -8,13 +8,14 @@ use forebay_store::list::{Lookup, Search};
 use super::set::RunSet;
 use crate::DataFile;
 
-/// As [`Catalog::find`](crate::Catalog::find), one key after the other. Lists side by side are asked together.
+/// As [`TableVersion::find`](crate::TableVersion::find), one key after the other. Lists side by side are asked
+/// together.
 pub(super) fn one_by_one(
     set: &RunSet<DataFile>,
     lookups: &[Lookup<'_>],
     each: &mut dyn FnMut(usize, &Record<'_>) -> bool,
 ) -> Result<u64> {
-    let mut vain_nanoseconds = 0;
+    let mut wasted_nanoseconds = 0;
     for (number, lookup) in lookups.iter().enumerate() {
         let more = Cell::new(true);
         let mut show = |_, record: &Record<'_>| {
@@ -29,7 +30,7 @@ pub(super) fn one_by_one(
                 }
                 DataFile::Tree(tree) => {
                     if let Some(mut newer) = lists.take() {
-                        vain_nanoseconds += newer.finish(&mut show)?;
+                        wasted_nanoseconds += newer.finish(&mut show)?;
                     }
                     if more.get() {
                         tree.find(lookup, |record| show(0, record))?;
@@ -41,8 +42,8 @@ pub(super) fn one_by_one(
             }
         }
         if let Some(mut oldest) = lists.filter(|_| more.get()) {
-            vain_nanoseconds += oldest.finish(&mut show)?;
+            wasted_nanoseconds += oldest.finish(&mut show)?;
         }
     }
-    Ok(vain_nanoseconds)
+    Ok(wasted_nanoseconds)
 }

@@ -52,11 +52,11 @@ impl<C: Cursor> MergeJob<C> {
 
 impl<C> MergeJob<C> {
     /// Files end at these bounds too, in order, once they have some length.
-    pub(super) fn cut_at(mut self, bounds: Vec<Bound>) -> Self {
+    pub(super) fn end_files_at(mut self, bounds: Vec<Bound>) -> Self {
         // A block may reach over a bound.
         self.block = None;
         let share = 2 * self.output.expected.records / (bounds.len() as u64 + 1);
-        self.output.cut_records = self.output.cut_records.min(share.max(RECORDS_MIN));
+        self.output.file_records_max = self.output.file_records_max.min(share.max(RECORDS_MIN));
         self.output.bounds = bounds.into();
         self
     }
@@ -85,15 +85,15 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
 
 /// How long the files are that a merge makes: all about as long, rather than a last one of what is left over.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cuts {
-    /// A file is cut once it has so many bytes.
+pub(super) struct FileSizes {
+    /// A file ends once it has this many bytes.
     pub(super) bytes: u64,
-    /// So many records at most are expected in it.
+    /// This many records at most are expected in it.
     pub(super) records: u64,
 }
 
-impl Cuts {
-    /// Of a merge of so much at most.
+impl FileSizes {
+    /// Of a merge of this much at most.
     pub(super) fn of(bytes: u64, records: u64, file_bytes: u64) -> Self {
         let files = bytes.div_ceil(file_bytes.max(1)).max(1);
         if files == 1 {
@@ -105,7 +105,7 @@ impl Cuts {
     }
 }
 
-/// A file that ends at a bound for its own sake has at least so many bytes, and room for so many records.
+/// A file that ends at a bound for its own sake has at least this many bytes, and room for this many records.
 const BOUND_BYTES_MIN: u64 = 64 << 10;
 const RECORDS_MIN: u64 = 256;
 
@@ -115,9 +115,9 @@ struct Output {
     order: Order,
     expected: Expected,
     is_bottom: bool,
-    /// A file is cut once it has so many bytes; so many records are expected in each.
-    cut_bytes: u64,
-    cut_records: u64,
+    /// A file ends once it has this many bytes; this many records are expected in each.
+    file_bytes_max: u64,
+    file_records_max: u64,
     writer: Option<FileWriter>,
     /// Where else files end.
     bounds: VecDeque<Bound>,
@@ -131,14 +131,14 @@ struct Output {
 
 impl Output {
     fn new(writers: Writers, expected: Expected, is_bottom: bool, file_bytes: u64) -> Self {
-        let Cuts { bytes: cut_bytes, records: cut_records } =
-            Cuts::of(expected.bytes, expected.records, file_bytes);
+        let FileSizes { bytes: file_bytes_max, records: file_records_max } =
+            FileSizes::of(expected.bytes, expected.records, file_bytes);
         Self {
             order: writers.order(),
             writers,
             is_bottom,
-            cut_bytes,
-            cut_records,
+            file_bytes_max,
+            file_records_max,
             writer: None,
             bounds: VecDeque::new(),
             tight: false,
@@ -183,7 +183,7 @@ impl Output {
         if !self.bounds.is_empty() {
             self.pass_bounds(key)?;
         }
-        if let Some(writer) = self.writer.take_if(|writer| writer.bytes() >= self.cut_bytes) {
+        if let Some(writer) = self.writer.take_if(|writer| writer.bytes() >= self.file_bytes_max) {
             let bound = self.order.separator(writer.last_key(), key);
             self.close(writer, Some(bound.clone()))?;
             self.low = bound;
@@ -194,7 +194,7 @@ impl Output {
                 self.low = self.order.bound(key);
             }
             let range = Range { low: self.low.clone(), high: self.expected.range.high.clone() };
-            self.writer = Some(self.writers.begin(&range, self.cut_records, self.expected.shape)?);
+            self.writer = Some(self.writers.begin(&range, self.file_records_max, self.expected.shape)?);
         }
         // It is there by now.
         self.writer.as_mut().ok_or_else(|| forebay_base::Error::invalid("no file is being written"))
@@ -239,25 +239,25 @@ impl Drop for Output {
 /// What a run has of a range, file after file.
 pub(super) struct RunCursor {
     waiting: VecDeque<(DataFile, Range)>,
-    here: Option<Source>,
+    current: Option<Source>,
     reading: Reading,
 }
 
 impl RunCursor {
     pub(super) fn new(parts: VecDeque<(DataFile, Range)>, reading: Reading) -> Result<Self> {
-        let mut cursor = Self { waiting: parts, here: None, reading };
-        cursor.settle()?;
+        let mut cursor = Self { waiting: parts, current: None, reading };
+        cursor.skip_to_record()?;
         Ok(cursor)
     }
 
     /// Stands on a record, unless none is left.
-    fn settle(&mut self) -> Result<()> {
-        while self.here.as_ref().is_none_or(|here| here.prefix().is_none()) {
+    fn skip_to_record(&mut self) -> Result<()> {
+        while self.current.as_ref().is_none_or(|current| current.prefix().is_none()) {
             let Some((file, range)) = self.waiting.pop_front() else {
-                self.here = None;
+                self.current = None;
                 return Ok(());
             };
-            self.here = Some(Source::new(&file, &range, Direction::Forward, self.reading)?);
+            self.current = Some(Source::new(&file, &range, Direction::Forward, self.reading)?);
         }
         Ok(())
     }
@@ -266,23 +266,23 @@ impl RunCursor {
 impl Cursor for RunCursor {
     #[inline]
     fn prefix(&self) -> Option<u64> {
-        self.here.as_ref()?.prefix()
+        self.current.as_ref()?.prefix()
     }
 
     #[inline]
     fn record(&self) -> Record<'_> {
-        self.here.as_ref().map_or(Record::put(b"", b""), Cursor::record)
+        self.current.as_ref().map_or(Record::put(b"", b""), Cursor::record)
     }
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
-        if let Some(here) = &mut self.here {
-            here.advance()?;
-            if here.prefix().is_some() {
+        if let Some(current) = &mut self.current {
+            current.advance()?;
+            if current.prefix().is_some() {
                 return Ok(());
             }
         }
-        self.settle()
+        self.skip_to_record()
     }
 }
 
@@ -295,12 +295,12 @@ pub(super) struct Within<C> {
 impl<C: Cursor> Within<C> {
     pub(super) fn new(input: C, ranges: &[Range]) -> Result<Self> {
         let mut within = Self { input, ranges: ranges.iter().cloned().collect() };
-        within.settle()?;
+        within.skip_to_record()?;
         Ok(within)
     }
 
     /// Goes to the next record that is inside.
-    fn settle(&mut self) -> Result<()> {
+    fn skip_to_record(&mut self) -> Result<()> {
         while let (Some(prefix), Some(range)) = (self.input.prefix(), self.ranges.front()) {
             let key = self.input.record().key;
             if !range.is_below_high(prefix, key) {
@@ -326,6 +326,6 @@ impl<C: Cursor> Cursor for Within<C> {
 
     fn advance(&mut self) -> Result<()> {
         self.input.advance()?;
-        self.settle()
+        self.skip_to_record()
     }
 }

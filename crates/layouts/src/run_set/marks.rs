@@ -1,5 +1,5 @@
-//! What of the log is not needed any more, by range of keys. Where a table keeps records in memory, its files do not have
-//! all that was absorbed: for each range, they have what the log's segments below a mark brought.
+//! What of the log is not needed any more, by range of keys. Where a table keeps records in memory, its files do not
+//! have all that was flushed: for each range, they have what the log's segments below a mark brought.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use forebay_base::{Bound, Range, planted};
 pub(super) struct Marks(pub(super) Vec<Arc<(Range, u64)>>);
 
 impl Marks {
-    /// Files have all that segments below `mark` brought of a range. A higher mark stays: what a newer segment brought may
-    /// be in files, or deleted, while an older one still waits.
+    /// Files have all that segments below `mark` brought of a range. A higher mark stays: what a newer segment brought
+    /// may be in files, or deleted, while an older one still waits.
     pub(super) fn raise(&mut self, range: &Range, mark: u64) {
         let below = Range { low: Bound::least(), high: Some(range.low.clone()) };
         let above = range.high.as_ref().map(|high| Range { low: high.clone(), high: None });

@@ -30,19 +30,19 @@ use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, Terms, TreeOptions};
+use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, ReadTerms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, WriteBuffer};
 
-use crate::catalog::{
-    Applied, Catalog, Job, NodeKey, Outcome, Plan, Planned, Resident, Settled, Stretch, Work,
-};
 use crate::convert::tree_of;
-use crate::files::{Fragment, Means, malformed_edit};
+use crate::files::{Fragment, TableContext, malformed_edit};
 use crate::restore::{Restored, malformed};
-use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, Held};
-use crate::write_buffer::{Description, WriteBufferTree};
+use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart};
+use crate::table_version::{
+    Applied, Job, NodeKey, Outcome, Plan, Planned, Rebased, Resident, Stretch, TableVersion, Work,
+};
+use crate::wb_tree::{Description, WbTree};
 use crate::{DataFile, Layout, Source, TableOptions};
 
 use grow::GrowJob;
@@ -50,8 +50,8 @@ use job::{MergeJob, RunCursor, Within};
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
 use policy::range_merge;
-pub use policy::{Policy, Room};
-pub use set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
+pub use policy::{Policy, ResidentBudget};
+pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::Writers;
 
@@ -60,7 +60,7 @@ pub struct RunSetTable {
     pub(crate) set: RunSet<DataFile>,
     /// Kept for other layouts.
     pub(crate) options: TreeOptions,
-    pub(crate) means: Means,
+    pub(crate) context: TableContext,
     /// Whether any of its files may be a tree.
     has_trees: bool,
     /// Parts to be rewritten for what that frees, the best first: found when it is asked for.
@@ -68,23 +68,23 @@ pub struct RunSetTable {
 }
 
 impl RunSetTable {
-    pub(crate) fn new(set: RunSet<DataFile>, options: TreeOptions, means: Means) -> Self {
+    pub(crate) fn new(set: RunSet<DataFile>, options: TreeOptions, context: TableContext) -> Self {
         let has_trees = set.parts().any(|part| part.fragment.list().is_none());
-        Self { set, options, means, has_trees, wasteful: OnceLock::new() }
+        Self { set, options, context, has_trees, wasteful: OnceLock::new() }
     }
 
     /// Runs as the manifest has them.
-    pub(crate) fn restore(catalog: &[u8], policy: Policy, restored: &mut Restored<'_>) -> Result<Self> {
-        let mut from = Reader::new(catalog);
+    pub(crate) fn restore(version: &[u8], policy: Policy, restored: &mut Restored<'_>) -> Result<Self> {
+        let mut from = Reader::new(version);
         let options = TreeOptions::decode(&mut from).ok_or_else(malformed)?;
         let ids = RunSet::<u64>::decode(&mut from, policy, options.node_bytes).ok_or_else(malformed)?;
         let set = ids.map(|&id| restored.file(id))?;
-        Ok(Self::new(set, options, restored.means.clone()))
+        Ok(Self::new(set, options, restored.context.clone()))
     }
 
     /// A walk over what each run has of what is taken from it.
     fn cursors(&self, slice: &Slice, cause: Cause) -> Result<Vec<RunCursor>> {
-        let reading = self.means.files(cause).reading(slice.taken.len());
+        let reading = self.context.files(cause).reading(slice.taken.len());
         let cursor = |(id, range): &(NodeId, Range)| {
             let run = self.set.run(*id).ok_or_else(Plan::foreign)?;
             let parts = run.parts()[run.overlapping(range)].iter();
@@ -95,8 +95,8 @@ impl RunSetTable {
         slice.taken.iter().map(cursor).collect()
     }
 
-    fn room(&self) -> Room {
-        self.means.room(self.set.resident_bytes())
+    fn room(&self) -> ResidentBudget {
+        self.context.room(self.set.resident_bytes())
     }
 
     /// The parts that a slice takes something from.
@@ -123,7 +123,7 @@ impl RunSetTable {
     ) -> Result<Box<dyn Job>> {
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
-        let (rule, files) = (self.means.code()?, self.means.files(cause));
+        let (rule, files) = (self.context.code()?, self.context.files(cause));
         let writers = match self.set.policy.grows(slice.level) {
             true => Writers::trees(files, rule.clone(), slice.depth()),
             false => Writers::lists(files),
@@ -140,10 +140,10 @@ impl RunSetTable {
         expected: Expected,
         bounds: Vec<Bound>,
     ) -> Result<MergeJob<C>> {
-        let rule = self.means.code()?;
-        let writers = Writers::lists(self.means.memory());
+        let rule = self.context.code()?;
+        let writers = Writers::lists(self.context.memory());
         let job = MergeJob::new(slice.clone(), input, expected, rule, writers, self.set.file_bytes);
-        Ok(job.cut_at(bounds))
+        Ok(job.end_files_at(bounds))
     }
 
     fn planned(&self, slice: Slice) -> Plan {
@@ -152,7 +152,7 @@ impl RunSetTable {
     }
 }
 
-impl Catalog for RunSetTable {
+impl TableVersion for RunSetTable {
     fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
         if self.has_trees {
             return find::one_by_one(&self.set, lookups, each);
@@ -175,18 +175,18 @@ impl Catalog for RunSetTable {
         Ok(Some(Stretch { range, sources }))
     }
 
-    fn plan_absorption(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
+    fn plan_flush(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let room = self.room();
         let slice = self.set.flush(segment, contents.bytes, busy, room);
         let waits = slice.resides.is_some() && self.set.policy.is_full(&self.set, room);
         (!waits).then(|| self.planned(slice))
     }
 
-    fn plan_recall(&self, segment: u64, contents: &Contents) -> Option<Plan> {
-        self.set.recall(segment, contents.bytes).map(|slice| self.planned(slice))
+    fn plan_reload(&self, segment: u64, contents: &Contents) -> Option<Plan> {
+        self.set.reload(segment, contents.bytes).map(|slice| self.planned(slice))
     }
 
-    fn absorb(
+    fn flush(
         &self,
         plan: &Plan,
         buffer: &Arc<WriteBuffer>,
@@ -196,19 +196,19 @@ impl Catalog for RunSetTable {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
-        let input = BufferCursor::whole(buffer, run, self.means.store.order());
+        let input = BufferCursor::whole(buffer, run, self.context.store.order());
         if let Some(ranges) = &slice.resides {
             let bounds = range_merge::bounds(&self.set);
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
         }
         if slice.taken.is_empty() {
-            return self.job(slice, vec![input], expected, Cause::RootSpill);
+            return self.job(slice, vec![input], expected, Cause::Flush);
         }
         let mut sources: Vec<Box<dyn Cursor + Send>> = vec![Box::new(input)];
-        for older in self.cursors(slice, Cause::RootSpill)? {
+        for older in self.cursors(slice, Cause::Flush)? {
             sources.push(Box::new(older));
         }
-        self.job(slice, sources, expected, Cause::RootSpill)
+        self.job(slice, sources, expected, Cause::Flush)
     }
 
     fn ingest(&self, input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
@@ -216,7 +216,7 @@ impl Catalog for RunSetTable {
         let first = input.prefix().map_or(0, |_| input.record().encoded_bytes() as u64);
         let (bytes, shape) = (self.set.file_bytes, Shape::Variable);
         let expected = Expected { range: Range::all(), bytes, records: bytes / first.max(1), shape };
-        self.job(&Slice::default(), vec![input], expected, Cause::RootSpill).map(Some)
+        self.job(&Slice::default(), vec![input], expected, Cause::Flush).map(Some)
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
@@ -229,46 +229,46 @@ impl Catalog for RunSetTable {
         }
     }
 
-    fn next_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
+    fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
-        self.set.next_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
+        self.set.next_full_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
     }
 
     /// A compaction knows how far it is.
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
-        let slice = self.set.next_compaction(busy).or_else(|| self.next_rewrite(busy))?;
+        let slice = self.set.next_full_compaction(busy).or_else(|| self.next_rewrite(busy))?;
         let then = slice.range.high.clone().filter(|_| slice.goes_on).map(Place::at);
         Some((self.planned(slice), then))
     }
 
     /// How many runs there are is the policy's to say.
-    fn next_relief(&self, _busy: &BTreeSet<NodeKey>, _terms: &Terms<'_>) -> Option<(Plan, u64)> {
+    fn next_read_compaction(&self, _: &BTreeSet<NodeKey>, _: &ReadTerms<'_>) -> Option<(Plan, u64)> {
         None
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
         if slice.appends {
-            return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.means)?));
+            return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
         }
         let expected = self.expected(slice, Portion::default(), Shape::default());
         self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
     }
 
-    fn settle(&self, outcome: Outcome) -> Result<Settled> {
+    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
         let Outcome::Runs(made) = outcome else { return Err(Plan::foreign()) };
-        let edit = self.set.settle(made)?;
-        Ok(Settled { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
+        let edit = self.set.rebase(made)?;
+        Ok(Rebased { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
     }
 
     fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
-        let edit = edit.map(self.means.find(edit.fragments(), file, Some)?);
+        let edit = edit.map(self.context.find(edit.fragments(), file, Some)?);
         let (set, references) = self.set.apply(&edit)?;
         let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
-        let (options, means) = (self.options, self.means.clone());
+        let (options, context) = (self.options, self.context.clone());
         Ok(Applied {
-            catalog: Arc::new(Self { set, options, means, has_trees, wasteful: OnceLock::new() }),
+            version: Arc::new(Self { set, options, context, has_trees, wasteful: OnceLock::new() }),
             references,
         })
     }
@@ -277,23 +277,23 @@ impl Catalog for RunSetTable {
         matches!(outcome, Outcome::Runs(made) if self.set.takes(made))
     }
 
-    fn cut(&self, range: &Range) -> Option<Vec<u8>> {
-        Some(encode(&self.set.cut(range)))
+    fn drop_range(&self, range: &Range) -> Option<Vec<u8>> {
+        Some(encode(&self.set.drop_range(range)))
     }
 
-    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn Catalog>> {
-        let (set, means) = (&self.set, self.means.clone());
+    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn TableVersion>> {
+        let (set, context) = (&self.set, self.context.clone());
         Some(match options.layout {
-            Layout::WriteBuffer { .. } => {
+            Layout::WbTree { .. } => {
                 let lists = set.map(|file| Fragment::of(file.clone()).ok_or_else(Plan::foreign)).ok()?;
-                Arc::new(WriteBufferTree::new(tree_of(&lists, options.tree), means))
+                Arc::new(WbTree::new(tree_of(&lists, options.tree), context))
             }
             Layout::RunSet(policy) => {
                 let mut set = RunSet { policy, ..set.clone() };
                 if set.residents().next().is_none() {
                     set.mark_all(below);
                 }
-                Arc::new(Self::new(set, options.tree, means))
+                Arc::new(Self::new(set, options.tree, context))
             }
         })
     }
@@ -328,17 +328,17 @@ impl Catalog for RunSetTable {
     }
 
     fn named(&self, meta: FileMeta) -> DataFile {
-        self.means.store.named(meta)
+        self.context.store.named(meta)
     }
 
     fn files(&self) -> Vec<DataFile> {
         self.set.parts().map(|part| part.fragment.clone()).collect()
     }
 
-    fn each_list(&self, visit: &mut dyn FnMut(Held<'_>)) {
+    fn each_list(&self, visit: &mut dyn FnMut(FilePart<'_>)) {
         for part in self.set.parts() {
             let Part { range, portion, is_bottom, .. } = &**part;
-            visit(Held { file: part.fragment.clone(), range, portion: *portion, is_bottom: *is_bottom });
+            visit(FilePart { file: part.fragment.clone(), range, portion: *portion, is_bottom: *is_bottom });
         }
     }
 

@@ -9,8 +9,8 @@ use forebay_base::combine::Depth;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
 
-use super::policy::{Flush, Policy, Room, Step, range_merge};
-use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken};
+use super::policy::{Flush, Policy, ResidentBudget, Step, range_merge};
+use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 use crate::DataFile;
 
 /// What some runs have of some ranges, to become parts of one run.
@@ -31,7 +31,7 @@ pub(crate) struct Slice {
     pub(super) level: u32,
     /// More slices are to come.
     pub(super) goes_on: bool,
-    /// Of a key range on its way to its place, by what it is known.
+    /// What identifies a key range that is being evicted.
     pub(super) evicted: Option<NodeId>,
     /// What the other runs have is appended to the parts of `into`.
     pub(super) appends: bool,
@@ -48,7 +48,7 @@ pub(super) enum Next<F> {
     Merge(Slice),
 }
 
-/// What a merge or a flush made, to be settled with the runs as they are by then.
+/// What a merge or a flush made, to be rebased on the runs as they are by then.
 #[derive(Clone, Debug)]
 pub struct Made<F> {
     pub(super) slice: Slice,
@@ -100,7 +100,7 @@ impl Slice {
 impl<F: tree::Fragment> RunSet<F> {
     /// What to do next, leaving busy runs alone: a merge that goes on, or what the policy wants; of both the one
     /// higher up, where runs come faster.
-    pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>, room: Room) -> Option<Next<F>> {
+    pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
         if self.policy != Policy::RangeMerge || !room.resides {
             if let Some(slice) = self.write_out(busy) {
                 return Some(Next::Merge(slice));
@@ -119,9 +119,15 @@ impl<F: tree::Fragment> RunSet<F> {
         }
     }
 
-    /// How a write buffer of so many bytes comes in, which a log segment mirrors: whether it stays in memory, and with
-    /// which of the newest runs it is merged.
-    pub(super) fn flush(&self, segment: u64, bytes: u64, busy: &BTreeSet<NodeId>, room: Room) -> Slice {
+    /// How a write buffer of this many bytes comes in, which a log segment mirrors: whether it stays in memory, and
+    /// with which of the newest runs it is merged.
+    pub(super) fn flush(
+        &self,
+        segment: u64,
+        bytes: u64,
+        busy: &BTreeSet<NodeId>,
+        room: ResidentBudget,
+    ) -> Slice {
         let (flushed_bytes, below) = (bytes.max(1), segment + 1);
         let residents = self.residents_end();
         let mut flush = self.policy.flush(self, bytes, residents);
@@ -139,8 +145,8 @@ impl<F: tree::Fragment> RunSet<F> {
         Slice { flushed_bytes, below, ..self.front(flush) }
     }
 
-    /// What of a write buffer that was absorbed before a crash stays in memory: the ranges of which files lack it.
-    pub(super) fn recall(&self, segment: u64, bytes: u64) -> Option<Slice> {
+    /// What of a write buffer that was flushed before a crash stays in memory: the ranges of which files lack it.
+    pub(super) fn reload(&self, segment: u64, bytes: u64) -> Option<Slice> {
         let ranges = self.marks.lacking(segment);
         let slice = Slice { flushed_bytes: bytes.max(1), below: segment + 1, ..Slice::default() };
         (!ranges.is_empty()).then_some(Slice { resides: Some(ranges), ..slice })
@@ -206,15 +212,16 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     /// The next step towards one run.
-    pub(super) fn next_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+    pub(super) fn next_full_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
         if !self.underway.is_empty() {
             return self.next_underway(busy);
         }
         if self.policy == Policy::RangeMerge {
             match range_merge::any(self, |id| self.is_free(id, busy)) {
                 Some(range) => return Some(self.evict(range)),
-                // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging them
-                // would end there, and have made a new oldest run on the way, into which all ranges were to go once more.
+                // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging
+                // them would end there, and have made a new oldest run on the way, into which all ranges were to go
+                // once more.
                 None if !busy.is_empty() => return None,
                 None => {}
             }
@@ -260,11 +267,11 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     /// The edit that takes a range out of all runs.
-    pub(super) fn cut(&self, range: &Range) -> Edit<F> {
+    pub(super) fn drop_range(&self, range: &Range) -> Edit<F> {
         let below = self.residents().next().map_or(0, |run| run.below);
         let has_some = |run: &&Arc<Run<F>>| !run.is_resident && !run.overlapping(range).is_empty();
         let taken = self.runs.iter().filter(has_some).map(|run| self.taken(run.id, range)).collect();
-        Edit::Cut(Cut { range: range.clone(), below, taken })
+        Edit::RangeDrop(RangeDrop { range: range.clone(), below, taken })
     }
 
     /// Whether no run has anything where these parts lie.
@@ -275,7 +282,7 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     /// Fits what a job made to the runs as they are.
-    pub(super) fn settle(&self, made: Made<F>) -> Result<Edit<F>> {
+    pub(super) fn rebase(&self, made: Made<F>) -> Result<Edit<F>> {
         let Made { slice, parts, .. } = made;
         let is_ingest = slice.is_ingest();
         let Slice { taken, flushed_bytes, resides, below, range, into, level, goes_on, .. } = slice;

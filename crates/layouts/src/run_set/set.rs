@@ -4,9 +4,9 @@
 //! a fragment inside a range. A merge takes what several runs have of a range and puts what is left of it into one
 //! run. So a large merge is done in slices, one edit each, and files are given up as it goes on.
 //!
-//! A run may be *resident*: its fragments are in memory, made of one log segment, which is kept until nothing is left of
-//! the run. The manifest knows nothing of it: after a crash the segment is read again, but for the ranges of which files
-//! have all by then ([marks](super::marks)).
+//! A run may be *resident*: its fragments are in memory, made of one log segment, which is kept until nothing is left
+//! of the run. The manifest knows nothing of it: after a crash the segment is read again, but for the ranges of which
+//! files have all by then ([marks](super::marks)).
 //!
 //! **Invariant:** of two runs, the one in front has the newer record of any key that both have. Levels never fall from
 //! front to back. (`check` says so; `apply` refuses what would break it.)
@@ -60,7 +60,7 @@ pub(super) struct Underway {
 #[derive(Clone, Debug)]
 pub struct RunSet<F> {
     pub(super) policy: Policy,
-    /// A file is cut once it has so many bytes.
+    /// A file ends once it has this many bytes.
     pub(super) file_bytes: u64,
     /// The most that a write buffer brought.
     pub(super) unit_bytes: u64,
@@ -302,7 +302,7 @@ pub enum Edit<F> {
     /// A write buffer became a resident run.
     Reside(Reside<F>),
     /// All that runs had of a range is gone.
-    Cut(Cut),
+    RangeDrop(RangeDrop),
     /// A run goes to another level as it is.
     Relabel {
         /// The run.
@@ -346,9 +346,9 @@ pub struct Reside<F> {
     pub parts: Vec<Part<F>>,
 }
 
-/// See [`Edit::Cut`].
+/// See [`Edit::RangeDrop`].
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cut {
+pub struct RangeDrop {
     /// What is gone.
     pub range: Range,
     /// And with it what log segments below this brought of it; 0 where files had all.

@@ -1,4 +1,4 @@
-//! Runs over counts: the policies' own plans, settled and applied as ever, with merges that move no records.
+//! Runs over counts: the policies' own plans, rebased and applied as ever, with merges that move no records.
 //!
 //! **Model:** every write buffer's records are spread evenly over all prefixes, and a merge is done before the next
 //! write buffer arrives.
@@ -14,15 +14,15 @@ use forebay_buffer_tree::{Counted, Portion};
 use forebay_store::{Cause, ListFile};
 
 use super::describe;
-use super::job::Cuts;
+use super::job::FileSizes;
 use super::plan::{Made, Next, Slice};
 use super::policy::range_merge;
-use super::policy::{Policy, Room};
+use super::policy::{Policy, ResidentBudget};
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::Fragment;
 use crate::inventory::{Inventory, Keys, ListModel};
 use crate::simulated::{Path, Paths, Simulated, Sums};
-use crate::write_buffer::LevelDescription;
+use crate::wb_tree::LevelDescription;
 
 pub(super) use file::CountedFile;
 use file::CountedTree;
@@ -33,7 +33,7 @@ pub struct SimulatedRuns {
     pub(super) set: RunSet<CountedFile>,
     inventory: Inventory,
     keys: Keys,
-    room: Room,
+    room: ResidentBudget,
     /// Write buffers so far.
     segment: u64,
     free_edits: u64,
@@ -41,7 +41,7 @@ pub struct SimulatedRuns {
 
 impl SimulatedRuns {
     /// No runs yet.
-    pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys, room: Room) -> Self {
+    pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys, room: ResidentBudget) -> Self {
         let (set, inventory) = (RunSet::new(policy, file_bytes), Inventory::new(lists));
         Self { set, inventory, keys, room, segment: 0, free_edits: 0 }
     }
@@ -79,7 +79,7 @@ impl SimulatedRuns {
         let input = self.read(&runs, cause) + flushed;
         self.inventory.job(cause, input);
         let parts = self.write(&slice, &slice.range, &stretches, input, cause);
-        let edit = self.set.settle(Made::new(slice, parts))?;
+        let edit = self.set.rebase(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 
@@ -116,11 +116,11 @@ impl SimulatedRuns {
         };
         let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
         let parts = parts.filter(|part| part.portion.records > 0).collect();
-        let edit = self.set.settle(Made::new(slice, parts))?;
+        let edit = self.set.rebase(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 
-    /// Writes what comes of so many records into files of a slice's run.
+    /// Writes what comes of this many records into files of a slice's run.
     fn write(
         &mut self,
         slice: &Slice,
@@ -131,23 +131,23 @@ impl SimulatedRuns {
     ) -> Vec<Part<CountedFile>> {
         let bytes = self.bytes_of(input, slice.level);
         let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
-        let cuts = Cuts::of(bytes, input, file_bytes);
+        let sizes = FileSizes::of(bytes, input, file_bytes);
         let record_bytes = bytes as f64 / input.max(1) as f64;
-        let cut_records = (cuts.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
+        let file_records_max = (sizes.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
         let mut parts: Vec<Part<CountedFile>> = Vec::new();
         let (mut low, mut records, mut covered, mut across) = (range.low.clone(), 0.0, 0.0, 0.0);
         let mut close = |low: &Bound, high: Option<Bound>, records: f64, coverage: f64| {
             let records = records.round() as u64;
             if records > 0 {
-                let (fragment, bytes) = self.create(slice.level, records, coverage, cuts.records, cause);
+                let (fragment, bytes) = self.create(slice.level, records, coverage, sizes.records, cause);
                 let (range, portion) = (Range { low: low.clone(), high }, Portion { bytes, records });
                 parts.push(Part { range, fragment, portion, is_bottom: slice.is_bottom });
             }
         };
         for stretch in from {
             let mut left = *stretch;
-            while records + left.records > cut_records && left.records > 0.0 {
-                let share = ((cut_records - records) / left.records).clamp(0.0, 1.0);
+            while records + left.records > file_records_max && left.records > 0.0 {
+                let share = ((file_records_max - records) / left.records).clamp(0.0, 1.0);
                 let width = left.width * share;
                 let bound = Bound::at_prefix(left.low.saturating_add(width as u64));
                 // Shares are rounded, and may end a little behind the range.
@@ -172,7 +172,7 @@ impl SimulatedRuns {
         parts
     }
 
-    /// A file of so many records for a run of this level, and what lives of it.
+    /// A file of this many records for a run of this level, and what lives of it.
     fn create(
         &mut self,
         level: u32,
@@ -193,7 +193,7 @@ impl SimulatedRuns {
     }
 
     /// Takes in a write buffer whose keys lie in a range, and does all that it calls for: `each` is told beforehand.
-    pub(super) fn absorb_in(
+    pub(super) fn flush_in(
         &mut self,
         records: u64,
         range: Range,
@@ -203,7 +203,7 @@ impl SimulatedRuns {
         let bytes = records * self.inventory.model().record_bytes;
         let mut slice = self.set.flush(self.segment, bytes, &BTreeSet::new(), self.room);
         slice.range = slice.range.intersect(&range);
-        self.merge(slice, Cause::RootSpill)?;
+        self.merge(slice, Cause::Flush)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
         while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
             each(&self.set, &next);
@@ -227,8 +227,8 @@ fn taken<'a>(set: &'a RunSet<CountedFile>, slice: &Slice) -> Vec<(&'a Run<Counte
 }
 
 impl Simulated for SimulatedRuns {
-    fn absorb(&mut self, records: u64) -> Result<u64> {
-        self.absorb_in(records, Range::all(), &mut |_, _| {})
+    fn flush(&mut self, records: u64) -> Result<u64> {
+        self.flush_in(records, Range::all(), &mut |_, _| {})
     }
 
     fn inventory(&self) -> &Inventory {
@@ -261,7 +261,7 @@ impl Simulated for SimulatedRuns {
         let highs = bounds[1..].iter().map(|&prefix| Some(Bound::at_prefix(prefix))).chain([None]);
         for (&low, high) in bounds.iter().zip(highs) {
             let share = width(&Range { low: Bound::at_prefix(low), high }) / WHOLE;
-            let mut path = Path::new(self.inventory.reads_in_vain());
+            let mut path = Path::new(self.inventory.wasted_reads());
             for part in runs.iter().filter_map(|(run, _)| run.find(low, b"")) {
                 path.pass(density(part) * WHOLE, part.fragment.counts.coverage());
             }

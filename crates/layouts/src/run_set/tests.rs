@@ -23,7 +23,7 @@ const RECORD_BYTES: u64 = 16;
 const UNIT: u64 = 10_000;
 const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
 /// Of the size of two write buffers, one of which may come at any moment.
-const ROOM: Room = Room::of(2 * UNIT * RECORD_BYTES, 8);
+const ROOM: ResidentBudget = ResidentBudget::of(2 * UNIT * RECORD_BYTES, 8);
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
@@ -73,7 +73,7 @@ fn the_structure_holds_after_every_write_buffer() {
         for keys in [Keys::Unique, Keys::DrawnFrom(30 * UNIT)] {
             let mut runs = simulated(policy, keys);
             for _ in 0..150 {
-                runs.absorb(UNIT).unwrap();
+                runs.flush(UNIT).unwrap();
                 runs.check().unwrap();
                 let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident);
                 let parts = on_disk.flat_map(|run| run.parts());
@@ -98,18 +98,18 @@ fn the_structure_holds_after_every_write_buffer() {
 fn runs_are_as_many_as_the_policy_says() {
     for policy in policies() {
         let mut runs = simulated(policy, Keys::Unique);
-        for absorbed in 1..=100 {
-            runs.absorb(UNIT).unwrap();
+        for flushed in 1..=100 {
+            runs.flush(UNIT).unwrap();
             let counts: Vec<usize> = runs.set.levels().map(<[_]>::len).collect();
             let total: usize = counts.iter().sum();
             match policy {
-                Policy::NoMerge => assert_eq!(total, absorbed),
+                Policy::NoMerge => assert_eq!(total, flushed),
                 Policy::Immediate => assert_eq!(total, 1),
                 Policy::Partitions { runs_max } => assert!(total <= runs_max as usize, "{policy}: {total}"),
                 Policy::Geometric { ratio } => {
                     // Of each size from one write buffer to all of them, at most one.
-                    let sizes = (absorbed as f64).log(f64::from(ratio)).floor() as usize + 1;
-                    assert!(total <= sizes, "{policy}: {total} runs of {absorbed} write buffers");
+                    let sizes = (flushed as f64).log(f64::from(ratio)).floor() as usize + 1;
+                    assert!(total <= sizes, "{policy}: {total} runs of {flushed} write buffers");
                 }
                 Policy::RangeMerge => {
                     let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident).count();
@@ -138,7 +138,7 @@ fn bytes_moved_are_as_analysed() {
     let whole = (units * UNIT * RECORD_BYTES) as f64;
     let of = |policy: Policy| {
         let mut runs = simulated(policy, Keys::Unique);
-        (0..units).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        (0..units).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         moved(runs.inventory()) / whole
     };
     // Pages and filters add a tenth or two.
@@ -161,9 +161,9 @@ fn bytes_moved_are_as_analysed() {
 #[test]
 fn a_merge_of_very_many_runs_takes_many_slices() {
     let mut runs = simulated(Policy::NoMerge, Keys::Unique);
-    (0..80).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    (0..80).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
     runs.set.policy = "leveling".parse().unwrap();
-    runs.absorb(UNIT).unwrap();
+    runs.flush(UNIT).unwrap();
     assert_eq!(runs.set.runs().len(), 1);
     let slices = runs.inventory().traffic().jobs[Cause::Merge as usize];
     assert!((8..=16).contains(&slices), "{slices} slices of four of forty files");
@@ -171,7 +171,7 @@ fn a_merge_of_very_many_runs_takes_many_slices() {
 
 /// From any organisation, and on with the next write buffers.
 #[test]
-fn geometric_comes_to_rest_whatever_was_there() {
+fn geometric_ends_whatever_was_there() {
     for (from, to) in policies().into_iter().flat_map(|from| policies().into_iter().map(move |to| (from, to)))
     {
         let most = match to {
@@ -180,10 +180,10 @@ fn geometric_comes_to_rest_whatever_was_there() {
             _ => continue,
         };
         let mut runs = simulated(from, Keys::Unique);
-        (0..37).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        (0..37).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         runs.set.policy = to;
-        for absorbed in 0..20 {
-            runs.absorb(UNIT).unwrap_or_else(|error| panic!("{from} to {to}, {absorbed}: {error}"));
+        for flushed in 0..20 {
+            runs.flush(UNIT).unwrap_or_else(|error| panic!("{from} to {to}, {flushed}: {error}"));
             runs.check().unwrap();
             assert_eq!(to.debt_bytes(&runs.set, ROOM), 0, "{from} to {to}");
             assert!(runs.set.runs().len() <= most, "{from} to {to}");
@@ -194,12 +194,12 @@ fn geometric_comes_to_rest_whatever_was_there() {
 #[test]
 fn what_comes_while_geometric_merges_goes_to_places_before() {
     let mut runs = simulated("geometric:r=2".parse().unwrap(), Keys::Unique);
-    (0..31).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    (0..31).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
     assert_eq!(runs.set.levels().count(), 5);
     let flush = |runs: &mut SimulatedRuns, number: u64| {
         let slice = runs.set.flush(100 + number, UNIT * RECORD_BYTES, &BTreeSet::new(), ROOM);
         assert!(slice.taken.is_empty(), "its writer waits for no merge");
-        runs.merge(slice, Cause::RootSpill).unwrap();
+        runs.merge(slice, Cause::Flush).unwrap();
     };
     let next = |runs: &SimulatedRuns| match runs.set.next_work(&BTreeSet::new(), ROOM) {
         Some(Next::Merge(slice)) => Some(slice),
@@ -234,7 +234,7 @@ fn sets_round_trip_and_no_cut_of_their_bytes_is_accepted() {
         let mut runs = simulated(policy, Keys::DrawnFrom(20 * UNIT));
         let mut twin: RunSet<u64> = RunSet::new(policy, FILE_BYTES);
         for _ in 0..40 {
-            runs.absorb(UNIT).unwrap();
+            runs.flush(UNIT).unwrap();
             let bytes = bytes_of(&runs.set);
             twin = RunSet::decode(&mut Reader::new(&bytes), policy, FILE_BYTES).unwrap();
             let mut again = Vec::new();
@@ -259,7 +259,7 @@ fn sets_round_trip_and_no_cut_of_their_bytes_is_accepted() {
 fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
     for policy in policies() {
         let mut runs = simulated(policy, Keys::Unique);
-        (0..23).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        (0..23).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         let set = &runs.set;
         let middle = Range { low: Bound::at_prefix(1 << 60), high: Some(Bound::at_prefix(u64::MAX / 3)) };
         let merged = Slice {
@@ -269,11 +269,11 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
             ..Slice::default()
         };
         let parts = vec![(**set.parts().next().unwrap()).clone()];
-        let replaced = set.settle(Made::new(merged, parts)).unwrap();
+        let replaced = set.rebase(Made::new(merged, parts)).unwrap();
         let part = (**set.parts().next().unwrap()).clone();
         let resident = Edit::Reside(Reside { below: 77, parts: vec![part] });
         let relabelled = Edit::Relabel { run: set.runs()[0].id, level: 7 };
-        for edit in [replaced, set.cut(&middle), relabelled, resident] {
+        for edit in [replaced, set.drop_range(&middle), relabelled, resident] {
             let edit = edit.map(|fragment| fragment.id());
             let mut bytes = Vec::new();
             edit.encode(&mut bytes);
@@ -290,7 +290,7 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
 fn stretches_cover_a_range_either_way() {
     for policy in policies() {
         let mut runs = simulated(policy, Keys::Unique);
-        (0..37).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        (0..37).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         let set = &runs.set;
         for within in [
             Range::all(),
@@ -368,7 +368,7 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
 #[test]
 fn edits_that_do_not_fit_are_errors() {
     let mut runs = simulated("tiering:t=4".parse().unwrap(), Keys::Unique);
-    (0..3).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+    (0..3).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
     let before = bytes_of(&runs.set);
     let part = (**runs.set.parts().next().unwrap()).clone();
     let replace = |taken: Vec<Taken>, into: u64, level: u32, parts: Vec<Part<CountedFile>>| {
@@ -404,26 +404,27 @@ fn edits_that_do_not_fit_are_errors() {
 fn of_a_flush_and_an_eviction_of_the_same_runs_one_comes_in() {
     for evicts_first in [true, false] {
         let mut runs = simulated(Policy::RangeMerge, Keys::Unique);
-        runs.absorb(UNIT).unwrap();
+        runs.flush(UNIT).unwrap();
         assert!(runs.set.residents().count() == 1 && runs.set.runs().len() == 1, "all of it is in memory");
-        let drained = Room { resides: false, ..ROOM };
+        let drained = ResidentBudget { resides: false, ..ROOM };
         let flush = runs.set.flush(9, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
         assert!(flush.is_bottom && flush.taken.len() == 1, "{flush:?}");
-        let evict = runs.set.next_compaction(&flush.nodes().into_iter().collect()).unwrap();
+        let evict = runs.set.next_full_compaction(&flush.nodes().into_iter().collect()).unwrap();
         let (first, second) = if evicts_first { (evict, flush) } else { (flush, evict) };
         runs.merge(first, Cause::Merge).unwrap();
         assert!(!runs.set.takes(&Made::new(second, Vec::new())), "{evicts_first}");
     }
 }
 
-/// What merges of a damaged place fail at is set aside, and all else comes to rest. In `range-merge` whole runs were merged
-/// beside a key range that was aside: the others went to and fro between the oldest run and the new one, without end.
+/// What merges of a damaged place fail at is set aside, and all else comes to rest. In `range-merge` whole runs were
+/// merged beside a key range that was aside: the others went to and fro between the oldest run and the new one,
+/// without end.
 #[test]
-fn what_is_set_aside_lets_all_else_come_to_rest() {
+fn what_is_set_aside_lets_all_else_end() {
     let pairs = policies().into_iter().flat_map(|from| policies().into_iter().map(move |to| (from, to)));
     for ((from, to), place) in pairs.flat_map(|pair| (0..8).map(move |place| (pair, place))) {
         let mut runs = simulated(from, Keys::Unique);
-        (0..25).for_each(|_| assert!(runs.absorb(UNIT).is_ok()));
+        (0..25).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         runs.set.policy = to;
         let at = u64::MAX / 8 * place + 1000;
         let is_at = |part: &&Arc<Part<CountedFile>>| part.range.contains(at, &[]);
@@ -435,9 +436,9 @@ fn what_is_set_aside_lets_all_else_come_to_rest() {
                 part.is_some_and(|part| part.fragment.id() == damaged)
             })
         };
-        let (mut busy, room) = (BTreeSet::new(), Room { resides: false, ..ROOM });
+        let (mut busy, room) = (BTreeSet::new(), ResidentBudget { resides: false, ..ROOM });
         let rested = (0..1000).any(|_| {
-            let compaction = || runs.set.next_compaction(&busy).map(Next::Merge);
+            let compaction = || runs.set.next_full_compaction(&busy).map(Next::Merge);
             match runs.set.next_work(&busy, room).or_else(compaction) {
                 Some(Next::Merge(slice)) if meets(&runs.set, &slice) => busy.extend(slice.nodes()),
                 Some(Next::Merge(slice)) => {

@@ -13,7 +13,7 @@ use forebay_buffer_tree::wire::{
 
 use super::marks::Marks;
 use super::policy::Policy;
-use super::set::{Cut, Edit, Part, Replace, Reside, Run, RunSet, Taken, Underway};
+use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken, Underway};
 
 const REPLACE: u8 = 1;
 const RELABEL: u8 = 2;
@@ -26,7 +26,7 @@ impl<F> Edit<F> {
         let parts = match self {
             Self::Replace(replace) => &replace.parts[..],
             Self::Reside(reside) => &reside.parts[..],
-            Self::Cut(_) | Self::Relabel { .. } => &[],
+            Self::RangeDrop(_) | Self::Relabel { .. } => &[],
         };
         parts.iter().map(|part| &part.fragment)
     }
@@ -43,7 +43,7 @@ impl<F> Edit<F> {
             parts.iter().map(part).collect()
         };
         match self {
-            Self::Cut(cut) => Edit::Cut(cut.clone()),
+            Self::RangeDrop(dropped) => Edit::RangeDrop(dropped.clone()),
             Self::Relabel { run, level } => Edit::Relabel { run: *run, level: *level },
             Self::Reside(reside) => Edit::Reside(Reside { below: reside.below, parts: parts(&reside.parts) }),
             Self::Replace(replace) => Edit::Replace(Replace {
@@ -82,7 +82,7 @@ impl Edit<u64> {
                 put_varint(out, *below);
                 put_all(out, parts, put_part);
             }
-            Self::Cut(Cut { range, below, taken }) => {
+            Self::RangeDrop(RangeDrop { range, below, taken }) => {
                 out.push(CUT);
                 put_range(out, range);
                 put_varint(out, *below);
@@ -111,9 +111,11 @@ impl Edit<u64> {
                 goes_on: flag(from)?,
             })),
             RESIDE => Some(Self::Reside(Reside { below: from.varint()?, parts: all(from, part)? })),
-            CUT => {
-                Some(Self::Cut(Cut { range: range(from)?, below: from.varint()?, taken: all(from, taken)? }))
-            }
+            CUT => Some(Self::RangeDrop(RangeDrop {
+                range: range(from)?,
+                below: from.varint()?,
+                taken: all(from, taken)?,
+            })),
             RELABEL => Some(Self::Relabel { run: NodeId(from.varint()?), level: level(from)? }),
             _ => None,
         }

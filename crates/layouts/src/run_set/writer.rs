@@ -58,7 +58,7 @@ impl Writers {
         self.files.store.order()
     }
 
-    /// The next file: for records inside the range, up to so many.
+    /// The next file: for records inside the range, up to this many.
     pub(super) fn begin(&self, range: &Range, records: u64, shape: Shape) -> Result<FileWriter> {
         let Files { store: Store { lists, trees }, cause, .. } = &self.files;
         let tree = match &self.kind {
@@ -106,7 +106,7 @@ impl FileWriter {
         }
     }
 
-    /// The file, and how much it has of a range, after so many records; `None` where nothing is there.
+    /// The file, and how much it has of a range, after this many records; `None` where nothing is there.
     pub(super) fn finish(self, range: &Range, records: u64) -> Result<Option<(DataFile, Portion)>> {
         match self {
             Self::List(list) => {

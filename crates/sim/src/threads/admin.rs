@@ -37,7 +37,7 @@ pub(super) fn run(world: &World, rng: &mut Rng) -> u64 {
             }
             Some(6) => hold(world, rng),
             Some(7) => keep(world, rng),
-            _ => world.db.settle(),
+            _ => world.db.wait_until_idle(),
         };
         if let Err(error) = outcome {
             panic!("act {act:?}: {error}");

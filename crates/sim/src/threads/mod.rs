@@ -1,10 +1,11 @@
 //! Real threads: writers, a reader and whoever changes layouts, copies and rolls back, all at once on the engine's own
 //! threads. The stepper never lets anybody run between two lines of one step; here everybody may.
 //!
-//! Each writer has keys of its own and numbers its batches. So whoever reads knows which states are possible: after each
-//! batch from the last that was acknowledged before the read began to the last that had begun when it ended.
+//! Each writer has keys of its own and numbers its batches. So whoever reads knows which states are possible: after
+//! each batch from the last that was acknowledged before the read began to the last that had begun when it ended.
 //!
-//! **Invariant:** what is written follows from the seed. When it is written does not, so a seed that failed once may pass.
+//! **Invariant:** what is written follows from the seed. When it is written does not, so a seed that failed once may
+//! pass.
 
 mod admin;
 mod history;
@@ -297,7 +298,7 @@ fn show(value: &Option<Vec<u8>>) -> String {
 /// The other order than a layout's, and its own.
 fn other_order(layout: Layout, rng: &mut Rng) -> Layout {
     if layout.is_ordered() {
-        return Layout::write_buffer();
+        return Layout::wb_tree();
     }
     let layouts = ordered_layouts();
     layouts[rng.index(layouts.len())]

@@ -8,11 +8,11 @@ use forebay_base::{Block, Kind, Order, Range, Record, Result};
 use super::run::{is_seen, record_in};
 use super::{Run, WriteBuffer};
 
-/// Records lie anywhere in the buffer: the walk asks memory for so many at a time, which come in side by
+/// Records lie anywhere in the buffer: the walk asks memory for this many at a time, which come in side by
 /// side, rather than waiting for each. It may be a short one: it begins with few.
 const TOUCH_AHEAD: usize = 64;
 const TOUCH_FIRST: usize = 8;
-/// So many records are looked at to tell how long all are.
+/// This many records are looked at to tell how long all are.
 const SAMPLES: usize = 32;
 /// The hardware fetches what follows by itself.
 const TOUCH_BYTES_MAX: usize = 320;

@@ -14,8 +14,8 @@ impl WriteBuffer {
         self.filed.load(Ordering::Acquire)
     }
 
-    /// Moves an absorbed buffer out of memory, for those who still see it: its bytes, and the order over them. Lookups go on
-    /// meanwhile and after. Says whether that can be.
+    /// Moves a flushed buffer out of memory, for those who still see it: its bytes, and the order over them. Lookups
+    /// go on meanwhile and after. Says whether that can be.
     pub fn move_to(&self, fs: &dyn FileSystem, path: &Path) -> Result<bool> {
         let Some(arena) = self.arena.as_ref().filter(|_| !self.is_filed()) else { return Ok(false) };
         // And the order over it.

@@ -1,17 +1,17 @@
 //! The write buffer: the root of every tree, in memory, and byte for byte a log segment.
 //!
-//! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted
-//! lazily into a few runs of packed words ([`index`], [`run`]), extended when somebody looks and merged as they
-//! grow, so that pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it
-//! as it was filled ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`cuts`]).
+//! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted lazily into
+//! a few runs of packed words ([`memtable`], [`run`]), extended when somebody looks and merged as they grow, so that
+//! pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it as it was filled
+//! ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`range_deletes`]).
 
 mod cursor;
-mod cuts;
 mod filed;
 mod folding;
-mod index;
+mod memtable;
 mod notes;
 mod pool;
+mod range_deletes;
 mod run;
 mod sorting;
 mod states;
@@ -28,15 +28,15 @@ use forebay_env::sync::atomic::AtomicBool;
 use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
-pub use cuts::Cut;
 pub use notes::{Contents, Notes, TableNotes};
 pub use pool::ArenaPool;
+pub use range_deletes::RangeDelete;
 pub use run::Run;
 pub use sorting::Sorting;
 
 use crate::log::batch::Records;
 use crate::log::frame;
-use index::TableIndex;
+use memtable::Memtable;
 use run::{is_seen, record_in};
 
 const CACHE_LINE_BYTES: usize = 64;
@@ -46,9 +46,9 @@ const CACHE_LINE_BYTES: usize = 64;
 struct Index {
     /// Whether every batch was noted: then a table without an entry has no records.
     noted: bool,
-    tables: BTreeMap<u32, TableIndex>,
+    tables: BTreeMap<u32, Memtable>,
     /// Ranges that were deleted, oldest first.
-    cuts: Vec<Cut>,
+    range_deletes: Vec<RangeDelete>,
 }
 
 /// Which table's records are looked for, and how they are arranged.
@@ -77,7 +77,7 @@ pub struct WriteBuffer {
     index: RwLock<Index>,
     /// Held by who sorts what lookups want, beside the index.
     sorting: Mutex<()>,
-    /// Until it is absorbed.
+    /// Until it is flushed.
     sorted: RwLock<Option<Arc<[SortedTable]>>>,
     /// Whether it is in a file by now.
     filed: AtomicBool,
@@ -149,7 +149,7 @@ impl WriteBuffer {
 
     /// Memory held by notes and runs, in bytes.
     pub fn index_bytes(&self) -> usize {
-        self.index.read().tables.values().map(TableIndex::memory_bytes).sum()
+        self.index.read().tables.values().map(Memtable::memory_bytes).sum()
     }
 
     /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
@@ -194,8 +194,9 @@ impl WriteBuffer {
         {
             return;
         }
-        self.with_runs(rows, limit, |runs, cuts| {
-            let floor = cuts::floor(cuts, rows.table, limit, |range| range.contains(prefix, key));
+        self.with_runs(rows, limit, |runs, range_deletes| {
+            let floor =
+                range_deletes::floor(range_deletes, rows.table, limit, |range| range.contains(prefix, key));
             for run in runs.iter().rev().filter(|run| !run.ends_before(floor)) {
                 let start = run.lower_bound(self, prefix, key);
                 for place in run.places_from(start) {
@@ -251,32 +252,38 @@ impl WriteBuffer {
     }
 
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first. They stand
-    /// nowhere until they are sought. They leave out what a [cut](Self::cuts) hides that holds all of the range.
+    /// nowhere until they are sought. They leave out what a range delete](Self::range_deletes) hides that holds all of
+    /// the range.
     pub fn cursors(self: &Arc<Self>, rows: &TableRows<'_>, range: &Range, limit: usize) -> Vec<BufferCursor> {
-        let (runs, floor) = self.with_runs(rows, limit, |runs, cuts| {
-            (runs.to_vec(), cuts::floor(cuts, rows.table, limit, |cut| cuts::covers(cut, range)))
+        let (runs, floor) = self.with_runs(rows, limit, |runs, range_deletes| {
+            (
+                runs.to_vec(),
+                range_deletes::floor(range_deletes, rows.table, limit, |delete| {
+                    range_deletes::covers(delete, range)
+                }),
+            )
         });
         let runs = runs.into_iter().rev().filter(|run| !run.ends_before(floor));
         runs.map(|run| BufferCursor::new(self, run, rows.order, range, floor..limit)).collect()
     }
 
     /// The ranges that were deleted, of any table, as they were at length `limit`, oldest first.
-    pub fn cuts(&self, limit: usize) -> Vec<Cut> {
-        self.index.read().cuts.iter().filter(|cut| cut.place < limit).cloned().collect()
+    pub fn range_deletes(&self, limit: usize) -> Vec<RangeDelete> {
+        self.index.read().range_deletes.iter().filter(|delete| delete.place < limit).cloned().collect()
     }
 
     /// Says which there are, of a buffer that was read back from the log.
-    pub fn set_cuts(&self, cuts: Vec<Cut>) {
-        self.index.write().cuts = cuts;
+    pub fn set_range_deletes(&self, range_deletes: Vec<RangeDelete>) {
+        self.index.write().range_deletes = range_deletes;
     }
 
-    /// Runs `look` over runs that tell what the buffer held at length `limit`. What puts them in order, and the rule that
-    /// merges, run while nothing is locked that writers want.
+    /// Runs `look` over runs that tell what the buffer held at length `limit`. What puts them in order, and the rule
+    /// that merges, run while nothing is locked that writers want.
     fn with_runs<T>(
         &self,
         rows: &TableRows<'_>,
         limit: usize,
-        look: impl FnOnce(&[Arc<Run>], &[Cut]) -> T,
+        look: impl FnOnce(&[Arc<Run>], &[RangeDelete]) -> T,
     ) -> T {
         {
             // Nothing is published while the index is locked.
@@ -288,25 +295,29 @@ impl WriteBuffer {
                 None => None,
             };
             match runs {
-                Some(runs) if rows.rule.is_none() => return look(runs, &index.cuts),
+                Some(runs) if rows.rule.is_none() => return look(runs, &index.range_deletes),
                 Some(runs) => {
-                    let (runs, cuts) = (runs.to_vec(), index.cuts.clone());
+                    let (runs, range_deletes) = (runs.to_vec(), index.range_deletes.clone());
                     drop(index);
-                    return look(&runs, &cuts);
+                    return look(&runs, &range_deletes);
                 }
                 None => {}
             }
         }
         // Of those who find the same to be sorted one does it. No code of users runs under this.
         let _one_at_a_time = rows.rule.is_none().then(|| self.sorting.lock());
-        let (mut aside, cuts, limit) = {
+        let (mut aside, range_deletes, limit) = {
             let mut index = self.index.write();
-            let Index { tables, cuts, .. } = &mut *index;
+            let Index { tables, range_deletes, .. } = &mut *index;
             let limit = limit.min(self.len());
-            (tables.entry(rows.table).or_default().aside(rows, limit, self.len()), cuts.clone(), limit)
+            (
+                tables.entry(rows.table).or_default().aside(rows, limit, self.len()),
+                range_deletes.clone(),
+                limit,
+            )
         };
-        aside.look_at(self, rows, &cuts, limit);
-        let outcome = look(aside.runs_at(limit).unwrap_or_default(), &cuts);
+        aside.look_at(self, rows, &range_deletes, limit);
+        let outcome = look(aside.runs_at(limit).unwrap_or_default(), &range_deletes);
         if let Some(table) = self.index.write().tables.get_mut(&rows.table) {
             table.take_over(aside);
         }
@@ -317,8 +328,10 @@ impl WriteBuffer {
     pub(crate) fn note(&self, batch: &Notes, base: usize, publish: impl FnOnce()) {
         let mut index = self.index.write();
         index.noted = true;
-        let cuts = batch.cuts().iter().cloned();
-        index.cuts.extend(cuts.map(|cut| Cut { place: cut.place + base, ..cut }));
+        let range_deletes = batch.range_deletes().iter().cloned();
+        index
+            .range_deletes
+            .extend(range_deletes.map(|delete| RangeDelete { place: delete.place + base, ..delete }));
         for notes in batch.tables() {
             let table = index.tables.entry(notes.table).or_default();
             table.note(notes, base, || self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words()));
@@ -365,7 +378,8 @@ impl WriteBuffer {
         *self.sorted.write() = Some(tables.into());
     }
 
-    /// Replaces what runs there are by one over all of a sealed buffer, unless there is something that has each key once.
+    /// Replaces what runs there are by one over all of a sealed buffer, unless there is something that has each key
+    /// once.
     fn install(&self, table: u32, run: &Arc<Run>) {
         let mut index = self.index.write();
         let index = index.tables.entry(table).or_default();

@@ -6,7 +6,7 @@ use forebay_base::record::Shape;
 use forebay_base::sort::{Pieces, pack};
 use forebay_base::{Order, Record};
 
-use super::Cut;
+use super::RangeDelete;
 
 /// How much there is of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +76,12 @@ impl TableNotes {
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     tables: Vec<TableNotes>,
-    cuts: Vec<Cut>,
+    range_deletes: Vec<RangeDelete>,
     /// Where the last record was noted.
     current: usize,
 }
 
-/// Batches remember so many tables, with their memory, from one use to the next.
+/// Batches remember this many tables, with their memory, from one use to the next.
 const TABLES_KEPT: usize = 16;
 
 impl Notes {
@@ -91,12 +91,12 @@ impl Notes {
     }
 
     /// The ranges that are deleted, oldest first.
-    pub fn cuts(&self) -> &[Cut] {
-        &self.cuts
+    pub fn range_deletes(&self) -> &[RangeDelete] {
+        &self.range_deletes
     }
 
-    pub(crate) fn add_cut(&mut self, cut: Cut) {
-        self.cuts.push(cut);
+    pub(crate) fn add_range_delete(&mut self, delete: RangeDelete) {
+        self.range_deletes.push(delete);
     }
 
     /// The same, taken apart.
@@ -139,7 +139,7 @@ impl Notes {
             notes.contents = Contents::default();
             notes.words.clear();
         }
-        self.cuts.clear();
+        self.range_deletes.clear();
         self.current = 0;
     }
 }

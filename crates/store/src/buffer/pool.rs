@@ -44,7 +44,7 @@ impl ArenaPool {
         self.make(bytes_min.max(self.arena_bytes))
     }
 
-    /// A new arena of so many bytes.
+    /// A new arena of this many bytes.
     pub(crate) fn make(&self, bytes: usize) -> (Arc<Arena>, Appender) {
         self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Arena::new(bytes)
@@ -69,7 +69,7 @@ impl ArenaPool {
         self.words_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that a buffer has so many records.
+    /// Notes that a buffer has this many records.
     pub(crate) fn note_records(&self, records: u64) {
         let before = self.words_bytes();
         let bytes = (size_of::<u64>() as u64 * records).max(before - before / WORDS_FORGOTTEN_PART);

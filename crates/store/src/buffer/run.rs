@@ -8,8 +8,8 @@ use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 use forebay_base::{Order, Record, Result};
 use forebay_env::{Attic, FiledWords};
 
-use super::cuts::Cut;
 use super::notes::{TableNotes, word_of};
+use super::range_deletes::RangeDelete;
 use super::{ArenaPool, WriteBuffer};
 
 /// Records of one table in one stretch of a buffer, sorted by `(prefix, key)`, newest first among equals.
@@ -63,12 +63,12 @@ impl Run {
         Self { words, filed: None, pieces: Pieces::WHOLE, order, pool: None, folded }
     }
 
-    /// Appends a word for each of the table's records in a stretch of the buffer that cuts do not hide. Returns where it
-    /// ends.
+    /// Appends a word for each of the table's records in a stretch of the buffer that range deletes do not hide.
+    /// Returns where it ends.
     pub(super) fn collect(
         &self,
         buffer: &WriteBuffer,
-        (table, cuts): (u32, &[Cut]),
+        (table, range_deletes): (u32, &[RangeDelete]),
         (from, to): (usize, usize),
         words: &mut Vec<u64>,
     ) -> usize {
@@ -76,14 +76,14 @@ impl Run {
         buffer.for_each(from, to, |owner, place, record| {
             if owner == table {
                 let prefix = order.prefix(record.key);
-                if !cuts.iter().any(|cut| cut.hides(table, place, prefix, record.key)) {
+                if !range_deletes.iter().any(|delete| delete.hides(table, place, prefix, record.key)) {
                     words.push(word_of(pieces.of(prefix), place));
                 }
             }
         })
     }
 
-    /// Leaves room for so many words.
+    /// Leaves room for this many words.
     pub(super) fn shorten(&mut self, words: usize) {
         self.words.truncate(words);
     }

@@ -1,6 +1,6 @@
 //! Sorting a sealed buffer's records of one table, in short steps:
 //!
-//! 1. have a packed word for each record: noted as it was appended, or collected now, so many bytes of the
+//! 1. have a packed word for each record: noted as it was appended, or collected now, this many bytes of the
 //!    buffer at a time;
 //! 2. deal the words into 256 buckets of another stretch of memory;
 //! 3. sort the buckets, a few at a time.
@@ -11,7 +11,7 @@ use forebay_base::Order;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::sort::Deal;
 
-use super::{Contents, Cut, Run, TableNotes, WriteBuffer};
+use super::{Contents, RangeDelete, Run, TableNotes, WriteBuffer};
 
 const STEP_WORDS: usize = STEP_BYTES / size_of::<u64>();
 
@@ -20,7 +20,7 @@ pub struct Sorting {
     buffer: Arc<WriteBuffer>,
     notes: TableNotes,
     /// What it leaves out.
-    cuts: Vec<Cut>,
+    range_deletes: Vec<RangeDelete>,
     run: Run,
     collected_bytes: usize,
     deal: Option<Deal>,
@@ -39,10 +39,10 @@ impl Sorting {
             notes.words.reserve_exact(records);
         }
         let run = Run::unsorted(order, &notes, buffer.pool());
-        let mut cuts = buffer.cuts(usize::MAX);
-        cuts.retain(|cut| cut.table == notes.table);
+        let mut range_deletes = buffer.range_deletes(usize::MAX);
+        range_deletes.retain(|delete| delete.table == notes.table);
         let buffer = Arc::clone(buffer);
-        Self { buffer, notes, cuts, run, collected_bytes: 0, deal: None, bucket: 0, sorted: 0 }
+        Self { buffer, notes, range_deletes, run, collected_bytes: 0, deal: None, bucket: 0, sorted: 0 }
     }
 
     /// The table's id, and how much the buffer holds of it.
@@ -56,7 +56,7 @@ impl Sorting {
         if words.len() < self.run.len() && self.collected_bytes < self.buffer.len() {
             let part = (self.collected_bytes, self.collected_bytes + STEP_BYTES);
             self.collected_bytes =
-                self.run.collect(&self.buffer, (self.notes.table, &self.cuts), part, words);
+                self.run.collect(&self.buffer, (self.notes.table, &self.range_deletes), part, words);
             return None;
         }
         self.run.shorten(words.len());
@@ -76,8 +76,8 @@ impl Sorting {
         (self.bucket == deal.ends().len()).then(|| {
             self.buffer.give_back_words(std::mem::take(&mut self.notes.words));
             let run = Arc::new(self.run.take());
-            // Who looks at the buffer as it was before a cut still sees what that hides.
-            if self.cuts.is_empty() {
+            // Who looks at the buffer as it was before a range delete still sees what that hides.
+            if self.range_deletes.is_empty() {
                 self.buffer.install(self.notes.table, &run);
             }
             run

@@ -114,7 +114,8 @@ impl Latest {
         !self.odd && self.states.as_ref().is_some_and(covers) && self.untaken(words, limit).is_empty()
     }
 
-    /// Takes some of what was appended before this place in. Says whether what was the case at this length can be found.
+    /// Takes some of what was appended before this place in. Says whether what was the case at this length can be
+    /// found.
     pub(super) fn take_in(
         &mut self,
         words: &mut Vec<u64>,
@@ -138,7 +139,8 @@ impl Latest {
         !self.odd
     }
 
-    /// What there was of a key of this piece: the places of what is not taken in, newest first, and the state of the rest.
+    /// What there was of a key of this piece: the places of what is not taken in, newest first, and the state of the
+    /// rest.
     pub(super) fn find(
         &self,
         words: &[u64],

@@ -41,20 +41,20 @@ pub struct Pace {
     piece_bytes: usize,
 }
 
-/// So many pages that the cache lacks a scan reads one by one.
+/// This many pages that the cache lacks a scan reads one by one.
 const SCAN_SINGLES: u32 = 2;
 /// Its pieces behind those, each twice as long as the one before.
 const SCAN_CHUNK_BYTES_MIN: usize = 16 << 10;
 const SCAN_CHUNK_BYTES_MAX: usize = 256 << 10;
 /// But no longer than this part of the page cache: a scan has one of every list on its way.
 const SCAN_CACHE_PART: u64 = 64;
-/// Once all scans' pieces take this part of the limit, whoever has none yet goes on page by page. From half of it on they
-/// do not get longer.
+/// Once all scans' pieces take this part of the limit, whoever has none yet goes on page by page. From half of it on
+/// they do not get longer.
 const SCANS_PART: u64 = 32;
 /// From this size on the device takes longer to transfer a chunk than to find it.
 const LONG_CHUNK_BYTES: usize = 256 << 10;
 
-/// Where they are shorter the kernel fetches so many of them in one request.
+/// Where they are shorter the kernel fetches this many of them in one request.
 const FETCHED_CHUNKS: u64 = 4;
 
 /// A window of whole pages over a list file.
@@ -209,8 +209,8 @@ impl Chunks {
         Ok(())
     }
 
-    /// Has the kernel fetch a job's next chunks, where those are short, and give up those behind it: what is merged will
-    /// go, and under a tight limit the cache is better spent on the pages of the log.
+    /// Has the kernel fetch a job's next chunks, where those are short, and give up those behind it: what is merged
+    /// will go, and under a tight limit the cache is better spent on the pages of the log.
     fn fetch(&mut self, body: &Body, bytes: usize, wanted: &Pages<usize>) {
         if !matches!(self.reading, Reading::Job { .. }) || self.chunk_bytes_max >= LONG_CHUNK_BYTES {
             return;

@@ -41,7 +41,7 @@ impl DiskUse {
         self.finished.load(Ordering::Relaxed) + self.writing_bytes()
     }
 
-    /// So much of a file that is not finished was written.
+    /// This much of a file that is not finished was written.
     pub fn wrote(&self, bytes: u64) {
         self.writing.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -57,12 +57,12 @@ impl DiskUse {
         self.gave_up(bytes);
     }
 
-    /// So much of a finished file is there.
+    /// This much of a finished file is there.
     pub fn found(&self, bytes: u64) {
         self.finished.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Nothing refers to so much any more, though somebody may read it.
+    /// Nothing refers to this much any more, though somebody may read it.
     pub fn retire(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -31,7 +31,7 @@ impl Expiries {
         (0..block.len()).for_each(|index| self.add(&block.record(index)));
     }
 
-    /// When so many entries have expired, if they do so evenly between the first and the last; `None` for never.
+    /// When this many entries have expired, if they do so evenly between the first and the last; `None` for never.
     pub fn until(&self, records: u64) -> Option<u64> {
         match records {
             0 => Some(0),

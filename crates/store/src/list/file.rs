@@ -259,7 +259,7 @@ impl ListFile {
         self.ready().filter(|body| body.filter.is_some()).map_or(0, |body| body.footer.records)
     }
 
-    /// Gives up precision of the filter until a key takes no more than so many bits.
+    /// Gives up precision of the filter until a key takes no more than this many bits.
     pub fn thin_filter(&self, bits_per_key: u32) {
         let filter = self.ready().and_then(|body| Some((body.filter.as_ref()?, body.footer.records)));
         let freed = filter.map_or(0, |(filter, keys)| filter.thin(bits_per_key, keys));

@@ -26,7 +26,7 @@ pub(crate) struct PageIndex {
 pub(crate) enum Starts {
     /// By what it begins with.
     Prefixes(Prefixes),
-    /// By rank: every page but the last has so many records.
+    /// By rank: every page but the last has this many records.
     Even(u32),
     /// By rank: that of each page's first record.
     Ranks(Vec<u32>),
@@ -191,7 +191,7 @@ impl PageIndex {
         starts + 4 * self.offsets.capacity()
     }
 
-    /// Memory that the search of so many pages of this length and of as many records each will hold, in bytes.
+    /// Memory that the search of this many pages of this length and of as many records each will hold, in bytes.
     pub(crate) fn memory_bytes_of(
         by_rank: bool,
         pages: u64,
@@ -232,7 +232,7 @@ impl PageIndex {
         }
     }
 
-    /// Reads the page search of a list of so many records. `None` where the bytes are none.
+    /// Reads the page search of a list of this many records. `None` where the bytes are none.
     pub(crate) fn decode(from: &mut Reader<'_>, records: u64) -> Option<Self> {
         let kind = from.varint()?;
         let regular_page_bytes = if kind == 0 { from.varint()? } else { kind };

@@ -1,10 +1,10 @@
 //! List files: immutable, sorted, paged, with a filter, a page search and a digest.
 //!
-//! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts
-//! (index.rs), then the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups;
-//! [`ListCursor`] (cursor.rs) walks a range for merges and scans, reading
-//! many pages at a time (chunks.rs); single pages of several lists are read together (fetch.rs); verify.rs holds a whole file against all of that. size.rs tells how large
-//! a list will be that nobody writes; disk.rs what a table's files take.
+//! Walk: [`ListWriter`] (writer.rs) appends pages (page.rs), filter bits (filter.rs) and page starts (index.rs), then
+//! the footer (footer.rs); [`ListFile`] (file.rs) opens them and answers lookups; [`ListCursor`] (cursor.rs) walks a
+//! range for merges and scans, reading many pages at a time (chunks.rs); single pages of several lists are read
+//! together (fetch.rs); verify.rs holds a whole file against all of that. size.rs tells how large a list will be that
+//! nobody writes; disk.rs what a table's files take.
 
 mod chunks;
 mod cursor;

@@ -38,7 +38,7 @@ pub(crate) struct Place {
     pub(crate) align_bytes: usize,
 }
 
-/// Wraps a payload of so many records: appends the whole page to `out`.
+/// Wraps a payload of this many records: appends the whole page to `out`.
 pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
     let start = out.len();
     out.resize(start + HEADER_BYTES, 0);
@@ -48,7 +48,7 @@ pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
     finish(&mut out[start..], place, used, stored_bytes, raw.len(), records);
 }
 
-/// Wraps an uncompressed payload of so many records in the page that it is given, which is as long as
+/// Wraps an uncompressed payload of this many records in the page that it is given, which is as long as
 /// [`plain_bytes`] says.
 pub(crate) fn seal_plain(page: &mut [u8], place: Place, raw: &[u8], records: u16) {
     let end = HEADER_BYTES + raw.len();
@@ -277,8 +277,8 @@ pub(crate) fn fixed_bytes(header: &[u8; HEADER_BYTES]) -> Option<u32> {
     is_fixed.then(|| raw_bytes / records)
 }
 
-/// How long a payload is stored that follows these 16 bytes; `None` where they are no header of a page of this shape. Only
-/// a record that is alone in its page makes it long.
+/// How long a payload is stored that follows these 16 bytes; `None` where they are no header of a page of this shape.
+/// Only a record that is alone in its page makes it long.
 pub(crate) fn declared(header: &[u8; HEADER_BYTES], shape: Shape) -> Option<usize> {
     let (stored_bytes, raw_bytes) = (u32_at(header, 4) as usize, u32_at(header, 8) as usize);
     let records = u16::from_le_bytes([header[12], header[13]]) as usize;

@@ -35,8 +35,8 @@ struct Place {
 }
 
 impl Resident {
-    /// Of a file in memory that has so many bytes of pages, with what the list has beside. And the file by which to read from
-    /// now on.
+    /// Of a file in memory that has this many bytes of pages, with what the list has beside. And the file by which to
+    /// read from now on.
     pub(super) fn new(
         fs: &dyn FileSystem,
         file: Arc<dyn File>,
@@ -44,8 +44,8 @@ impl Resident {
         beside_bytes: u64,
         memory: &Arc<MemoryUse>,
     ) -> (Self, Arc<dyn File>) {
-        // What stands behind the pages, which are read by whole blocks, is beside. This memory goes back to the system; an
-        // allocator would keep it, between what else comes and goes.
+        // What stands behind the pages, which are read by whole blocks, is beside. This memory goes back to the
+        // system; an allocator would keep it, between what else comes and goes.
         let file = match in_pages(&*file, (pages_bytes as usize).next_multiple_of(BLOCK_BYTES)) {
             Ok(pages) => {
                 let _ = fs.remove(file.path());

@@ -1,11 +1,11 @@
 //! Reading what is left of a damaged list: its pages tell of themselves.
 //!
 //! 1. Where footer and page search can be read, they are used, and a page that is damaged is passed over.
-//! 2. Otherwise the file is walked from its front. What is a sound page whose records follow those before becomes one of
-//!    a new page search, in memory; what lies between becomes pages that are passed over. What is read as a page is
+//! 2. Otherwise the file is walked from its front. What is a sound page whose records follow those before becomes one
+//!    of a new page search, in memory; what lies between becomes pages that are passed over. What is read as a page is
 //!    what its header can mean: any bytes declare some length.
-//! 3. Where nothing tells the sizes that all records have in common, the order does, if it is that of hashes: keys of any
-//!    other size would not ascend.
+//! 3. Where nothing tells the sizes that all records have in common, the order does, if it is that of hashes: keys of
+//!    any other size would not ascend.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
     Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0)))
 }
 
-/// The footer, if it at least is sound, and the shape that it tells. A bit of it or its end may be gone, and the sizes still
-/// be there: a page is taken with sizes that fill it only.
+/// The footer, if it at least is sound, and the shape that it tells. A bit of it or its end may be gone, and the sizes
+/// still be there: a page is taken with sizes that fill it only.
 fn footer_of(list: &ListFile, file: &dyn File) -> (Option<Footer>, Shape) {
     let (id, order) = (list.meta().id, list.store().options.order);
     let Some(at) = list.meta().bytes.checked_sub(BLOCK_BYTES as u64) else { return (None, Shape::Variable) };
@@ -142,8 +142,8 @@ impl<'a> Walk<'a> {
         sizes.next().is_none().then_some(fixed)
     }
 
-    /// The sound page of this shape at an offset, and its length: a multiple of one of two numbers, which the page does not
-    /// tell.
+    /// The sound page of this shape at an offset, and its length: a multiple of one of two numbers, which the page
+    /// does not tell.
     fn page_of(&self, header: &[u8; HEADER_BYTES], shape: Shape, at: u64, end: u64) -> Option<(Page, u64)> {
         let stored_bytes = page::declared(header, shape)? as u64;
         [BLOCK_BYTES as u64, OFFSET_UNIT_BYTES].into_iter().find_map(|align_bytes| {

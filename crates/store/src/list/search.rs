@@ -3,7 +3,7 @@
 //! 1. every list's filter says where it will look, and asks for that memory;
 //! 2. once many have, they look. Lists whose filter does not deny the key become *candidates*, newest first;
 //! 3. of each key, the page of its newest candidate is taken from the cache or read, those of all keys together;
-//!    where that does not settle it, the next candidate's; and so on.
+//!    where that does not decide, the next candidate's; and so on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::filter::{Filter, Place};
 use super::index::Starts;
 use super::page::Page;
 
-/// So many filters are asked at a time: what they ask for fits the nearest cache.
+/// This many filters are asked at a time: what they ask for fits the nearest cache.
 const PROBES: usize = 64;
 
 /// What a filter costs that is asked in vain, in nanoseconds.
@@ -108,9 +108,9 @@ impl<'a> Search<'a> {
         self.sift();
         let metrics = &list.store().metrics;
         metrics.filter_probes.add(self.filters_asked);
-        let asked_in_vain = self.filters_asked.saturating_sub(self.lookups.len() as u64);
+        let asked_wasted = self.filters_asked.saturating_sub(self.lookups.len() as u64);
         if self.candidates.is_empty() {
-            return Ok(asked_in_vain * FILTER_NANOSECONDS);
+            return Ok(asked_wasted * FILTER_NANOSECONDS);
         }
         let found = SmallVec::from_elem(false, self.lookups.len());
         let mut reading = Reading {
@@ -118,8 +118,8 @@ impl<'a> Search<'a> {
             each,
             found,
             cache_hits: 0,
-            in_vain: 0,
-            read_in_vain: 0,
+            wasted: 0,
+            read_wasted: 0,
             found_again: 0,
         };
         let outcome = match self.lookups {
@@ -127,10 +127,10 @@ impl<'a> Search<'a> {
             _ => reading.together(&self.candidates),
         };
         metrics.cache_hits.add(reading.cache_hits);
-        metrics.filter_false.add(reading.in_vain);
+        metrics.filter_false.add(reading.wasted);
         outcome?;
-        let read_in_vain = reading.read_in_vain * READ_NANOSECONDS;
-        Ok(asked_in_vain * FILTER_NANOSECONDS + read_in_vain + reading.found_again * FOUND_NANOSECONDS)
+        let read_wasted = reading.read_wasted * READ_NANOSECONDS;
+        Ok(asked_wasted * FILTER_NANOSECONDS + read_wasted + reading.found_again * FOUND_NANOSECONDS)
     }
 }
 
@@ -180,9 +180,9 @@ struct Reading<'a, 'e> {
     found: SmallVec<[bool; 8]>,
     cache_hits: u64,
     /// Pages that did not have the key.
-    in_vain: u64,
+    wasted: u64,
     /// Pages read from files that did not have the key, or only more of it.
-    read_in_vain: u64,
+    read_wasted: u64,
     /// Pages in the cache that had more of a key.
     found_again: u64,
 }
@@ -261,13 +261,13 @@ impl Reading<'_, '_> {
         match among.map(|at| page.record(at)).find(|record| record.key == lookup.key) {
             Some(record) => {
                 let again = std::mem::replace(&mut self.found[candidate.lookup as usize], true);
-                self.read_in_vain += (again && was_read) as u64;
+                self.read_wasted += (again && was_read) as u64;
                 self.found_again += (again && !was_read) as u64;
                 (self.each)(candidate.lookup as usize, &record)
             }
             None => {
-                self.in_vain += 1;
-                self.read_in_vain += was_read as u64;
+                self.wasted += 1;
+                self.read_wasted += was_read as u64;
                 true
             }
         }

@@ -21,7 +21,7 @@ pub struct ListSize {
 }
 
 impl ListSize {
-    /// Of a list of `records` that was made for up to `records_max`, each of so many bytes of key and value.
+    /// Of a list of `records` that was made for up to `records_max`, each of this many bytes of key and value.
     pub fn of(options: &ListOptions, record_bytes: u64, records_max: u64, records: u64) -> Self {
         let block = BLOCK_BYTES as u64;
         let (per_page, page_bytes) = page_of(record_bytes);
@@ -39,7 +39,7 @@ impl ListSize {
         }
     }
 
-    /// What filters come to that are made thinner, a list at a time, until a key takes no more than so many bits: the
+    /// What filters come to that are made thinner, a list at a time, until a key takes no more than this many bits: the
     /// share of their bytes that is left, and the share of absent keys to which one says yes.
     pub fn thinned(options: &ListOptions, bits_per_key: u64) -> (f64, f64) {
         let steps = Filter::steps(options.order, options.filter_bits_per_key);
@@ -58,7 +58,7 @@ impl ListSize {
         (if bytes > 0.0 { bytes / steps[0].0 } else { 1.0 }, rate)
     }
 
-    /// About what is read of a list's file for a walk over so many of its records: they begin and end anywhere
+    /// About what is read of a list's file for a walk over this many of its records: they begin and end anywhere
     /// in a page.
     pub fn walk_bytes(record_bytes: u64, records: u64) -> u64 {
         let (per_page, page_bytes) = page_of(record_bytes);

@@ -64,7 +64,7 @@ pub struct ResidentLimit {
 }
 
 impl ResidentLimit {
-    /// For so many log segments, and no bytes yet.
+    /// For this many log segments, and no bytes yet.
     pub fn new(buffers: usize) -> Self {
         let zero = || AtomicU64::new(0);
         Self { bytes: zero(), used_bytes: zero(), buffers, due_below: zero(), drains: zero() }

@@ -338,7 +338,8 @@ fn what_only_snapshots_see_keeps_no_sample_of_keys() {
     assert_eq!(held(), 0);
 }
 
-/// Any four bytes that told a length below that of the file were believed, and so much was read, for every 64 bytes of it.
+/// Any four bytes that told a length below that of the file were believed, and this much was read, for every 64 bytes
+/// of it.
 #[test]
 fn what_is_no_page_is_passed_over_without_reading_what_its_bytes_declare() {
     const BYTES: usize = 1 << 20;

@@ -9,7 +9,7 @@ use super::file::{Body, ListFile};
 use super::index::Starts;
 use super::page::{self, Page};
 
-/// So many faults of a file are told.
+/// This many faults of a file are told.
 const FAULTS_MAX: usize = 100;
 
 /// What was found in a file.
@@ -34,9 +34,9 @@ struct Walk {
 }
 
 impl ListFile {
-    /// Reads all of the file and checks it: footer, page search and filter, every page's checksum, the
-    /// records' order and count, and that the page search and the filter find each key. What is wrong with pages goes to
-    /// `faults`; the error is what keeps them from being read.
+    /// Reads all of the file and checks it: footer, page search and filter, every page's checksum, the records' order
+    /// and count, and that the page search and the filter find each key. What is wrong with pages goes to `faults`;
+    /// the error is what keeps them from being read.
     pub fn verify(&self, faults: &mut Vec<Error>) -> Result<ListReport> {
         let body = self.body()?;
         let mut chunks = Chunks::new(self, Reading::Check)?;

@@ -1,15 +1,16 @@
-//! The payload of a frame: records of one batch in the order they were given. A record's tag with kind 3
-//! stands for "the records that follow are of table *n*"; for table 0, which there is not, for a cut of the same table.
+//! The payload of a frame: records of one batch in the order they were given. A record's tag with kind 3 stands for
+//! "the records that follow are of table *n*". There is no table 0: as a tag it stands for a range delete of the same
+//! table.
 
 use forebay_base::wire::{get_varint, put_varint};
 use forebay_base::{Order, Range, Record};
 
 use super::frame::Secret;
-use crate::buffer::{Cut, Notes};
+use crate::buffer::{Notes, RangeDelete};
 
 const SWITCH: u64 = 3;
-/// The tag of a cut, which takes a byte.
-const CUT: u8 = 3;
+/// The tag of a range delete, which takes a byte.
+const RANGE_DELETE: u8 = 3;
 
 /// Builds a payload.
 #[derive(Clone, Debug, Default)]
@@ -29,12 +30,12 @@ impl Payload {
     }
 
     /// Deletes what a table has of a range by now. It counts as a record.
-    pub fn cut(&mut self, table: u32, range: Range) {
+    pub fn delete_range(&mut self, table: u32, range: Range) {
         self.switch_to(table);
         let place = self.bytes.len();
-        self.bytes.push(CUT);
-        Cut::encode(&range, &mut self.bytes);
-        self.notes.add_cut(Cut { table, place, range });
+        self.bytes.push(RANGE_DELETE);
+        RangeDelete::encode(&range, &mut self.bytes);
+        self.notes.add_range_delete(RangeDelete { table, place, range });
         self.records += 1;
     }
 
@@ -88,7 +89,7 @@ impl Payload {
                 noted.notes.add(table, order, order.prefix(record.key), place, &record);
             }
         }
-        records.into_cuts().into_iter().for_each(|cut| noted.notes.add_cut(cut));
+        records.into_range_deletes().into_iter().for_each(|delete| noted.notes.add_range_delete(delete));
         noted
     }
 
@@ -162,7 +163,7 @@ impl Recent {
     /// Shorter batches do without.
     const RECORDS_MIN: u32 = 16;
 
-    /// What stands where this prefix would of this table, once there are so many records.
+    /// What stands where this prefix would of this table, once there are this many records.
     #[inline]
     fn slot(&mut self, table: u32, prefix: u64, records: u32) -> Option<&mut Slot> {
         if records < Self::RECORDS_MIN {
@@ -176,7 +177,7 @@ impl Recent {
     }
 
     fn forget(&mut self) {
-        // After so many batches that numbers begin again, a new table.
+        // After this many batches that numbers begin again, a new table.
         match self.batch.checked_add(1) {
             Some(next) => self.batch = next,
             None => *self = Self::default(),
@@ -184,19 +185,19 @@ impl Recent {
     }
 }
 
-/// Walks a payload: yields each record with its table and its place in the payload, and gathers cuts.
+/// Walks a payload: yields each record with its table and its place in the payload, and gathers range deletes.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     payload: &'a [u8],
     at: usize,
     table: u32,
-    cuts: Vec<Cut>,
+    range_deletes: Vec<RangeDelete>,
 }
 
 impl<'a> Records<'a> {
     /// Walks from the start.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload, at: 0, table: 0, cuts: Vec::new() }
+        Self { payload, at: 0, table: 0, range_deletes: Vec::new() }
     }
 
     /// Whether the walk reached the end without meeting a malformed record.
@@ -204,15 +205,15 @@ impl<'a> Records<'a> {
         self.at == self.payload.len()
     }
 
-    /// The cuts that the walk has met.
-    pub fn into_cuts(self) -> Vec<Cut> {
-        self.cuts
+    /// The range deletes that the walk has met.
+    pub fn into_range_deletes(self) -> Vec<RangeDelete> {
+        self.range_deletes
     }
 
     #[cold]
-    fn take_cut(&mut self) -> Option<()> {
-        let (range, used) = Cut::decode(&self.payload[self.at + 1..])?;
-        self.cuts.push(Cut { table: self.table, place: self.at, range });
+    fn take_range_delete(&mut self) -> Option<()> {
+        let (range, used) = RangeDelete::decode(&self.payload[self.at + 1..])?;
+        self.range_deletes.push(RangeDelete { table: self.table, place: self.at, range });
         self.at += 1 + used;
         Some(())
     }
@@ -226,8 +227,8 @@ impl<'a> Iterator for Records<'a> {
         loop {
             let rest = self.payload.get(self.at..)?;
             let &first = rest.first()?;
-            if first == CUT {
-                self.take_cut()?;
+            if first == RANGE_DELETE {
+                self.take_range_delete()?;
                 continue;
             }
             if first as u64 & 3 == SWITCH {
@@ -292,22 +293,22 @@ mod tests {
         let ranges = [range(b"", None), range(b"a", Some(b"")), range(&[7; 300], Some(&[8; 200]))];
         payload.push(4, Order::Lexical, &Record::put(b"a", b"1"));
         for (number, range) in ranges.iter().enumerate() {
-            payload.cut(4 + number as u32 / 2, range.clone());
+            payload.delete_range(4 + number as u32 / 2, range.clone());
             payload.push(4, Order::Lexical, &Record::delete(b"b"));
         }
         assert_eq!(payload.records(), 7);
         let mut walk = Records::new(payload.bytes());
         assert_eq!(walk.by_ref().filter(|(table, ..)| *table == 4).count(), 4);
         assert!(walk.is_at_end());
-        let cuts = walk.into_cuts();
-        assert_eq!(cuts, payload.notes().cuts());
-        assert!(cuts.iter().map(|cut| &cut.range).eq(&ranges));
-        assert_eq!(cuts.iter().map(|cut| cut.table).collect::<Vec<_>>(), [4, 4, 5]);
+        let range_deletes = walk.into_range_deletes();
+        assert_eq!(range_deletes, payload.notes().range_deletes());
+        assert!(range_deletes.iter().map(|delete| &delete.range).eq(&ranges));
+        assert_eq!(range_deletes.iter().map(|delete| delete.table).collect::<Vec<_>>(), [4, 4, 5]);
         for end in 0..payload.bytes().len() {
             let mut walk = Records::new(&payload.bytes()[..end]);
             let records = walk.by_ref().count();
             let is_whole = walk.is_at_end();
-            assert!(!is_whole || records + walk.into_cuts().len() < 7, "cut at {end}");
+            assert!(!is_whole || records + walk.into_range_deletes().len() < 7, "cut at {end}");
         }
     }
 

@@ -66,8 +66,8 @@ impl Header {
         bytes
     }
 
-    /// The header that bytes begin with, which stand at `offset` of the segment. None that no writer makes is taken for one:
-    /// a frame has records, and none of them was durable when it was made.
+    /// The header that bytes begin with, which stand at `offset` of the segment. None that no writer makes is taken
+    /// for one: a frame has records, and none of them was durable when it was made.
     pub fn at(bytes: &[u8], secret: Secret, segment: u64, offset: usize) -> Option<Self> {
         let bytes = bytes.get(..HEADER_BYTES)?;
         let header = Self::fields(bytes);

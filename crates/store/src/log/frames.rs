@@ -1,5 +1,5 @@
-//! Walking the frames of one segment from its front: in its file, a piece at a time, or in its buffer. For whoever reads
-//! the log of a database that is in use.
+//! Walking the frames of one segment from its front: in its file, a piece at a time, or in its buffer. For whoever
+//! reads the log of a database that is in use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -98,8 +98,8 @@ impl Frames {
         self.at = header.end(self.at);
     }
 
-    /// Goes on to the next place from here on where a whole sound frame stands that begins with this record or a later one,
-    /// whatever stands before it; to the end where there is none. Frames begin at multiples of eight.
+    /// Goes on to the next place from here on where a whole sound frame stands that begins with this record or a later
+    /// one, whatever stands before it; to the end where there is none. Frames begin at multiples of eight.
     pub fn seek(&mut self, sequence: u64) -> Result<Option<Header>> {
         let (secret, segment, len) = (self.secret, self.segment, self.len);
         while self.at + HEADER_BYTES <= len {
@@ -145,7 +145,7 @@ impl Frames {
         self.at = place;
     }
 
-    /// At least so many bytes from here on, unless there are fewer.
+    /// At least this many bytes from here on, unless there are fewer.
     fn read(&mut self, bytes: usize) -> Result<&[u8]> {
         let (at, end) = (self.at, (self.at + bytes).min(self.len));
         match &mut self.bytes {

@@ -8,13 +8,13 @@ pub mod batch;
 mod durability;
 pub mod frame;
 mod frames;
+mod prepared_segment;
 pub mod recover;
 mod refill;
-mod rotation;
 mod writer;
 
 pub use durability::Durability;
 pub use frames::Frames;
+pub use prepared_segment::{PrepareError, PreparedSegment};
 pub use refill::Refill;
-pub use rotation::{PrepareError, Rotation};
 pub use writer::{Log, Position, batches_of};

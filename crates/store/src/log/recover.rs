@@ -17,7 +17,7 @@ use forebay_env::FileSystem;
 use super::batch::Records;
 use super::frame::{self, Header, Secret};
 use super::frames::Frames;
-use crate::buffer::Cut;
+use crate::buffer::RangeDelete;
 use crate::names;
 use crate::salvage::Gap;
 
@@ -37,8 +37,8 @@ pub struct LogFiles<'a> {
 pub struct Bounds {
     /// The last record before the first segment that is read.
     pub before: u64,
-    /// The first segment that is not absorbed, and the last record before it.
-    pub absorbed: (u64, u64),
+    /// The first segment that is not flushed, and the last record before it.
+    pub flushed: (u64, u64),
     /// Records up to this one must be there.
     pub known_durable: u64,
     /// What becomes of damage.
@@ -63,7 +63,7 @@ pub struct Frame<'a> {
     /// Its payload.
     pub payload: &'a [u8],
     /// The ranges that it deletes; their places are in the payload.
-    pub cuts: Vec<Cut>,
+    pub range_deletes: Vec<RangeDelete>,
     /// The highest table that it has records of.
     pub last_table: u32,
 }
@@ -107,13 +107,13 @@ pub fn recover(
         ended: false,
     };
     for &id in ids {
-        // What was folded into later segments, and could not be removed before a crash. Where what is absorbed is damaged, its
-        // end is not come to, and the segment's first record tells.
-        let is_folded = id < bounds.absorbed.0
-            && (scan.found.last_sequence >= bounds.absorbed.1
+        // What was folded into later segments, and could not be removed before a crash. Where what is flushed is
+        // damaged, its end is not come to, and the segment's first record tells.
+        let is_folded = id < bounds.flushed.0
+            && (scan.found.last_sequence >= bounds.flushed.1
                 || Frames::first(files.fs, files.dir, files.secret, id)?
                     .0
-                    .is_some_and(|first| first.sequence > bounds.absorbed.1));
+                    .is_some_and(|first| first.sequence > bounds.flushed.1));
         if !is_folded {
             scan.segment(id, each)?;
         }
@@ -181,10 +181,10 @@ impl Scan<'_> {
         for (table, ..) in records.by_ref() {
             (count, last_table) = (count + 1, last_table.max(table));
         }
-        let (is_whole, cuts) = (records.is_at_end(), records.into_cuts());
+        let (is_whole, range_deletes) = (records.is_at_end(), records.into_range_deletes());
         let last_sequence = next + u64::from(header.records) - 1;
-        if is_whole && count + cuts.len() == header.records as usize {
-            each(&Frame { segment: id, header, payload, cuts, last_table })?;
+        if is_whole && count + range_deletes.len() == header.records as usize {
+            each(&Frame { segment: id, header, payload, range_deletes, last_table })?;
         } else {
             self.damaged(id, at, "a frame's records are malformed".into())?;
         }
@@ -213,9 +213,9 @@ impl Scan<'_> {
         Ok(true)
     }
 
-    /// Sees to it that the first segment there is does not begin with later records than the first that is needed. Those
-    /// were in a segment before it, whose name was durable before this one had a frame, and went only after an edit said
-    /// so: the edit is lost.
+    /// Sees to it that the first segment there is does not begin with later records than the first that is needed.
+    /// Those were in a segment before it, whose name was durable before this one had a frame, and went only after an
+    /// edit said so: the edit is lost.
     fn has_beginning(&mut self, id: u64, frames: &mut Frames) -> Result<()> {
         let next = self.found.last_sequence + 1;
         frames.go_to(0);
@@ -283,8 +283,8 @@ impl Scan<'_> {
     }
 }
 
-/// Holds frames of a segment against what it held at a moment: they must be whole and sound up to a length, and number on
-/// from a record. Returns the last.
+/// Holds frames of a segment against what it held at a moment: they must be whole and sound up to a length, and number
+/// on from a record. Returns the last.
 pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
     let path = names::log(files.dir, extent.id);
     let mut frames = Frames::in_file(files.fs, &path, files.secret, extent.id)?;
@@ -298,7 +298,7 @@ pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
         let mut records = Records::new(payload);
         let count = records.by_ref().count();
         let is_whole = records.is_at_end();
-        if !is_whole || count + records.into_cuts().len() != header.records as usize {
+        if !is_whole || count + records.into_range_deletes().len() != header.records as usize {
             return Err(Error::corruption(&path, at, "a frame's records are malformed"));
         }
         last += u64::from(header.records);
@@ -307,7 +307,7 @@ pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
     Ok(last)
 }
 
-/// Where a cut stands in a buffer, that stands in the payload of a frame at this offset.
-pub(super) fn placed(cut: &Cut, offset: usize) -> Cut {
-    Cut { place: offset + frame::HEADER_BYTES + cut.place, ..cut.clone() }
+/// Where a range delete stands in a buffer, that stands in the payload of a frame at this offset.
+pub(super) fn placed(delete: &RangeDelete, offset: usize) -> RangeDelete {
+    RangeDelete { place: offset + frame::HEADER_BYTES + delete.place, ..delete.clone() }
 }

@@ -7,8 +7,8 @@ use forebay_env::{Appender, Arena};
 
 use super::frame::{HEADER_BYTES, Secret, frame_bytes};
 use super::recover::{Frame, placed};
-use super::writer::{CUTS_MAX, RECORD_BYTES_MIN};
-use crate::buffer::{ArenaPool, Cut, WriteBuffer};
+use super::writer::{RANGE_DELETES_MAX, RECORD_BYTES_MIN};
+use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
 
 /// A buffer that is being filled.
 pub struct Refill {
@@ -17,15 +17,15 @@ pub struct Refill {
     arena: Arc<Arena>,
     appender: Appender,
     records: usize,
-    cuts: Vec<Cut>,
+    range_deletes: Vec<RangeDelete>,
 }
 
 impl Refill {
-    /// For so many bytes at first, as the image of this segment. A short one takes no more memory than that.
+    /// For this many bytes at first, as the image of this segment. A short one takes no more memory than that.
     pub fn new(segment: u64, bytes: usize, secret: Secret, pool: &ArenaPool) -> Self {
         let is_short = bytes < pool.arena_bytes();
         let (arena, appender) = if is_short { pool.make(bytes) } else { pool.take(bytes) };
-        Self { segment, secret, arena, appender, records: 0, cuts: Vec::new() }
+        Self { segment, secret, arena, appender, records: 0, range_deletes: Vec::new() }
     }
 
     /// The segment's id.
@@ -38,7 +38,7 @@ impl Refill {
         let records = self.records + frame.header.records as usize;
         self.appender.len() + frame_bytes(frame.payload.len()) <= self.arena.capacity()
             && records <= self.arena.capacity() / RECORD_BYTES_MIN
-            && self.cuts.len() + frame.cuts.len() <= CUTS_MAX
+            && self.range_deletes.len() + frame.range_deletes.len() <= RANGE_DELETES_MAX
     }
 
     /// Appends a frame, whose header becomes that of its place here.
@@ -52,7 +52,7 @@ impl Refill {
             self.appender.append(piece).ok_or_else(full)?;
         }
         self.records += frame.header.records as usize;
-        self.cuts.extend(frame.cuts.iter().map(|cut| placed(cut, offset)));
+        self.range_deletes.extend(frame.range_deletes.iter().map(|delete| placed(delete, offset)));
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Refill {
     pub fn finish(mut self, pool: &Arc<ArenaPool>) -> Arc<WriteBuffer> {
         self.appender.publish();
         let buffer = WriteBuffer::new(self.segment, self.arena, Some(Arc::clone(pool)));
-        buffer.set_cuts(self.cuts);
+        buffer.set_range_deletes(self.range_deletes);
         Arc::new(buffer)
     }
 }

@@ -1,11 +1,11 @@
 //! Appending to the log. A commit has two halves:
 //!
 //! 1. [`Log::append`] frames the batch into the arena, under the lock: from here on it is visible.
-//! 2. [`Log::settle`] makes it as durable as was asked. Whoever comes first writes for all who wait (group
-//!    commit); an error while writing can be retried, because the arena still has the bytes; an error while
+//! 2. [`Log::make_durable`] makes it as durable as was asked. The first writer to arrive writes for all that wait
+//!    (group commit); an error while writing can be retried, because the arena still has the bytes; an error while
 //!    syncing poisons the log, because the kernel may have dropped what it could not write.
 
-mod turns;
+mod epoch;
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use forebay_env::{Appender, File, yield_point};
 use super::batch::Payload;
 use super::durability::Durability;
 use super::frame::{HEADER_BYTES, Header, Secret, frame_bytes};
-use super::rotation::Rotation;
+use super::prepared_segment::PreparedSegment;
 use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
-/// A buffer takes at most one record for so many of its bytes, however short they are: to put a record in
+/// A buffer takes at most one record for this many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
 pub(super) const RECORD_BYTES_MIN: usize = 18;
-/// A buffer takes so many cuts at most, but for those of one batch: lookups go through all of them.
-pub(super) const CUTS_MAX: usize = 128;
+/// A buffer takes this many range deletes at most, but for those of one batch: lookups go through all of them.
+pub(super) const RANGE_DELETES_MAX: usize = 128;
 
 /// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
 pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
@@ -52,8 +52,8 @@ struct Inner {
     written_sequence: u64,
     /// Records in the active segment.
     records: usize,
-    /// Cuts in it.
-    cuts: usize,
+    /// Range deletes in it.
+    range_deletes: usize,
     last_sequence: u64,
     durable_sequence: u64,
     /// Earlier segments that are written and not synced, and still needed.
@@ -74,12 +74,12 @@ pub struct Log {
     inner: Mutex<Inner>,
     idle: Condvar,
     /// How often something has changed that writers look at before they append.
-    turns: AtomicU64,
+    epoch: AtomicU64,
     secret: Secret,
     metrics: Arc<Metrics>,
 }
 
-/// Who writes or syncs without the lock. Nobody waits for them for ever, should they be unwound.
+/// Who writes or syncs without the lock. Nobody waits for them forever, should they be unwound.
 struct Unlocked<'a> {
     log: &'a Log,
     done: fn(&mut Inner),
@@ -103,7 +103,7 @@ impl Drop for Unlocked<'_> {
 
 impl Log {
     /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
-    pub fn new(first: Rotation, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
+    pub fn new(first: PreparedSegment, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
         let inner = Inner {
             buffer: first.buffer,
             appender: first.appender,
@@ -111,7 +111,7 @@ impl Log {
             written: 0,
             written_sequence: last_sequence,
             records: 0,
-            cuts: 0,
+            range_deletes: 0,
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
@@ -121,7 +121,7 @@ impl Log {
             closed: false,
             poison: None,
         };
-        Self { inner: Mutex::new(inner), idle: Condvar::new(), turns: AtomicU64::new(0), secret, metrics }
+        Self { inner: Mutex::new(inner), idle: Condvar::new(), epoch: AtomicU64::new(0), secret, metrics }
     }
 
     /// The number of the last accepted record.
@@ -134,11 +134,11 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
-    /// Frames a batch into the active buffer; `None` when it does not fit there, or when something was switched after the
-    /// turn at which the writer looked.
-    pub fn append(&self, payload: &Payload, payload_sum: u32, turn: u64) -> Result<Option<Position>> {
+    /// Frames a batch into the active buffer; `None` when it does not fit there, or when something was switched after
+    /// the turn at which the writer looked.
+    pub fn append(&self, payload: &Payload, payload_sum: u32, epoch: u64) -> Result<Option<Position>> {
         let mut inner = self.inner.lock();
-        if self.turns() != turn {
+        if self.epoch() != epoch {
             return Ok(None);
         }
         inner.check()?;
@@ -156,9 +156,9 @@ impl Log {
         let end = offset + frame_bytes(payload.bytes().len());
         let records = inner.records + payload.records() as usize;
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
-        let cuts = inner.cuts + payload.notes().cuts().len();
-        let too_many_cuts = inner.cuts > 0 && cuts > CUTS_MAX;
-        if too_many || too_many_cuts || end > inner.buffer.capacity() {
+        let range_deletes = inner.range_deletes + payload.notes().range_deletes().len();
+        let too_many_deletes = inner.range_deletes > 0 && range_deletes > RANGE_DELETES_MAX;
+        if too_many || too_many_deletes || end > inner.buffer.capacity() {
             return Ok(None);
         }
         let padding = [0; 8];
@@ -172,20 +172,20 @@ impl Log {
         let Inner { buffer, appender, .. } = &mut *inner;
         buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
-        (inner.records, inner.cuts) = (records, cuts);
+        (inner.records, inner.range_deletes) = (records, range_deletes);
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
     }
 
     /// Makes all that was appended as durable as asked. Returns the number of its last record.
-    pub fn settle_all(&self, durability: Durability) -> Result<u64> {
+    pub fn make_all_durable(&self, durability: Durability) -> Result<u64> {
         let inner = self.inner.lock();
         let (segment, end, sequence) = (inner.buffer.segment(), inner.appender.len(), inner.last_sequence);
         drop(inner);
-        self.settle(Position { segment, end, sequence }, durability).map(|()| sequence)
+        self.make_durable(Position { segment, end, sequence }, durability).map(|()| sequence)
     }
 
     /// Makes a batch as durable as asked.
-    pub fn settle(&self, position: Position, durability: Durability) -> Result<()> {
+    pub fn make_durable(&self, position: Position, durability: Durability) -> Result<()> {
         match durability {
             Durability::Memory => Ok(()),
             Durability::Os if planted::is("os-not-written") => Ok(()),
@@ -301,7 +301,7 @@ impl Log {
     pub fn rotate(
         &self,
         segment: u64,
-        next: Rotation,
+        next: PreparedSegment,
         publish: impl FnOnce(&Arc<WriteBuffer>),
     ) -> Result<()> {
         let mut inner = self.inner.lock();
@@ -320,12 +320,12 @@ impl Log {
         let sealed = std::mem::replace(&mut inner.file, next.file);
         inner.unsynced.push((segment, sealed));
         (inner.buffer, inner.appender, inner.written) = (next.buffer, next.appender, 0);
-        (inner.records, inner.cuts) = (0, 0);
+        (inner.records, inner.range_deletes) = (0, 0);
         Ok(())
     }
 
-    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space of
-    /// those that are removed, would stay until the next sync.
+    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space
+    /// of those that are removed, would stay until the next sync.
     pub fn forget(&self, below: u64) {
         self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
     }

@@ -13,9 +13,9 @@ pub struct TableEntry {
     pub name: String,
     /// Its options, as its layout encodes them.
     pub options: Vec<u8>,
-    /// Its catalog, as its layout encodes it.
-    pub catalog: Vec<u8>,
-    /// The files that its catalog names.
+    /// Its table version, as its layout encodes it.
+    pub version: Vec<u8>,
+    /// The files that its table version names.
     pub files: Vec<FileMeta>,
 }
 
@@ -27,32 +27,32 @@ pub struct LogMark {
     pub kept: (u64, u64),
     /// The first segment that is still needed, and the last record before it.
     pub low: (u64, u64),
-    /// The first segment that is not absorbed, and the last record before it. What tables keep in memory of segments
+    /// The first segment that is not flushed, and the last record before it. What tables keep in memory of segments
     /// between the two is read again.
-    pub absorbed: (u64, u64),
-    /// The last record that lists rest on and the log alone has: it was durable before they lost what it deletes. 0 where
-    /// they rest on none that is not absorbed.
+    pub flushed: (u64, u64),
+    /// The last record that lists rest on and the log alone has: it was durable before they lost what it deletes. 0
+    /// where they rest on none that is not flushed.
     pub vouched: u64,
 }
 
 impl LogMark {
-    /// What is not absorbed begins at this segment: there it was folded to. What is kept before stays.
+    /// What is not flushed begins at this segment: there it was folded to. What is kept before stays.
     pub fn begin_at(&mut self, segment: u64) {
-        let (before, fresh) = (self.absorbed, (segment, self.absorbed.1));
-        for place in [&mut self.kept, &mut self.low, &mut self.absorbed] {
+        let (before, fresh) = (self.flushed, (segment, self.flushed.1));
+        for place in [&mut self.kept, &mut self.low, &mut self.flushed] {
             *place = if *place == before { fresh } else { *place };
         }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        for number in [self.low.0, self.low.1, self.absorbed.0, self.absorbed.1] {
+        for number in [self.low.0, self.low.1, self.flushed.0, self.flushed.1] {
             put_varint(out, number);
         }
     }
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         let low = (from.varint()?, from.varint()?);
-        Some(Self { kept: low, low, absorbed: (from.varint()?, from.varint()?), vouched: 0 })
+        Some(Self { kept: low, low, flushed: (from.varint()?, from.varint()?), vouched: 0 })
     }
 
     /// What ends an edit, and behind it `more`. Of what is usual, nothing: no more is kept than is needed, and zeros.
@@ -104,7 +104,7 @@ pub struct Savepoint {
 /// What all tables become again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollback {
-    /// How far the log is needed: nothing that is absorbed by then comes back. The last number before what is not is the
+    /// How far the log is needed: nothing that is flushed by then comes back. The last number before what is not is the
     /// rollback's own.
     pub log: LogMark,
     /// The tables; there are no others.
@@ -116,7 +116,7 @@ pub struct Rollback {
 pub struct Change {
     /// New files, or new versions of trees, and their tables.
     pub files: Vec<(u32, FileMeta)>,
-    /// Edits of catalogs, as their layouts encode them, in order.
+    /// Edits of table versions, as their layouts encode them, in order.
     pub edits: Vec<(u32, Vec<u8>)>,
     /// How far the log is needed from now on.
     pub log: Option<LogMark>,
@@ -127,7 +127,7 @@ pub struct Change {
 pub enum Edit {
     /// The first record: where the others start from.
     Snapshot(Snapshot),
-    /// A new table with an empty catalog.
+    /// A new table with an empty table version.
     CreateTable(TableEntry),
     /// A table and its lists go.
     DropTable(u32),
@@ -288,7 +288,7 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry) {
     put_varint(out, table.id as u64);
     put_bytes(out, table.name.as_bytes());
     put_bytes(out, &table.options);
-    put_bytes(out, &table.catalog);
+    put_bytes(out, &table.version);
     put_varint(out, table.files.len() as u64);
     table.files.iter().for_each(|file| put_file(out, file));
 }
@@ -323,7 +323,7 @@ fn get_table(from: &mut Reader<'_>) -> Option<TableEntry> {
         id: u32::try_from(from.varint()?).ok()?,
         name: get_text(from)?,
         options: from.bytes()?.to_vec(),
-        catalog: from.bytes()?.to_vec(),
+        version: from.bytes()?.to_vec(),
         files: repeat(from, get_file)?,
     })
 }

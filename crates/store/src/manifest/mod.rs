@@ -25,7 +25,7 @@ pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
 pub use superblock::Superblock;
 
-/// There is room for so many more bytes of edits at least, also on a disk that has got full: some edits free room.
+/// There is room for this many more bytes of edits at least, also on a disk that has got full: some edits free room.
 const TAIL_BYTES: u64 = 64 << 10;
 /// Bytes before each edit: checksum and length.
 const HEADER_BYTES: usize = 8;
@@ -147,13 +147,13 @@ impl Manifest {
     }
 
     /// Cuts off what is torn behind its last sound record.
-    pub fn cut_tail(&mut self) -> Result<()> {
+    pub fn truncate_tail(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_torn) { self.file.set_len(self.end) } else { Ok(()) }
     }
 
-    /// Makes durable what was read. Its last record may be in the system's memory alone: who acts on it, and lets go of
-    /// what it says is not needed, must not be ahead of it. What was found sound is written, not what the file has by now:
-    /// after a sync that failed the system may forget what it had, and fall back to what the disk has.
+    /// Makes durable what was read. Its last record may be in the system's memory alone: who acts on it, and lets go
+    /// of what it says is not needed, must not be ahead of it. What was found sound is written, not what the file has
+    /// by now: after a sync that failed the system may forget what it had, and fall back to what the disk has.
     pub fn renew(&mut self) -> Result<()> {
         self.file.write_at(0, &std::mem::take(&mut self.read))?;
         self.file.sync()
@@ -193,8 +193,9 @@ impl Manifest {
         Ok(())
     }
 
-    /// Puts an edit that changes nothing behind the last one, until the next takes its place. Where it stands the last one was
-    /// durable, so it is damaged, and not torn, if it is not sound. Nobody waits for it, and nothing is lost without it.
+    /// Puts an edit that changes nothing behind the last one, until the next takes its place. Where it stands the last
+    /// one was durable, so it is damaged, and not torn, if it is not sound. Nobody waits for it, and nothing is lost
+    /// without it.
     pub fn seal(&mut self) {
         if planted::is("manifest-not-sealed") {
             return;
@@ -208,7 +209,7 @@ impl Manifest {
         if !self.is_torn && !self.is_sealed {
             return Ok(());
         }
-        self.cut_tail()?;
+        self.truncate_tail()?;
         if std::mem::take(&mut self.is_sealed) {
             self.advance(&self.mark());
         }

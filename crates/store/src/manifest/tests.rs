@@ -22,10 +22,10 @@ fn edits() -> Vec<Edit> {
         id: 1,
         name: "events".into(),
         options: vec![1, 2],
-        catalog: vec![3; 200],
+        version: vec![3; 200],
         files: vec![file, tree],
     };
-    let mark = LogMark { kept: (3, 4), low: (3, 4), absorbed: (5, 5000), vouched: 0 };
+    let mark = LogMark { kept: (3, 4), low: (3, 4), flushed: (5, 5000), vouched: 0 };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };
     let keeping = LogMark { kept: (1, 0), ..mark };
     let vouching = LogMark { vouched: 5007, ..mark };
@@ -78,7 +78,7 @@ fn sealed() -> Vec<Edit> {
 
 fn open(fs: &Arc<MemoryFs>, current: Current) -> forebay_base::Result<Vec<Edit>> {
     let (mut manifest, edits) = Manifest::open(&**fs, Path::new(DIR), &current, true, Arc::default())?;
-    manifest.cut_tail()?;
+    manifest.truncate_tail()?;
     Ok(edits)
 }
 

@@ -76,7 +76,8 @@ struct Row {
     rate: Option<f64>,
 }
 
-/// Bytes on disk by live bytes while records are written again: the most ever, and the others from half of that time on.
+/// Bytes on disk by live bytes while records are written again: the most ever, and the others from half of that time
+/// on.
 #[derive(Clone, Copy, Default)]
 struct Space {
     mean: Option<f64>,

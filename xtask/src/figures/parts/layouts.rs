@@ -92,7 +92,7 @@ fn brief(results: &Results) -> Option<String> {
         "**When not**: large records, or one put a call, gain least. The fastest tables, in hash order, have no ranges, and the \
          fastest in key order pay for them in space and reads: what files take by live bytes, and pages read for a cold range \
          of 10, are {}, {}, {}.",
-        of(Some("write-buffer:ordered"))?,
+        of(Some("wb-tree:ordered"))?,
         of(Some("leveling:t=10"))?,
         of(None)?,
     ))

@@ -1,5 +1,5 @@
-//! What organisations in key order promise: writes that never wait long, a change of organisation in use, tombstones that
-//! go, scans in memory, and one read a run.
+//! What organisations in key order promise: writes that never wait long, a change of organisation in use, tombstones
+//! that go, scans in memory, and one read a run.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ const WITH_REMOVED: u64 = 12_500_000;
 const LEFT: u64 = 2_500_000;
 /// The same whether or not there are tombstones.
 const TOMBSTONES_MEMORY_BYTES: u64 = 96 << 20;
-const WITH_TOMBSTONES: [&str; 3] = ["leveling:t=10", "tiering:t=10", "write-buffer:ordered"];
+const WITH_TOMBSTONES: [&str; 3] = ["leveling:t=10", "tiering:t=10", "wb-tree:ordered"];
 /// Within which tombstones leave the files: as long as the workload waits.
 const RECLAIM_SECONDS: u64 = 10;
 /// The bound on the space of a table that changes: what is not merged at all claims two times what lives, and from half

@@ -1,5 +1,5 @@
-//! Groups of figures, a row each: bars from zero or, where they span more than a decade, dots on a logarithmic axis, on which
-//! a length would say nothing.
+//! Groups of figures, a row each: bars from zero or, where they span more than a decade, dots on a logarithmic axis,
+//! on which a length would say nothing.
 
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};

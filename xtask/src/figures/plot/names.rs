@@ -14,8 +14,8 @@ type Box = [i32; 4];
 /// A point, and how many letters its name has.
 type Point = ((i32, i32), usize);
 
-/// Where the left end of each name's middle stands, within a frame. Names are placed one by one, in several orders, of which
-/// the best is taken: the one that covers the least and, of those, has its names nearest.
+/// Where the left end of each name's middle stands, within a frame. Names are placed one by one, in several orders, of
+/// which the best is taken: the one that covers the least and, of those, has its names nearest.
 pub(super) fn places(points: &[Point], frame: Box) -> Vec<(i32, i32)> {
     let mut orders: Vec<Vec<usize>> = Vec::new();
     for by in [|point: &Point| point.0.0, |point: &Point| point.0.1] {

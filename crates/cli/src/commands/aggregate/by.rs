@@ -18,9 +18,9 @@ use crate::failure::Failure;
 pub(super) enum By {
     /// A word.
     Word,
-    /// So many words that follow each other.
+    /// This many words that follow each other.
     Ngram(usize),
-    /// So many bases that follow each other.
+    /// This many bases that follow each other.
     Kmer(usize),
     /// The values of these columns.
     Columns(Vec<String>),

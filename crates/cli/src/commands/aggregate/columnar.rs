@@ -1,7 +1,7 @@
 //! Groups as a Parquet file: what they are grouped by as text, what they come to as numbers, truths or text.
 //!
 //! 1. Rows gather column by column.
-//! 2. So many make a row group, compressed with snappy.
+//! 2. This many make a row group, compressed with snappy.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,7 +20,7 @@ use parquet::schema::types::Type;
 
 use super::kinds::{DECIMAL_DIGITS, Kind, units};
 
-/// A row group has so many rows, or fewer where their texts come to so many bytes.
+/// A row group has this many rows, or fewer where their texts come to this many bytes.
 const GROUP_ROWS: usize = 64 << 10;
 const GROUP_BYTES: usize = 8 << 20;
 const DECIMAL_BYTES: i32 = 16;

@@ -87,7 +87,7 @@ impl Reading {
                 let progress = inputs.progress;
                 let read = |bytes| progress.read(bytes);
                 let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
-                    .inspect_err(|_| inputs.is_settled = true)?;
+                    .inspect_err(|_| inputs.is_reached_noted = true)?;
                 return pump(Ok(rows), table, &input, inputs, engine, &mut fields, |_| State::Stateless);
             }
             let window: Window<Box<dyn Read + '_>> =
@@ -189,7 +189,7 @@ impl Fields {
         let reason = format!("no record has a field {:?}{}", table.columns[place], like.unwrap_or_default());
         match engine {
             Engine::Gathering(_) => Err(Failure::Work(reason)),
-            Engine::Keeping(_) => {
+            Engine::Storing(_) => {
                 tell!("forebay: {reason}");
                 Ok(())
             }
@@ -209,7 +209,7 @@ fn pump<A: Measure, R: Rows>(
 ) -> Result<(), Failure> {
     let name = &input.name[..];
     let mut rows = rows.map_err(|trouble| {
-        inputs.is_settled = true;
+        inputs.is_reached_noted = true;
         header_failure(*trouble, name)
     })?;
     let mut key = Vec::new();
@@ -224,7 +224,7 @@ fn pump<A: Measure, R: Rows>(
         let place =
             |at: Position, rows: &R| Place { at, end: at.offset, extent: Extent::Part, state: state(rows) };
         if noted.is_err() {
-            inputs.settle(input, place(before, &rows), engine);
+            inputs.note_reached(input, place(before, &rows), engine);
             return noted;
         }
         if engine.is_due() {

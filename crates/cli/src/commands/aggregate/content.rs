@@ -1,10 +1,11 @@
-//! A file that is known by its content: one that was rotated and packed, or copied and cut, has another path and another
-//! number than what was counted of it.
+//! A file that is known by its content: one that was rotated and packed, or copied and cut, has another path and
+//! another number than what was counted of it.
 //!
-//! What was read of a file that is not packed is also kept under a digest of its first [`PRINT_BYTES`]. A new file, unpacked,
-//! is the same where it begins as that did and where that ended, and if
+//! What was read of a file that is not packed is also kept under a digest of its first [`PRINT_BYTES`]. A new file,
+//! unpacked, is the same where it begins as that did and where that ended, and if
 //! - its name is that one's with a number or a packer behind, as log files have that are rotated, or
-//! - that one is not there any more as it was, and [`ANONYMOUS_BYTES_MIN`] of it were read: few bytes are alike in many files.
+//! - that one is not there any more as it was, and [`ANONYMOUS_BYTES_MIN`] of it were read: few bytes are alike in
+//!   many files.
 //!
 //! Else it is a copy, and counted.
 
@@ -54,7 +55,7 @@ impl Tracked {
         Ok(None)
     }
 
-    /// Whether the file may be another one of which so much was read, if it begins like that.
+    /// Whether the file may be another one of which this much was read, if it begins like that.
     fn succeeds(&self, other: &Reached) -> bool {
         let is_there = || {
             std::fs::metadata(&other.path)
@@ -65,7 +66,7 @@ impl Tracked {
             || other.bytes >= ANONYMOUS_BYTES_MIN && *path != self.path && !is_there()
     }
 
-    /// Whether a file beside this one is a rotated one of which so much was read.
+    /// Whether a file beside this one is a rotated one of which this much was read.
     #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
     pub(super) fn has_rotated(&self, reached: &Reached) -> bool {
         let Some(Ok(entries)) = self.path.parent().map(std::fs::read_dir) else { return false };

@@ -32,7 +32,7 @@ pub(super) fn words(
             behind = Position { number, offset: at.offset + word.len() as u64 };
             if engine.is_due() { input.reach(part(behind, behind), engine) } else { Ok(()) }
         });
-        let left = shown.inspect_err(|_| inputs.settle(&input, part(behind, behind), engine))?;
+        let left = shown.inspect_err(|_| inputs.note_reached(&input, part(behind, behind), engine))?;
         input.end(number, left, None, State::Stateless, inputs, engine)
     })?;
     Ok(Labels::Plain)
@@ -105,7 +105,7 @@ pub(super) fn phrases(
             next = phrase.next().unwrap_or(behind);
             if engine.is_due() { input.reach(part(behind, next), engine) } else { Ok(()) }
         });
-        let left = shown.inspect_err(|_| inputs.settle(&input, part(behind, next), engine))?;
+        let left = shown.inspect_err(|_| inputs.note_reached(&input, part(behind, next), engine))?;
         input.end(number, left, phrase.next(), State::Stateless, inputs, engine)
     })?;
     Ok(Labels::Phrases)
@@ -174,7 +174,7 @@ fn kmers_of<W: kmers::Word>(
     });
     let place = within(mark.as_ref(), &reads.roller);
     if shown.is_err() && is_marked {
-        inputs.settle(input, place, engine);
+        inputs.note_reached(input, place, engine);
         return shown;
     }
     shown?;

@@ -30,7 +30,7 @@ pub(super) struct Cube {
 }
 
 impl Cube {
-    /// Every choice of so many columns.
+    /// Every choice of this many columns.
     pub(super) fn full(columns: usize) -> Self {
         Self { groupings: (0..1 << columns).collect() }
     }
@@ -73,7 +73,7 @@ impl Cube {
         Ok(Groups { function, means: of_base, held, memory_bytes_peak })
     }
 
-    /// The groupings that leave out so many columns, each under the one that it follows from: of those that leave out
+    /// The groupings that leave out this many columns, each under the one that it follows from: of those that leave out
     /// one less, that of the least size.
     fn children(&self, left_out: u32, sizes: &BTreeMap<u16, u64>) -> BTreeMap<u16, Vec<u16>> {
         let mut children: BTreeMap<u16, Vec<u16>> = BTreeMap::new();

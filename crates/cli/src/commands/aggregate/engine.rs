@@ -15,7 +15,7 @@ use forebay::limits::KEY_BYTES_MAX;
 use super::cube;
 use super::gathering::{Gathered, Gatherer};
 use super::reached::Reached;
-use super::store::{Keeper, Store};
+use super::store::{Store, Storer};
 use crate::failure::Failure;
 use crate::temporary::Temporary;
 
@@ -195,14 +195,14 @@ pub(super) fn refusal<A: Aggregate>(function: &A, key: &[u8], value: A::Input<'_
 /// See the module.
 pub(super) enum Engine<A: Aggregate> {
     Gathering(Box<Gatherer<A>>),
-    Keeping(Box<Keeper<A>>),
+    Storing(Box<Storer<A>>),
 }
 
 impl<A: Aggregate> Engine<A> {
     /// An engine that keeps groups in a store, if there is one.
     pub(super) fn new(function: Arc<A>, means: Means, store: Option<&Store>) -> Result<Self, Failure> {
         Ok(match store {
-            Some(store) => Self::Keeping(Box::new(Keeper::new(store, function, means)?)),
+            Some(store) => Self::Storing(Box::new(Storer::new(store, function, means)?)),
             None => Self::Gathering(Box::new(Gatherer::new(function, means)?)),
         })
     }
@@ -215,7 +215,7 @@ impl<A: Aggregate> Engine<A> {
     {
         match self {
             Self::Gathering(gatherer) => gatherer.add(key, value),
-            Self::Keeping(keeper) => keeper.add(key, value),
+            Self::Storing(storer) => storer.add(key, value),
         }
     }
 
@@ -223,14 +223,14 @@ impl<A: Aggregate> Engine<A> {
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
         match self {
             Self::Gathering(gatherer) => gatherer.add_state(key, state),
-            Self::Keeping(keeper) => keeper.add_state(key, state),
+            Self::Storing(storer) => storer.add_state(key, state),
         }
     }
 
     fn function(&self) -> &A {
         match self {
             Self::Gathering(gatherer) => gatherer.function(),
-            Self::Keeping(keeper) => keeper.function(),
+            Self::Storing(storer) => storer.function(),
         }
     }
 
@@ -239,7 +239,7 @@ impl<A: Aggregate> Engine<A> {
     pub(super) fn is_due(&self) -> bool {
         match self {
             Self::Gathering(_) => false,
-            Self::Keeping(keeper) => keeper.is_due(),
+            Self::Storing(storer) => storer.is_due(),
         }
     }
 
@@ -247,7 +247,7 @@ impl<A: Aggregate> Engine<A> {
     pub(super) fn reached(&self, file: &[u8]) -> Result<Option<Reached>, Failure> {
         match self {
             Self::Gathering(_) => Ok(None),
-            Self::Keeping(keeper) => keeper.reached(file),
+            Self::Storing(storer) => storer.reached(file),
         }
     }
 
@@ -255,7 +255,7 @@ impl<A: Aggregate> Engine<A> {
     pub(super) fn reach(&mut self, keys: Vec<Vec<u8>>, reached: Reached) -> Result<(), Failure> {
         match self {
             Self::Gathering(_) => Ok(()),
-            Self::Keeping(keeper) => keeper.reach(keys, reached),
+            Self::Storing(storer) => storer.reach(keys, reached),
         }
     }
 
@@ -263,7 +263,7 @@ impl<A: Aggregate> Engine<A> {
     pub(super) fn finish(self) -> Result<Groups<A>, Failure> {
         match self {
             Self::Gathering(gatherer) => Ok(gatherer.finish()?),
-            Self::Keeping(keeper) => keeper.finish(),
+            Self::Storing(storer) => storer.finish(),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The inputs of an aggregation: opened one after the other, unpacked where they have to be, and counted.
-//! Files are unpacked ahead on a thread of their own. A pipe is not: its thread might wait for ever.
+//! Files are unpacked ahead on a thread of their own. A pipe is not: its thread might wait forever.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -54,7 +54,7 @@ pub(super) struct Inputs<'scope, 'env> {
     pub(super) tail: Tail,
     pub(super) tally: Tally,
     /// Whether what is added of the file that is read is noted with it, so that another can be read.
-    pub(super) is_settled: bool,
+    pub(super) is_reached_noted: bool,
     /// Why files of a store were not read to their ends.
     pub(super) failed: Vec<String>,
 }
@@ -67,9 +67,11 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         mut read: impl FnMut(&mut Self, &Path, &mut Engine<A>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         for path in self.files {
-            self.is_settled = true;
+            self.is_reached_noted = true;
             match read(self, path, engine) {
-                Err(Failure::Work(reason)) if self.is_settled && matches!(engine, Engine::Keeping(_)) => {
+                Err(Failure::Work(reason))
+                    if self.is_reached_noted && matches!(engine, Engine::Storing(_)) =>
+                {
                     self.failed.push(reason);
                 }
                 read => read?,
@@ -94,8 +96,13 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
 
     /// Notes how far a file was read that cannot be read on, so that others can.
     #[cold]
-    pub(super) fn settle<A: Aggregate>(&mut self, input: &Input<'_>, place: Place, engine: &mut Engine<A>) {
-        self.is_settled = input.reach(place, engine).is_ok();
+    pub(super) fn note_reached<A: Aggregate>(
+        &mut self,
+        input: &Input<'_>,
+        place: Place,
+        engine: &mut Engine<A>,
+    ) {
+        self.is_reached_noted = input.reach(place, engine).is_ok();
     }
 
     /// Opens an input, where reading it goes on; nothing where a store has all of it already.
@@ -132,7 +139,7 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
             io::copy(&mut (&mut from).take(start.offset), &mut io::sink())
                 .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
         }
-        self.is_settled = false;
+        self.is_reached_noted = false;
         let tail = if tracked.packing == Packing::Plain { self.tail } else { Tail::Taken };
         Ok(Some(Input { name, from, file, start, state, tail, tracked: Some(tracked), bytes_before }))
     }
@@ -242,8 +249,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Notes that all of it is added, but for so many bytes at its end, which are of a record that may go on; `next` is
-    /// where reading would go on if it grew, by default there.
+    /// Notes that all of it is added, but for this many bytes at its end, which are of a record that may go on; `next`
+    /// is where reading would go on if it grew, by default there.
     pub(super) fn end<A: Aggregate>(
         &self,
         records: u64,

@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Int,
     Float,
     Truth,
-    /// A decimal of 38 digits, so many of them behind the point.
+    /// A decimal of 38 digits, this many of them behind the point.
     Decimal(u8),
 }
 

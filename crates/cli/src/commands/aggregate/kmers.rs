@@ -31,7 +31,7 @@ const CODES: [u8; 256] = {
     codes
 };
 
-/// Bytes of the key of a k-mer of so many bases.
+/// Bytes of the key of a k-mer of this many bases.
 pub(super) fn key_bytes(k: usize) -> usize {
     k.div_ceil(4)
 }

@@ -22,7 +22,7 @@ pub(super) enum Labels {
     },
     /// As words that the key has.
     Phrases,
-    /// As so many letters.
+    /// As this many letters.
     Kmers(usize),
     /// As columns.
     Columns(Vec<String>),

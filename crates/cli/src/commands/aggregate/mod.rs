@@ -298,7 +298,7 @@ impl<'a> Job<'a> {
                 on_bad,
                 tail,
                 tally: Tally::default(),
-                is_settled: true,
+                is_reached_noted: true,
                 failed: Vec::new(),
             };
             let labels = feed(&mut inputs)?;

@@ -23,7 +23,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// An empty one, to take no more than so many bytes.
+    /// An empty one, to take no more than this many bytes.
     pub(super) fn new(memory_max: usize) -> Self {
         Self { words: Vec::new(), ends: Vec::new(), table: HashTable::new(), memory_max }
     }

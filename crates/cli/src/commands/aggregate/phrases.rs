@@ -1,4 +1,5 @@
-//! N-grams whose keys are their words, as a store keeps them: words have no numbers there that would have to be kept too.
+//! N-grams whose keys are their words, as a store keeps them: words have no numbers there that would have to be kept
+//! too.
 //!
 //! **Invariant:** a key is its words as [`keys`](super::keys) writes columns, so that different n-grams have different
 //! keys, and keys are ordered word by word.

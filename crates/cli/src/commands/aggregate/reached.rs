@@ -1,9 +1,9 @@
 //! How far a file was read into a store, and what a file of that name is now.
 //!
 //! A file is known by its path, with links resolved, and by its number in the file system, by which it is found again
-//! where it was renamed. File systems give numbers out again: of both, what tells of more bytes is taken. It is the same as
-//! before if it is no shorter than what was read of it, and the first and last bytes of that are the same. Where neither
-//! knows it, its [content](super::content) may.
+//! where it was renamed. File systems give numbers out again: of both, what tells of more bytes is taken. It is the
+//! same as before if it is no shorter than what was read of it, and the first and last bytes of that are the same.
+//! Where neither knows it, its [content](super::content) may.
 //!
 //! **Invariant:** what stands before [`Reached`] is counted, each record once, and nothing behind it is.
 
@@ -170,7 +170,7 @@ impl Tracked {
         [self.path.as_os_str().as_encoded_bytes(), &self.number_key]
     }
 
-    /// All that it is kept under, if so much is read.
+    /// All that it is kept under, if this much is read.
     pub(super) fn keys(&self, reached: &Reached) -> Result<Vec<Vec<u8>>, Failure> {
         let mut keys: Vec<_> = self.names().map(<[u8]>::to_vec).into();
         if self.packing == Packing::Plain && reached.bytes > 0 {
@@ -207,7 +207,7 @@ impl Tracked {
         }
     }
 
-    /// Whether the file begins as one of which so much was read.
+    /// Whether the file begins as one of which this much was read.
     fn continues(&self, reached: &Reached) -> Result<bool, Failure> {
         Ok(self.packing == reached.packing
             && self.bytes >= reached.bytes
@@ -225,7 +225,7 @@ impl Tracked {
             || self.has_rotated(reached)
     }
 
-    /// What is to be done with the file, of which so much was read.
+    /// What is to be done with the file, of which this much was read.
     fn go_on(&self, reached: Reached, separator: Separator) -> Result<Found, Failure> {
         let is_packed = reached.packing == Packing::Packed;
         if self.bytes < reached.bytes || is_packed && self.bytes != reached.bytes {
@@ -309,7 +309,7 @@ mod tests {
         Tracked::open(path, |_| Ok(Some(Packer::Nothing))).unwrap()
     }
 
-    /// How far the file was read, of which so many bytes were.
+    /// How far the file was read, of which this many bytes were.
     fn reached(file: &Tracked, bytes: u64) -> Reached {
         let at = Position { number: 1, offset: bytes };
         file.reached(Place { at, end: bytes, extent: Extent::Whole, state: State::Stateless }).unwrap()
@@ -329,8 +329,8 @@ mod tests {
         }
     }
 
-    /// An empty file, or one with the same header, was removed, and its number went to a file that had been read further
-    /// by its path: its rows were counted again.
+    /// An empty file, or one with the same header, was removed, and its number went to a file that had been read
+    /// further by its path: its rows were counted again.
     #[test]
     fn a_number_that_was_given_out_again_does_not_count_rows_twice() {
         let folder = tempfile::tempdir().unwrap();

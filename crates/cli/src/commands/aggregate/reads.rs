@@ -1,5 +1,5 @@
-//! The bases of sequences on their way to k-mers. Those of a record of FASTQ are held until the record is whole, so that
-//! nothing of a malformed one is counted; those of one that is very long go on before that.
+//! The bases of sequences on their way to k-mers. Those of a record of FASTQ are held until the record is whole, so
+//! that nothing of a malformed one is counted; those of one that is very long go on before that.
 
 use super::kmers::{Roller, Word};
 use super::sequences::Records;

@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// So many groups are shown.
+    /// This many groups are shown.
     pub(super) fn shown(&mut self, groups: u64, seconds: f64) {
         self.groups = groups;
         self.output_seconds = seconds;

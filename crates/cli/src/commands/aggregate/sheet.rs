@@ -227,7 +227,8 @@ fn csv_cell(out: &mut Out, cell: &Value<'_>) -> io::Result<()> {
     out.write_all(b"\"")
 }
 
-/// An object, in a stream of several kinds marked by its own. A column that is called as the mark is goes by another name.
+/// An object, in a stream of several kinds marked by its own. A column that is called as the mark is goes by another
+/// name.
 fn object(
     out: &mut Out,
     kind: Option<&'static str>,

@@ -1,7 +1,7 @@
 //! Groups of a store, or of a program's aggregator, one by one: for `get` and `scan`.
 //!
-//! A key is given and shown as `aggregate` shows it: columns with tabs between them, `\N` for no value, words with spaces.
-//! Where no store says what keys are, they are bytes.
+//! A key is given and shown as `aggregate` shows it: columns with tabs between them, `\N` for no value, words with
+//! spaces. Where no store says what keys are, they are bytes.
 
 use std::convert::Infallible;
 

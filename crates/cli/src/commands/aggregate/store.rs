@@ -25,12 +25,12 @@ use crate::screen;
 
 /// What the name of a table of inputs ends in.
 pub(crate) const INPUTS: &str = ".inputs";
-/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their numbers
-/// in the file system, behind `file:`, and by how they begin, behind `content:`.
+/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their
+/// numbers in the file system, behind `file:`, and by how they begin, behind `content:`.
 pub(crate) const SHAPE: &[u8] = b"shape";
-/// Where it tells that groups were rescued from a damaged database, of which so many places could not be read.
+/// Where it tells that groups were rescued from a damaged database, of which this many places could not be read.
 pub(crate) const RESCUED: &[u8] = b"rescued";
-/// The database has so many sixteenths of the memory.
+/// The database has this many sixteenths of the memory.
 const DATABASE_SHARE: usize = 10;
 /// What is not committed yet is committed at a sixteenth, and takes four of them while the table grows.
 const PENDING_PARTS: usize = 4;
@@ -39,7 +39,7 @@ const PENDING_BYTES_MIN: usize = 16 << 20;
 /// The most: a quarter of it, and a bit, must fit a batch, which takes as much.
 const PENDING_BYTES_MAX: usize = 1 << 30;
 
-/// So many files are committed together, however little is in them.
+/// This many files are committed together, however little is in them.
 const FILES_MAX: usize = 4096;
 
 /// See the module.
@@ -130,10 +130,11 @@ impl Store {
         let table = self.db.aggregator(&self.name, Arc::clone(function));
         // Groups may have got another layout since.
         let is_there = self.db.tables().iter().any(|(name, _)| *name == self.name);
-        Ok(if is_there { table.open()? } else { table.layout(Layout::write_buffer_ordered()).open()? })
+        Ok(if is_there { table.open()? } else { table.layout(Layout::wb_tree_ordered()).open()? })
     }
 
-    /// Ends work that failed. New groups of which nothing was committed go again, so that what they are can be said anew.
+    /// Ends work that failed. New groups of which nothing was committed go again, so that what they are can be said
+    /// anew.
     pub(super) fn give_up(self) {
         let Self { db, inputs, is_new, made, .. } = self;
         let is_empty = is_new && inputs.iter().is_ok_and(|entries| entries.take(2).count() < 2);
@@ -210,7 +211,7 @@ fn parse<T: for<'a> serde::Deserialize<'a>>(text: &[u8]) -> Result<T, Failure> {
 }
 
 /// Gathers groups, and adds them to a store many at a time.
-pub(super) struct Keeper<A: Aggregate> {
+pub(super) struct Storer<A: Aggregate> {
     db: Arc<Database>,
     function: Arc<A>,
     means: Means,
@@ -227,7 +228,7 @@ pub(super) struct Keeper<A: Aggregate> {
     is_broken: bool,
 }
 
-impl<A: Aggregate> Keeper<A> {
+impl<A: Aggregate> Storer<A> {
     pub(super) fn new(store: &Store, function: Arc<A>, means: Means) -> Result<Self, Failure> {
         Ok(Self {
             db: Arc::clone(&store.db),
@@ -262,7 +263,7 @@ impl<A: Aggregate> Keeper<A> {
         &self.function
     }
 
-    /// Whether so much has gathered that it should be committed.
+    /// Whether this much has gathered that it should be committed.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.pending.memory_bytes() >= self.pending_bytes_max / PENDING_PARTS

@@ -21,9 +21,9 @@ use std::time::Duration;
 use clap::Args;
 use forebay::{Database, Durability, Layout, Table};
 
-use super::life::parse_life;
 use super::made::Made;
 use super::progress::Progress;
+use super::ttl::parse_ttl;
 use super::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, writable};
 use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
@@ -43,7 +43,7 @@ use reading::{Input, parquet, unpacked};
 use sorted::Sorted;
 
 const EXAMPLES: &str = "\
-Formats, by the name of the file unless told:
+Formats, by the name of the file by default:
   lines      a line is a key; values are empty. Of files whose names tell no other
   csv, tsv   --key and --value choose columns, by number from 1 or by name in the first row
   jsonl      --key and --value choose fields; without --value the value is the whole line
@@ -73,7 +73,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "RATIO", value_parser = parse_space_amplification)]
     max_space_amplification: Option<f64>,
     /// How long the entries of a new table live, such as 90s, 12h or 7d
-    #[arg(long, value_name = "TIME", value_parser = parse_life)]
+    #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     ttl: Option<Duration>,
     /// How the input is written: lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE [default: as the name of the file
     /// says, else lines]
@@ -178,8 +178,8 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
     if let Some(most) = args.max_space_amplification {
         table = table.max_space_amplification(most);
     }
-    if let Some(life) = args.ttl {
-        table = table.time_to_live(life);
+    if let Some(ttl) = args.ttl {
+        table = table.time_to_live(ttl);
     }
     Ok(table.open()?)
 }

@@ -1,5 +1,5 @@
-//! `load --sorted`: records that stand in the order of their keys go to lists of their own, without the log. All of them
-//! are there at the end or, where something is wrong, none is.
+//! `load --sorted`: records that stand in the order of their keys go to lists of their own, without the log. All of
+//! them are there at the end or, where something is wrong, none is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
     let bound = args.max_space_amplification.into_iter();
     let table = bound.fold(table, |table, most| table.max_space_amplification(most));
-    args.ttl.into_iter().fold(table, |table, life| table.time_to_live(life)).open_ordered()
+    args.ttl.into_iter().fold(table, |table, ttl| table.time_to_live(ttl)).open_ordered()
 }
 
 /// See the module.

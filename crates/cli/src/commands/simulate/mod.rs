@@ -22,8 +22,8 @@ use forebay_bench::{amounts, sizes};
                         forebay simulate --record 16 --records 1e9 --distinct 100M --json\n  \
                         forebay simulate --record 1100 --key 100 --records 10M --memory 1G --compare")]
 pub(crate) struct SimulateArgs {
-    /// The table's layout, such as write-buffer, leveling:t=10, tiering or jungle:c=2
-    #[arg(long, value_name = "LAYOUT", default_value = "write-buffer", value_parser = parse_layout)]
+    /// The table's layout, such as wb-tree, leveling:t=10, tiering or jungle:c=2
+    #[arg(long, value_name = "LAYOUT", default_value = "wb-tree", value_parser = parse_layout)]
     layout: Layout,
     /// Every layout beside the others, from cheap writes to cheap reads
     #[arg(long, conflicts_with_all = ["layout", "points"])]
@@ -37,10 +37,10 @@ pub(crate) struct SimulateArgs {
     /// How many records are loaded, such as 200M or 1e12
     #[arg(long, value_name = "N", value_parser = amounts::parse)]
     records: u64,
-    /// Draw keys from so many; without it no key comes twice
+    /// Draw keys from this many; without it no key comes twice
     #[arg(long, value_name = "N", value_parser = amounts::parse)]
     distinct: Option<u64>,
-    /// Tell how things stand at so many sizes, each twice the one before
+    /// Tell how things stand at this many sizes, each twice the one before
     #[arg(long, value_name = "N", default_value_t = 1)]
     points: u32,
     #[command(flatten)]
@@ -131,8 +131,8 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 /// What [`SimulateArgs::compare`] compares.
 const COMPARED: [&str; 15] = [
     "no-merge",
-    "write-buffer",
-    "write-buffer:ordered",
+    "wb-tree",
+    "wb-tree:ordered",
     "tiering:t=10",
     "tiering:t=4",
     "geometric:r=3",

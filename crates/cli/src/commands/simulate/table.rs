@@ -38,8 +38,8 @@ fn bound_by(bound: Bound) -> &'static str {
     match bound {
         Bound::Device => "the device",
         Bound::Cores => "all cores",
-        Bound::Absorber => "the thread that writes full write buffers to lists",
-        Bound::Merger => "the thread that merges",
+        Bound::Flusher => "the thread that writes full write buffers to lists",
+        Bound::Compactor => "the thread that merges",
     }
 }
 
@@ -58,7 +58,7 @@ impl Table<'_> {
         row(f, "memory", format_args!("{limit}, write buffers of {buffer}"))?;
         let (node, fan_out) = (human(self.0.node_bytes), self.0.fan_out);
         let (fast, bits) = (self.0.fast_per_slow, self.0.filter_bits_per_key);
-        if self.0.layout.starts_with("write-buffer") {
+        if self.0.layout.starts_with("wb-tree") {
             row(f, "nodes", format_args!("{node}, fan-out {fan_out}, {} lists a leaf", self.0.lists_max))?;
             row(f, "splits, filters", format_args!("{fast} fast splits to a slow one, {bits} bits a key"))?;
         } else {
@@ -79,8 +79,8 @@ impl Table<'_> {
         row(f, "time", format_args!("{}, bound by {}", duration(times.seconds), bound_by(times.bound_by)))?;
         row(f, "  of the device", duration(times.device_seconds))?;
         row(f, "  of all cores together", duration(times.cpu_seconds))?;
-        row(f, "  of the thread that absorbs", duration(times.absorber_seconds))?;
-        row(f, "  of the thread that merges", duration(times.merger_seconds))
+        row(f, "  of the thread that flushes", duration(times.flusher_seconds))?;
+        row(f, "  of the thread that merges", duration(times.compactor_seconds))
     }
 
     fn traffic(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

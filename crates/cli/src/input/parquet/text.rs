@@ -22,11 +22,11 @@ pub(super) enum Form {
     Unsigned,
     /// Days since 1970.
     Date,
-    /// So many parts of a second since midnight.
+    /// This many parts of a second since midnight.
     Time(i64),
-    /// So many parts of a second since 1970; in UTC, or wherever it was written.
+    /// This many parts of a second since 1970; in UTC, or wherever it was written.
     Timestamp(i64, Zone),
-    /// Integers with so many digits behind the point.
+    /// Integers with this many digits behind the point.
     Decimal(u32),
     Uuid,
     /// Floating-point numbers of 16 bits.
@@ -181,8 +181,8 @@ fn time(value: i64, parts: i64, out: &mut Vec<u8>) {
     display(format_args!("{hours:02}:{minutes:02}:{:02}.{fraction:0digits$}", seconds % 60), out);
 }
 
-/// A day of the Gregorian calendar, continued backwards. After Howard Hinnant's `civil_from_days`: years begin in March,
-/// so that the leap day is a year's last, and eras have 400 years.
+/// A day of the Gregorian calendar, continued backwards. After Howard Hinnant's `civil_from_days`: years begin in
+/// March, so that the leap day is a year's last, and eras have 400 years.
 fn date(days: i64, out: &mut Vec<u8>) {
     let days = days.saturating_add(719_468);
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

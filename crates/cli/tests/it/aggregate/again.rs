@@ -9,7 +9,7 @@ fn groups_of_a_store_in_hash_order_are_shown_in_the_order_of_their_keys() {
     let rows: String = (0..40).map(|number| format!("key{number:02}\n")).collect();
     std::fs::write(folder.path("f.csv"), format!("k\n{rows}")).unwrap();
     let before = folder.ok("aggregate --store db --by column:k f.csv");
-    folder.ok("layout db groups write-buffer");
+    folder.ok("layout db groups wb-tree");
     assert_eq!(folder.ok("aggregate --store db"), before);
 }
 

@@ -29,7 +29,7 @@ fn rows(seed: u64, count: u64) -> Vec<Row> {
     (0..count).map(row).collect()
 }
 
-/// Writes rows in groups of so many.
+/// Writes rows in groups of this many.
 fn write(path: &Path, rows: &[Row], group_rows: usize, compression: Compression) {
     let schema = "message m { optional binary city (UTF8); optional int64 amount; required double share; }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
@@ -194,8 +194,8 @@ fn what_pyarrow_writes_is_read() {
     folder.run("aggregate latin --by word --out o.parquet").refused(1, &["UTF-8"]);
 }
 
-/// Differences of more bits than the integers have, with and without nulls; `tests/data/make_duckdb.py` tells how the file
-/// was made.
+/// Differences of more bits than the integers have, with and without nulls; `tests/data/make_duckdb.py` tells how the
+/// file was made.
 #[test]
 fn integers_that_jump_are_read() {
     let folder = Folder::new("parquet-jumps");

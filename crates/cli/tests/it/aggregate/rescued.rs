@@ -33,7 +33,8 @@ fn rescued(test: &str, of_groups: bool) -> Folder {
     panic!("no list is of {damage}: {lists:?}");
 }
 
-/// The groups were short, and the files known: the next run counted nothing of what was lost, and said that all was well.
+/// The groups were short, and the files known: the next run counted nothing of what was lost, and said that all was
+/// well.
 #[test]
 fn groups_that_lost_something_are_not_counted_on_in_silence() {
     for (test, of_groups) in [("rescued-groups", true), ("rescued-inputs", false)] {

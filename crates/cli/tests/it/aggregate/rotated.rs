@@ -66,7 +66,8 @@ fn files_that_are_copied_and_cut_are_counted_once() {
     assert_eq!(folder.ok("aggregate --store db"), "k\tcount\na\t3\nb1\t1\nb2\t2\nb3\t3\n");
 }
 
-/// What another name alone tells of: content that has moved is the same, a copy beside it is not, nor is little content.
+/// What another name alone tells of: content that has moved is the same, a copy beside it is not, nor is little
+/// content.
 #[test]
 fn content_that_moved_is_counted_once_and_copies_are_counted() {
     let folder = Folder::new("moved-content");

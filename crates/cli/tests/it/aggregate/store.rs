@@ -40,7 +40,7 @@ fn other_commands_work_on_a_store() {
     folder.ok("compact db");
     folder.ok("savepoint db before");
     folder.ok("layout db groups leveling");
-    folder.ok("layout db kv write-buffer:ordered");
+    folder.ok("layout db kv wb-tree:ordered");
     folder.ok("verify db");
     assert_eq!(folder.ok("aggregate --store db"), "path\tcount\tsum:bytes\n/a\t2\t4\n/b\t1\t2\n");
     assert_eq!(folder.ok("get db groups /b"), "1\t2\n");
@@ -263,8 +263,8 @@ fn new_and_grown_files_are_added() {
     assert_eq!(folder.ok("aggregate --store db --table pairs"), pairs);
 }
 
-/// A file that is read while it is written, byte by byte, is counted once and right, wherever it is torn; others beside it
-/// are counted.
+/// A file that is read while it is written, byte by byte, is counted once and right, wherever it is torn; others
+/// beside it are counted.
 #[test]
 fn files_that_are_still_written_are_counted_once() {
     let folder = Folder::new("store-torn");

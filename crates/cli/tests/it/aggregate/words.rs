@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::{Draws, write_gzip};
 use crate::tool::{Folder, last_object};
 
-/// Text of about so many words, of which a few are frequent, between all kinds of white space.
+/// Text of about this many words, of which a few are frequent, between all kinds of white space.
 fn text(seed: u64, words: u64, distinct: u64) -> String {
     let mut draws = Draws::new(seed);
     let mut text = String::new();

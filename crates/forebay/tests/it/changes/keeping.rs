@@ -230,7 +230,7 @@ fn damage_to_what_is_kept_is_named_and_harms_nothing_else() {
     }
 }
 
-/// Nothing follows it that could tell, but the number up to which the log is absorbed.
+/// Nothing follows it that could tell, but the number up to which the log is flushed.
 #[test]
 fn damage_to_the_last_segment_is_seen_where_no_write_follows() {
     let mut world = World::new(16, 1 << 30, true);

@@ -20,7 +20,7 @@ fn the_feed_is_what_was_committed() {
                 0 => world.db().flush().unwrap(),
                 1 => world.reopen(),
                 2 => world.drop_spare().unwrap(),
-                3 => world.db().settle().unwrap(),
+                3 => world.db().wait_until_idle().unwrap(),
                 _ => {}
             }
             assert_eq!(world.check(), 0, "seed {seed}");
@@ -101,7 +101,7 @@ fn whoever_is_ahead_of_the_database_is_told_so() {
 fn other_layouts_and_what_is_ingested_leave_the_feed_as_it_is() {
     let mut world = World::new(7, 1 << 30, false);
     world.commit_some(60);
-    for (name, layout) in [("tree", Layout::write_buffer()), ("level", Layout::range_merge())] {
+    for (name, layout) in [("tree", Layout::wb_tree()), ("level", Layout::range_merge())] {
         world.db().table(name).open().unwrap().set_layout(layout).unwrap();
     }
     let table = world.db().table("range").open_ordered().unwrap();

@@ -22,7 +22,7 @@ fn open(dir: &str, env: &Env, keep: u64) -> Database {
 
 fn tables(db: &Database) -> [Table; 2] {
     TABLES.map(|name| {
-        let layout = if name == "t" { Layout::write_buffer() } else { Layout::leveling(3) };
+        let layout = if name == "t" { Layout::wb_tree() } else { Layout::leveling(3) };
         db.table(name).layout(layout).open().unwrap()
     })
 }
@@ -85,8 +85,8 @@ impl Follower {
     }
 }
 
-/// Those who asked before get all of it; who asks again is told, also once the database was opened again or its manifest
-/// rewritten, and so is who follows a copy of it. What comes behind can be followed.
+/// Those who asked before get all of it; who asks again is told, also once the database was opened again or its
+/// manifest rewritten, and so is who follows a copy of it. What comes behind can be followed.
 #[test]
 fn a_rollback_ends_the_feed_of_all_who_followed_it() {
     for keep in [1 << 30, 20_000, 0] {
@@ -150,8 +150,8 @@ fn a_rollback_ends_the_feed_of_all_who_followed_it() {
     }
 }
 
-/// A history of savepoints, rollbacks, restarts and lost power, of which somebody has a copy who follows, and makes another
-/// one where that is what the feed says.
+/// A history of savepoints, rollbacks, restarts and lost power, of which somebody has a copy who follows, and makes
+/// another one where that is what the feed says.
 #[test]
 fn who_follows_over_rollbacks_and_crashes_has_what_the_database_has() {
     let mut copied = 0;

@@ -17,7 +17,7 @@ use forebay_testkit::Suffix;
 pub(super) const DIR: &str = "/db";
 /// Those whose ranges can be deleted: a tree, and two organisations of runs.
 const ORDERED: [(&str, &str); 3] =
-    [("tree", "write-buffer:ordered"), ("level", "leveling:t=3"), ("range", "range-merge")];
+    [("tree", "wb-tree:ordered"), ("level", "leveling:t=3"), ("range", "range-merge")];
 const HOUR: Duration = Duration::from_secs(3600);
 
 struct Tables {

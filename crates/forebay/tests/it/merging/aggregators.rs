@@ -127,8 +127,8 @@ fn random_run(layout: Layout, seed: u64) {
 #[test]
 fn an_aggregator_equals_a_map() {
     for seed in 0..6 {
-        random_run(Layout::write_buffer(), seed);
-        random_run(Layout::write_buffer_ordered(), seed);
+        random_run(Layout::wb_tree(), seed);
+        random_run(Layout::wb_tree_ordered(), seed);
     }
 }
 

@@ -40,17 +40,17 @@ impl MergeRule for Other {
 fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let table = db.table("t").layout(Layout::write_buffer()).merge_rule(Short).open().unwrap();
+    let table = db.table("t").layout(Layout::wb_tree()).merge_rule(Short).open().unwrap();
     table.put(b"put", &[1; 2_000]).unwrap();
     table.merge(b"operand", &[1; 2_000]).unwrap();
-    table.set_layout(Layout::write_buffer_ordered()).unwrap();
+    table.set_layout(Layout::wb_tree_ordered()).unwrap();
     for round in 0..6_u8 {
         table.merge(b"long", &[round; 300]).unwrap();
         db.flush().unwrap();
     }
-    let error = table.set_layout(Layout::write_buffer()).unwrap_err();
+    let error = table.set_layout(Layout::wb_tree()).unwrap_err();
     assert!(matches!(&error, Error::TooLong(reason) if reason.contains("long")), "{error}");
-    assert_eq!(table.layout().unwrap(), Layout::write_buffer_ordered());
+    assert_eq!(table.layout().unwrap(), Layout::wb_tree_ordered());
     let lengths = [&b"put"[..], b"operand", b"long"].map(|key| table.get(key).unwrap().unwrap().len());
     assert_eq!(lengths, [2_000, 2_000, 1_800]);
 }
@@ -60,7 +60,7 @@ fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
 fn an_aggregator_in_key_order_has_ranges() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let views = db.aggregator("views", Count).layout(Layout::write_buffer_ordered()).open().unwrap();
+    let views = db.aggregator("views", Count).layout(Layout::wb_tree_ordered()).open().unwrap();
     for key in ["a 1", "b 1", "b 2", "b 2", "c 1"] {
         views.add(key.as_bytes(), ()).unwrap();
     }
@@ -108,10 +108,10 @@ fn a_plain_handle_of_an_aggregators_table_writes_nothing() {
     assert!(table.get(b"key").unwrap().is_some());
 }
 
-/// Their lists stay as they are: nothing is lost, nothing is tried for ever, and whoever asks is told which key it is.
+/// Their lists stay as they are: nothing is lost, nothing is tried forever, and whoever asks is told which key it is.
 #[test]
 fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
-    for layout in ["write-buffer", "write-buffer:ordered"] {
+    for layout in ["wb-tree", "wb-tree:ordered"] {
         let (env, layout) = (Env::memory(1), layout.parse::<Layout>().unwrap());
         let open = || {
             let db = Database::open(DIR, options(&env)).unwrap();
@@ -254,7 +254,7 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     assert_eq!(hits.get(b"last").unwrap(), Some(1));
     let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
     db.flush().unwrap();
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     assert_eq!(texts.get(b"text").unwrap().as_deref(), Some(&b"one two"[..]));
     let counts: Vec<u64> = (0..7u32).map(|key| hits.get(&key.to_le_bytes()).unwrap().unwrap()).collect();
     assert_eq!(counts, [58, 57, 57, 57, 57, 57, 57]);
@@ -298,7 +298,7 @@ fn built_in_functions_come_with_the_database() {
     let plain = db.table("plain").open().unwrap();
     (0..2000u32).for_each(|number| plain.put(&number.to_le_bytes(), &[7; 50]).unwrap());
     db.flush().unwrap();
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     db.snapshot().table("hits").unwrap().compact().unwrap();
     let type_of = |table: &str| db.snapshot().state_type(table).unwrap().unwrap();
     assert_eq!((&type_of("hits")[..], db.snapshot().state_type("plain").unwrap()), ("count/1", None));

@@ -1,5 +1,5 @@
-//! Savepoints: what is kept under a name stays as it was, whatever is merged, dropped, rolled back or restarted; a rollback
-//! brings all of it back, or nothing; what nobody needs any more goes.
+//! Savepoints: what is kept under a name stays as it was, whatever is merged, dropped, rolled back or restarted; a
+//! rollback brings all of it back, or nothing; what nobody needs any more goes.
 
 mod numbers;
 
@@ -76,14 +76,14 @@ fn files(env: &Env, kind: &str) -> Vec<String> {
 
 fn layouts() -> impl Iterator<Item = Layout> {
     let ordered = ordered_layouts().into_iter().filter(|layout| *layout != Layout::range_merge());
-    ordered.chain([Layout::write_buffer()])
+    ordered.chain([Layout::wb_tree()])
 }
 
 /// A layout that is not this one: now of the same order, now of the other.
 fn another(layout: Layout, number: usize) -> Layout {
     match number % 3 {
-        0 if layout != Layout::write_buffer() => Layout::write_buffer(),
-        1 => Layout::write_buffer_ordered(),
+        0 if layout != Layout::wb_tree() => Layout::wb_tree(),
+        1 => Layout::wb_tree_ordered(),
         _ => Layout::tiering(3),
     }
 }
@@ -102,7 +102,7 @@ fn what_is_kept_stays_as_it_was_under_every_layout() {
         assert_eq!(db.savepoint("one").unwrap(), db.last_sequence());
         let (one, beside_one) = (model.clone(), beside.clone());
         write(&table, &mut model, &mut rng, 2000);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         assert_eq!(db.savepoint("two").unwrap(), db.last_sequence());
         let two = model.clone();
         db.drop_table("other").unwrap();
@@ -112,7 +112,7 @@ fn what_is_kept_stays_as_it_was_under_every_layout() {
         table.compact().unwrap();
         table.set_layout(another(layout, number)).unwrap();
         write(&table, &mut model, &mut rng, 2000);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         let check = |db: &Database, what: &str| {
             let (early, late) = (db.open_savepoint("one").unwrap(), db.open_savepoint("two").unwrap());
             assert!(seen(&early, "t") == one && seen(&late, "t") == two, "{what}");
@@ -144,7 +144,7 @@ fn what_is_kept_stays_as_it_was_under_every_layout() {
         assert_eq!(table.layout().unwrap(), layout);
         assert!(matches!(db.table("fresh").existing(true).open().unwrap_err(), Error::NotFound(_)));
         write(&table, &mut model, &mut rng, 2000);
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         check(&db, &what);
         assert!(all(&table) == model, "{what}, rolled back and written");
         drop(table);
@@ -169,7 +169,7 @@ fn what_is_kept_stays_as_it_was_under_every_layout() {
         for name in ["one", "two"] {
             db.drop_savepoint(name).unwrap();
         }
-        db.settle().unwrap();
+        db.wait_until_idle().unwrap();
         assert_sound(&env, &db, &what);
         let kept = files(&env, ".list").len() + files(&env, ".tree").len();
         assert_eq!(kept as u64, db.stats().list_files, "{what}: files are left behind");
@@ -193,7 +193,7 @@ fn a_tree_goes_on_growing_behind_what_savepoints_have_of_it() {
         let mut kept: Vec<(String, Model)> = Vec::new();
         for step in 0..60_u64 {
             write(&table, &mut model, &mut rng, 300);
-            db.settle().unwrap();
+            db.wait_until_idle().unwrap();
             match rng.below(10) {
                 0..3 => {
                     let name = format!("at {step}");
@@ -282,7 +282,7 @@ fn a_crash_leaves_all_of_a_step_or_nothing() {
             let env = Env::simulated(fs.clone(), operation);
             let (mut rng, mut model) = (Rng::new(operation), Model::new());
             let layout =
-                [Layout::jungle(20.0), Layout::leveling(3), Layout::write_buffer()][operation as usize % 3];
+                [Layout::jungle(20.0), Layout::leveling(3), Layout::wb_tree()][operation as usize % 3];
             let db = open(&env);
             let table = make(&db, "t", layout);
             write(&table, &mut model, &mut rng, 1500);
@@ -339,7 +339,7 @@ fn damage_in_what_only_a_savepoint_needs_is_named_and_stops_nothing() {
     let db = open(&env);
     let table = make(&db, "t", Layout::leveling(4));
     write(&table, &mut model, &mut rng, 2000);
-    db.settle().unwrap();
+    db.wait_until_idle().unwrap();
     db.savepoint("old").unwrap();
     assert_sound(&env, &db, "before");
     let lists = files(&env, ".list");
@@ -432,7 +432,7 @@ fn rules_times_and_handles_go_along() {
 fn what_cannot_be_done_is_said() {
     let env = Env::memory(1);
     let db = open(&env);
-    let table = make(&db, "t", Layout::write_buffer());
+    let table = make(&db, "t", Layout::wb_tree());
     table.put(b"k", b"v").unwrap();
     for name in ["", &"x".repeat(256)] {
         assert!(matches!(db.savepoint(name), Err(Error::Invalid(_))));

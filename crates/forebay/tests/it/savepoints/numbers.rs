@@ -36,7 +36,7 @@ fn model_at(operations: impl Iterator<Item = u64>) -> Model {
 fn the_number_says_what_is_in_it_while_others_write() {
     let dir = std::env::temp_dir().join(format!("forebay-savepoints-{}", std::process::id()));
     let options = || Options::default().memory_limit(4 << 20).write_buffer(8 << 10);
-    for layout in [Layout::leveling(4), Layout::jungle(20.0), Layout::write_buffer_ordered()] {
+    for layout in [Layout::leveling(4), Layout::jungle(20.0), Layout::wb_tree_ordered()] {
         let db = Database::open(&dir, options()).unwrap();
         let table = db.table("t").layout(layout).node_bytes(16 << 10).open_ordered().unwrap();
         let taken: Vec<u64> = std::thread::scope(|scope| {

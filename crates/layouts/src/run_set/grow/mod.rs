@@ -2,9 +2,10 @@
 //! below. Where an append would leave more behind than may be, the tree is written anew with it instead. That is its
 //! in-place merge, and the batch is written once.
 //!
-//! What comes to one tree is a *leg* of it. Legs have nothing to do with each other, so they are done side by side.
+//! The work for one tree is a *subcompaction*. Subcompactions do not depend on each other, so they are done side by
+//! side.
 
-mod legs;
+mod subcompactions;
 
 use std::sync::Arc;
 
@@ -15,33 +16,33 @@ use forebay_base::{Error, Range, Result};
 use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::Cause;
 
-use self::legs::{InHand, Leg, Legs};
+use self::subcompactions::{Claimed, Subcompaction, SubcompactionQueue};
 use super::job::{MergeJob, RunCursor};
 use super::plan::{Made, Slice};
 use super::policy::Policy;
 use super::set::{Part, Run, RunSet};
 use super::writer::Writers;
-use crate::files::Means;
-use crate::{DataFile, Help, Job, Outcome, Plan, Rule};
+use crate::files::TableContext;
+use crate::{DataFile, Job, JobWorker, Outcome, Plan, Rule};
 
 /// See the module.
 pub(super) struct GrowJob {
-    hand: Hand,
-    /// Told once nobody has a leg in hand any more: who tries again needs the same files.
+    worker: SubcompactionWorker,
+    /// An error, which is returned once no subcompaction is claimed: the next try needs the same files.
     failed: Option<Error>,
 }
 
-/// One of those who work on it.
-struct Hand {
+/// One of the workers of a job.
+struct SubcompactionWorker {
     slice: Arc<GrowSlice>,
-    legs: Arc<Legs<DataFile, Done>>,
-    here: Option<Begun>,
+    subcompactions: Arc<SubcompactionQueue<DataFile, Done>>,
+    current: Option<Begun>,
 }
 
-/// A leg on its way. The merge lets go of its files before the leg is anybody's again.
+/// A subcompaction on its way. The merge lets go of its files before the subcompaction is anybody's again.
 struct Begun {
     merge: MergeJob<Merge<RunCursor>>,
-    in_hand: InHand<DataFile, Done>,
+    claimed: Claimed<DataFile, Done>,
     /// About how much is left to be read.
     left_bytes: u64,
 }
@@ -50,14 +51,14 @@ struct Begun {
 struct GrowSlice {
     policy: Policy,
     file_bytes: u64,
-    means: Means,
+    context: TableContext,
     rule: Rule,
     /// Newest first, with what is taken from each.
     uppers: Vec<(Arc<Run<DataFile>>, Range)>,
     slice: Slice,
 }
 
-/// What has come of a leg. What nobody takes is for nobody.
+/// The outcome of a subcompaction. Its files are discarded if the job does not take it.
 struct Done {
     parts: Vec<Part<DataFile>>,
     /// What was there before, which is one of those where nothing came to it.
@@ -68,43 +69,43 @@ struct Done {
 type Piece = (Arc<Part<DataFile>>, Range);
 
 impl GrowJob {
-    pub(super) fn new(set: &RunSet<DataFile>, slice: Slice, means: &Means) -> Result<Self> {
+    pub(super) fn new(set: &RunSet<DataFile>, slice: Slice, context: &TableContext) -> Result<Self> {
         let into = slice.into.and_then(|id| set.run(id)).ok_or_else(Plan::foreign)?;
         let uppers = slice.taken.iter().filter(|(id, _)| *id != into.id());
         let uppers = uppers.map(|(id, range)| Some((Arc::clone(set.run(*id)?), range.clone())));
-        let legs = Legs::new(into, &slice.range);
+        let subcompactions = SubcompactionQueue::new(into, &slice.range);
         let slice = Arc::new(GrowSlice {
             policy: set.policy,
             file_bytes: set.file_bytes,
-            means: means.clone(),
-            rule: means.code()?,
+            context: context.clone(),
+            rule: context.code()?,
             uppers: uppers.collect::<Option<_>>().ok_or_else(Plan::foreign)?,
             slice,
         });
-        Ok(Self { hand: Hand { slice, legs, here: None }, failed: None })
+        Ok(Self { worker: SubcompactionWorker { slice, subcompactions, current: None }, failed: None })
     }
 }
 
 impl GrowSlice {
-    /// What a leg's range has above.
-    fn sources(&self, leg: &Leg<DataFile>) -> Vec<Vec<Piece>> {
+    /// What a subcompaction's range has above.
+    fn sources(&self, subcompaction: &Subcompaction<DataFile>) -> Vec<Vec<Piece>> {
         let inside = |(run, taken): &(Arc<Run<DataFile>>, Range)| {
-            let range = taken.intersect(&leg.range);
+            let range = taken.intersect(&subcompaction.range);
             let parts = run.parts()[run.overlapping(&range)].iter();
             parts.map(|part| (Arc::clone(part), part.range.intersect(&range))).collect::<Vec<_>>()
         };
         self.uppers.iter().map(inside).collect()
     }
 
-    /// Begins the merge of a leg to which something comes, and tells about how many bytes that reads.
+    /// Begins the merge of a subcompaction to which something comes, and tells about how many bytes that reads.
     fn merge(
         &self,
-        leg: &Leg<DataFile>,
+        subcompaction: &Subcompaction<DataFile>,
         mut sources: Vec<Vec<Piece>>,
     ) -> Result<(MergeJob<Merge<RunCursor>>, u64)> {
-        let Leg { range, target, .. } = leg;
+        let Subcompaction { range, target, .. } = subcompaction;
         let batch = portion_of(&sources);
-        let (files, rule, depth) = (self.means.files(Cause::Merge), self.rule.clone(), self.slice.depth());
+        let (files, rule, depth) = (self.context.files(Cause::Merge), self.rule.clone(), self.slice.depth());
         let grows =
             |part: &&Arc<Part<DataFile>>| part.range == *range && !self.policy.rebuilds(part, batch.bytes);
         let grown = target.as_ref().filter(grows);
@@ -124,7 +125,7 @@ impl GrowSlice {
             false => self.policy.file_bytes(self.slice.level, bytes, self.file_bytes),
         };
         let shape = Shape::Variable;
-        let reading = self.means.files(Cause::Merge).reading(HANDS * sources.len());
+        let reading = self.context.files(Cause::Merge).reading(WORKERS * sources.len());
         let cursor = |parts: Vec<Piece>| {
             let parts = parts.into_iter().map(|(part, range)| (part.fragment.clone(), range));
             RunCursor::new(parts.collect(), reading)
@@ -138,52 +139,52 @@ impl GrowSlice {
     }
 }
 
-/// So many share the memory of merges.
-const HANDS: usize = 2;
+/// This many workers share the memory of merges.
+const WORKERS: usize = 2;
 
-impl Hand {
-    /// Works through about so many bytes, of one leg or of several. `false` where there is none for it.
+impl SubcompactionWorker {
+    /// Works through about this many bytes, of one subcompaction or of several. `false` where there is none for it.
     fn step(&mut self, bytes_max: usize) -> Result<bool> {
-        if self.legs.are_over() {
-            self.here = None;
+        if self.subcompactions.are_over() {
+            self.current = None;
         }
         let (mut left_bytes, mut has_worked) = (bytes_max as u64, false);
-        while left_bytes > 0 && (self.here.is_some() || self.begin()?) {
+        while left_bytes > 0 && (self.current.is_some() || self.begin()?) {
             has_worked = true;
-            let Some(begun) = &mut self.here else { continue };
+            let Some(begun) = &mut self.current else { continue };
             let outcome = begun.merge.step(left_bytes as usize)?;
             let done_bytes = begun.left_bytes.min(left_bytes);
             begun.left_bytes -= done_bytes;
             // What is begun and what is finished take their time, too.
             left_bytes = left_bytes.saturating_sub(done_bytes.max(BLOCK_BYTES as u64));
             if let Some(Outcome::Runs(made)) = outcome
-                && let Some(Begun { merge, in_hand, .. }) = self.here.take()
+                && let Some(Begun { merge, claimed, .. }) = self.current.take()
             {
                 drop(merge);
-                let before = in_hand.leg().target.as_ref().map(|part| part.fragment.version());
-                in_hand.done(Done { parts: made.parts, before });
+                let before = claimed.subcompaction().target.as_ref().map(|part| part.fragment.version());
+                claimed.done(Done { parts: made.parts, before });
             }
         }
         Ok(has_worked)
     }
 
-    /// Takes a leg. What is there stays where nothing comes to it.
+    /// Takes a subcompaction. What is there stays where nothing comes to it.
     fn begin(&mut self) -> Result<bool> {
-        let Some(in_hand) = self.legs.take() else { return Ok(false) };
-        let leg = in_hand.leg();
-        let sources = self.slice.sources(leg);
+        let Some(claimed) = self.subcompactions.take() else { return Ok(false) };
+        let subcompaction = claimed.subcompaction();
+        let sources = self.slice.sources(subcompaction);
         if sources.iter().any(|pieces| !pieces.is_empty()) {
-            let (merge, left_bytes) = self.slice.merge(leg, sources)?;
-            self.here = Some(Begun { merge, in_hand, left_bytes });
+            let (merge, left_bytes) = self.slice.merge(subcompaction, sources)?;
+            self.current = Some(Begun { merge, claimed, left_bytes });
             return Ok(true);
         }
-        let part = leg.target.as_ref().map(|part| Part {
-            portion: portion_in(part, &leg.range),
-            range: leg.range.clone(),
+        let part = subcompaction.target.as_ref().map(|part| Part {
+            portion: portion_in(part, &subcompaction.range),
+            range: subcompaction.range.clone(),
             ..Part::clone(part)
         });
         let before = part.as_ref().map(|part| part.fragment.version());
-        in_hand.done(Done { parts: part.into_iter().collect(), before });
+        claimed.done(Done { parts: part.into_iter().collect(), before });
         Ok(true)
     }
 }
@@ -200,22 +201,22 @@ fn portion_of(sources: &[Vec<Piece>]) -> Portion {
 impl Job for GrowJob {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.failed.is_none() {
-            match self.hand.step(bytes_max) {
+            match self.worker.step(bytes_max) {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
                 Err(error) => {
-                    self.hand.legs.abandon();
-                    self.hand.here = None;
+                    self.worker.subcompactions.abandon();
+                    self.worker.current = None;
                     self.failed = Some(error);
                 }
             }
         }
-        if self.failed.is_some() && !self.hand.legs.are_in_hand() {
+        if self.failed.is_some() && !self.worker.subcompactions.are_claimed() {
             return self.failed.take().map_or(Ok(None), Err);
         }
-        let Some(legs) = self.hand.legs.finish() else { return Ok(None) };
-        let mut made = Made::new(self.hand.slice.slice.clone(), Vec::new());
-        for mut done in legs {
+        let Some(subcompactions) = self.worker.subcompactions.finish() else { return Ok(None) };
+        let mut made = Made::new(self.worker.slice.slice.clone(), Vec::new());
+        for mut done in subcompactions {
             let versions = done.parts.iter().map(|part| part.fragment.version());
             made.kept.extend(versions.filter(|now| Some(*now) == done.before));
             made.parts.append(&mut done.parts);
@@ -227,17 +228,18 @@ impl Job for GrowJob {
         Cause::Merge
     }
 
-    fn help(&self) -> Option<Box<dyn Help>> {
-        let (slice, legs) = (Arc::clone(&self.hand.slice), Arc::clone(&self.hand.legs));
-        Some(Box::new(Hand { slice, legs, here: None }))
+    fn worker(&self) -> Option<Box<dyn JobWorker>> {
+        let (slice, subcompactions) =
+            (Arc::clone(&self.worker.slice), Arc::clone(&self.worker.subcompactions));
+        Some(Box::new(SubcompactionWorker { slice, subcompactions, current: None }))
     }
 
     fn waits(&self) -> bool {
-        self.hand.here.is_none() && self.hand.legs.wait()
+        self.worker.current.is_none() && self.worker.subcompactions.wait()
     }
 }
 
-impl Help for Hand {
+impl JobWorker for SubcompactionWorker {
     fn step(&mut self, bytes_max: usize) -> bool {
         // What it fails at waits for the job, which says why.
         Self::step(self, bytes_max).unwrap_or(false)
@@ -253,6 +255,6 @@ impl Drop for Done {
 
 impl Drop for GrowJob {
     fn drop(&mut self) {
-        self.hand.legs.abandon();
+        self.worker.subcompactions.abandon();
     }
 }

@@ -6,7 +6,7 @@ use forebay_buffer_tree::{Fragment, NodeId};
 use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken};
 use super::{Next, Slice};
 
-/// A slice of a merge is about so many files long.
+/// A slice of a merge is about this many files long.
 const SLICE_FILES: u64 = 4;
 /// Where it would be longer than that, because so many runs have long parts, it ends within one.
 const SLICE_FILES_MAX: u64 = 16;
@@ -106,7 +106,7 @@ impl<F: Fragment> RunSet<F> {
         end
     }
 
-    /// Where about so many files' worth lies between `low` and this bound; `None` for the end.
+    /// Where about this many files' worth lies between `low` and this bound; `None` for the end.
     pub(super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
         let left = |run: &Run<F>| {
             run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()

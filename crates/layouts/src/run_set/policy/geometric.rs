@@ -1,8 +1,8 @@
 //! Geometric partitioning (Lester, Moffat and Zobel; Rangemerge paper, section III.B). The k-th run has at most
 //! (r-1) r^(k-1) write buffers.
 //!
-//! 1. A write buffer is a run by itself. If the first place is free and it fits, that is its place; else it waits, and is
-//!    told by level 0.
+//! 1. A write buffer is a run by itself. If the first place is free and it fits, that is its place; else it waits, and
+//!    is told by level 0.
 //! 2. A run that does not come before the next one by its place is merged with as many as it takes until the result
 //!    fits its place. The papers do this while the buffer is written; but then its writer waits for up to all runs.
 //! 3. What comes in front of a merge that is under way is merged in the same way, to places before that one's.
@@ -29,7 +29,7 @@ impl Places {
         }
     }
 
-    /// The first place that so much fits: k, from 1.
+    /// The first place that this much fits: k, from 1.
     fn first_for(&self, bytes: u64) -> u32 {
         let ratio = u64::from(self.ratio);
         let mut capacity = (ratio - 1).saturating_mul(self.unit_bytes);

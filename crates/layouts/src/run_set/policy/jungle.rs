@@ -2,8 +2,9 @@
 //! to, so a merge writes its input and the nodes that change, and nothing of what was there. A tree whose file is more
 //! than C times as long as what lives of it is written anew: with the batch that would take it there, or by itself.
 //!
-//! A level's share is counted by what lives. Trees are kept near the length of a file: a long one is written as several,
-//! short ones join a neighbour once there are many of them. What comes of either is far from where the other begins.
+//! A level's share is counted by what lives. Trees are kept near the length of a file: a long one is written as
+//! several, short ones join a neighbour once there are many of them. Neither makes a tree that the other would change
+//! at once.
 
 use forebay_base::Range;
 use forebay_base::limits::BLOCK_BYTES;
@@ -13,15 +14,15 @@ use super::super::set::{Part, Run, RunSet};
 use super::Step;
 use super::leveling::{self, Levels};
 
-/// A tree is split when so much of it lives, in files' lengths: into parts of two thirds of one at least.
+/// A tree is split when this much of it lives, in files' lengths: into parts of two thirds of one at least.
 const SPLIT: f64 = 1.5;
 /// It joins a neighbour when less lives, if both together are not longer than the last of these, and the mean of the
 /// level is below the second.
 const SHORT: f64 = 0.2;
 const SHORT_MEAN: f64 = 0.25;
 const JOINED: f64 = 0.9;
-/// So many write buffers of level 0 come down at once, which is about as much as memory holds of them: each batch copies
-/// the nodes that it falls on, the fewer for a record the more records it has.
+/// This many write buffers of level 0 are merged down at once, about as many as memory holds. A batch copies the nodes
+/// that it changes: the more records it has, the fewer copied nodes for each.
 const GATHERED: usize = 8;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
@@ -62,7 +63,7 @@ fn length<F: Fragment>(part: &Part<F>) -> f64 {
     part.fragment.grown_bytes().map_or(1.0, |grown| grown as f64 / live as f64)
 }
 
-/// Whether a part's file is more than so many times as long as what lives of it.
+/// Whether a part's file is more than this many times as long as what lives of it.
 pub(super) fn is_over<F: Fragment>(part: &Part<F>, factor: f64) -> bool {
     let longest = factor * part.portion.bytes as f64 + SLACK_BYTES as f64;
     part.fragment.grown_bytes().is_some_and(|grown| grown as f64 > longest)
@@ -110,7 +111,7 @@ fn join<F>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
     Some((run, Range { low: left.range.low.clone(), high: right.range.high.clone() }))
 }
 
-/// How long the trees are at most that so much is written to.
+/// How long the trees are at most that this much is written to.
 pub(super) fn tree_bytes(bytes: u64, file_bytes: u64) -> u64 {
     // What is not long enough to be split is written as one.
     let longest = (SPLIT * file_bytes as f64) as u64;

@@ -11,7 +11,7 @@ use super::{Step, merge};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Levels {
     pub(super) ratio: u32,
-    /// So many write buffers are gathered before they are merged.
+    /// This many write buffers are gathered before they are merged.
     pub(super) gathered: usize,
 }
 

@@ -20,7 +20,7 @@ use leveling::Levels;
 /// Which organisation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Every write buffer is a run for ever: the cheapest writes (Rangemerge paper, section III.B).
+    /// Every write buffer is a run forever: the cheapest writes (Rangemerge paper, section III.B).
     NoMerge,
     /// Every write buffer is merged with the one run that there is: the cheapest reads (section III.B).
     Immediate,
@@ -29,7 +29,7 @@ pub enum Policy {
         /// r
         ratio: u32,
     },
-    /// As geometric, with r chosen so that there are at most so many runs.
+    /// As geometric, with r chosen so that there are at most this many runs.
     Partitions {
         /// p
         runs_max: u32,
@@ -37,17 +37,17 @@ pub enum Policy {
     /// Write buffers stay in memory until their key range is merged: one run for each key range, for half of what
     /// immediate merge writes (section IV).
     RangeMerge,
-    /// Levels of one run each, each so many times as large as the one above (Jungle paper, section 2.1).
+    /// Levels of one run each, each this many times as large as the one above (Jungle paper, section 2.1).
     Leveling {
         /// T
         ratio: u32,
     },
-    /// Levels of up to so many runs, which are merged into one of the next level (section 2.1).
+    /// Levels of up to this many runs, which are merged into one of the next level (section 2.1).
     Tiering {
         /// T
         runs_max: u32,
     },
-    /// As leveling, but runs are trees that what comes down is appended to, until they are so many times as long as
+    /// As leveling, but runs are trees that what comes down is appended to, until they are this many times as long as
     /// what lives of them (Jungle paper, section 3).
     Jungle {
         /// T
@@ -59,9 +59,9 @@ pub enum Policy {
 
 /// Where write buffers stay that a policy keeps in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
-    /// Whether they do: the records of a table that merges go to disk at once, and are merged from there; and those of any
-    /// table while somebody waits for files to have all.
+pub struct ResidentBudget {
+    /// Whether they do: the records of a table that merges go to disk at once, and are merged from there; and those of
+    /// any table while somebody waits for files to have all.
     pub resides: bool,
     /// Bytes of records, of all tables.
     pub bytes: u64,
@@ -73,7 +73,7 @@ pub struct Room {
     pub due_below: u64,
 }
 
-impl Room {
+impl ResidentBudget {
     /// All of it is one table's.
     pub const fn of(bytes: u64, runs_max: usize) -> Self {
         Self { resides: true, bytes, elsewhere_bytes: 0, runs_max, due_below: 0 }
@@ -105,7 +105,7 @@ pub(super) enum Step {
 }
 
 impl Policy {
-    /// How a write buffer of so many bytes is written; at least so many runs in front are resident and go with it.
+    /// How a write buffer of this many bytes is written; at least this many runs in front are resident and go with it.
     pub(super) fn flush<F>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
         match self {
             Self::NoMerge
@@ -120,7 +120,7 @@ impl Policy {
     }
 
     /// Whether no write buffer can be taken into memory.
-    pub(super) fn is_full<F: Fragment>(self, set: &RunSet<F>, room: Room) -> bool {
+    pub(super) fn is_full<F: Fragment>(self, set: &RunSet<F>, room: ResidentBudget) -> bool {
         self == Self::RangeMerge && range_merge::is_full(set, room)
     }
 
@@ -128,7 +128,7 @@ impl Policy {
     pub(super) fn next<F: Fragment>(
         self,
         set: &RunSet<F>,
-        room: Room,
+        room: ResidentBudget,
         is_free: impl Fn(NodeId) -> bool,
     ) -> Option<Step> {
         match self {
@@ -146,7 +146,7 @@ impl Policy {
     }
 
     /// Bytes above the policy's limits.
-    pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: Room) -> u64 {
+    pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: ResidentBudget) -> u64 {
         match self {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
@@ -173,7 +173,7 @@ impl Policy {
         }
     }
 
-    /// How long the files of a level are at most that so much is written to, where a file is to have so many bytes.
+    /// How long the files of a level are at most that this much is written to, where a file is to have this many bytes.
     pub(super) fn file_bytes(self, level: u32, bytes: u64, file_bytes: u64) -> u64 {
         if self.grows(level) { jungle::tree_bytes(bytes, file_bytes) } else { file_bytes }
     }

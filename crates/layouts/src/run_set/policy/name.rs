@@ -144,7 +144,7 @@ impl FromStr for Policy {
 }
 
 /// What a layout may be called: what [`Policy::from_str`] understands is among it.
-const NAMES: &str = "write-buffer, write-buffer:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
+const NAMES: &str = "wb-tree, wb-tree:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
                      range-merge, leveling[:t=N], tiering[:t=N], jungle[:c=X,t=N]";
 
 /// A number of at most two places behind the point, in hundredths.

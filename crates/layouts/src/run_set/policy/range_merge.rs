@@ -1,6 +1,6 @@
-//! Rangemerge (Rangemerge paper, section IV). Write buffers are kept in memory as resident runs. Once they take too much,
-//! the key range that has the most of it is merged with what files have of it, and split where that grows too long. So
-//! each range is at one place on disk, and memory holds what is worth the most to wait.
+//! Rangemerge (Rangemerge paper, section IV). Write buffers are kept in memory as resident runs. Once they take too
+//! much, the key range that has the most of it is merged with what files have of it, and split where that grows too
+//! long. So each range is at one place on disk, and memory holds what is worth the most to wait.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,43 +10,44 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Part, Run, RunSet};
-use super::Room;
+use super::ResidentBudget;
 
 /// How much waits for a key range.
 #[derive(Clone, Debug)]
 struct Weight {
     range: Range,
     resident_bytes: u64,
-    /// The memory that comes back with it: of each fragment in memory, its share among the ranges that still need it. So one
-    /// that is half gone goes before one of which nothing is.
+    /// The memory that comes back with it: of each fragment in memory, its share among the ranges that still need it.
+    /// So one that is half gone goes before one of which nothing is.
     held_bytes: u64,
     /// In all runs but the oldest.
     bytes: u64,
     on_disk: bool,
 }
 
-/// Fragments that are mostly needed no more may take so much, whatever the room is: beside what else there is that is little.
+/// Fragments that are mostly needed no more may take this much, whatever the room is: beside what else there is that
+/// is little.
 const HELD_BYTES_FREE: u64 = 4 << 20;
 
 /// Whether no write buffer can be taken into memory.
-pub(super) fn is_full<F: Fragment>(set: &RunSet<F>, room: Room) -> bool {
+pub(super) fn is_full<F: Fragment>(set: &RunSet<F>, room: ResidentBudget) -> bool {
     too_much_waits(set, room) || too_much_is_held(set, room)
 }
 
-/// Whether resident runs of all tables have more than half of their room: the other half is for the write buffer that comes
-/// next.
-fn too_much_waits<F>(set: &RunSet<F>, room: Room) -> bool {
+/// Whether resident runs of all tables have more than half of their room: the other half is for the write buffer that
+/// comes next.
+fn too_much_waits<F>(set: &RunSet<F>, room: ResidentBudget) -> bool {
     set.resident_bytes() + room.elsewhere_bytes > room.bytes / 2
 }
 
-/// Whether their fragments take all of it. Where a write buffer has little of each range they are of many ranges, and stay
-/// until the last of those is merged.
-fn too_much_is_held<F: Fragment>(set: &RunSet<F>, room: Room) -> bool {
+/// Whether their fragments take all of it. Where a write buffer has little of each range they are of many ranges, and
+/// stay until the last of those is merged.
+fn too_much_is_held<F: Fragment>(set: &RunSet<F>, room: ResidentBudget) -> bool {
     set.held_bytes() > room.bytes.max(HELD_BYTES_FREE)
 }
 
 /// Bytes that wait above their limit: of what is in memory a share, so that the table that has the most owes the most.
-pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: Room) -> u64 {
+pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: ResidentBudget) -> u64 {
     let (own, limit) = (set.resident_bytes(), room.bytes / 2);
     if room.resides || own > 0 {
         let all = own + room.elsewhere_bytes;
@@ -59,7 +60,7 @@ pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: Room) -> u64 {
 /// The range to be merged next, of those that `is_free` says yes to.
 pub(super) fn victim<F: Fragment>(
     set: &RunSet<F>,
-    room: Room,
+    room: ResidentBudget,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
     let weights = weights(set).into_iter().filter(|weight| is_free(node_of(&weight.range)));

@@ -24,9 +24,9 @@ impl SimulatedRuns {
             target.map_or_else(|| vec![(slice.range.clone(), None)], |run| groups(run, &slice.range));
         let mut parts = Vec::new();
         for (range, part) in groups {
-            let here = |run: &'_ Range| run.intersect(&range);
+            let current = |run: &'_ Range| run.intersect(&range);
             let mut runs: Vec<(&Run<CountedFile>, Range)> =
-                inputs.iter().map(|(run, taken)| (*run, here(taken))).collect();
+                inputs.iter().map(|(run, taken)| (*run, current(taken))).collect();
             runs.retain(|(_, taken)| !taken.is_empty());
             let batch = stretches(&runs, &range, None);
             let records = sum(&batch).round() as u64;
@@ -54,7 +54,7 @@ impl SimulatedRuns {
             }
         }
         self.inventory.job(cause, input);
-        let edit = self.set.settle(Made::new(slice, parts))?;
+        let edit = self.set.rebase(Made::new(slice, parts))?;
         self.apply(&edit)
     }
 

@@ -52,7 +52,7 @@ impl Fragment for CountedFile {
 const CHILD_BYTES: f64 = 17.0;
 
 impl CountedTree {
-    /// A new one of so many records.
+    /// A new one of this many records.
     pub(super) fn built(model: &ListModel, records: f64) -> Self {
         let options = TreeOptions::new(model.options.order);
         let value_bytes = model.record_bytes - model.key_bytes;
@@ -72,12 +72,12 @@ impl CountedTree {
         Self { shape: built.tree, bytes: built.bytes as u64 }
     }
 
-    /// What lives of a tree of so many records, however it came to have them.
+    /// What lives of a tree of this many records, however it came to have them.
     pub(super) fn live_bytes(model: &ListModel, records: f64) -> u64 {
         Self::built(model, records).bytes
     }
 
-    /// As if its records were so many: of a tree of which a part stands for less.
+    /// As if its records were this many: of a tree of which a part stands for less.
     pub(super) fn of_records(self, records: f64) -> Self {
         let share = records / self.shape.records.max(1.0);
         let Shape { leaves, full_leaves, .. } = self.shape;

@@ -41,8 +41,8 @@ pub(super) fn stretches(
     for (&low, high) in bounds.iter().zip(ends) {
         let high = high.map_or_else(|| range.high.clone(), |prefix| Some(Bound::at_prefix(prefix)));
         let width = width(&Range { low: Bound::at_prefix(low), high });
-        let here = runs.iter().filter(|(_, range)| range.contains(low, b""));
-        let parts = here.filter_map(|(run, _)| run.find(low, b""));
+        let current = runs.iter().filter(|(_, range)| range.contains(low, b""));
+        let parts = current.filter_map(|(run, _)| run.find(low, b""));
         let sources = parts.map(|part| (density(part), part.fragment.counts.coverage())).chain(buffer);
         let (records, sum, absence) =
             sources.fold((0.0, 0.0, 1.0), |(records, sum, absence), (density, coverage)| {

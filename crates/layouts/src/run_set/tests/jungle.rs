@@ -36,15 +36,15 @@ impl Load {
 
     fn filled(policy: &str, record_bytes: u64, units: u64) -> Self {
         let mut load = Self::new(policy, record_bytes, units);
-        (0..3 * units).for_each(|_| load.absorb());
+        (0..3 * units).for_each(|_| load.flush());
         load
     }
 
-    fn absorb(&mut self) {
-        self.absorb_in(Range::all());
+    fn flush(&mut self) {
+        self.flush_in(Range::all());
     }
 
-    fn absorb_in(&mut self, range: Range) {
+    fn flush_in(&mut self, range: Range) {
         let done = &mut self.done;
         let mut count = |set: &RunSet<CountedFile>, next: &Next<CountedFile>| {
             let Next::Merge(slice) = next else { return };
@@ -58,7 +58,7 @@ impl Load {
                 }
             }
         };
-        self.runs.absorb_in(self.records, range, &mut count).unwrap();
+        self.runs.flush_in(self.records, range, &mut count).unwrap();
         self.runs.check().unwrap();
     }
 
@@ -71,11 +71,11 @@ impl Load {
         self.runs.inventory().holdings().file_bytes as f64 / (self.units * BYTES) as f64
     }
 
-    /// What so many more rounds over all keys write by what they bring, and the most space meanwhile.
+    /// What this many more rounds over all keys write by what they bring, and the most space meanwhile.
     fn cost(&mut self, rounds: u64) -> (f64, f64) {
         let (before, mut most) = (self.written(), 0.0);
         for _ in 0..rounds * self.units {
-            self.absorb();
+            self.flush();
             most = f64::max(most, self.space());
         }
         ((self.written() - before) as f64 / (rounds * self.units * BYTES) as f64, most)
@@ -109,7 +109,7 @@ fn files_are_no_longer_than_c_says() {
     {
         let mut load = Load::new(&format!("jungle:c={factor}"), record_bytes, 100);
         for _ in 0..500 {
-            load.absorb();
+            load.flush();
             for (part, grown) in load.trees() {
                 let longest = factor * part.portion.bytes as f64 + BYTES as f64 / 100.0;
                 assert!(grown as f64 <= longest, "c = {factor}: {grown} of {:?}", part.portion);
@@ -139,9 +139,9 @@ fn a_steady_load_leaves_trees_their_size() {
     }
 }
 
-/// What a range delete leaves, and what comes into the gap, settles: no tree is split or joined twice.
+/// What a range delete leaves, and what comes into the gap, comes to an end: no tree is split or joined twice.
 #[test]
-fn a_range_delete_settles() {
+fn a_range_delete_comes_to_an_end() {
     for policy in ["jungle:c=2", "jungle:c=10"] {
         let mut load = Load::filled(policy, 1024, 60);
         let mut undisturbed = Load::filled(policy, 1024, 60);
@@ -149,7 +149,7 @@ fn a_range_delete_settles() {
         undisturbed.cost(5);
         let trees = load.trees().count() as u64;
         let third = Range { low: Bound::at_prefix(u64::MAX / 5), high: Some(Bound::at_prefix(u64::MAX / 2)) };
-        let edit = load.runs.set.cut(&third);
+        let edit = load.runs.set.drop_range(&third);
         load.runs.apply(&edit).unwrap();
         load.done = Done::default();
         load.cost(5);
@@ -168,16 +168,16 @@ fn what_is_left_of_many_trees_is_gathered() {
         let high = part.range.high.clone();
         let width = high.as_ref().map_or(u64::MAX, |high| high.prefix) - part.range.low.prefix;
         let low = Bound::at_prefix(part.range.low.prefix + width / 8);
-        let edit = load.runs.set.cut(&Range { low, high });
+        let edit = load.runs.set.drop_range(&Range { low, high });
         load.runs.apply(&edit).unwrap();
     }
     load.done = Done::default();
-    load.absorb();
+    load.flush();
     let last = load.runs.set.runs().last().unwrap();
     let mean = last.bytes() as f64 / last.parts().len() as f64 / BYTES as f64;
     assert!(mean > 0.2 && load.done.joins < 200 && load.done.splits == 0, "{mean}, {:?}", load.done);
     load.done = Done::default();
-    (0..8).for_each(|_| load.absorb());
+    (0..8).for_each(|_| load.flush());
     assert!(load.done.joins < 16 && load.done.splits < 4, "{:?}", load.done);
 }
 
@@ -189,7 +189,7 @@ fn ascending_keys_are_written_few_times() {
         for unit in 0..300 {
             let high = Some(Bound::at_prefix((unit + 1) << 52));
             let low = if unit == 0 { Bound::least() } else { Bound::at_prefix(unit << 52) };
-            load.absorb_in(Range { low, high });
+            load.flush_in(Range { low, high });
         }
         let cost = load.written() as f64 / (300 * BYTES) as f64;
         assert!(cost < 5.0 && load.done.joins < 10 && load.done.splits < 300, "{cost}, {:?}", load.done);
@@ -199,10 +199,10 @@ fn ascending_keys_are_written_few_times() {
 #[test]
 fn a_lower_c_brings_space_down() {
     let mut load = Load::filled("jungle:c=10", 1024, 60);
-    (0..5 * 60).for_each(|_| load.absorb());
+    (0..5 * 60).for_each(|_| load.flush());
     let before = load.space();
     load.runs.set.policy = Policy::jungle(2.0);
-    load.absorb();
+    load.flush();
     assert!(before > 4.0 && load.space() < 2.5, "{before} before, {}", load.space());
     let worst = load.trees().map(|(part, grown)| grown as f64 / part.portion.bytes as f64);
     assert!(worst.fold(0.0, f64::max) < 2.1);
@@ -214,7 +214,7 @@ fn organisations_follow_each_other() {
     let mut load = Load::filled("tiering:t=4", 1024, 60);
     for policy in ["jungle:c=3", "leveling:t=4", "jungle:c=2", "immediate", "jungle:c=2,t=3"] {
         load.runs.set.policy = policy.parse().unwrap();
-        (0..3 * 60).for_each(|_| load.absorb());
+        (0..3 * 60).for_each(|_| load.flush());
         let parts = load.runs.set.runs().iter().filter(|run| run.level > 0).flat_map(|run| run.parts());
         let (trees, all) = (load.trees().count(), parts.count());
         match load.runs.set.policy {
@@ -229,10 +229,10 @@ fn organisations_follow_each_other() {
 #[test]
 fn a_full_compaction_leaves_no_garbage() {
     let mut load = Load::filled("jungle:c=10", 1024, 60);
-    (0..100).for_each(|_| load.absorb());
+    (0..100).for_each(|_| load.flush());
     let compact = |load: &mut Load| {
         let mut slices = 0;
-        while let Some(slice) = load.runs.set.next_compaction(&BTreeSet::new()) {
+        while let Some(slice) = load.runs.set.next_full_compaction(&BTreeSet::new()) {
             load.runs.merge(slice, Cause::Merge).unwrap();
             slices += 1;
         }
@@ -244,7 +244,7 @@ fn a_full_compaction_leaves_no_garbage() {
     let edit = load
         .runs
         .set
-        .cut(&Range { low: Bound::at_prefix(u64::MAX / 3), high: Some(Bound::at_prefix(1 << 63)) });
+        .drop_range(&Range { low: Bound::at_prefix(u64::MAX / 3), high: Some(Bound::at_prefix(1 << 63)) });
     load.runs.apply(&edit).unwrap();
     assert!((1..3).contains(&compact(&mut load)));
     assert!(load.space() < 0.9, "{}", load.space());
@@ -255,7 +255,7 @@ fn a_full_compaction_leaves_no_garbage() {
 fn slices_of_batches_are_counted_by_what_comes() {
     let mut load = Load::filled("jungle:c=2", 1024, 100);
     load.runs.set.policy = Policy::NoMerge;
-    (0..20).for_each(|_| load.absorb());
+    (0..20).for_each(|_| load.flush());
     load.runs.set.policy = Policy::jungle(2.0);
     let (mut slices, mut longest) = (0, 0);
     let mut look = |set: &RunSet<CountedFile>, next: &Next<CountedFile>| {
@@ -273,6 +273,6 @@ fn slices_of_batches_are_counted_by_what_comes() {
             assert!(slice.range.high.as_ref().is_none_or(ends), "a tree is cut");
         }
     };
-    load.runs.absorb_in(load.records, Range::all(), &mut look).unwrap();
+    load.runs.flush_in(load.records, Range::all(), &mut look).unwrap();
     assert!(slices >= 5 && longest < 7 * BYTES, "{slices} slices, {longest} B");
 }

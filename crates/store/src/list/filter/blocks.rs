@@ -21,7 +21,7 @@ use super::span::Span;
 
 const BLOCK_BITS: u64 = 256;
 const BLOCK_WORDS: usize = 4;
-/// Thinning leaves so many bits for each key: fewer deny none.
+/// Thinning leaves this many bits for each key: fewer deny none.
 pub(super) const BITS_MIN: u64 = 2;
 /// Of `state`: blocks are being folded.
 const REWRITING: u32 = 1 << 31;
@@ -59,7 +59,7 @@ impl Blocks {
         Self::of(span, span.part(high).0 as usize + 1)
     }
 
-    /// An empty filter of so many blocks, for any hash.
+    /// An empty filter of this many blocks, for any hash.
     pub(super) fn even(count: u32) -> Self {
         Self::of(Span::new(0, u64::MAX, count as u64), count as usize)
     }
@@ -76,7 +76,7 @@ impl Blocks {
         }
     }
 
-    /// The filter of the `keys` hashes that were added, with about so many bits for each.
+    /// The filter of the `keys` hashes that were added, with about this many bits for each.
     pub(crate) fn finish(self, keys: u64, bits_per_key: u32) -> Self {
         let mut folds = 0;
         while self.count > 1 && self.count as u64 >= wanted(keys, bits_per_key) << (folds + 1) {
@@ -154,8 +154,8 @@ impl Blocks {
         found || state & (REWRITING | GONE) != 0 || self.state.load(Relaxed) != state
     }
 
-    /// Folds neighbours until `keys` keys take no more than so many bits each, as far as that is of use; with no bits at
-    /// all until one block is left, which denies nothing. Returns how many bytes it gave back.
+    /// Folds neighbours until `keys` keys take no more than this many bits each, as far as that is of use; with no
+    /// bits at all until one block is left, which denies nothing. Returns how many bytes it gave back.
     pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
         let mut folds = 0;
         let bits = |folds: u32| (self.blocks() as u64).div_ceil(1 << folds) * BLOCK_BITS;
@@ -255,12 +255,12 @@ impl Blocks {
     }
 }
 
-/// How many blocks so many keys should have.
+/// How many blocks this many keys should have.
 pub(super) fn wanted(keys: u64, bits_per_key: u32) -> u64 {
     (keys.max(1) * bits_per_key as u64).div_ceil(BLOCK_BITS)
 }
 
-/// What filters of so many bits a key come to: bytes for each key, and the share of absent hashes to which they say
+/// What filters of this many bits a key come to: bytes for each key, and the share of absent hashes to which they say
 /// yes. Blocks get more or fewer keys by chance, and one of `keys` has set its bit of each eighth but for
 /// `(31/32)^keys`.
 pub(super) fn thinned(bits_per_key: f64) -> (f64, f64) {

@@ -27,7 +27,7 @@ use super::kernel::Level;
 use super::line::Line;
 use super::span::Span;
 
-/// Of so many lines, the rank of one is kept whole.
+/// Of this many lines, the rank of one is kept whole.
 pub(super) const SHARING: u32 = 32;
 /// How many words lines have as they are made shorter: two fewer while that is bearable, as one costs as much. Of
 /// the shortest hardly more than ranks are left.
@@ -101,7 +101,7 @@ impl State {
 }
 
 impl Shape {
-    /// That of a filter with about so many bits for each of its keys, which are between `low` and `high`, both
+    /// That of a filter with about this many bits for each of its keys, which are between `low` and `high`, both
     /// included.
     pub(super) fn of(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
         // Three eighths of a bit of each key are for what else a list keeps of it.
@@ -110,12 +110,12 @@ impl Shape {
         Self { span, lines: span.part(high).0 as u32 + 1, keys: keys as u32, sharing: SHARING }
     }
 
-    /// Memory with so many words a line, in bytes.
+    /// Memory with this many words a line, in bytes.
     pub(super) fn bytes(&self, words: usize) -> u64 {
         8 * (self.head_words() + words * self.lines as usize) as u64
     }
 
-    /// How many words a line may have so that a key takes no more than so many bits: one of [`STEPS`].
+    /// How many words a line may have so that a key takes no more than this many bits: one of [`STEPS`].
     fn words_within(&self, bits_per_key: u64) -> usize {
         let for_lines =
             bits_per_key.saturating_mul(self.keys as u64).saturating_sub(64 * self.head_words() as u64);
@@ -276,7 +276,7 @@ impl Fingerprints {
         self.shape.span.first_hash(low as u64, self.with_line(low, |line| line.slot_start(index)))
     }
 
-    /// Makes lines shorter until a key takes no more than so many bits, as far as that goes. One thread at a
+    /// Makes lines shorter until a key takes no more than this many bits, as far as that goes. One thread at a
     /// time does so; another one that comes meanwhile does nothing. Returns how many bytes it gave back.
     pub(crate) fn thin(&self, bits_per_key: u32) -> usize {
         let word = self.state.load(Relaxed);
@@ -367,7 +367,7 @@ impl Fingerprints {
     }
 }
 
-/// What filters that were made with so many bits a key come to with so many words a line: bytes for each key, and
+/// What filters that were made with this many bits a key come to with this many words a line: bytes for each key, and
 /// the share of absent hashes that they find. A line gets more or fewer keys by chance.
 pub(super) fn thinned(bits_per_key: u32, words: usize) -> (f64, f64) {
     let many = 1 << 24;

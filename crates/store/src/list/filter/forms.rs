@@ -8,7 +8,7 @@
 pub(super) const LINE_WORDS: usize = 8;
 /// In front of all else in a line: how many keys it has, and where they are in the list.
 pub(super) const HEADER_BITS: usize = 16;
-/// A line with so many keys or more keeps nothing of them.
+/// A line with this many keys or more keeps nothing of them.
 pub(super) const CROWDED: usize = 255;
 /// No more low bits than these are of use.
 const LOW_BITS_MAX: u32 = 32;
@@ -32,7 +32,7 @@ impl Form {
         ((fraction as u128 * self.cells as u128) >> 64) as u64 >> self.dropped_bits
     }
 
-    /// The share of absent hashes that are in the cell of one of so many keys.
+    /// The share of absent hashes that are in the cell of one of this many keys.
     pub(super) fn false_positive_rate(&self, keys: usize) -> f64 {
         let kept = ((self.cells - 1) >> self.dropped_bits.min(63)) as f64 + 1.0;
         if self.slots == 0 { 1.0 } else { 1.0 - (1.0 - 1.0 / kept).powi(keys as i32) }
@@ -41,7 +41,7 @@ impl Form {
 
 static FORMS: [[Form; CROWDED + 1]; LINE_WORDS + 1] = forms();
 
-/// The form of a line of so many words and keys.
+/// The form of a line of this many words and keys.
 #[inline(always)]
 pub(super) fn form(words: usize, keys: usize) -> &'static Form {
     &FORMS[words.min(LINE_WORDS)][keys.min(CROWDED)]
@@ -88,7 +88,7 @@ const fn whole(keys: usize) -> Form {
     best
 }
 
-/// Of all forms of the same cells that fit so many words, the one that drops the fewest bits.
+/// Of all forms of the same cells that fit this many words, the one that drops the fewest bits.
 const fn shortened(whole: Form, keys: usize, words: usize) -> Form {
     // Without room for a bit of each key a line is as good as crowded.
     let mut best = Form { cells: 1, dropped_bits: u8::MAX, low_bits: 0, slots: 0 };

@@ -1,9 +1,9 @@
 //! Making fingerprints of hashes that come in order.
 //!
-//! How many there will be is known only within a bound when the first one comes, and it decides how many lines
-//! there are. So the first ones are kept aside; as hashes are uniform, how far they reach tells how many there
-//! will be, to less than a hundredth. Hashes that crowd at the low end, as somebody may choose his keys to have them, would
-//! tell of far too many: room is made for no more than a few times those that were announced.
+//! How many there will be is known only within a bound when the first one comes, and it decides how many lines there
+//! are. So the first ones are kept aside; as hashes are uniform, how far they reach tells how many there will be, to
+//! less than a hundredth. Hashes that crowd at the low end, as somebody may choose his keys to have them, would tell
+//! of far too many: room is made for no more than a few times those that were announced.
 
 use forebay_env::Words;
 
@@ -11,12 +11,12 @@ use super::fingerprints::{Fingerprints, SHARING, Shape};
 use super::forms::LINE_WORDS;
 use super::line::line_of;
 
-/// So many are kept aside.
+/// This many are kept aside.
 pub(super) const EARLY: usize = 1 << 16;
 /// More keys are not numbered.
 const KEYS_MAX: u64 = 1 << 31;
 
-/// What is announced may be an estimate, and be so many times less than what comes.
+/// What is announced may be an estimate, and be this many times less than what comes.
 const SURPLUS: u64 = 4;
 
 /// Fingerprints on their way.

@@ -1,5 +1,5 @@
-//! A filter that keys are added to while lookups go on: that of a tree file. Split blocks, as many as were thought fit when
-//! it was begun; more keys than that make it err more often.
+//! A filter that keys are added to while lookups go on: that of a tree file. Split blocks, as many as were thought fit
+//! when it was begun; more keys than that make it err more often.
 
 use forebay_base::hash::mix;
 use forebay_env::sync::Mutex;
@@ -21,7 +21,7 @@ pub struct GrowingFilter {
     changing: Mutex<()>,
 }
 
-/// What a key does to a filter of so many blocks.
+/// What a key does to a filter of this many blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Its block.
@@ -42,7 +42,7 @@ impl GrowingFilter {
     /// What a block takes, in bytes.
     pub const BLOCK_BYTES: usize = 32;
 
-    /// How many blocks so many keys should have.
+    /// How many blocks this many keys should have.
     pub fn blocks_for(keys: u64, bits_per_key: u32) -> u32 {
         wanted(keys, bits_per_key).min(BLOCKS_MAX) as u32
     }
@@ -79,8 +79,8 @@ impl GrowingFilter {
         self.blocks.may_contain(spread(hash))
     }
 
-    /// Gives up precision until `keys` keys take no more than so many bits each, as far as that goes. Returns how many
-    /// bytes that gave back.
+    /// Gives up precision until `keys` keys take no more than this many bits each, as far as that goes. Returns how
+    /// many bytes that gave back.
     pub fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
         let _changing = self.changing.lock();
         self.blocks.thin(bits_per_key, keys)

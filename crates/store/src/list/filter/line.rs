@@ -109,7 +109,7 @@ impl Line<'_> {
         (keys < CROWDED && form.slots > 0).then_some((form, keys))
     }
 
-    /// Whether its bits are those of so many keys.
+    /// Whether its bits are those of this many keys.
     pub(super) fn is_sound(&self) -> bool {
         self.form().is_none_or(|(form, keys)| {
             let upper = form.slots as usize + keys;
@@ -176,7 +176,7 @@ impl Line<'_> {
         u64::try_from((cell << 64).div_ceil(form.cells as u128)).unwrap_or(u64::MAX)
     }
 
-    /// The same keys in a line of so many words.
+    /// The same keys in a line of this many words.
     pub(super) fn shortened(&self, words: usize) -> LineWords {
         let header = self.word(0) & ones(HEADER_BITS as u32);
         let kept = self.form().map(|(old, keys)| (old, form(words, keys), keys));

@@ -99,7 +99,7 @@ impl Filter {
         }
     }
 
-    /// Gives up precision until each of the list's `keys` keys takes no more than so many bits, or as few as
+    /// Gives up precision until each of the list's `keys` keys takes no more than this many bits, or as few as
     /// are still of use; of none, the filter of a list in another order than that of the hashes is gone. Lookups go on
     /// meanwhile. Returns how many bytes that gave back.
     pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
@@ -138,7 +138,7 @@ impl Filter {
         }
     }
 
-    /// What filters of so many bits a key come to as they are made thinner, step by step: bytes for each key, and
+    /// What filters of this many bits a key come to as they are made thinner, step by step: bytes for each key, and
     /// the share of absent keys to which they say yes.
     pub(crate) fn steps(order: Order, bits_per_key: u32) -> Vec<(f64, f64)> {
         let halves = |bits: &f64| (*bits >= 2.0 * blocks::BITS_MIN as f64).then_some(bits / 2.0);

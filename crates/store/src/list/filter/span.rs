@@ -13,7 +13,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// About so many parts for the hashes between `low` and `high`, both included.
+    /// About this many parts for the hashes between `low` and `high`, both included.
     pub(super) fn new(low: u64, high: u64, parts: u64) -> Self {
         let width = high.saturating_sub(low);
         let shift = width.leading_zeros().min(63);

@@ -69,8 +69,8 @@ impl ListWriter {
         Ok(Some(ListFile::with_body(&self.store, meta, body)))
     }
 
-    /// Appends page search, digest and filter, and zeros up to the end of a block. Returns how long they are without those,
-    /// and the checksum of all. The filter's words go out piece by piece: they are most of it.
+    /// Appends page search, digest and filter, and zeros up to the end of a block. Returns how long they are without
+    /// those, and the checksum of all. The filter's words go out piece by piece: they are most of it.
     fn emit_meta(&mut self, filter: Option<&Filter>) -> Result<(u64, u32)> {
         let begin = self.pages_bytes();
         let mut piece = Vec::new();

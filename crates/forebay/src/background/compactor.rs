@@ -1,0 +1,178 @@
+//! Compactions: the work that the table versions plan, the table with the largest debt first; and where there is
+//! nothing, merges for the sake of lookups.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_base::{Error, Result};
+use forebay_env::{Machine, Step};
+use forebay_layouts::{Job, NodeKey, Planned};
+
+use crate::engine::{Engine, TableState};
+use crate::version_set::{Commit, Finished, Goal};
+
+pub(super) struct Compactor {
+    engine: Arc<Engine>,
+    running: Option<Running>,
+    /// The table whose job failed last: others come first.
+    failed: Option<u32>,
+}
+
+struct Running {
+    table: u32,
+    generation: u64,
+    nodes: Vec<NodeKey>,
+    job: Box<dyn Job>,
+}
+
+impl Compactor {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, running: None, failed: None }
+    }
+
+    /// Does a bit of the running job, or finds the next.
+    fn advance(&mut self) -> Result<Step> {
+        // Memory first, and between steps of a job: merges take long, and lists come meanwhile.
+        if self.engine.filters_exceed() && self.engine.thin_filters() && self.running.is_none() {
+            return Ok(Step::Worked);
+        }
+        if self.running.is_none() {
+            return Ok(if self.find_work()? { Step::Worked } else { Step::Idle });
+        }
+        // Asked before, not after: work that wakes whoever waits for it would wake this machine, too.
+        if self.running.as_ref().is_some_and(|running| running.job.waits()) {
+            return Ok(Step::Idle);
+        }
+        self.work().inspect_err(|error| self.give_up(error))?;
+        Ok(Step::Worked)
+    }
+
+    /// `false` when there is nothing. What one table fails at keeps none of the others waiting.
+    fn find_work(&mut self) -> Result<bool> {
+        let engine = Arc::clone(&self.engine);
+        let state = engine.state();
+        engine.end_passes(&state);
+        let compacting = engine.compactions();
+        let mut tables: Vec<_> = state.tables.values().collect();
+        let due_below = engine.lists.resident.due_below.load(Ordering::Relaxed);
+        let holds_log = |table: &TableState| {
+            table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
+        };
+        let failed_last = std::mem::take(&mut self.failed);
+        tables.sort_by_key(|table| {
+            let (last, first) = (failed_last == Some(table.id), holds_log(table));
+            (last, std::cmp::Reverse((first, table.version.debt_bytes())))
+        });
+        engine.empty_trash_for_space(&state);
+        let goal = |table: &TableState| match compacting.contains_key(&table.id) {
+            true => Goal::FullCompaction,
+            false if engine.wants_space(table) || engine.wants_reclaim_pass(table, &state) => Goal::Space,
+            false => Goal::Limits,
+        };
+        let limits = tables.iter().map(|table| (*table, goal(table)));
+        // Only once nothing else is to be done.
+        let read_compaction = tables.iter().map(|table| (*table, Goal::ReadCompaction));
+        let mut failure = None;
+        for (table, goal) in limits.chain(read_compaction) {
+            match self.begin(table.id, goal) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {
+                    let asked = compacting.get(&table.id).filter(|_| goal == Goal::FullCompaction);
+                    asked.into_iter().for_each(|&asked| engine.found_compact(table, asked));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(false), Err)
+    }
+
+    /// Begins what there is to do for a table. `false` when there is nothing.
+    fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
+        match self.engine.plan(table, goal)? {
+            Some((Planned::Edit(_), _)) => Ok(true),
+            Some((Planned::Job(plan), entry)) => {
+                let started = entry.version.start(&plan);
+                let job = started
+                    .inspect_err(|error| self.set_aside(table, entry.generation, &plan.nodes, error))?;
+                if let Some(worker) = job.worker() {
+                    *self.engine.worker.lock() = Some(worker);
+                    self.engine.env.jobs.wake();
+                }
+                self.running = Some(Running { table, generation: entry.generation, nodes: plan.nodes, job });
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn work(&mut self) -> Result<()> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        let outcome = running.job.step(STEP_BYTES)?;
+        self.engine.note_progress(STEP_BYTES as u64);
+        if let Some(outcome) = outcome {
+            let (table, generation, cause) = (running.table, running.generation, running.job.cause());
+            if self.engine.commit(Commit::Finished(Finished { table, generation, outcome }))? {
+                self.engine.metrics.jobs_done[cause as usize].add(1);
+            } else {
+                self.engine.lose_pass(table);
+            }
+            self.engine.release(table, generation, &running.nodes);
+            self.leave();
+            self.engine.note_recovery(super::COMPACT);
+            self.engine.env.jobs.wake();
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, error: &Error) {
+        if let Some(Running { table, generation, nodes, job }) = self.leave() {
+            // Removes the unfinished files.
+            drop(job);
+            self.failed = Some(table);
+            self.set_aside(table, generation, &nodes, error);
+        }
+    }
+
+    /// Is done with the job; what nobody has taken of it is not to be helped with any more.
+    fn leave(&mut self) -> Option<Running> {
+        *self.engine.worker.lock() = None;
+        self.running.take()
+    }
+
+    /// Nodes with damaged lists, or of which a rule panics, stay busy: trying again would fail again.
+    fn set_aside(&self, table: u32, generation: u64, nodes: &[NodeKey], error: &Error) {
+        if error.is_lasting() {
+            self.engine.set_aside(table, generation, nodes, error);
+        } else {
+            self.engine.release(table, generation, nodes);
+            self.engine.note_failed_compaction(table, error);
+        }
+    }
+}
+
+impl Machine for Compactor {
+    fn step(&mut self) -> Step {
+        if self.engine.is_closing() || self.engine.fatal().is_some() {
+            return Step::Finished;
+        }
+        match self.advance() {
+            Ok(step) if step == Step::Worked || self.running.is_some() => {
+                self.engine.compactor_is_idle.store(false, Ordering::Relaxed);
+                step
+            }
+            Ok(_) => {
+                // Woken by its own wake, it would never rest.
+                if !self.engine.compactor_is_idle.swap(true, Ordering::Relaxed) {
+                    self.engine.env.jobs.wake();
+                }
+                // What failed is not wanted any more.
+                self.engine.note_recovery(super::COMPACT);
+                Step::Idle
+            }
+            // Its nodes are set aside, and all else goes on.
+            Err(Error::TooLong(_)) => Step::Worked,
+            Err(error) => self.engine.note_failure(super::COMPACT, error),
+        }
+    }
+}

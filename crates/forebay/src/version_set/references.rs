@@ -1,0 +1,57 @@
+//! Counting references to files.
+//!
+//! **Invariant:** a file is retired only once nothing refers to it.
+
+use forebay_layouts::{DataFile, WeakFile};
+
+use super::VersionSet;
+
+/// Files that nothing refers to any more, and that somebody may read all the same.
+#[derive(Default)]
+pub(crate) struct Retired {
+    files: Vec<WeakFile>,
+    /// This many there may be until it is worth looking which of them nobody reads any more.
+    files_max: usize,
+}
+
+impl Retired {
+    fn add(&mut self, file: &DataFile) {
+        if self.files.len() >= self.files_max {
+            self.files.retain(WeakFile::is_kept);
+            self.files_max = 2 * self.files.len() + 16;
+        }
+        self.files.push(file.downgrade());
+    }
+
+    /// Those that somebody reads.
+    pub(crate) fn kept(&self) -> Vec<WeakFile> {
+        self.files.iter().filter(|file| file.is_kept()).cloned().collect()
+    }
+}
+
+impl VersionSet {
+    /// Counts what is referred to now in place of what was. More before fewer, so that no file is taken for unneeded in
+    /// between.
+    pub(crate) fn refer_instead(&mut self, before: Vec<DataFile>, now: Vec<DataFile>) {
+        let more = now.into_iter().map(|file| (file, 1));
+        self.refer(more.chain(before.into_iter().map(|file| (file, -1))).collect());
+    }
+
+    /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
+    pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
+        for (file, by) in references {
+            let (id, bytes) = (file.id(), file.meta().bytes);
+            let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
+            if bytes > entry.0.meta().bytes {
+                entry.0 = file;
+            }
+            entry.1 += by as i64;
+            if entry.1 <= 0
+                && let Some((file, _)) = self.references.remove(&id)
+            {
+                file.retire();
+                self.retired.add(&file);
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The wb-tree (WB) tree on list files. The tree itself, its plans and its edits are the buffer-tree
+//! crate's; here are its fragments, which are list files, and its face to the engine. See
+//! `docs/layouts/wb_tree.md`.
+
+mod describe;
+mod expire;
+mod portion;
+mod rewrite;
+mod simulate;
+mod tombstones;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use forebay_base::merge::{Direction, Merge};
+use forebay_base::record::Shape;
+use forebay_base::wire::Reader;
+use forebay_base::{Bound, Range, Record, Result};
+use forebay_buffer_tree as tree;
+use forebay_buffer_tree::{
+    Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Place, Portion, ReadTerms, Tree,
+};
+use forebay_env::guest;
+use forebay_store::buffer::{Contents, Run};
+use forebay_store::list::{FileMeta, Lookup, Reading, Search};
+use forebay_store::salvage::Gaps;
+use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
+
+use crate::convert::runs_of;
+use crate::files::{Fragment, TableContext, Writer, malformed_edit};
+use crate::restore::Restored;
+use crate::rule::answered;
+use crate::run_set::RunSetTable;
+use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart};
+use crate::table_version::{Applied, Job, NodeKey, Plan, Planned, Rebased, Stretch, TableVersion, Work};
+use crate::{DataFile, Layout, Outcome, Rule, Source, TableOptions};
+
+use tombstones::Tombstones;
+
+pub use describe::{Description, LevelDescription, NodeDescription};
+pub use simulate::SimulatedTree;
+
+/// A WB tree of one table.
+pub struct WbTree {
+    pub(crate) tree: Tree<Fragment>,
+    pub(crate) context: TableContext,
+    /// Nodes to be rewritten for what that frees, the best first: found when it is asked for.
+    wasteful: OnceLock<Vec<JobPlan>>,
+}
+
+impl WbTree {
+    pub(crate) fn new(tree: Tree<Fragment>, context: TableContext) -> Self {
+        Self { tree, context, wasteful: OnceLock::new() }
+    }
+
+    /// A tree as the manifest has it, without the list files of its lists.
+    pub(crate) fn restore(version: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
+        let ids = Tree::<u64>::decode(&mut Reader::new(version)).ok_or_else(crate::restore::malformed)?;
+        let tree = ids.map(|&id| Fragment::of(restored.file(id)?).ok_or_else(crate::restore::malformed))?;
+        Ok(Self::new(tree, restored.context.clone()))
+    }
+
+    fn plan(&self, job: JobPlan) -> Plan {
+        let bytes = self.tree.find(&job.node).map_or(0, |node| node.bytes());
+        Plan { nodes: vec![job.node.id], bytes, work: Work::Tree(job) }
+    }
+
+    fn node_sources<'a>(
+        &self,
+        path: &'a [Arc<Node<Fragment>>],
+        range: &'a Range,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<Source>> + 'a {
+        let newest_first = path.iter().flat_map(|node| node.lists().iter().rev());
+        let cursor =
+            move |list: &List<Fragment>| ListCursor::new(&list.fragment.0, range, direction, Reading::Scan);
+        newest_first.map(move |list| cursor(list).map(Source::List))
+    }
+}
+
+/// A job of the tree, with what it is counted as.
+struct TreeJob<C> {
+    job: tree::Job<C, Writer, Rule>,
+    cause: Cause,
+}
+
+impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
+    fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
+        guest::take_failure();
+        let outcome = match self.job.step(bytes_max)? {
+            JobStep::Worked(_) => None,
+            JobStep::Done(outcome) => Some(Outcome::Tree(outcome)),
+        };
+        answered(Ok(())).inspect_err(|_| outcome.iter().for_each(Outcome::discard))?;
+        Ok(outcome)
+    }
+
+    fn cause(&self) -> Cause {
+        self.cause
+    }
+}
+
+impl TableVersion for WbTree {
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+        let mut search = Search::new(lookups);
+        for (number, lookup) in lookups.iter().enumerate() {
+            for node in self.tree.path(lookup.prefix, lookup.key) {
+                node.lists().iter().rev().for_each(|list| search.add(number, &list.fragment.0));
+            }
+        }
+        search.finish(each)
+    }
+
+    fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
+        let (path, leaf) = match direction {
+            Direction::Forward => self.tree.leaf_path(from.unwrap_or(&within.low)),
+            Direction::Backward => match self.tree.leaf_path_before(from) {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+        };
+        let range = leaf.intersect(within);
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let sources = self.node_sources(&path, &range, direction).collect::<Result<_>>()?;
+        Ok(Some(Stretch { range, sources }))
+    }
+
+    fn plan_flush(&self, _: u64, _: &Contents, _: &BTreeSet<NodeKey>) -> Option<Plan> {
+        Some(Plan { nodes: Vec::new(), bytes: 0, work: Work::Flush })
+    }
+
+    fn flush(
+        &self,
+        _plan: &Plan,
+        buffer: &Arc<WriteBuffer>,
+        run: Arc<Run>,
+        contents: &Contents,
+    ) -> Result<Box<dyn Job>> {
+        let expected = Expected {
+            range: Range::all(),
+            bytes: contents.bytes,
+            records: contents.records,
+            shape: contents.shape,
+        };
+        let input = BufferCursor::whole(buffer, run, self.context.store.order());
+        let files = self.context.files(Cause::Flush);
+        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
+        Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
+    }
+
+    fn delete_by_tombstones(&self, ranges: &[Range], gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {
+        let parts = ranges.iter().map(|range| self.portion(range));
+        let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
+        let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
+        let files = self.context.files(Cause::Flush);
+        let reading = files.reading(self.tree.options().lists_max);
+        let input = Tombstones::new(self.tree.clone(), ranges, reading, Arc::clone(gaps))?;
+        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
+        Ok(Some(Box::new(TreeJob { job, cause: Cause::Flush })))
+    }
+
+    fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        match self.tree.next_work(busy) {
+            Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
+            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job))),
+            None => self.next_expired(busy, EXPIRED_SHARE),
+        }
+    }
+
+    fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
+        let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
+        self.tree.next_full_compaction(busy).map(|job| self.plan(job)).or_else(expired)
+    }
+
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
+        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
+        let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
+        Some((self.plan(job), then))
+    }
+
+    fn ends_under_writes(&self) -> bool {
+        true
+    }
+
+    fn next_read_compaction(&self, busy: &BTreeSet<NodeKey>, terms: &ReadTerms<'_>) -> Option<(Plan, u64)> {
+        let read_compaction = self.tree.next_read_compaction(busy, terms);
+        // Whoever rests may as well tidy up.
+        let tidying = || self.next_rewrite(busy).filter(|_| terms.is_idle).map(|job| (job, 0));
+        read_compaction.or_else(tidying).map(|(job, cost)| (self.plan(job), cost))
+    }
+
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
+        let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
+        let cause = cause_of(plan.kind);
+        let files = self.context.files(cause);
+        let job: tree::Job<Merge<ListCursor>, _, _> =
+            tree::Job::start(&self.tree, plan, self.context.store.order(), self.context.code()?, &files)?;
+        Ok(Box::new(TreeJob { job, cause }))
+    }
+
+    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
+        let Outcome::Tree(outcome) = outcome else { return Err(Plan::foreign()) };
+        Ok(Rebased { edit: encode(&self.tree.rebase(outcome)?), is_lasting: true })
+    }
+
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
+        let edit = edit.map(self.context.find(edit.fragment().into_iter(), file, Fragment::of)?);
+        let (tree, references) = self.tree.apply(&edit)?;
+        let version = Arc::new(Self::new(tree, self.context.clone()));
+        let references = references.into_iter().map(|(Fragment(list), by)| (DataFile::List(list), by));
+        Ok(Applied { version, references: references.collect() })
+    }
+
+    fn takes(&self, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Tree(_))
+    }
+
+    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn TableVersion>> {
+        let (tree, context) = (&self.tree, self.context.clone());
+        Some(match options.layout {
+            Layout::WbTree { .. } => Arc::new(Self::new(tree.clone(), context)),
+            Layout::RunSet(policy) => {
+                let mut set = runs_of(tree, policy);
+                set.mark_all(below);
+                Arc::new(RunSetTable::new(set, options.tree, context))
+            }
+        })
+    }
+
+    fn debt_bytes(&self) -> u64 {
+        self.tree.debt_bytes()
+    }
+
+    fn records(&self) -> u64 {
+        let mut records = 0;
+        self.tree.for_each_node(&mut |_, node| records += node.records());
+        records
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        portion::portion(self.tree.root(), range)
+    }
+
+    fn named(&self, meta: FileMeta) -> DataFile {
+        self.context.store.named(meta)
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        self.tree.fragments().into_iter().map(|Fragment(list)| DataFile::List(list)).collect()
+    }
+
+    fn each_list(&self, visit: &mut dyn FnMut(FilePart<'_>)) {
+        self.tree.for_each_node(&mut |_, node| {
+            for list in node.lists() {
+                let file = DataFile::List(Arc::clone(&list.fragment.0));
+                let (range, portion) = (node.range(), list.portion());
+                visit(FilePart { file, range, portion, is_bottom: list.is_bottom });
+            }
+        });
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Ok(ids) = self.tree.map(|fragment| Ok(tree::Fragment::id(fragment))) {
+            ids.encode(&mut bytes);
+        }
+        bytes
+    }
+
+    fn describe(&self) -> Description {
+        describe::describe(&self.tree)
+    }
+}
+
+fn cause_of(kind: JobKind) -> Cause {
+    match kind {
+        JobKind::Spill => Cause::Spill,
+        JobKind::SlowSplit => Cause::SlowSplit,
+        JobKind::Merge => Cause::Merge,
+    }
+}
+
+fn encode(edit: &Edit<Fragment>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    edit.map(tree::Fragment::id).encode(&mut bytes);
+    bytes
+}

@@ -1,0 +1,33 @@
+//! What writers look at before they append changes while none of them appends, and they look again.
+
+use forebay_env::sync::atomic::Ordering;
+
+use super::{Inner, Log};
+
+impl Log {
+    /// How often [`change_epoch`](Self::change_epoch) was called. Read it before what `change_epoch` changes.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Changes what writers look at before they append: those that have looked and not appended yet look again.
+    pub fn change_epoch(&self, change: impl FnOnce()) {
+        self.change_epoch_with(|_nobody_appends| change());
+    }
+
+    /// The same, and numbers go on behind this one. No buffer has a record, and all that was numbered before is
+    /// durable.
+    pub fn change_epoch_behind(&self, sequence: u64, change: impl FnOnce()) {
+        self.change_epoch_with(|inner| {
+            change();
+            let Inner { last_sequence, written_sequence, durable_sequence, .. } = inner;
+            (*last_sequence, *written_sequence, *durable_sequence) = (sequence, sequence, sequence);
+        });
+    }
+
+    fn change_epoch_with(&self, change: impl FnOnce(&mut Inner)) {
+        change(&mut self.inner.lock());
+        self.epoch.fetch_add(1, Ordering::Release);
+    }
+}

@@ -33,6 +33,8 @@ impl Listing {
                 Some((id, "log")) => listing.logs.push(id),
                 Some((id, _)) => listing.manifests.push(id),
                 None if name.ends_with(".tmp") && is_ours(&name) => listing.temporary.push(name),
+                // A rename may have left both names: then it was not destroyed, and never is by its opening.
+                None if name == names::DESTROYED => listing.temporary.push(name),
                 None => {}
             }
         }

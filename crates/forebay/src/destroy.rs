@@ -78,7 +78,8 @@ pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let _lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     // Another process may have done so, and made a new one.
-    if fs.exists(&dir.join(names::DESTROYED))? { remove_locked(fs, dir) } else { Ok(()) }
+    let is_there = |name: &str| fs.exists(&dir.join(name));
+    if is_there(names::DESTROYED)? && !is_there(names::SUPERBLOCK)? { remove_locked(fs, dir) } else { Ok(()) }
 }
 
 /// Removes what a directory has of a database, the file of its lock last: once that has no name, nobody is kept out.
@@ -86,8 +87,13 @@ fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let destroyed = dir.join(names::DESTROYED);
     // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it
     // goes on.
-    for root in [names::SUPERBLOCK_SPARE, names::SUPERBLOCK] {
-        if fs.exists(&dir.join(root))? {
+    let is_there = |name: &str| fs.exists(&dir.join(name));
+    if is_there(names::SUPERBLOCK)? && is_there(names::DESTROYED)? {
+        // Another name of the same file, to which no rename does anything.
+        fs.remove(&destroyed)?;
+    }
+    for root in [names::SUPERBLOCK, names::SUPERBLOCK_SPARE] {
+        if is_there(root)? && !is_there(names::DESTROYED)? {
             fs.rename(&dir.join(root), &destroyed)?;
         }
     }
@@ -97,7 +103,7 @@ fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         fs.remove(&dir.join(name))?;
     }
     fs.sync_dir(dir)?;
-    if fs.exists(&destroyed)? {
+    if is_there(names::DESTROYED)? {
         fs.remove(&destroyed)?;
     }
     fs.remove(&dir.join(names::LOCK))
@@ -193,6 +199,22 @@ mod tests {
                 break;
             }
         }
+    }
+
+    /// A rename may leave both names. Of a database that is whole the other one is no word.
+    #[test]
+    fn a_database_that_is_whole_is_not_destroyed_by_a_name_beside_it() {
+        let env = Env::memory(1);
+        somebody_elses(&env);
+        let destroyed = Path::new(DIR).join(names::DESTROYED);
+        let leave = || env.fs.hard_link(&Path::new(DIR).join(names::SUPERBLOCK), &destroyed).unwrap();
+        leave();
+        finish(&*env.fs, Path::new(DIR)).unwrap();
+        assert!(is_whole(&env));
+        assert!(!env.fs.exists(&destroyed).unwrap());
+        leave();
+        destroy(&env, Path::new(DIR)).unwrap();
+        assert!(!env.fs.exists(Path::new(DIR)).unwrap());
     }
 
     /// A command that failed closed the database that it had made, and then removed what was there under that name:

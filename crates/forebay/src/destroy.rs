@@ -76,8 +76,12 @@ pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 
 /// Removes what a crash has left of a database that was being destroyed.
 pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let _lock = fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
-    // Another process may have done so, and made a new one.
+    let _lock = match fs.lock(&dir.join(names::LOCK), LockMode::Exclusive) {
+        // Another process has done so, and the directory went with it.
+        Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(()),
+        lock => lock?,
+    };
+    // Or it has made a new one.
     let is_there = |name: &str| fs.exists(&dir.join(name));
     if is_there(names::DESTROYED)? && !is_there(names::SUPERBLOCK)? { remove_locked(fs, dir) } else { Ok(()) }
 }
@@ -92,12 +96,17 @@ fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         // Another name of the same file, to which no rename does anything.
         fs.remove(&destroyed)?;
     }
+    let mut renamed = None;
     for root in [names::SUPERBLOCK, names::SUPERBLOCK_SPARE] {
         if is_there(root)? && !is_there(names::DESTROYED)? {
             fs.rename(&dir.join(root), &destroyed)?;
+            renamed = Some(dir.join(root));
         }
     }
-    fs.sync_dir(dir)?;
+    fs.sync_dir(dir).inspect_err(|_| {
+        // The disk may have the old name for ever, and no later sync tells of that: whoever goes on renames it anew.
+        renamed.map(|root| fs.rename(&destroyed, &root));
+    })?;
     let is_listed = |name: &String| is_ours(name) && name != names::DESTROYED && name != names::LOCK;
     for name in fs.list(dir)?.into_iter().filter(is_listed) {
         fs.remove(&dir.join(name))?;
@@ -199,6 +208,34 @@ mod tests {
                 break;
             }
         }
+    }
+
+    /// A sync that failed told of nothing later: after a power loss the superblock was there again, and alone.
+    #[test]
+    fn a_sync_that_failed_leaves_the_database_whole() {
+        for seed in 0..8 {
+            for operation in 1.. {
+                let fs = CrashFs::new(seed);
+                let env = Env::simulated(fs.clone(), seed);
+                somebody_elses(&env);
+                fs.fail_next_sync_of_name(names::DESTROYED);
+                destroy(&env, Path::new(DIR)).unwrap_err();
+                assert!(is_whole(&env));
+                fs.crash_at(fs.operations() + operation);
+                let outcome = destroy(&env, Path::new(DIR)).and_then(|()| open(&env)).map(drop);
+                open(&Env::simulated(fs.power_cycle(), operation)).unwrap();
+                if outcome.is_ok() {
+                    assert!(operation > 20);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Opening said that there is no such directory, where it was to make one.
+    #[test]
+    fn what_another_process_has_removed_meanwhile_needs_no_removal() {
+        finish(&*Env::memory(1).fs, Path::new(DIR)).unwrap();
     }
 
     /// A rename may leave both names. Of a database that is whole the other one is no word.

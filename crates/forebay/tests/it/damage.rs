@@ -338,3 +338,24 @@ fn a_range_that_is_deleted_over_a_damaged_page_stops_no_table() {
         }
     }
 }
+
+/// It was called missing until the database was opened again.
+#[test]
+fn a_list_that_is_brought_back_is_read() {
+    let env = Env::memory(5);
+    let db = Database::open(DIR, options(&env)).unwrap();
+    db.table("t").open().unwrap().put(b"key", b"value").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let names = env.fs.list(Path::new(DIR)).unwrap();
+    let list = Path::new(DIR).join(names.iter().find(|name| name.ends_with(".list")).unwrap());
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let table = db.table("t").open().unwrap();
+    env.fs.rename(&list, Path::new("/aside")).unwrap();
+    for told in [table.get(b"key").unwrap_err(), table.compact().unwrap_err()] {
+        assert!(told.is_corruption() && told.to_string().contains("missing"), "{told}");
+    }
+    env.fs.rename(Path::new("/aside"), &list).unwrap();
+    assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    table.compact().unwrap();
+}

@@ -111,7 +111,8 @@ impl ListFile {
         let body = match self.body.get() {
             Some(body) => body,
             None => match self.open() {
-                Err(error) if !error.is_corruption() => return Err(error),
+                // Also a file that is gone: it may be brought back.
+                Err(error) if !error.is_corruption() => return Err(error.or_missing()),
                 opened => {
                     let body = self.body.get_or_init(|| Box::new(opened));
                     self.is_retired().then(|| self.drop_digest());
@@ -151,7 +152,7 @@ impl ListFile {
     fn open_read(&self) -> Result<Arc<dyn File>> {
         match self.unread.get() {
             Some(file) => Ok(Arc::clone(file)),
-            None => self.open_path(Access::Random),
+            None => self.store.fs.open_read(&self.path(), Access::Random),
         }
     }
 

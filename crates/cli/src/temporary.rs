@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use forebay::env::sync::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -20,6 +21,7 @@ static PLACES: OnceLock<Mutex<BTreeSet<PathBuf>>> = OnceLock::new();
 /// What a signal has to say of the work that it stops.
 type LastWords = Box<dyn Fn(i32) + Send + Sync>;
 static LAST_WORDS: OnceLock<LastWords> = OnceLock::new();
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Has a signal that stops the command call this first. The first caller is the one.
 pub(crate) fn at_signal(tell: impl Fn(i32) + Send + Sync + 'static) {
@@ -83,12 +85,23 @@ fn watch_signals() {
         for path in &*places {
             let _ = if path.is_dir() { remove_dir(path) } else { std::fs::remove_file(path) };
         }
-        if let Some(tell) = LAST_WORDS.get() {
-            tell(signal);
-        }
+        say_last_words(signal);
         let _ = emulate_default_handler(signal);
     };
     let _ = thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(watch);
+}
+
+/// Says them, but does not wait for a reader of standard error who takes nothing any more: the command ends all the same.
+fn say_last_words(signal: i32) {
+    let Some(tell) = LAST_WORDS.get() else { return };
+    let (saying, said) = mpsc::channel::<()>();
+    let say = move || {
+        tell(signal);
+        drop(saying);
+    };
+    if thread::Builder::new().name("last words".into()).spawn(say).is_ok() {
+        let _ = said.recv_timeout(LAST_WORDS_PATIENCE);
+    }
 }
 
 /// Removes a directory under another name, so that a process of this one's that still writes there brings nothing back.

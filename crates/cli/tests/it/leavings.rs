@@ -140,6 +140,32 @@ fn a_signal_tells_how_much_is_loaded() {
     assert_eq!(folder.ok("scan db os").lines().count(), 20);
 }
 
+/// It waited for ever to say so where nobody read it any more, and no signal but KILL ended it.
+#[test]
+fn a_signal_ends_a_load_whose_words_nobody_reads() {
+    let folder = Folder::new("load-signal-unread");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut filler = writer.try_clone().unwrap();
+    // Until the reader is gone.
+    let filling = std::thread::spawn(move || while filler.write_all(&[b'x'; 1 << 16]).is_ok() {});
+    let mut load = folder.command(&["load", "db", "t", "-", "--json", "--batch", "10"]);
+    let mut child = load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer).spawn().unwrap();
+    drop(load);
+    let mut input = child.stdin.take().unwrap();
+    (10..35).for_each(|key| writeln!(input, "{key}").unwrap());
+    let told = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(told.map(Result::unwrap).any(|line| line.ends_with("\"acknowledged\":20}")));
+    assert!(Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status().unwrap().success());
+    let ended = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        child.try_wait().unwrap().is_some()
+    });
+    child.kill().unwrap();
+    drop(reader);
+    filling.join().unwrap();
+    assert!(ended);
+}
+
 /// Nor does it leave the databases of a benchmark.
 #[test]
 fn a_signal_leaves_no_database_of_a_benchmark() {

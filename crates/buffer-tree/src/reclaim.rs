@@ -23,6 +23,21 @@ impl Place {
         Self { bound, entered: 0 }
     }
 
+    /// Where nothing is done yet.
+    pub fn beginning() -> Self {
+        Self::at(Bound::least())
+    }
+
+    /// Whether a round from here goes round all.
+    pub fn is_beginning(&self) -> bool {
+        self.entered == 0 && self.bound == Bound::least()
+    }
+
+    /// All before this is done.
+    pub fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
     fn is_before(&self, bound: &Bound, level: u32) -> bool {
         self.bound < *bound || (self.bound == *bound && self.entered <= level)
     }

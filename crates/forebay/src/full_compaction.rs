@@ -40,6 +40,13 @@ struct Pass {
     is_planned: bool,
 }
 
+impl Pass {
+    /// Whether it has still to wait for the merges that began before it.
+    fn begins(&self) -> bool {
+        !self.is_planned && self.place.as_ref().is_none_or(Place::is_beginning)
+    }
+}
+
 impl Engine {
     /// Merges every leaf of a table to one list.
     pub(crate) fn compact(&self, table: u32) -> Result<()> {
@@ -135,28 +142,38 @@ impl Engine {
         if found.as_ref().is_some_and(|(planned, _)| !self.has_room_for(table, planned)) {
             return next;
         }
+        let waits = || table.version.round_waits(from.as_ref()) && self.is_worked_on(table.id, busy);
+        let waits = found.is_none() && waits();
         let mut compacting = self.compacting.lock();
         let Some(pass) = compacting.get_mut(&table.id).and_then(|compaction| compaction.pass.as_mut()) else {
             return next;
         };
         let Some((planned, place)) = found else {
-            pass.is_planned = true;
+            pass.is_planned = !waits;
             return next;
         };
         (pass.is_planned, pass.place) = (place.is_none(), place);
         Some(planned)
     }
 
+    /// Whether a round of a table waits for the moment that nobody is at work on it: nothing new is to be begun.
+    pub(crate) fn round_begins(&self, table: u32) -> bool {
+        let compacting = self.compacting.lock();
+        compacting.get(&table).and_then(|compaction| compaction.pass.as_ref()).is_some_and(Pass::begins)
+    }
+
     /// Where the round of a table goes on, if it grows and it is the round's turn.
     fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
         let mut compacting = self.compacting.lock();
         let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
-        let FullCompaction { asked, pass, .. } = growing.filter(|_| table.version.ends_under_writes())?;
+        let FullCompaction { asked, pass, .. } = growing?;
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
         let fresh = || Pass { asked, generation, place: None, had_turn: false, is_planned: false };
         let pass = pass.get_or_insert_with(fresh);
-        pass.had_turn = next.is_none() || !(pass.had_turn || matches!(next, Some(Planned::Edit(_))));
+        // What exceeds its limits might never leave a round the moment that it has to begin with.
+        let had_turn = pass.had_turn && !pass.begins();
+        pass.had_turn = next.is_none() || !(had_turn || matches!(next, Some(Planned::Edit(_))));
         pass.had_turn.then(|| pass.place.clone())
     }
 

@@ -184,8 +184,7 @@ impl Table {
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
     /// Reads and rewrites the table.
     ///
-    /// Records that are written meanwhile may or may not be merged. In the layouts `wb-tree` it ends all the same; a
-    /// layout of runs may need a moment in which nobody writes.
+    /// Records that are written meanwhile may or may not be merged. It ends all the same.
     pub fn compact(&self) -> Result<()> {
         self.engine.compact(self.id)
     }

@@ -12,7 +12,7 @@ use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::list::{FileKind, FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
 
-use crate::run_set::ResidentBudget;
+use crate::run_set::{Part, ResidentBudget};
 use crate::{DataFile, Rule, RuleName, Store, TableRule};
 
 /// A list file that nodes refer to.
@@ -125,6 +125,13 @@ impl DataFile {
                 high - tree.share_below(whole, &part.low)
             }
         })
+    }
+}
+
+impl Part<DataFile> {
+    /// About how much of it lies in a range.
+    pub(crate) fn portion_inside(&self, range: &Range) -> Portion {
+        self.fragment.portion_inside(&self.range, self.portion, &self.range.intersect(range))
     }
 }
 

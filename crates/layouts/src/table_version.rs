@@ -216,12 +216,12 @@ pub trait TableVersion: Send + Sync {
     fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
 
     /// Plans the next step of a compaction that goes round the table from a place on, and where it goes on from then:
-    /// `None` for the beginning. `None` when nothing is left up to the end. Pure.
+    /// `None` for the beginning. `None` when nothing is left up to the end, or may be done now. A round ends, and has
+    /// merged all that there was when it began, whatever is added meanwhile. Pure.
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)>;
 
-    /// Whether that comes round, and has merged all that there was, whatever is added meanwhile. Else it may go on for
-    /// as long as anything is.
-    fn ends_under_writes(&self) -> bool {
+    /// Whether what is left of a round from a place on can only be done once nobody is at work on it.
+    fn round_waits(&self, _from: Option<&Place>) -> bool {
         false
     }
 

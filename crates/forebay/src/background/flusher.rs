@@ -242,7 +242,8 @@ impl Engine {
         let plan = plan_with(busy).and_then(|plan| {
             // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them
             // all it would have no tombstones.
-            let stays_alone = self.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
+            let follows = self.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
+            let stays_alone = follows || self.round_begins(table);
             let may_merge =
                 plan.nodes.is_empty() || !stays_alone && self.fits(&entry, plan.bytes + contents.bytes);
             if may_merge {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay::env::Env;
 use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::env::sync::Mutex;
-use forebay::{Database, Error, Layout, Options, Table};
+use forebay::{Batch, Database, Durability, Error, Layout, Options, Table};
 use forebay_testkit::Suffix;
 
 fn options(env: &Env) -> Options {
@@ -128,23 +128,39 @@ fn a_table_that_fails_keeps_no_other_waiting() {
 #[test]
 fn a_compaction_ends_while_others_write() {
     const PUTS_MAX: u32 = 30_000;
-    for seed in 0..6 {
+    const LAYOUTS: [&str; 10] = [
+        "wb-tree",
+        "wb-tree:ordered",
+        "no-merge",
+        "immediate",
+        "geometric:r=2",
+        "geometric:p=3",
+        "range-merge",
+        "leveling:t=3",
+        "tiering:t=3",
+        "jungle:c=2,t=3",
+    ];
+    for seed in 0..20 {
         let env = Env::memory(seed);
         env.jobs.interleave(seed);
-        let db = Database::open("/db", options(&env)).unwrap();
-        let layout = [Layout::wb_tree(), Layout::wb_tree_ordered()][seed as usize % 2];
+        let db = Arc::new(Database::open("/db", options(&env)).unwrap());
+        let layout = LAYOUTS[seed as usize % LAYOUTS.len()].parse().unwrap();
         let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open().unwrap();
         let key = |number: u32| number.wrapping_mul(0x9e37_79b9).to_be_bytes();
         (0..4000).for_each(|number| table.put(&key(number), &[1; 20]).unwrap());
         (0..4000).step_by(2).for_each(|number| table.delete(&key(number)).unwrap());
         let puts = Arc::new(Mutex::new(Some(0)));
         let writer = env.jobs.fork("writer", {
-            let (table, puts) = (table.clone(), Arc::clone(&puts));
+            let (db, table, puts) = (Arc::clone(&db), table.clone(), Arc::clone(&puts));
             move || {
                 let now = || *puts.lock();
                 while let Some(number @ 0..PUTS_MAX) = now() {
-                    table.put(&key((number % 4000) | 1), &[2; 20]).unwrap();
-                    puts.lock().as_mut().into_iter().for_each(|puts| *puts += 1);
+                    // As much as a write buffer has, for merges of few runs take few steps.
+                    let mut batch = Batch::new();
+                    (number..number + 50)
+                        .for_each(|number| batch.put(&table, &key((number % 4000) | 1), &[2; 20]));
+                    db.write(&mut batch, Durability::Os).unwrap();
+                    puts.lock().as_mut().into_iter().for_each(|puts| *puts += 50);
                 }
             }
         });

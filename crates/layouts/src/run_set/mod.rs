@@ -234,11 +234,13 @@ impl TableVersion for RunSetTable {
         self.set.next_full_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
     }
 
-    /// A compaction knows how far it is.
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, _from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
-        let slice = self.set.next_full_compaction(busy).or_else(|| self.next_rewrite(busy))?;
-        let then = slice.range.high.clone().filter(|_| slice.goes_on).map(Place::at);
-        Some((self.planned(slice), then))
+    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
+        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|slice| (slice, None));
+        self.set.next_of_round(busy, from).or_else(dead).map(|(slice, then)| (self.planned(slice), then))
+    }
+
+    fn round_waits(&self, from: Option<&Place>) -> bool {
+        self.set.round_waits(from)
     }
 
     /// How many runs there are is the policy's to say.
@@ -321,10 +323,7 @@ impl TableVersion for RunSetTable {
 
     fn portion(&self, range: &Range) -> Portion {
         let parts = self.set.runs().iter().flat_map(|run| &run.parts()[run.overlapping(range)]);
-        let held = parts.map(|part| {
-            part.fragment.portion_inside(&part.range, part.portion, &part.range.intersect(range))
-        });
-        held.fold(Portion::default(), Portion::saturating_add)
+        parts.map(|part| part.portion_inside(range)).fold(Portion::default(), Portion::saturating_add)
     }
 
     fn named(&self, meta: FileMeta) -> DataFile {

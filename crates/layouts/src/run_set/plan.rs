@@ -1,5 +1,6 @@
 //! Planning: what the policy wants, as one bounded merge. Pure.
 
+mod round;
 mod slices;
 
 use std::collections::BTreeSet;
@@ -217,7 +218,7 @@ impl<F: tree::Fragment> RunSet<F> {
             return self.next_underway(busy);
         }
         if self.policy == Policy::RangeMerge {
-            match range_merge::any(self, |id| self.is_free(id, busy)) {
+            match range_merge::any(self, &Bound::least(), |id| self.is_free(id, busy)) {
                 Some(range) => return Some(self.evict(range)),
                 // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging
                 // them would end there, and have made a new oldest run on the way, into which all ranges were to go
@@ -230,7 +231,7 @@ impl<F: tree::Fragment> RunSet<F> {
             return None;
         }
         let last = self.runs.last()?;
-        let is_done = self.runs.len() == 1 && last.parts.iter().all(|part| part.is_bottom);
+        let is_done = self.is_one_run();
         if is_done && !busy.contains(&last.id) {
             let sparse = last.parts.iter().find(|part| Policy::is_sparse(part));
             return sparse.map(|part| self.in_place(last, &part.range));
@@ -240,6 +241,12 @@ impl<F: tree::Fragment> RunSet<F> {
             return None;
         }
         self.slice(&inputs, None, last.level)
+    }
+
+    /// Whether nothing is left to be merged.
+    fn is_one_run(&self) -> bool {
+        let [runs @ .., last] = &self.runs[..] else { return true };
+        runs.is_empty() && last.parts.iter().all(|part| part.is_bottom)
     }
 
     fn level_of(&self, step: &Step) -> u32 {

@@ -180,10 +180,6 @@ impl TableVersion for WbTree {
         Some((self.plan(job), then))
     }
 
-    fn ends_under_writes(&self) -> bool {
-        true
-    }
-
     fn next_read_compaction(&self, busy: &BTreeSet<NodeKey>, terms: &ReadTerms<'_>) -> Option<(Plan, u64)> {
         let read_compaction = self.tree.next_read_compaction(busy, terms);
         // Whoever rests may as well tidy up.

@@ -179,7 +179,7 @@ impl SubcompactionWorker {
             return Ok(true);
         }
         let part = subcompaction.target.as_ref().map(|part| Part {
-            portion: portion_in(part, &subcompaction.range),
+            portion: part.portion_inside(&subcompaction.range),
             range: subcompaction.range.clone(),
             ..Part::clone(part)
         });
@@ -189,12 +189,8 @@ impl SubcompactionWorker {
     }
 }
 
-fn portion_in(part: &Part<DataFile>, range: &Range) -> Portion {
-    part.fragment.portion_inside(&part.range, part.portion, range)
-}
-
 fn portion_of(sources: &[Vec<Piece>]) -> Portion {
-    let portions = sources.iter().flatten().map(|(part, range)| portion_in(part, range));
+    let portions = sources.iter().flatten().map(|(part, range)| part.portion_inside(range));
     portions.fold(Portion::default(), Portion::saturating_add)
 }
 

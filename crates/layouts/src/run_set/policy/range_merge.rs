@@ -95,10 +95,14 @@ pub(super) fn victim<F: Fragment>(
     chosen.map(|weight| weight.range)
 }
 
-/// The next range of which any run but the oldest has something.
-pub(in super::super) fn any<F: Fragment>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Range> {
-    let mut weights = weights(set).into_iter();
-    weights.find(|weight| weight.bytes > 0 && is_free(node_of(&weight.range))).map(|weight| weight.range)
+/// The next range, of those that end behind a bound, of which any run but the oldest has something.
+pub(in super::super) fn any<F: Fragment>(
+    set: &RunSet<F>,
+    after: &Bound,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Range> {
+    let mut ranges = weights(set).into_iter().filter(|weight| weight.bytes > 0).map(|weight| weight.range);
+    ranges.find(|range| range.high.as_ref().is_none_or(|high| high > after) && is_free(node_of(range)))
 }
 
 /// By what a range is known while it is merged.

@@ -177,6 +177,11 @@ impl State {
         tables
     }
 
+    /// The first segment of the log that is needed for what tables have in memory.
+    pub(crate) fn first_needed(&self) -> Option<u64> {
+        self.tables.values().filter_map(|table| Some(table.version.resident()?.first_segment)).min()
+    }
+
     /// Every file, as often as parts of tables refer to it.
     pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
         self.tables.values().flat_map(|table| table.version.files())

@@ -175,10 +175,10 @@ impl Engine {
             return Ok(());
         }
         let mut version_set = self.version_set.lock();
-        let low = version_set.log.low.0;
-        let kept = version_set.log_after(Some(low), None, self.options.keep_changes_bytes).kept;
-        if kept > version_set.log.kept {
-            let log = LogMark { kept, ..version_set.log };
+        // What was in memory may have expired since, and then nothing came of reading it.
+        let first_needed = self.state().first_needed();
+        let log = version_set.log_after(first_needed, None, self.options.keep_changes_bytes);
+        if log.kept > version_set.log.kept || log.low > version_set.log.low {
             self.append(&mut version_set, &Edit::Change(Change { log: Some(log), ..Change::default() }))?;
             self.retain_segments(&mut version_set, log, None);
         }

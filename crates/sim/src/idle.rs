@@ -36,7 +36,10 @@ impl Run {
         let logs = names.iter().filter(|name| name.ends_with(".log")).count();
         let config = &self.options.config;
         let is_bounded = config.keep_changes_bytes == 0;
-        assert!(!is_bounded || logs <= config.write_buffers + 1, "{logs} log segments are left");
+        assert!(
+            !is_bounded || logs <= config.write_buffers + 1,
+            "{logs} log segments are left: {names:?}, {stats:?}"
+        );
         for level in stats.tables.iter().flat_map(|table| table.levels.split_last()) {
             let (leaves, inner) = level;
             assert!(inner.iter().all(|level| level.lists == 0), "compacting left lists in inner nodes");

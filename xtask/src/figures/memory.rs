@@ -9,13 +9,15 @@ use super::bench::{RECORDS_MIN, SCRATCH, scaled};
 
 const PROGRAM: &str = "target/release/examples/memory_campaign";
 /// Limits in MiB, scenarios, layouts, and records of 16 bytes at scale 1: several times what the limit holds.
-const CAMPAIGNS: [(&str, &str, &str, u64); 4] = [
+const CAMPAIGNS: [(&str, &str, &str, u64); 6] = [
     ("16", "life,runs,snapshots", ALL, 4_000_000),
     ("32", "life,runs", ALL, 8_000_000),
-    ("64", "life", ALL, 16_000_000),
-    ("256", "life", "wb-tree,leveling:t=4", 48_000_000),
+    ("64", "life,runs,snapshots", ALL, 16_000_000),
+    ("128", "life", ALL, 32_000_000),
+    ("256,1024", "life", "wb-tree,leveling:t=4", 150_000_000),
+    ("4096", "life", "wb-tree", 500_000_000),
 ];
-const ALL: &str = "wb-tree,wb-tree:ordered,no-merge,geometric:r=3,tiering:t=4,leveling:t=4,\
+const ALL: &str = "wb-tree,wb-tree:ordered,no-merge,immediate,geometric:r=3,tiering:t=4,leveling:t=4,\
     range-merge,jungle:c=4";
 
 /// Lines of results.

@@ -26,10 +26,11 @@ use scenario::{Cell, SCENARIOS};
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-const LAYOUTS: [&str; 8] = [
+const LAYOUTS: [&str; 9] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
+    "immediate",
     "geometric:r=3",
     "tiering:t=4",
     "leveling:t=4",

@@ -80,10 +80,10 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
-        make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
+        let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
-        take_over(&reader, &mut replay, &mut manifest, &mut read)?;
+        take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
         let (log, active) = begin(env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
         manifest.keep_tail();
         (Some(log), active, Some(manifest))
@@ -218,37 +218,41 @@ fn begin(
 }
 
 /// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it.
-/// After a crash nobody knows whether the disk has what the system's memory has.
+/// After a crash nobody knows whether the disk has what the system's memory has. Says whether it was noted that the
+/// database is open.
 fn make_manifest_durable(
     fs: &dyn FileSystem,
     dir: &Path,
     manifest: &mut Manifest,
     is_unclean: bool,
-) -> Result<()> {
+) -> Result<bool> {
     manifest.truncate_tail()?;
     if planted::is("manifest-not-renewed") {
-        return Ok(());
+        return Ok(is_unclean);
     }
     if is_unclean {
         manifest.renew()?;
     }
-    if is_unclean && !planted::is("name-not-renewed") {
-        // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that. Where the
-        // disk has no room it stays as it is, for there is some to be made.
-        match note_open(fs, dir, manifest) {
-            Err(error) if !error.is_no_space() => return Err(error),
-            Err(_) => {}
-            // Its last edit is acted upon from here on, so damage to it must not pass for a tear either. Not before: a
-            // `CURRENT` of a database that was closed tells how long the manifest is.
-            Ok(()) => manifest.seal(),
-        }
-    }
-    fs.sync_dir(dir)
+    // Its name, too: a sync of the directory may have failed, and the next one tells nothing of that.
+    let is_noted = is_unclean && (planted::is("name-not-renewed") || note_open(fs, dir, manifest, true)?);
+    fs.sync_dir(dir)?;
+    Ok(is_noted)
 }
 
-fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &Manifest) -> Result<()> {
+/// Notes that the database is open from here on: what is done from then is acted upon. `false` where the disk has no
+/// room for that and it says so already.
+fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, says_so: bool) -> Result<bool> {
     let current = Current { manifest: manifest.id(), closed: None };
-    current.write(fs, dir).map_err(AppendError::into_cause)
+    match current.write(fs, dir).map_err(AppendError::into_cause) {
+        Err(error) if says_so && error.is_no_space() => return Ok(false),
+        noted => noted?,
+    }
+    if says_so {
+        // Damage to the last edit must not pass for a tear from here on. Not before: a `CURRENT` of a database that was
+        // closed tells how long the manifest is, and its last edit is sealed.
+        manifest.seal();
+    }
+    Ok(true)
 }
 
 /// Notes that the database is open from here on, and makes durable what the log has. If it was folded, notes where it
@@ -258,10 +262,11 @@ fn take_over(
     replay: &mut Replay,
     manifest: &mut Manifest,
     read: &mut ReadBack,
+    is_noted: bool,
 ) -> Result<()> {
     let LogFiles { fs, dir, .. } = reader.files;
-    if reader.closed.is_some() {
-        note_open(fs, dir, manifest)?;
+    if !is_noted {
+        note_open(fs, dir, manifest, reader.closed.is_none())?;
     }
     let folded = reader.keep(replay, read)?;
     if let (Some(first), false) = (read.pending.front(), folded.is_empty()) {

@@ -63,10 +63,10 @@ fn what_is_forgotten_while_it_is_renewed_is_not_acted_upon() {
 
 /// `CURRENT` said that the database is open, in memory alone: the sync of its name had failed, and the next one said
 /// that all is well. A power loss brought back the one of before, and with it "the manifest is not as it was when
-/// closed".
+/// closed". The next opening may have no room to write it, until it has cleared away.
 #[test]
 fn a_name_whose_sync_has_failed_is_made_again() {
-    for seed in 0..20 {
+    for (seed, is_full) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
         let disk = CrashFs::new(seed);
         let (_env, db, table) = start(disk.clone()).unwrap();
         put(&db, &table, b"before", Durability::Disk).unwrap();
@@ -74,7 +74,11 @@ fn a_name_whose_sync_has_failed_is_made_again() {
         db.close().unwrap();
         disk.fail_next_sync_of_name("CURRENT");
         assert!(start(disk.clone()).is_err(), "disk {seed}");
-        let (env, db, table) = start(disk.clone()).unwrap();
+        let full = FaultyFs::new(disk.clone());
+        if is_full {
+            full.rule("write *CURRENT.tmp #1 no-space").unwrap();
+        }
+        let (env, db, table) = start(full).unwrap();
         put(&db, &table, b"after", Durability::Disk).unwrap();
         db.flush().unwrap();
         let left = disk.power_cycle();

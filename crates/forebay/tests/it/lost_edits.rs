@@ -139,6 +139,21 @@ fn an_opening_vouches_for_the_last_edit_that_it_read() {
     assert_refused(&again, "an edit is damaged", "the edit of a savepoint");
 }
 
+/// Each opening after a crash put one more edit that changes nothing behind the last one.
+#[test]
+fn openings_that_are_killed_do_not_lengthen_the_manifest() {
+    let fs = MemoryFs::new();
+    let (env, db, table) = start(&fs);
+    table.put(b"key", b"value").unwrap();
+    db.savepoint("monday").unwrap();
+    let mut left = sealed(&fs, (env, db, table));
+    let (_, bytes) = manifest(&left);
+    for _ in 0..4 {
+        left = sealed(&left, start(&left));
+        assert!(manifest(&left).1 == bytes);
+    }
+}
+
 /// Edits of flushes were lost: the log began with later records, which were thrown away, and nobody knew that they
 /// followed others. Or there was no word of the table, and its list went.
 #[test]

@@ -127,8 +127,12 @@ impl Manifest {
         let mut manifest = Self::at(id, path, file, metrics);
         manifest.is_torn = end < bytes.len();
         bytes.truncate(end);
-        (manifest.end, manifest.sum) = (end as u64, append(0, &bytes));
         manifest.snapshot_bytes = record_bytes(&bytes, 0) as u64;
+        manifest.end = end as u64;
+        if current.closed.is_none() {
+            manifest.find_seal(&bytes);
+        }
+        manifest.sum = append(0, &bytes[..manifest.end as usize]);
         if current.closed.is_none() {
             manifest.read = bytes;
         }
@@ -148,7 +152,8 @@ impl Manifest {
 
     /// Cuts off what is torn behind its last sound record.
     pub fn truncate_tail(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_torn) { self.file.set_len(self.end) } else { Ok(()) }
+        let sealed_end = self.end + if self.is_sealed { self.mark().len() as u64 } else { 0 };
+        if std::mem::take(&mut self.is_torn) { self.file.set_len(sealed_end) } else { Ok(()) }
     }
 
     /// Makes durable what was read. Its last record may be in the system's memory alone: who acts on it, and lets go
@@ -202,6 +207,16 @@ impl Manifest {
         }
         let written = self.file.write_at(self.end, &self.mark());
         (self.is_sealed, self.is_torn) = (written.is_ok(), written.is_err());
+    }
+
+    /// What seals the last edit gives way to the next one after an opening, too: else each would leave one more.
+    fn find_seal(&mut self, bytes: &[u8]) {
+        let end = self.end;
+        self.end = end.saturating_sub(self.mark().len() as u64).max(self.snapshot_bytes);
+        self.is_sealed = bytes[self.end as usize..] == self.mark();
+        if !self.is_sealed {
+            self.end = end;
+        }
     }
 
     /// Nothing stands behind its end from here on, durably: what sealed the last edit is one itself.

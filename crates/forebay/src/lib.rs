@@ -33,66 +33,26 @@
 
 #![warn(missing_docs)]
 
-mod aggregator;
-mod approximate;
-mod aside;
+mod api;
 mod background;
-mod batch;
-mod bound;
-mod builder;
-mod changes;
-mod checkpoint;
-mod clear;
-mod cursor;
-mod database;
-mod description;
-mod destroy;
 mod engine;
-mod enter;
-mod evidence;
-mod filters;
-mod full_compaction;
-mod idle;
-mod ingest;
+mod history;
 mod memory;
-mod merge_rule;
 mod open;
 mod options;
-mod pace;
-mod pins;
 mod read;
-mod read_back;
-mod read_compaction;
-mod reclaim;
-mod reload;
-mod reorder;
-mod replay;
-mod rescue;
+mod relayout;
 mod retained;
-mod rollback;
-mod salvage;
-mod savepoint;
-mod scan;
-mod set_layout;
 pub mod simulate;
-mod snapshot;
 mod space;
-mod stats;
-mod table;
-mod tables;
-mod ttl;
-mod verify;
-mod version_set;
+mod versions;
 mod write;
 
-pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
-pub use approximate::Approximation;
-pub use batch::Batch;
-pub use builder::{Aggregating, TableBuilder};
-pub use changes::{Change, ChangeBatch, Changes, Operation};
-pub use cursor::{Cursor, Nearest};
-pub use database::Database;
-pub use description::{Description, TableDescription};
+pub use api::{
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Change, ChangeBatch, Changes,
+    Database, Description, MergeRule, Operation, OrderedTable, Rescue, RescueReport, RescuedTable, Scan,
+    Snapshot, Stats, Table, TableBuilder, TableDescription, TableStats,
+};
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub use forebay_aggregate as aggregate;
 pub use forebay_base::codec::Codec;
@@ -103,14 +63,9 @@ pub use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
 pub use forebay_layouts::{Keep, Layout, TableOptions};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
-pub use merge_rule::MergeRule;
+pub use history::SavepointStats;
+pub use open::{Damage, VerifyReport};
 pub use options::Options;
-pub use pins::SnapshotStats;
-pub use rescue::{Rescue, RescueReport, RescuedTable};
-pub use savepoint::SavepointStats;
-pub use scan::Scan;
-pub use snapshot::Snapshot;
+pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;
-pub use stats::{Stats, TableStats};
-pub use table::{OrderedTable, Table};
-pub use verify::{Damage, VerifyReport};
+pub use versions::SnapshotStats;

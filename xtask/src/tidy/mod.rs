@@ -7,6 +7,7 @@ mod code;
 mod docs;
 mod glossary;
 mod mask;
+mod rooms;
 mod sources;
 mod words;
 
@@ -64,5 +65,6 @@ fn check_sources(sources: &[Source]) -> Vec<Finding> {
     }
     findings.extend(code::stale_exceptions(sources));
     findings.extend(code::orphans(sources));
+    findings.extend(rooms::check(sources));
     findings
 }

@@ -9,8 +9,8 @@ use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, NodeKey, Planned};
 
-use crate::engine::{Engine, TableState};
-use crate::version_set::{Commit, Finished, Goal};
+use crate::engine::Engine;
+use crate::versions::{Commit, Finished, Goal, TableState};
 
 pub(super) struct Compactor {
     engine: Arc<Engine>,

@@ -14,8 +14,8 @@ use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
 
-use crate::engine::{Engine, TableState};
-use crate::version_set::{Commit, Finished};
+use crate::engine::Engine;
+use crate::versions::{Commit, Finished, TableState};
 
 use super::range_deletes::RangeDeletes;
 use super::sorter::SORTED_SHARE;

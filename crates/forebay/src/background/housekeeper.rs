@@ -8,7 +8,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::{Machine, Step};
 
 use crate::engine::Engine;
-use crate::idle::IdleWatch;
+use crate::memory::IdleWatch;
 
 pub(super) struct Housekeeper {
     engine: Arc<Engine>,

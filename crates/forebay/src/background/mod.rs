@@ -10,10 +10,13 @@
 //! A step that fails changes nothing; the machine says why in `Engine::troubles`, waits, and tries again, so
 //! that work goes on when there is room on the disk again.
 
+mod aside;
 mod compactor;
 mod flusher;
+mod full_compaction;
 mod housekeeper;
 mod range_deletes;
+mod read_compaction;
 mod sorter;
 mod subcompactor;
 
@@ -27,12 +30,13 @@ use forebay_env::jobs::text_of;
 use forebay_env::{Handle, Machine, Step};
 use forebay_store::log::recover::Extent;
 
-use crate::engine::Engine;
-use crate::read_back;
+use crate::engine::{COMPACT, Engine, FLUSH};
+use crate::open::{SURPLUS_BUFFERS, load_buffer};
 
-pub(crate) const FLUSH: &str = "forebay-flush";
+pub(crate) use aside::Aside;
+pub(crate) use full_compaction::FullCompaction;
+
 const SORT: &str = "forebay-sort";
-pub(crate) const COMPACT: &str = "forebay-compact";
 const SUBCOMPACT: &str = "forebay-subcomp";
 const HOUSEKEEP: &str = "forebay-house";
 
@@ -58,7 +62,7 @@ pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<V
         // Nobody else is there yet who does.
         engine.lists.trash.empty(&*engine.env.fs);
         engine.has_room_for_the_log()?;
-        let buffer = read_back::load(&engine.log_files(), &extent, &engine.pool)?;
+        let buffer = load_buffer(&engine.log_files(), &extent, &engine.pool)?;
         engine.update_state(|state| state.sealed.insert(0, buffer));
     }
     let spawn = |(name, machine): (&'static str, Box<dyn Machine>)| {
@@ -100,7 +104,7 @@ impl Engine {
     /// Whether more of the log can be loaded: what is in memory goes to lists, or a rule is missing, which only they
     /// bring who open the database. Where the disk is at fault it would all be loaded, however long it is.
     fn has_room_for_the_log(&self) -> Result<()> {
-        if self.state().sealed.len() < self.options.write_buffers + read_back::SURPLUS_BUFFERS {
+        if self.state().sealed.len() < self.options.write_buffers + SURPLUS_BUFFERS {
             return Ok(());
         }
         let trouble = self.troubles.lock().get(FLUSH).cloned();

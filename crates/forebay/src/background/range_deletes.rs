@@ -14,7 +14,7 @@ use forebay_store::WriteBuffer;
 use forebay_store::salvage::Gaps;
 
 use crate::engine::Engine;
-use crate::version_set::{Commit, Finished, Pending};
+use crate::versions::{Commit, Finished, Pending};
 
 /// The range deletes of one buffer.
 pub(super) struct RangeDeletes {

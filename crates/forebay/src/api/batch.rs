@@ -1,0 +1,274 @@
+//! A batch: records of any tables of one database, written all or not at all.
+
+use std::ops::RangeBounds;
+use std::time::Duration;
+
+use forebay_aggregate::Aggregate;
+use forebay_base::expiry;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use forebay_base::{Error, Kind, Order, Range, Record, Result};
+use forebay_store::log::batch::Payload;
+
+use crate::api::table::{prefix_range, range_of};
+use crate::{Aggregator, OrderedTable, Table};
+
+/// The longest batch, in bytes.
+const BATCH_BYTES_MAX: usize = 1 << 30;
+/// What a record takes at most besides its key and value.
+const RECORD_HEAD_BYTES_MAX: usize = 16;
+/// What a range delete takes at most besides its bounds.
+const RANGE_DELETE_HEAD_BYTES_MAX: usize = 32;
+
+/// Puts, deletes, deletes of ranges, operands and values to be aggregated, to be written together. Later ones of a key
+/// count as newer.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    payload: Payload,
+    database: Option<u64>,
+    fault: Option<Error>,
+    /// Memory for a state, or a value that expires.
+    spare: Vec<u8>,
+    /// A function is merging into a state here, or has panicked at that.
+    is_merging: bool,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a key. A key over 64 KiB, a value over 256 MiB or a table of another database makes the commit
+    /// fail, and nothing of the batch is written.
+    #[inline]
+    pub fn put(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8]) {
+        let table = table.as_ref();
+        match table.ttl() {
+            None => self.write(table, Record::put(key, value)),
+            Some(ttl) => self.put_for(table, key, value, ttl),
+        }
+    }
+
+    /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not
+    /// come back. [`Duration::MAX`] is forever. For a table that was made without
+    /// [`time_to_live`](crate::TableBuilder::time_to_live) the commit fails. The longest value has 8 bytes less here.
+    pub fn put_with_ttl(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8], ttl: Duration) {
+        let table = table.as_ref();
+        if table.ttl().is_none() {
+            let fault = format!(
+                "table `{}` was made without time_to_live, so its entries cannot expire; make a table with it",
+                table.name()
+            );
+            return self.fail(Error::invalid(fault));
+        }
+        self.put_for(table, key, value, ttl);
+    }
+
+    fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], ttl: Duration) {
+        let mut stored = std::mem::take(&mut self.spare);
+        stored.clear();
+        expiry::join(value, table.engine.expiry_of(ttl), &mut stored);
+        self.write(table, Record::put(key, &stored));
+        self.spare = stored;
+    }
+
+    /// Removes a key, present or not.
+    pub fn delete(&mut self, table: impl AsRef<Table>, key: &[u8]) {
+        self.write(table.as_ref(), Record::delete(key));
+    }
+
+    /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
+    /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
+    pub fn delete_range<'a>(&mut self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) {
+        self.add_range_delete(table, range_of(Order::Lexical, &bounds));
+    }
+
+    /// Removes all keys that begin so.
+    pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: &[u8]) {
+        self.add_range_delete(table, prefix_range(Order::Lexical, prefix));
+    }
+
+    fn add_range_delete(&mut self, table: &Table, range: Range) {
+        if let Err(fault) = table.takes_writes() {
+            return self.fail(fault);
+        }
+        if range.is_empty() {
+            return;
+        }
+        let is_foreign = self.database.is_some_and(|database| database != table.database_id());
+        if is_foreign
+            || self.payload.bytes().len().saturating_add(range_delete_bytes_max(&range)) > BATCH_BYTES_MAX
+        {
+            return self.refuse(&Record::delete(b""), false, is_foreign);
+        }
+        self.database = Some(table.database_id());
+        self.payload.delete_range(table.id(), range);
+    }
+
+    /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.
+    pub fn merge(&mut self, table: impl AsRef<Table>, key: &[u8], operand: &[u8]) {
+        let table = table.as_ref();
+        if !table.merges() {
+            let fault =
+                format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
+            return self.fail(Error::invalid(fault));
+        }
+        self.write(table, Record { kind: Kind::Merge, key, value: operand });
+    }
+
+    /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
+    #[inline]
+    pub fn add<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], value: A::Input<'_>) {
+        let mut state = std::mem::take(&mut self.spare);
+        state.clear();
+        match aggregator.function().lift(value, &mut state) {
+            Ok(()) => self.add_state(aggregator, key, &state),
+            Err(error) => self.fail(error),
+        }
+        self.spare = state;
+    }
+
+    /// Merges a state of an aggregator's type into that of a key.
+    #[inline]
+    pub fn add_state<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], state: &[u8]) {
+        match aggregator.function().state_bytes() {
+            Some(bytes) if bytes != state.len() => {
+                self.fail(aggregator.function().state_type().malformed(state));
+            }
+            Some(_) => {
+                let (table, record) = (aggregator.table(), Record::put(key, state));
+                if self.takes(table, &record) {
+                    let has_panicked = std::mem::replace(&mut self.is_merging, true);
+                    self.payload.push_state(table.id(), table.order(), &record, |state, other| {
+                        aggregator.function().merge_in_place(state, other);
+                    });
+                    self.is_merging = has_panicked;
+                }
+            }
+            None => self.push(aggregator.table(), Record::put(key, state)),
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, table: &Table, record: Record<'_>) {
+        match table.takes_writes() {
+            Ok(()) => self.push(table, record),
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// Adds a record as it is stored, also of an aggregator's table.
+    #[inline]
+    pub(crate) fn push(&mut self, table: &Table, record: Record<'_>) {
+        if self.takes(table, &record) {
+            self.payload.push(table.id(), table.order(), &record);
+        }
+    }
+
+    /// Whether the batch can take a record; if not, it fails.
+    #[inline]
+    fn takes(&mut self, table: &Table, record: &Record<'_>) -> bool {
+        let is_long = record.key.len() > KEY_BYTES_MAX || record.value.len() > VALUE_BYTES_MAX;
+        let is_foreign = self.database.is_some_and(|database| database != table.database_id());
+        let bytes =
+            self.payload.bytes().len() + record.key.len() + record.value.len() + RECORD_HEAD_BYTES_MAX;
+        if is_long || is_foreign || bytes > BATCH_BYTES_MAX {
+            self.refuse(record, is_long, is_foreign);
+            return false;
+        }
+        self.database = Some(table.database_id());
+        true
+    }
+
+    #[cold]
+    fn refuse(&mut self, record: &Record<'_>, is_long: bool, is_foreign: bool) {
+        let fault = match (is_long, is_foreign) {
+            (true, _) => too_long(record),
+            (_, true) => Error::invalid("a batch cannot span two databases; commit one batch to each"),
+            _ => {
+                Error::invalid(format!("a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"))
+            }
+        };
+        self.fail(fault);
+    }
+
+    #[cold]
+    fn fail(&mut self, fault: Error) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// How many records. What is added to a key of an aggregator several times, one shortly behind the other, may be
+    /// one.
+    pub fn len(&self) -> usize {
+        self.payload.records() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that the batch takes in the log.
+    pub fn encoded_bytes(&self) -> usize {
+        self.payload.bytes().len()
+    }
+
+    /// Forgets all records and keeps the memory.
+    pub fn clear(&mut self) {
+        self.payload.clear();
+        (self.database, self.fault, self.is_merging) = (None, None, false);
+    }
+
+    /// The payload, if the batch may be committed to this database.
+    pub(crate) fn payload(&self, database: u64) -> Result<&Payload> {
+        if self.is_merging {
+            // The state that it left half way has values of before.
+            let what =
+                "an aggregation function panicked at a value that was added to a batch; clear the batch";
+            return Err(Error::Panicked(what.into()));
+        }
+        match (&self.fault, self.database) {
+            (Some(fault), _) => Err(fault.clone()),
+            (None, Some(other)) if other != database => {
+                Err(Error::invalid("the batch was made for tables of another database"))
+            }
+            _ => Ok(&self.payload),
+        }
+    }
+}
+
+/// What a deleted range takes at most. Its bounds may be longer than keys.
+fn range_delete_bytes_max(range: &Range) -> usize {
+    let high_bytes = range.high.as_ref().map_or(0, |high| high.key.len());
+    range.low.key.len().saturating_add(high_bytes).saturating_add(RANGE_DELETE_HEAD_BYTES_MAX)
+}
+
+fn too_long(record: &Record<'_>) -> Error {
+    let (what, bytes, most) = match record.key.len() > KEY_BYTES_MAX {
+        true => ("key", record.key.len(), KEY_BYTES_MAX),
+        false => ("value", record.value.len(), VALUE_BYTES_MAX),
+    };
+    Error::invalid(format!("the {what} has {bytes} bytes, {most} at most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bounds were counted as if they were cut to the length of a key and of a value: batches passed the limit that
+    /// did not fit the 32 bits of a frame's length, were acknowledged, and were cut off as a torn tail at the next
+    /// opening.
+    #[test]
+    fn a_deleted_range_is_counted_as_long_as_it_is() {
+        for (low, high) in
+            [(0, None), (3, Some(5)), (300_000, Some(0)), (90_000, Some(400_000)), (200_000, None)]
+        {
+            let bound = |bytes| Order::Lexical.bound(&vec![7; bytes]);
+            let range = Range { low: bound(low), high: high.map(bound) };
+            let mut payload = Payload::default();
+            payload.delete_range(u32::MAX, range.clone());
+            let (took, counted) = (payload.bytes().len(), range_delete_bytes_max(&range));
+            assert!(took <= counted && counted < took + 40, "{took} bytes are counted as {counted}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether what is asked for is what a table was made with.
+
+use forebay_base::{Error, Result};
+use forebay_layouts::{RuleName, TableOptions, TableRule};
+
+use super::TableBuilder;
+use crate::api::stats::time_text;
+
+impl<K> TableBuilder<K> {
+    /// Whether the rule asked for is the one that the table was made with. None need be asked for where operands are
+    /// merged by one that is known already.
+    pub(super) fn agrees_on_rule(&self, kept: &TableRule) -> Result<()> {
+        let (asked, kept) = (&self.rule.name, kept.name());
+        let may_be_known = *asked == RuleName::None && matches!(kept, RuleName::Operands(_));
+        if asked == kept || may_be_known {
+            return Ok(());
+        }
+        let how = match kept {
+            RuleName::None => "open it without a rule, or make another table",
+            RuleName::Operands(_) => "open it with TableBuilder::merge_rule and that rule",
+            RuleName::States(_) => "open it with Database::aggregator and a function of that type",
+        };
+        let asked = match asked {
+            RuleName::None => String::new(),
+            _ => format!(", not with {}", asked.describe()),
+        };
+        Err(Error::invalid(format!("table `{}` was made with {}{asked}; {how}", self.name, kept.describe())))
+    }
+
+    /// Whether everything asked for is what the table was made with.
+    pub(super) fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
+        let differs = |name: &str, asked: Option<String>, kept: String| match asked {
+            Some(asked) if asked != kept => Err(Error::invalid(format!(
+                "table `{}` was made with {name} {kept}, not {asked}; leave the option out, or make another table",
+                self.name
+            ))),
+            _ => Ok(()),
+        };
+        differs("layout", self.asked.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
+        differs(
+            "node_bytes",
+            self.asked.node_bytes.map(|v| v.to_string()),
+            kept.tree.node_bytes.to_string(),
+        )?;
+        differs("fan_out", self.asked.fan_out.map(|v| v.to_string()), kept.tree.fan_out.to_string())?;
+        differs(
+            "fast_per_slow",
+            self.asked.fast_per_slow.map(|v| v.to_string()),
+            kept.tree.fast_per_slow.to_string(),
+        )?;
+        differs("lists_max", self.asked.lists_max.map(|v| v.to_string()), kept.tree.lists_max.to_string())?;
+        differs(
+            "repeats_max",
+            self.asked.repeats_max.map(|v| v.to_string()),
+            kept.tree.repeats_max.to_string(),
+        )?;
+        let asked = self.asked.max_space_amplification.map(|most| most.to_string());
+        let most = kept.max_space_amplification.map_or("none".into(), |most| most.to_string());
+        differs("max_space_amplification", asked, most)?;
+        let show = time_text;
+        let interval = kept.reclaim_interval.map_or("none".into(), show);
+        differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
+        let ttl = kept.time_to_live.map_or("none".into(), show);
+        differs("time_to_live", self.asked.time_to_live.map(show), ttl)?;
+        let bits = kept.filter_bits_per_key.to_string();
+        differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
+        differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))
+    }
+}

@@ -1,0 +1,378 @@
+//! Opening tables, and making them: options are checked against those that a table was made with.
+
+mod agree;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_aggregate::{Aggregate, Merging};
+use forebay_base::codec::Codec;
+use forebay_base::{Combine, Error, Result};
+use forebay_buffer_tree::TreeOptions;
+use forebay_env::yield_point;
+use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions};
+use forebay_store::manifest::{Edit, TableEntry};
+
+use crate::api::Operands;
+use crate::engine::{Engine, refuse_guests};
+use crate::versions::{TableState, table_state};
+use crate::{Aggregator, MergeRule, OrderedTable, Table};
+
+/// The longest name of a table, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+/// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
+const REPEATS_MAX_MERGING: f64 = 1.5;
+
+/// Opens a table, or makes it. Options count when it is made and are kept; asking for others later is an
+/// error.
+#[derive(Clone, Debug)]
+#[must_use = "call open or open_ordered"]
+pub struct TableBuilder<K = ()> {
+    engine: Arc<Engine>,
+    name: String,
+    kind: K,
+    rule: AskedRule,
+    filter: AskedFilter,
+    existing: bool,
+    /// Whether it keeps order if it is made and nothing else was asked for.
+    made_ordered: bool,
+    asked: AskedOptions,
+}
+
+/// The options that were asked for.
+#[derive(Clone, Debug, Default)]
+struct AskedOptions {
+    layout: Option<Layout>,
+    node_bytes: Option<u64>,
+    fan_out: Option<usize>,
+    fast_per_slow: Option<u32>,
+    lists_max: Option<usize>,
+    repeats_max: Option<f64>,
+    filter_bits_per_key: Option<u32>,
+    codec: Option<Codec>,
+    max_space_amplification: Option<f64>,
+    reclaim_interval: Option<Duration>,
+    time_to_live: Option<Duration>,
+}
+
+/// What a builder makes that was asked for an aggregator of this function.
+#[derive(Clone, Debug)]
+pub struct Aggregating<A>(Arc<A>);
+
+/// A rule's name, and its code where there is one.
+#[derive(Clone, Default)]
+struct AskedRule {
+    name: RuleName,
+    code: Option<Arc<dyn Combine>>,
+}
+
+/// A compaction filter, where there is one.
+#[derive(Clone, Default)]
+struct AskedFilter(Option<Filter>);
+
+impl fmt::Debug for AskedFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "filter" } else { "no filter" })
+    }
+}
+
+impl fmt::Debug for AskedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl TableBuilder {
+    pub(crate) fn new(engine: &Arc<Engine>, name: &str) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            name: name.to_string(),
+            kind: (),
+            rule: AskedRule::default(),
+            filter: AskedFilter::default(),
+            existing: false,
+            made_ordered: false,
+            asked: AskedOptions::default(),
+        }
+    }
+
+    /// For a table with the options and the rule of another one.
+    pub(crate) fn like(engine: &Arc<Engine>, table: &TableState) -> Self {
+        let TableOptions { layout, filter_bits_per_key, codec, tree, .. } = table.options;
+        let TableOptions { max_space_amplification, reclaim_interval, time_to_live, .. } = table.options;
+        let asked = AskedOptions {
+            layout: Some(layout),
+            node_bytes: Some(tree.node_bytes),
+            fan_out: Some(tree.fan_out),
+            fast_per_slow: Some(tree.fast_per_slow),
+            lists_max: Some(tree.lists_max),
+            repeats_max: Some(tree.repeats_max),
+            filter_bits_per_key: Some(filter_bits_per_key),
+            codec: Some(codec),
+            max_space_amplification,
+            reclaim_interval,
+            time_to_live,
+        };
+        let rule = AskedRule { name: table.rule.name().clone(), code: table.rule.shared() };
+        Self { rule, asked, ..Self::new(engine, &table.name) }
+    }
+
+    /// The rule that merges operands of [`Table::merge`]. A table keeps the name of the rule that it is made with.
+    /// Opening a database does not bring its code back, so the table must be opened with it again. Until then it is not
+    /// read and nothing of it is merged; once what was left in the log by then fills the write buffers, writes to any
+    /// table are refused with an error that names table and rule.
+    pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
+        let name = RuleName::Operands(rule.name().to_string());
+        self.rule = AskedRule { name, code: Some(Arc::new(Operands(rule))) };
+        self
+    }
+
+    pub(crate) fn aggregating<A: Aggregate>(self, function: A) -> TableBuilder<Aggregating<A>> {
+        let function = Arc::new(function);
+        let name = RuleName::States(function.state_type().as_str().to_string());
+        let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
+        let Self { engine, name, filter, existing, made_ordered, asked, .. } = self;
+        TableBuilder {
+            engine,
+            name,
+            kind: Aggregating(function),
+            rule,
+            filter,
+            existing,
+            made_ordered,
+            asked,
+        }
+    }
+
+    /// Opens or makes the table.
+    pub fn open(self) -> Result<Table> {
+        let state = self.open_state()?;
+        Ok(Table::new(&self.engine, &state))
+    }
+
+    /// Opens or makes a table that keeps its keys in order; its layout must be one that does.
+    pub fn open_ordered(mut self) -> Result<OrderedTable> {
+        let asked = self.asked.layout.filter(|layout| !layout.is_ordered());
+        self.made_ordered = true;
+        // It may get another layout at any time: what counts is what it has when it is opened.
+        let state = if asked.is_none() { Some(self.open_state()?) } else { None };
+        let layout = asked.or_else(|| state.as_ref().map(|state| state.options.layout));
+        match (layout.filter(|layout| !layout.is_ordered()), state) {
+            (None, Some(state)) => Ok(OrderedTable::new(Table::new(&self.engine, &state))),
+            (layout, _) => Err(Error::invalid(format!(
+                "table `{}` has layout {}, which keeps no order; ranges need another, such as wb-tree:ordered",
+                self.name,
+                layout.unwrap_or_else(Layout::wb_tree)
+            ))),
+        }
+    }
+
+    /// The engine's own table for metadata of commits: it has no name.
+    pub(crate) fn open_hidden(engine: &Arc<Engine>) -> Result<Table> {
+        let found = engine.state().table_named("").cloned();
+        let state = found.map_or_else(|| Self::new(engine, "").find_or_make(), Ok)?;
+        Ok(Table::new(engine, &state))
+    }
+}
+
+impl<A: Aggregate> TableBuilder<Aggregating<A>> {
+    /// Opens or makes the aggregator.
+    pub fn open(self) -> Result<Aggregator<A>> {
+        let state = self.open_state()?;
+        Ok(Aggregator::new(Table::new(&self.engine, &state), self.kind.0))
+    }
+}
+
+impl<K> TableBuilder<K> {
+    /// Only opens a table that is there.
+    pub fn existing(mut self, existing: bool) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// The organisation; [`Layout::wb_tree`] by default.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.asked.layout = Some(layout);
+        self
+    }
+
+    /// Capacity of a node, in bytes; the size of a write buffer by default (WB paper, section 3.1).
+    pub fn node_bytes(mut self, bytes: u64) -> Self {
+        self.asked.node_bytes = Some(bytes);
+        self
+    }
+
+    /// The most children of a node; 256 by default.
+    pub fn fan_out(mut self, fan_out: usize) -> Self {
+        self.asked.fan_out = Some(fan_out);
+        self
+    }
+
+    /// Fast splits of a leaf for each slow one; 8 by default, 0 for slow splits only (section 3.3).
+    pub fn fast_per_slow(mut self, ratio: u32) -> Self {
+        self.asked.fast_per_slow = Some(ratio);
+        self
+    }
+
+    /// The most lists of a leaf before they are merged; 128 by default.
+    pub fn lists_max(mut self, lists: usize) -> Self {
+        self.asked.lists_max = Some(lists);
+        self
+    }
+
+    /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled
+    /// or merged; 2.0 by default (section 6), and 1.5 in a table that merges, where a lookup reads each of a key's
+    /// records.
+    pub fn repeats_max(mut self, repeats: f64) -> Self {
+        self.asked.repeats_max = Some(repeats);
+        self
+    }
+
+    /// Filter memory for each key of each list, in bits; 11 by default, 14 in key order, 0 for no filters
+    /// (section 3.4).
+    pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
+        self.asked.filter_bits_per_key = Some(bits);
+        self
+    }
+
+    /// Compression of lists, page by page; none by default. Trees are not compressed: of layout `jungle` only what
+    /// waits in level 0 is.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.asked.codec = Some(codec);
+        self
+    }
+
+    /// The most bytes that the table's files may take for each live byte: no bound by default, else at least 1.25. In
+    /// addition they may take one more write buffer than there are, and eight times `node_bytes`. The live bytes are
+    /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes reduce them at
+    /// once. The files follow as merges go on, and writers wait for those.
+    ///
+    /// Near the bound, background work merges what is outdated with the rest, which costs about 4 / (`most` − 1) bytes
+    /// for each that is written, and writers wait for it. Where files are held by snapshots or scans, so that merging
+    /// frees nothing, a write gets [`Error::NoSpace`], which names them.
+    pub fn max_space_amplification(mut self, most: f64) -> Self {
+        self.asked.max_space_amplification = Some(most);
+        self
+    }
+
+    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is
+    /// the newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves,
+    /// in runs by merges with the oldest run that has the key, appends to trees and [`Table::compact`] included. It is
+    /// not asked when a write buffer is written to a list by itself, and nothing that is dropped is gone from
+    /// snapshots. So nobody can tell when an entry that it drops is no longer seen. The filter is not kept on disk:
+    /// pass it each time the table is first opened; until then merges keep all entries.
+    pub fn compaction_filter(
+        mut self,
+        filter: impl Fn(&[u8], &[u8]) -> Keep + Send + Sync + 'static,
+    ) -> Self {
+        self.filter = AskedFilter(Some(Arc::new(filter)));
+        self
+    }
+
+    /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
+    /// such time by default. It counts while the database is open and background work keeps up, and not what snapshots
+    /// and scans hold, nor keys that are bounds of lists. Twice in that time the write buffer is flushed, and records
+    /// that were not yet merged with everything older are merged: up to the whole table, or nothing if nobody wrote.
+    pub fn reclaim_interval(mut self, interval: Duration) -> Self {
+        self.asked.reclaim_interval = Some(interval);
+        self
+    }
+
+    /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are
+    /// [put for a time](Table::put_with_ttl) expire. Tables that merge have no time to live.
+    ///
+    /// An expired entry is not seen any more; cursors and snapshots still see the entries that were alive when they
+    /// were made. An expired entry takes space until a merge drops it. Lists in which every entry has expired are
+    /// removed unread. The time is the machine's wall clock: where that jumps, entries live longer or shorter. A
+    /// stored value is 8 bytes longer.
+    pub fn time_to_live(mut self, ttl: Duration) -> Self {
+        self.asked.time_to_live = Some(ttl);
+        self
+    }
+
+    fn open_state(&self) -> Result<Arc<TableState>> {
+        refuse_guests()?;
+        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
+                self.name.len()
+            )));
+        }
+        let table = self.find_or_make()?;
+        if let Some(code) = &self.rule.code {
+            let was_known = table.rule.known().is_some();
+            table.rule.provide(Arc::clone(code), &self.name);
+            if !was_known {
+                self.engine.flush_again();
+            }
+        }
+        self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter), &self.name));
+        // Without its code only where somebody else has brought it.
+        table.rule()?;
+        Ok(table)
+    }
+
+    fn find_or_make(&self) -> Result<Arc<TableState>> {
+        let mut version_set = self.engine.version_set.lock();
+        let state = self.engine.state();
+        if let Some(found) = state.table_named(&self.name) {
+            self.agrees_with(&found.options)?;
+            self.agrees_on_rule(&found.rule)?;
+            return Ok(Arc::clone(found));
+        }
+        if self.existing {
+            return Err(Error::NotFound(format!(
+                "there is no table `{}` in {}",
+                self.name,
+                self.engine.dir.display()
+            )));
+        }
+        let options = self.options();
+        options.validate()?;
+        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
+            return Err(Error::invalid("what merges does not expire, so such a table has no time_to_live"));
+        }
+        let entry = TableEntry {
+            id: version_set.next_table,
+            name: self.name.clone(),
+            options: options.encode(&self.rule.name),
+            version: forebay_layouts::empty(&options)?,
+            files: Vec::new(),
+        };
+        let engine = &self.engine;
+        let (seed, merge_bytes) = (engine.superblock.hash_seed, engine.options.merge_bytes());
+        let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
+        engine.append(&mut version_set, &Edit::CreateTable(entry))?;
+        version_set.next_table += 1;
+        yield_point("table is durable");
+        engine.update_state(|state| state.tables.insert(Arc::clone(&table)));
+        Ok(table)
+    }
+
+    fn options(&self) -> TableOptions {
+        let layout = self.asked.layout.unwrap_or_else(|| match self.made_ordered {
+            true => Layout::wb_tree_ordered(),
+            false => Layout::wb_tree(),
+        });
+        let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
+        TableOptions {
+            layout,
+            filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
+            codec: self.asked.codec.unwrap_or(usual.codec),
+            max_space_amplification: self.asked.max_space_amplification,
+            reclaim_interval: self.asked.reclaim_interval,
+            time_to_live: self.asked.time_to_live,
+            tree: TreeOptions {
+                node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
+                fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),
+                fast_per_slow: self.asked.fast_per_slow.unwrap_or(usual.tree.fast_per_slow),
+                lists_max: self.asked.lists_max.unwrap_or(usual.tree.lists_max),
+                repeats_max: self.asked.repeats_max.unwrap_or(match self.rule.name {
+                    RuleName::None => usual.tree.repeats_max,
+                    _ => REPEATS_MAX_MERGING,
+                }),
+            },
+        }
+    }
+}

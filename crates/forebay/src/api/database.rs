@@ -1,0 +1,353 @@
+//! The database: a directory of tables under one log and one memory limit.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_aggregate::Aggregate;
+use forebay_base::{Error, Result, planted};
+use forebay_env::sync::Mutex;
+use forebay_env::{Access, Handle, yield_point};
+use forebay_layouts::Layout;
+use forebay_store::log::Durability;
+use forebay_store::log::recover::Extent;
+use forebay_store::manifest::{AppendError, Current, Edit};
+use forebay_store::names;
+
+use crate::api::builder::Aggregating;
+use crate::engine::{Engine, refuse_guests, stop_guests};
+use crate::{
+    Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
+    VerifyReport, background, open,
+};
+
+/// An open database. Dropping it closes it.
+#[derive(Debug)]
+pub struct Database {
+    engine: Arc<Engine>,
+    machines: Mutex<Vec<Handle>>,
+}
+
+impl Database {
+    /// Opens the database at `path`, or makes one there. After a crash it is brought back to the last batch
+    /// that reached the log: no flag is needed. Reads the manifest, the log (a few write buffers at most) and
+    /// every list's filter and page search.
+    ///
+    /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log
+    /// or manifest is damaged below what was durable.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let (engine, pending) = open::open(path.as_ref(), options)?;
+        let db = Self { engine, machines: Mutex::default() };
+        if let Err(error) = db.start(pending) {
+            let _ = db.take_back();
+            return Err(error);
+        }
+        Ok(db)
+    }
+
+    fn start(&self, pending: VecDeque<Extent>) -> Result<()> {
+        self.engine.trim_log()?;
+        if !self.engine.options.read_only {
+            *self.machines.lock() = background::start(&self.engine, pending)?;
+        }
+        Ok(())
+    }
+
+    /// Names a table, to be opened or made.
+    pub fn table(&self, name: &str) -> TableBuilder {
+        TableBuilder::new(&self.engine, name)
+    }
+
+    /// Names a table that keeps the state of an aggregation function for each key, to be opened or made:
+    /// see [`Aggregator`](crate::Aggregator).
+    ///
+    /// Functions of [`aggregate`](crate::aggregate), also several in one, are known by the type of their states, so
+    /// what the log has of their tables is merged whether or not they are opened again. Functions of your own are not:
+    /// they need types of their own, and their tables must be opened before the write buffers are full. See
+    /// [`BuiltIn`](crate::aggregate::BuiltIn).
+    pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> TableBuilder<Aggregating<A>> {
+        TableBuilder::new(&self.engine, name).aggregating(function)
+    }
+
+    /// The tables and their layouts, by name.
+    pub fn tables(&self) -> Vec<(String, Layout)> {
+        self.engine.state().layouts()
+    }
+
+    /// Drops a table and all its records. Snapshots keep what they see of it.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        refuse_guests()?;
+        let engine = &self.engine;
+        let mut version_set = engine.version_set.lock();
+        let state = engine.state();
+        let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
+        let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
+        engine.append(&mut version_set, &Edit::DropTable(table.id))?;
+        yield_point("drop is durable");
+        engine.update_state(|state| state.tables.remove(table.id));
+        version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
+        engine.forget_nodes(&mut version_set, table.id);
+        engine.weigh();
+        engine.weigh_savepoints(&version_set);
+        engine.flush_again();
+        Ok(())
+    }
+
+    /// Writes a batch: all of it or, on error or in a crash, nothing. Returns the number of its last record.
+    /// If a write that reached the log returns an error, it may still turn out to have been kept.
+    pub fn commit(&self, batch: Batch, durability: Durability) -> Result<u64> {
+        self.engine.write(batch.payload(self.id())?, durability)
+    }
+
+    /// As [`commit`](Self::commit), but clears the batch on success, so that its memory can be used again.
+    pub fn write(&self, batch: &mut Batch, durability: Durability) -> Result<u64> {
+        let sequence = self.engine.write(batch.payload(self.id())?, durability)?;
+        batch.clear();
+        Ok(sequence)
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    fn id(&self) -> u64 {
+        self.engine.serial
+    }
+
+    /// The database as it is now, over all tables.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.engine)
+    }
+
+    /// All changes after the one of this number, as [`commit`](Self::commit) returns it, up to now, in the order in
+    /// which they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log
+    /// still has.
+    ///
+    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does
+    /// not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
+    /// [`Error::ChangesGone`]; the changes that are there when this is called stay for as long as the iterator lives.
+    ///
+    /// Entries of [`OrderedTable::ingest`](crate::OrderedTable::ingest) are not in the log, and so not among the
+    /// changes. Neither are entries that expire or that a compaction filter drops, nor tables that are made, altered
+    /// or dropped. Changes of tables that were dropped since are left out.
+    ///
+    /// A power loss takes changes that are not durable yet, and their numbers are given again. A follower that must
+    /// never see such a change reads up to [`durable_sequence`](Self::durable_sequence) only.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Operation, Options};
+    /// let db = Database::open("/db", Options::default().keep_changes(64 << 20).env(env))?;
+    /// let users = db.table("users").open()?;
+    /// users.put(b"ada", b"1815")?;
+    /// let mut seen = 0;
+    /// for batch in db.changes(seen)? {
+    ///     let batch = batch?;
+    ///     for change in &batch.changes {
+    ///         assert_eq!(&*change.table, "users");
+    ///         assert!(matches!(&change.operation, Operation::Put { key, .. } if key == b"ada"));
+    ///     }
+    ///     seen = batch.last_sequence;
+    /// }
+    /// assert_eq!(db.changes(seen)?.count(), 0);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn changes(&self, since: u64) -> Result<Changes> {
+        self.engine.changes(since)
+    }
+
+    /// The number of the last accepted record.
+    pub fn last_sequence(&self) -> u64 {
+        stop_guests();
+        self.engine.log.as_ref().map_or(0, |log| log.last_sequence())
+    }
+
+    /// The number up to which records survive a power loss.
+    pub fn durable_sequence(&self) -> u64 {
+        stop_guests();
+        self.engine.log.as_ref().map_or(0, |log| log.durable_sequence())
+    }
+
+    /// Returns once all records up to this number survive a power loss.
+    pub fn wait_durable(&self, sequence: u64) -> Result<()> {
+        self.engine.log()?.sync_to(sequence)
+    }
+
+    /// Makes everything accepted so far survive a power loss.
+    pub fn sync(&self) -> Result<()> {
+        self.wait_durable(u64::MAX)
+    }
+
+    /// Writes all buffered records to files, also those that tables of layout `range-merge` keep in memory, so that
+    /// reopening reads no log.
+    pub fn flush(&self) -> Result<()> {
+        self.engine.flush_to_files().map(drop)
+    }
+
+    /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are within
+    /// their limits, and lists that were never merged are. This happens by itself when nobody writes for a second.
+    /// Call it to have it done now and to know when it is done, for instance between a load and many lookups.
+    pub fn wait_until_idle(&self) -> Result<()> {
+        self.engine.wait_until_idle()
+    }
+
+    /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not copied.
+    /// Tree files of layout `jungle` are copied up to the newest version, dead bytes included (up to C times the live
+    /// ones), because both databases append to them from then on. Writes go on. The copy has no savepoints.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.engine.checkpoint(path.as_ref())
+    }
+
+    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever
+    /// is merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted
+    /// before the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It
+    /// takes a flush, and one edit of the manifest; from then on it holds the files that it needs.
+    pub fn savepoint(&self, name: &str) -> Result<u64> {
+        self.engine.savepoint(name)
+    }
+
+    /// The savepoints, oldest first.
+    pub fn savepoints(&self) -> Vec<SavepointStats> {
+        stop_guests();
+        self.engine.savepoints()
+    }
+
+    /// The database as it was at a savepoint, also when it is opened for reading only. [`Snapshot::table`] gives tables
+    /// that were dropped since. Entries that have expired since are seen. It may be dropped and rolled back meanwhile.
+    pub fn open_savepoint(&self, name: &str) -> Result<Snapshot> {
+        let (view, taken_at_milliseconds) = self.engine.view_savepoint(name)?;
+        Ok(Snapshot::of(&self.engine, view, taken_at_milliseconds))
+    }
+
+    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably, or, on
+    /// error or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this
+    /// and the other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and then write to the
+    /// tables as they are after the rollback: handles can still be used. It takes a flush, and one edit of the
+    /// manifest. Refused while a table is being given another order. It takes a number, as a record would. A follower
+    /// of the [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
+    pub fn rollback(&self, name: &str) -> Result<()> {
+        self.engine.rollback(name)
+    }
+
+    /// Gives a savepoint up, and the files that only it needs. What was opened of it can still be read.
+    pub fn drop_savepoint(&self, name: &str) -> Result<()> {
+        self.engine.drop_savepoint(name)
+    }
+
+    /// Reads every byte that is kept and checks it. `progress` is told the bytes done and the bytes in all.
+    /// The report lists every fault with its file and offset.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        self.engine.verify(progress)
+    }
+
+    /// What could not be read and was passed over so far, of a database that was opened by
+    /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What
+    /// nobody has read yet is not known to be damaged.
+    pub fn damage(&self) -> Vec<Damage> {
+        Damage::all(&self.engine)
+    }
+
+    /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] alone, for callers that ask
+    /// around every lookup.
+    pub fn device_reads(&self) -> u64 {
+        self.engine.metrics.page_reads.get()
+    }
+
+    /// Counters and gauges.
+    pub fn stats(&self) -> Stats {
+        stop_guests();
+        Stats::of(&self.engine)
+    }
+
+    /// The tables' trees.
+    pub fn describe(&self) -> Description {
+        Description::of(&self.engine)
+    }
+
+    /// Makes everything durable and marks the database as closed in order, so that any later damage shows.
+    ///
+    /// Tables, snapshots, cursors and scans that are still held can be read on: of them nothing has changed, and a
+    /// table shows what it held when this was called. Everything else that they are asked for is refused with an
+    /// error, and changes no file, also where it was under way: writes, ingests, compactions, layouts, tables that are
+    /// to be made.
+    pub fn close(self) -> Result<()> {
+        self.shut()
+    }
+
+    pub(crate) fn shut(&self) -> Result<()> {
+        let machines = std::mem::take(&mut *self.machines.lock());
+        if self.engine.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.engine.env.jobs.wake();
+        machines.into_iter().for_each(Handle::join);
+        let outcome = self.seal();
+        if Arc::strong_count(&self.engine) > 1 && !planted::is("files-cut-under-readers") {
+            self.engine.hold_files();
+        }
+        // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
+        if !planted::is("gate-left-open") {
+            self.engine.version_set.lock().manifest = None;
+            self.engine.shut_gate();
+        }
+        self.engine.lock.lock().take();
+        outcome
+    }
+
+    /// Makes the log durable and notes the orderly close.
+    fn seal(&self) -> Result<()> {
+        let Some(log) = &self.engine.log else { return Ok(()) };
+        if let Some(fatal) = self.engine.fatal() {
+            return Err(fatal);
+        }
+        // Whoever makes a segment has one by now, or is refused.
+        let _nobody_rotates = self.engine.rotating.lock();
+        let last_sequence = log.close()?;
+        self.trim_segments()?;
+        self.engine.lists.trash.empty(&*self.engine.env.fs);
+        let mut version_set = self.engine.version_set.lock();
+        let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
+        manifest.finish()?;
+        let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
+        if !planted::is("gate-left-open") {
+            // So that what `CURRENT` says of it stays true.
+            version_set.manifest = None;
+        }
+        closed.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
+    }
+
+    /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the
+    /// segment that was ready, and the one kept for recycling.
+    fn trim_segments(&self) -> Result<()> {
+        let Engine { env, dir, .. } = &*self.engine;
+        let mut segments: Vec<(u64, u64)> = {
+            let version_set = self.engine.version_set.lock();
+            // What is kept for its changes alone was cut when it was flushed.
+            let needed = version_set.retained.range(version_set.log.low.0..);
+            needed.map(|(segment, held)| (*segment, held.bytes)).collect()
+        };
+        let state = self.engine.state();
+        segments.extend(state.sealed.iter().map(|buffer| (buffer.segment(), buffer.len() as u64)));
+        for (segment, bytes) in segments {
+            let file = env.fs.open(&names::log(dir, segment), Access::Buffered)?;
+            if file.len()? > bytes {
+                file.set_len(bytes)?;
+                file.sync()?;
+            }
+        }
+        let next = self.engine.next_segment.lock().take().map(|next| next.buffer().segment());
+        for unused in next.into_iter().chain(self.engine.spare_segment.lock().take()) {
+            // What cannot be removed now is removed at the next open.
+            let _ = env.fs.remove(&names::log(dir, unused));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
+        let _ = self.shut();
+    }
+}

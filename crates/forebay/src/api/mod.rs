@@ -1,0 +1,29 @@
+//! What users hold: databases, tables, batches, snapshots, and what is told of them. Each call is checked here and done
+//! by the rooms below.
+
+mod aggregator;
+mod batch;
+mod builder;
+mod changes;
+mod database;
+mod description;
+mod merge_rule;
+mod rescue;
+mod scan;
+mod snapshot;
+mod stats;
+mod table;
+
+pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use batch::Batch;
+pub use builder::{Aggregating, TableBuilder};
+pub use changes::{Change, ChangeBatch, Changes, Operation};
+pub use database::Database;
+pub use description::{Description, TableDescription};
+pub use merge_rule::MergeRule;
+pub(crate) use merge_rule::Operands;
+pub use rescue::{Rescue, RescueReport, RescuedTable};
+pub use scan::Scan;
+pub use snapshot::Snapshot;
+pub use stats::{Stats, TableStats};
+pub use table::{OrderedTable, Table};

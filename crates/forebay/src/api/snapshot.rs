@@ -1,0 +1,197 @@
+//! Snapshots: the database as it was at one moment, over all tables. A snapshot pins lists and buffers, not
+//! records: it costs nothing to make, and holds files and memory until it is dropped.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use forebay_aggregate::{Aggregate, Merging};
+use forebay_base::merge::Direction;
+use forebay_base::{Combine, Error, Range, Result};
+use forebay_layouts::{Layout, RuleName};
+
+use crate::api::merge_rule::Operands;
+use crate::api::table::{prefix_range, range_of};
+use crate::engine::Engine;
+use crate::read::{Entry, View};
+use crate::versions::Pin;
+use crate::{Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, Scan, Table};
+
+/// The database at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    engine: Arc<Engine>,
+    view: View,
+}
+
+impl Snapshot {
+    pub(crate) fn new(engine: &Arc<Engine>) -> Self {
+        let view = engine.view();
+        // What merges have dropped of this view had expired before.
+        Self::of(engine, view, engine.env.clock.unix_milliseconds())
+    }
+
+    /// Of a view, in which nothing was dropped that was alive at this time, in milliseconds since 1970.
+    pub(crate) fn of(engine: &Arc<Engine>, view: View, moment: u64) -> Self {
+        let pin = Some(Pin::new(engine, &view.state));
+        Self { engine: Arc::clone(engine), view: View { pin, moment: Some(moment), ..view } }
+    }
+
+    /// The tables that were there and their layouts, by name.
+    pub fn tables(&self) -> Vec<(String, Layout)> {
+        self.view.state.layouts()
+    }
+
+    /// A table that was there, by its name; also one that has been dropped since, which only snapshots can be asked of
+    /// then. Of an aggregator's table it only reads.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let found = self.view.state.table_named(name).filter(|table| !table.is_hidden());
+        let missing = || Error::NotFound(format!("there was no table `{name}` at that moment"));
+        found.map(|table| Table::new(&self.engine, table)).ok_or_else(missing)
+    }
+
+    /// The type of the states that a table kept, if it was an aggregator's:
+    /// [`BuiltIn`](crate::aggregate::BuiltIn) may know it.
+    pub fn state_type(&self, name: &str) -> Result<Option<String>> {
+        let table = self.table(name)?;
+        let table = self.view.table(table.id())?;
+        Ok(match table.rule.name() {
+            RuleName::States(state_type) => Some(state_type.clone()),
+            RuleName::None | RuleName::Operands(_) => None,
+        })
+    }
+
+    /// A table that was there and merges by a rule, which comes with this: of a table that was dropped nobody else
+    /// brings it once the database was opened again. For others it is [`table`](Self::table).
+    pub fn table_merging(&self, name: &str, rule: impl MergeRule) -> Result<Table> {
+        let asked = RuleName::Operands(rule.name().to_string());
+        self.provide(name, &asked, Arc::new(Operands(rule)))
+    }
+
+    /// The same of an aggregator's table: what it gives is for [`AggregatorSnapshot`](crate::AggregatorSnapshot)'s
+    /// calls.
+    pub fn aggregator<A: Aggregate>(&self, name: &str, function: A) -> Result<AggregatorSnapshot<A>> {
+        let function = Arc::new(function);
+        let asked = RuleName::States(function.state_type().as_str().to_string());
+        let table = self.provide(name, &asked, Arc::new(Merging(Arc::clone(&function))))?;
+        Ok(Aggregator::new(table, function).at(self))
+    }
+
+    fn provide(&self, name: &str, asked: &RuleName, code: Arc<dyn Combine>) -> Result<Table> {
+        let table = self.table(name)?;
+        let state = self.view.table(table.id())?;
+        if state.rule.name() != asked {
+            let (kept, asked) = (state.rule.name().describe(), asked.describe());
+            return Err(Error::invalid(format!("table `{name}` was made with {kept}, not with {asked}")));
+        }
+        state.rule.provide(code, name);
+        self.engine.flush_again();
+        Ok(table)
+    }
+
+    /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.
+    pub fn number(&self) -> u64 {
+        self.view.pin.as_ref().map_or(0, |pin| pin.number())
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Which open database this is a snapshot of.
+    pub(crate) fn database_id(&self) -> u64 {
+        self.engine.serial
+    }
+
+    /// The number of a table, which must be of the same open database: in another one it is some other table's.
+    fn own(&self, table: &Table) -> Result<u32> {
+        table.of(self.engine.serial)
+    }
+
+    /// The same, of a table that kept its keys in order.
+    pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
+        let table = self.table(name)?;
+        self.view.clone().in_order(table.id())?;
+        Ok(OrderedTable::new(table))
+    }
+
+    /// The value that a key had.
+    pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.engine.get(&self.view, self.own(table.as_ref())?, key)
+    }
+
+    /// The values that several keys had, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        table: impl AsRef<Table>,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        self.engine.multi_get(&self.view, self.own(table.as_ref())?, keys)
+    }
+
+    /// A cursor over all that a table had, before its first entry.
+    pub fn cursor(&self, table: &OrderedTable) -> Result<Cursor> {
+        let id = self.own(table)?;
+        let view = self.view.clone().in_order(id)?;
+        Cursor::new(&self.engine, view, id, Range::all(), Direction::Forward)
+    }
+
+    /// The entry that had the lowest key.
+    pub fn first(&self, table: &OrderedTable) -> Result<Option<Entry>> {
+        self.cursor(table)?.end(Direction::Forward)
+    }
+
+    /// The entry that had the highest key.
+    pub fn last(&self, table: &OrderedTable) -> Result<Option<Entry>> {
+        self.cursor(table)?.end(Direction::Backward)
+    }
+
+    /// The entry that was nearest to a key, on the given side.
+    pub fn nearest(&self, table: &OrderedTable, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor(table)?.nearest(key, nearest)
+    }
+
+    /// All entries that a table had, in its own order.
+    pub fn iter(&self, table: impl AsRef<Table>) -> Result<Scan> {
+        self.scan(table.as_ref(), Range::all(), Direction::Forward)
+    }
+
+    /// Entries that had keys in the range, ascending.
+    pub fn range<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Forward)
+    }
+
+    /// Entries that had keys in the range, descending.
+    pub fn range_reverse<'a>(
+        &self,
+        table: &OrderedTable,
+        bounds: impl RangeBounds<&'a [u8]>,
+    ) -> Result<Scan> {
+        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
+    }
+
+    /// Entries whose keys began so, ascending.
+    pub fn prefix(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
+        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
+    }
+
+    /// Entries whose keys began so, descending.
+    pub fn prefix_reverse(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
+        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Backward)
+    }
+
+    fn ordered(&self, table: &OrderedTable, range: Range, direction: Direction) -> Result<Scan> {
+        let id = self.own(table)?;
+        let view = self.view.clone().in_order(id)?;
+        Scan::new(&self.engine, view, id, range, direction)
+    }
+
+    fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {
+        Scan::new(&self.engine, self.view.clone(), self.own(table)?, range, direction)
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({})", self.engine.dir.display())
+    }
+}

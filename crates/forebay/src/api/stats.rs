@@ -1,0 +1,262 @@
+//! What can be seen of a database from outside: counters, gauges, and the trees themselves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use forebay_base::expiry::NEVER;
+use forebay_layouts::wb_tree::LevelDescription;
+use forebay_store::log::Log;
+use forebay_store::metrics::{CAUSES, Counter, Percentiles};
+use serde::Serialize;
+
+use crate::api::changes::buffered_records;
+use crate::engine::Engine;
+use crate::history::SavepointStats;
+use crate::memory::Memory;
+use crate::space::TableSpaceStats;
+use crate::versions::{SnapshotStats, TableState};
+
+/// Counters since the database was opened, and gauges of now. Units are in the names.
+#[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the fields' names say what they are, with their units")]
+pub struct Stats {
+    pub user_records: u64,
+    pub user_bytes: u64,
+    /// The number of the last record that was accepted, ever.
+    pub last_sequence: u64,
+    /// The number up to which records survive a power loss; all that is there, where the database is open for reading.
+    pub durable_sequence: u64,
+    /// Records that are in the log and in no list or tree yet, and their bytes there.
+    pub unlisted_records: u64,
+    pub unlisted_bytes: u64,
+    /// Bytes written to the device for each byte of keys and values accepted.
+    pub write_amplification: f64,
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub manifest_bytes: u64,
+    /// Bytes written to lists, by cause.
+    pub list_bytes_written: BTreeMap<String, u64>,
+    /// Bytes read from lists by background work, by cause.
+    pub list_bytes_read: BTreeMap<String, u64>,
+    /// Spills, slow splits and merges done.
+    pub jobs_done: BTreeMap<String, u64>,
+    /// Splits that moved no data, of leaves and of inner nodes.
+    pub free_edits: u64,
+    pub stall_seconds: f64,
+    pub debt_bytes: u64,
+    pub commit_latency_us: Percentiles,
+    pub get_latency_us: Percentiles,
+    pub gets: u64,
+    pub gets_from_buffer: u64,
+    /// Pages read from files by lookups and scans, for each lookup.
+    pub device_reads_per_get: f64,
+    pub device_reads: u64,
+    pub device_read_bytes: u64,
+    pub cache_hits: u64,
+    pub filter_probes: u64,
+    pub filter_false_positives: u64,
+    /// Bytes of lists, and of the log's records, for each byte of records in lists, outdated ones included.
+    pub space_amplification: f64,
+    pub disk_bytes: u64,
+    /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
+    pub kept_log_bytes: u64,
+    /// Lists and trees.
+    pub list_files: u64,
+    pub list_records: u64,
+    pub list_record_bytes: u64,
+    /// Memory now, by owner.
+    pub memory: Memory,
+    /// Memory of filters and page search, for each record in lists.
+    pub memory_bytes_per_record: f64,
+    /// Each table's levels.
+    pub tables: Vec<TableStats>,
+    /// Snapshots that are held, oldest first, with what they hold of all tables.
+    pub snapshots: Vec<SnapshotStats>,
+    /// Savepoints, oldest first.
+    pub savepoints: Vec<SavepointStats>,
+}
+
+/// A table's levels, and what it takes.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the fields' names say what they are")]
+pub struct TableStats {
+    pub name: String,
+    pub layout: String,
+    pub levels: Vec<LevelDescription>,
+    /// How much of it is copied, from 0 to 1, while it is being given another order.
+    pub reordered_share: Option<f64>,
+    pub space: TableSpaceStats,
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
+    CAUSES.iter().zip(counters).map(|(cause, counter)| (cause.name().to_string(), counter.get())).collect()
+}
+
+impl TableStats {
+    fn of(engine: &Engine, table: &TableState, levels: Vec<LevelDescription>) -> Self {
+        let (name, layout) = (table.name.clone(), table.options.layout.to_string());
+        let progress = engine.reordering.lock().get(&table.id).map(|following| following.progress);
+        let reordered_share = progress.map(|(done, all)| ratio(done, all));
+        Self { name, layout, levels, reordered_share, space: engine.space_of(table) }
+    }
+}
+
+impl Engine {
+    /// What the log takes: what is not in lists and trees yet, and what is kept of it besides.
+    pub(crate) fn log_bytes_on_disk(&self) -> u64 {
+        let state = self.state();
+        let buffers = state.sealed.iter().chain([&state.active]).map(|buffer| buffer.len() as u64);
+        let kept = self.version_set.lock().retained.values().map(|retained| retained.bytes).sum::<u64>();
+        buffers.sum::<u64>() + kept
+    }
+}
+
+impl Stats {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let (metrics, state) = (&engine.metrics, engine.state());
+        let list_bytes: u64 = metrics.list_bytes_written.iter().map(Counter::get).sum();
+        let written = metrics.log_bytes.get() + metrics.manifest_bytes.get() + list_bytes;
+        let buffers = state.sealed.iter().chain([&state.active]);
+        let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
+        let (mut list_records, mut list_record_bytes) = (0, 0);
+        for table in state.tables.values() {
+            let on_disk = table.version.files().into_iter().filter(|file| !file.is_resident());
+            files.extend(on_disk.map(|file| (file.id(), file.meta().bytes)));
+            let levels = table.version.describe().levels;
+            list_records += levels.iter().map(|level| level.records).sum::<u64>();
+            list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
+            if !table.is_hidden() {
+                tables.push(TableStats::of(engine, table, levels));
+            }
+        }
+        let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
+        let view = engine.view();
+        let unlisted_records = buffered_records(&view).sum();
+        let (kept_log_bytes, flushed) = {
+            let version_set = engine.version_set.lock();
+            (
+                version_set.retained.values().map(|retained| retained.bytes).sum::<u64>(),
+                version_set.log.flushed.1,
+            )
+        };
+        // Opened for reading, nothing is written: the last record is the last one of the log.
+        let sequence = |of: fn(&Log) -> u64| engine.log.as_ref().map_or(flushed + unlisted_records, of);
+        let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
+        let memory = Memory::of(engine);
+        Self {
+            user_records: metrics.user_records.get(),
+            user_bytes: metrics.user_bytes.get(),
+            last_sequence: sequence(Log::last_sequence),
+            durable_sequence: sequence(Log::durable_sequence),
+            unlisted_records,
+            unlisted_bytes: log_on_disk,
+            write_amplification: ratio(written, metrics.user_bytes.get()),
+            log_bytes: metrics.log_bytes.get(),
+            log_syncs: metrics.log_syncs.get(),
+            manifest_bytes: metrics.manifest_bytes.get(),
+            list_bytes_written: by_cause(&metrics.list_bytes_written),
+            list_bytes_read: by_cause(&metrics.list_bytes_read),
+            jobs_done: by_cause(&metrics.jobs_done),
+            free_edits: metrics.free_edits.get(),
+            stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
+            debt_bytes: engine.debt(),
+            commit_latency_us: metrics.commit_latency.percentiles(),
+            get_latency_us: metrics.get_latency.percentiles(),
+            gets: metrics.gets.get(),
+            gets_from_buffer: metrics.gets_from_buffer.get(),
+            device_reads_per_get: ratio(metrics.page_reads.get(), metrics.gets.get()),
+            device_reads: metrics.page_reads.get(),
+            device_read_bytes: metrics.page_read_bytes.get(),
+            cache_hits: metrics.cache_hits.get(),
+            filter_probes: metrics.filter_probes.get(),
+            filter_false_positives: metrics.filter_false.get(),
+            space_amplification: ratio(disk_bytes, list_record_bytes + log_on_disk),
+            disk_bytes,
+            kept_log_bytes,
+            list_files: files.len() as u64,
+            list_records,
+            list_record_bytes,
+            memory_bytes_per_record: ratio(memory.filters + memory.page_search, list_records),
+            memory,
+            tables,
+            snapshots: engine.snapshots(None),
+            savepoints: engine.savepoints(),
+        }
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<34}{value:>20}");
+        row("records accepted", self.user_records.to_string())?;
+        row("bytes accepted", self.user_bytes.to_string())?;
+        row("write amplification", format!("{:.2}", self.write_amplification))?;
+        row("  log bytes", self.log_bytes.to_string())?;
+        for (cause, bytes) in &self.list_bytes_written {
+            row(&format!("  {} bytes", cause.replace('_', " ")), bytes.to_string())?;
+        }
+        row("space amplification", format!("{:.2}", self.space_amplification))?;
+        row("bytes on disk", self.disk_bytes.to_string())?;
+        row("  kept log bytes", self.kept_log_bytes.to_string())?;
+        row("list files", self.list_files.to_string())?;
+        row("records in lists", self.list_records.to_string())?;
+        row("records in the log only", self.unlisted_records.to_string())?;
+        row("last record's number", self.last_sequence.to_string())?;
+        row("stall seconds", format!("{:.3}", self.stall_seconds))?;
+        row("debt bytes", self.debt_bytes.to_string())?;
+        row("commit p50 / p99 / max us", spread(&self.commit_latency_us))?;
+        row("gets", self.gets.to_string())?;
+        row("device reads per get", format!("{:.3}", self.device_reads_per_get))?;
+        row("get p50 / p99 / max us", spread(&self.get_latency_us))?;
+        self.memory
+            .rows()
+            .into_iter()
+            .try_for_each(|(name, bytes)| row(&format!("memory: {name}"), bytes.to_string()))?;
+        row("filter + page search B/record", format!("{:.2}", self.memory_bytes_per_record))?;
+        for table in &self.tables {
+            writeln!(f, "table {} ({})", table.name, table.layout)?;
+            for level in &table.levels {
+                let LevelDescription { level, nodes, lists, lists_max, bytes, records, in_memory } = level;
+                let place = if *in_memory { " in memory" } else { "" };
+                write!(
+                    f,
+                    "  level {level}{place}: {nodes} nodes, {lists} lists (at most {lists_max} a node), "
+                )?;
+                writeln!(f, "{records} records, {bytes} bytes")?;
+            }
+            table.space.fmt(f)?;
+        }
+        for snapshot in &self.snapshots {
+            let SnapshotStats { number, age_seconds, held_bytes, own_bytes } = snapshot;
+            write!(f, "snapshot {number}, {age_seconds} s old: holds {held_bytes} bytes, ")?;
+            writeln!(f, "{own_bytes} of them alone")?;
+        }
+        for savepoint in &self.savepoints {
+            writeln!(f, "savepoint {savepoint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A time in the largest unit of which it is a whole number, as the command takes it.
+pub(crate) fn time_text(time: Duration) -> String {
+    const UNITS: [(u128, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    if time == Duration::MAX || time.as_millis() >= u128::from(NEVER) {
+        return "forever".into();
+    }
+    let milliseconds = time.as_millis();
+    let whole = |(unit, _): &&(u128, &str)| milliseconds > 0 && milliseconds.is_multiple_of(*unit);
+    match UNITS.iter().find(whole) {
+        Some((unit, name)) => format!("{}{name}", milliseconds / unit),
+        None => format!("{milliseconds}ms"),
+    }
+}
+
+fn spread(latency: &Percentiles) -> String {
+    format!("{:.0} / {:.0} / {:.0}", latency.p50, latency.p99, latency.max)
+}

@@ -1,0 +1,331 @@
+//! Tables: named key-value maps of one database. [`Table`] for any layout, [`OrderedTable`] for those that
+//! keep keys in order; a scan by key of a hash-ordered table is refused by the type.
+
+use std::ops::{Bound as End, Deref, RangeBounds};
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_base::merge::Direction;
+use forebay_base::{Error, Order, Range, Result, planted};
+use forebay_layouts::{Layout, RuleName};
+
+use crate::engine::Engine;
+use crate::read::{Approximation, Entry, approximate};
+use crate::versions::TableState;
+use crate::{Batch, Cursor, Nearest, Scan};
+
+/// What becomes of several records of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Merges {
+    Nothing,
+    Operands,
+    /// Of this type.
+    States(Arc<str>),
+}
+
+/// A table. Cheap to clone; may be used from any number of threads.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) engine: Arc<Engine>,
+    id: u32,
+    name: Arc<str>,
+    order: Order,
+    rule: Merges,
+    /// How long its entries live, if they expire.
+    ttl: Option<Duration>,
+}
+
+impl Table {
+    pub(crate) fn new(engine: &Arc<Engine>, state: &TableState) -> Self {
+        let (id, order) = (state.id, state.order);
+        let ttl = state.options.time_to_live;
+        let rule = match state.rule.name() {
+            RuleName::None => Merges::Nothing,
+            RuleName::Operands(_) => Merges::Operands,
+            RuleName::States(state_type) => Merges::States(state_type.as_str().into()),
+        };
+        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, ttl }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its organisation.
+    pub fn layout(&self) -> Result<Layout> {
+        Ok(self.engine.view().table(self.id)?.options.layout)
+    }
+
+    /// Gives it another layout while reads and writes go on. A crash leaves it with one layout or the other.
+    ///
+    /// If the new layout has the same order, this is done at once and moves no record; background work then brings the
+    /// lists into the new form. From hash order to key order, or back, all records are sorted anew before the call
+    /// returns: see [`set_layout_telling`](Self::set_layout_telling).
+    pub fn set_layout(&self, layout: Layout) -> Result<()> {
+        self.set_layout_telling(layout, &mut |_, _| ())
+    }
+
+    /// As [`set_layout`](Self::set_layout), with progress. While records are sorted anew, `progress` gets the number
+    /// of records that are done and the number of all. Meanwhile the table takes twice the space, no range of it can
+    /// be deleted, and nothing can be ingested. At the end writers to the table wait until its buffered records are
+    /// sorted anew, too. On an error, or if the database is closed meanwhile, the table stays as it was.
+    ///
+    /// A [`Table`] can still be used afterwards, though a new one writes faster. If the new layout keeps no order, an
+    /// [`OrderedTable`] refuses the calls that need one.
+    pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.engine.set_layout(self.id, layout, progress)
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Which open database this is a table of.
+    #[inline]
+    pub(crate) fn database_id(&self) -> u64 {
+        self.engine.serial
+    }
+
+    /// Its number, where a snapshot of this open database is asked for it.
+    pub(crate) fn of(&self, database_id: u64) -> Result<u32> {
+        if self.database_id() == database_id || planted::is("snapshot-of-another-database") {
+            return Ok(self.id);
+        }
+        let fault = "a snapshot is asked for a table of another database, or of one that was closed; ask the database for it";
+        Err(Error::invalid(fault))
+    }
+
+    /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
+    /// absent one (WB paper, section 3.4).
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.engine.get(&self.engine.latest(), self.id, key)
+    }
+
+    /// The values of several keys, as of one moment, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.engine.multi_get(&self.engine.view(), self.id, keys)
+    }
+
+    /// Sets a key at the database's default durability.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(self, key, value);
+        self.commit(&batch)
+    }
+
+    /// Sets a key that expires: [`Batch::put_with_ttl`].
+    pub fn put_with_ttl(&self, key: &[u8], value: &[u8], ttl: Duration) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put_with_ttl(self, key, value, ttl);
+        self.commit(&batch)
+    }
+
+    /// Removes a key, present or not.
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(self, key);
+        self.commit(&batch)
+    }
+
+    /// Merges an operand into a key by the table's [merge rule](crate::TableBuilder::merge_rule), without reading what
+    /// is there. A table without a rule refuses it.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.merge(self, key, operand);
+        self.commit(&batch)
+    }
+
+    /// Whether it has a merge rule.
+    #[inline]
+    pub(crate) fn merges(&self) -> bool {
+        self.rule != Merges::Nothing
+    }
+
+    /// Refuses writes to an aggregator's table but by its function: what is no state would be merged with states.
+    #[inline]
+    pub(crate) fn takes_writes(&self) -> Result<()> {
+        match &self.rule {
+            Merges::States(state_type) => Err(self.has_states(state_type)),
+            Merges::Nothing | Merges::Operands => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn has_states(&self, state_type: &str) -> Error {
+        Error::invalid(format!(
+            "table `{}` keeps states of `{state_type}`, so this handle only reads; write by Database::aggregator",
+            self.name
+        ))
+    }
+
+    /// How long its entries live that are put without more, if they expire.
+    #[inline]
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
+        let payload = batch.payload(self.database_id())?;
+        self.engine.write(payload, self.engine.options.durability).map(drop)
+    }
+
+    /// All entries, in the table's own order, as of now.
+    pub fn iter(&self) -> Result<Scan> {
+        Scan::new(&self.engine, self.engine.view(), self.id, Range::all(), Direction::Forward)
+    }
+
+    /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
+    /// Reads and rewrites the table.
+    ///
+    /// Records that are written meanwhile may or may not be merged. It ends all the same.
+    pub fn compact(&self) -> Result<()> {
+        self.engine.compact(self.id)
+    }
+}
+
+impl AsRef<Table> for Table {
+    fn as_ref(&self) -> &Table {
+        self
+    }
+}
+
+/// A table that keeps its keys in order: also ranges, prefixes, cursors, both directions.
+///
+/// Where a walk begins, or a single entry is looked for, it costs at most one device read for each list on one path of
+/// the tree, and none for those that are in memory or have nothing there. After [`Table::compact`] a path has one
+/// list.
+#[derive(Clone, Debug)]
+pub struct OrderedTable(Table);
+
+impl OrderedTable {
+    pub(crate) fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// A cursor over all of the table as it is now, before its first entry.
+    pub fn cursor(&self) -> Result<Cursor> {
+        let Table { engine, id, .. } = &self.0;
+        Cursor::new(engine, engine.view().in_order(*id)?, *id, Range::all(), Direction::Forward)
+    }
+
+    /// The entry with the lowest key.
+    pub fn first(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Forward)
+    }
+
+    /// The entry with the highest key.
+    pub fn last(&self) -> Result<Option<Entry>> {
+        self.cursor()?.end(Direction::Backward)
+    }
+
+    /// The entry that is nearest to a key, on the given side.
+    pub fn nearest(&self, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor()?.nearest(key, nearest)
+    }
+
+    /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none; of
+    /// trees of layout `jungle` the nodes on the way to either end, unless the cache has them.
+    ///
+    /// Each list errs by a page at either end of the range, which is 4 KiB, or 16 KiB before compression; mostly by
+    /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the
+    /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
+    /// counted, and what was written to it since it was looked at last is sorted for that.
+    pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
+        approximate(&self.0.engine.view().in_order(self.0.id)?, self.0.id, &range_of(Order::Lexical, &bounds))
+    }
+
+    /// Entries with keys in the range, ascending.
+    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.scan(range_of(Order::Lexical, &bounds), Direction::Forward)
+    }
+
+    /// Entries with keys in the range, descending.
+    pub fn range_reverse<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.scan(range_of(Order::Lexical, &bounds), Direction::Backward)
+    }
+
+    /// Entries whose keys begin with the prefix, ascending.
+    pub fn prefix(&self, prefix: &[u8]) -> Result<Scan> {
+        self.scan(prefix_range(Order::Lexical, prefix), Direction::Forward)
+    }
+
+    /// Entries whose keys begin with the prefix, descending.
+    pub fn prefix_reverse(&self, prefix: &[u8]) -> Result<Scan> {
+        self.scan(prefix_range(Order::Lexical, prefix), Direction::Backward)
+    }
+
+    /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at
+    /// once, without being read. Lists lose them in the background: in a layout of runs, parts of files are dropped,
+    /// and files that hold nothing else are removed; in a tree each key gets a tombstone, except keys of damaged
+    /// pages, which cannot be read.
+    pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_range(self, bounds);
+        self.0.commit(&batch)
+    }
+
+    /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key
+    /// lies in their range yet. All of them are there and durable when it returns or, on error or after a crash, none.
+    /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling`
+    /// and the like.
+    pub fn ingest(
+        &self,
+        entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,
+    ) -> Result<u64> {
+        self.0.takes_writes()?;
+        self.0.engine.ingest(self.0.id, Box::new(entries))
+    }
+
+    fn scan(&self, range: Range, direction: Direction) -> Result<Scan> {
+        Scan::new(&self.0.engine, self.0.engine.view().in_order(self.0.id)?, self.0.id, range, direction)
+    }
+}
+
+impl Deref for OrderedTable {
+    type Target = Table;
+    fn deref(&self) -> &Table {
+        &self.0
+    }
+}
+
+impl AsRef<Table> for OrderedTable {
+    fn as_ref(&self) -> &Table {
+        &self.0
+    }
+}
+
+/// The key right behind `key`.
+fn key_after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+pub(crate) fn range_of<'a>(order: Order, bounds: &impl RangeBounds<&'a [u8]>) -> Range {
+    let low = match bounds.start_bound() {
+        End::Included(key) => order.bound(key),
+        End::Excluded(key) => order.bound(&key_after(key)),
+        End::Unbounded => Range::all().low,
+    };
+    let high = match bounds.end_bound() {
+        End::Included(key) => Some(order.bound(&key_after(key))),
+        End::Excluded(key) => Some(order.bound(key)),
+        End::Unbounded => None,
+    };
+    Range { low, high }
+}
+
+pub(crate) fn prefix_range(order: Order, prefix: &[u8]) -> Range {
+    // The first key behind all that begin with the prefix: its last byte that can grow, grown.
+    let end = prefix.iter().rposition(|&byte| byte < 0xff).map(|last| {
+        let mut end = prefix[..=last].to_vec();
+        end[last] += 1;
+        end
+    });
+    Range { low: order.bound(prefix), high: end.map(|end| order.bound(&end)) }
+}

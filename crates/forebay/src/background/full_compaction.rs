@@ -1,0 +1,197 @@
+//! Full compactions: users ask for them, the compactor does them, and says when nothing is left to merge.
+//!
+//! **Invariant:** whoever waits for a compaction is told that it is done only by a compactor that has looked since
+//! they asked, and found the table with nothing to merge and nobody else at work on it; or, where others write
+//! meanwhile, which may leave no such moment, has come round all of the table since they asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_base::{Error, Result};
+use forebay_layouts::{NodeKey, Place, Planned};
+
+use crate::background::FLUSH;
+use crate::engine::Engine;
+use crate::versions::{State, TableState};
+
+/// What users ask of a table, and how far that is done.
+#[derive(Default)]
+pub(crate) struct FullCompaction {
+    /// How often it was asked for.
+    asked: u64,
+    /// How many of those times are over.
+    over: u64,
+    /// Why it could not be done, when it was over last.
+    refused: Option<Error>,
+    /// Buffers were flushed into the table since it was asked for.
+    grows: bool,
+    pass: Option<Pass>,
+}
+
+/// Once round a table that grows.
+struct Pass {
+    /// How often a compaction had been asked for when it began.
+    asked: u64,
+    /// Of the table then.
+    generation: u64,
+    /// Where it goes on.
+    place: Option<Place>,
+    /// It was its turn to be planned the last time, and not what exceeds its limits.
+    had_turn: bool,
+    /// The last of it was planned.
+    is_planned: bool,
+}
+
+impl Pass {
+    /// Whether it has still to wait for the merges that began before it.
+    fn begins(&self) -> bool {
+        !self.is_planned && self.place.as_ref().is_none_or(Place::is_beginning)
+    }
+}
+
+impl Engine {
+    /// Merges every leaf of a table to one list.
+    pub(crate) fn compact(&self, table: u32) -> Result<()> {
+        // Nothing of it is merged before that is known.
+        self.view().table(table)?.rule()?;
+        let flushed = self.flush();
+        let passed_over = self.take_up(table);
+        match flushed {
+            // It may have been kept from it by just what was taken up.
+            Err(error) if error.is_lasting() => self.flush()?,
+            flushed => flushed?,
+        }
+        let ticket = {
+            let mut compacting = self.compacting.lock();
+            let compaction = compacting.entry(table).or_default();
+            compaction.asked += 1;
+            compaction.asked
+        };
+        self.env.jobs.wake();
+        let is_there = || self.state().tables.contains_key(&table);
+        let is_over =
+            || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
+        // What the compactor fails at of this table is told with the outcome, and of others it is not this one's
+        // affair.
+        let waited = self.wait_for(|| self.passing_trouble(FLUSH), || is_over() || !is_there());
+        if !is_there() {
+            self.compacting.lock().remove(&table);
+            return Err(Error::NotFound("the table was dropped while it was compacted".into()));
+        }
+        waited?;
+        let refused = self.compacting.lock().get(&table).and_then(|compaction| compaction.refused.clone());
+        // What is damaged is left as it is, and that must be said.
+        refused.or_else(|| self.why_aside(table)).or(passed_over).map_or(Ok(()), Err)
+    }
+
+    /// What there was to be done for a table has failed. Who waits for a compaction of it is told.
+    pub(crate) fn note_failed_compaction(&self, table: u32, error: &Error) {
+        if let Some(compaction) = self.compacting.lock().get_mut(&table)
+            && compaction.over < compaction.asked
+        {
+            (compaction.over, compaction.refused) = (compaction.asked, Some(error.clone()));
+            (compaction.grows, compaction.pass) = (false, None);
+        }
+        self.env.jobs.wake();
+    }
+
+    /// The tables that compactions are asked of, and how often they were.
+    pub(crate) fn compactions(&self) -> BTreeMap<u32, u64> {
+        let compacting = self.compacting.lock();
+        let wanted = compacting.iter().filter(|(_, compaction)| compaction.over < compaction.asked);
+        wanted.map(|(table, compaction)| (*table, compaction.asked)).collect()
+    }
+
+    /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked.
+    pub(crate) fn found_compact(&self, table: &TableState, asked: u64) {
+        if self.version_set.lock().busy.get(&table.id).is_some_and(|busy| self.is_worked_on(table.id, busy)) {
+            // Who is at work on it tells when that is done.
+            return;
+        }
+        self.note_compaction(table, asked);
+    }
+
+    /// It is over for those who had asked by then.
+    fn note_compaction(&self, table: &TableState, asked: u64) {
+        let refused = self.refuses(table);
+        if let Some(compaction) = self.compacting.lock().get_mut(&table.id) {
+            (compaction.over, compaction.refused) = (asked.max(compaction.over), refused);
+            (compaction.grows, compaction.pass) = (false, None);
+        }
+        self.env.jobs.wake();
+    }
+
+    /// A buffer was flushed into a table.
+    pub(crate) fn grew(&self, table: u32) {
+        if let Some(compaction) = self.compacting.lock().get_mut(&table) {
+            compaction.grows = compaction.over < compaction.asked;
+        }
+    }
+
+    /// Plans for a table that is compacted. Where it grows meanwhile, what is there goes once round it, for what comes
+    /// from above may leave no moment with nothing to merge; and in turns with that what exceeds its limits, or
+    /// writers would wait.
+    pub(crate) fn plan_full_compaction(
+        &self,
+        table: &TableState,
+        busy: &BTreeSet<NodeKey>,
+    ) -> Option<Planned> {
+        let next = table.version.next_work(busy);
+        let Some(from) = self.turn_of_pass(table, next.as_ref()) else { return next };
+        let found = table.version.next_reclaim(busy, from.as_ref());
+        let found = found.map(|(plan, place)| (Planned::Job(plan), place));
+        // Where there is no room for it, the round does not pass it by.
+        if found.as_ref().is_some_and(|(planned, _)| !self.has_room_for(table, planned)) {
+            return next;
+        }
+        let waits = || table.version.round_waits(from.as_ref()) && self.is_worked_on(table.id, busy);
+        let waits = found.is_none() && waits();
+        let mut compacting = self.compacting.lock();
+        let Some(pass) = compacting.get_mut(&table.id).and_then(|compaction| compaction.pass.as_mut()) else {
+            return next;
+        };
+        let Some((planned, place)) = found else {
+            pass.is_planned = !waits;
+            return next;
+        };
+        (pass.is_planned, pass.place) = (place.is_none(), place);
+        Some(planned)
+    }
+
+    /// Whether a round of a table waits for the moment that nobody is at work on it: nothing new is to be begun.
+    pub(crate) fn round_begins(&self, table: u32) -> bool {
+        let compacting = self.compacting.lock();
+        compacting.get(&table).and_then(|compaction| compaction.pass.as_ref()).is_some_and(Pass::begins)
+    }
+
+    /// Where the round of a table goes on, if it grows and it is the round's turn.
+    fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
+        let mut compacting = self.compacting.lock();
+        let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
+        let FullCompaction { asked, pass, .. } = growing?;
+        pass.take_if(|pass| pass.generation != table.generation);
+        let (asked, generation) = (*asked, table.generation);
+        let fresh = || Pass { asked, generation, place: None, had_turn: false, is_planned: false };
+        let pass = pass.get_or_insert_with(fresh);
+        // What exceeds its limits might never leave a round the moment that it has to begin with.
+        let had_turn = pass.had_turn && !pass.begins();
+        pass.had_turn = next.is_none() || !(had_turn || matches!(next, Some(Planned::Edit(_))));
+        pass.had_turn.then(|| pass.place.clone())
+    }
+
+    /// What was planned last for a table did not come in: a round begins anew.
+    pub(crate) fn lose_pass(&self, table: u32) {
+        if let Some(compaction) = self.compacting.lock().get_mut(&table) {
+            compaction.pass = None;
+        }
+    }
+
+    /// Notes the rounds that are over. Called by the compactor between jobs: what was planned last is done.
+    pub(crate) fn end_passes(&self, state: &State) {
+        let ended = |(table, compaction): (&u32, &mut FullCompaction)| {
+            let pass = compaction.pass.take_if(|pass| pass.is_planned)?;
+            Some((state.tables.get(table)?, pass.asked))
+        };
+        let ended: Vec<_> = self.compacting.lock().iter_mut().filter_map(ended).collect();
+        ended.into_iter().for_each(|(table, asked)| self.note_compaction(table, asked));
+    }
+}

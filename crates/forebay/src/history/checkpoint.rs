@@ -1,0 +1,172 @@
+//! Checkpoints, flushes and full compactions: work on the whole that a user asks for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_base::limits::STEP_BYTES;
+use forebay_base::{Error, Result, planted};
+use forebay_env::sync::atomic::Ordering;
+use forebay_env::{Access, FileSystem, LockMode, yield_point};
+use forebay_layouts::DataFile;
+use forebay_store::log::{Log, frame};
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
+use forebay_store::names;
+
+use crate::engine::{Engine, FLUSH};
+use crate::open::create_dir_durably;
+
+/// As long as it is there, tables take nothing into memory to keep it there.
+pub(crate) struct Draining<'a>(&'a Engine);
+
+impl<'a> Draining<'a> {
+    pub(crate) fn new(engine: &'a Engine) -> Self {
+        engine.lists.resident.drains.fetch_add(1, Ordering::Relaxed);
+        Self(engine)
+    }
+}
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.lists.resident.drains.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Waits until every record accepted so far is in lists, on disk or in memory.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let log = self.log()?;
+        let (segment, empty) = (log.active_segment(), self.state().active.is_empty());
+        yield_point("flush begins");
+        if !empty {
+            self.rotate(segment, 0)?;
+        }
+        let trouble = || self.trouble_of(FLUSH);
+        self.wait_for(trouble, || self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
+    }
+
+    /// Waits until every record accepted so far is in files: tables keep none in memory alone.
+    pub(crate) fn flush_to_files(&self) -> Result<Draining<'_>> {
+        self.log()?;
+        let draining = Draining::new(self);
+        self.flush()?;
+        self.wait_for_files(|_| true)?;
+        Ok(draining)
+    }
+
+    /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the
+    /// moment. The superblock comes last, so that an unfinished copy is not a database.
+    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
+        let (fs, log) = (&*self.env.fs, self.log()?);
+        // The directories above it that are there.
+        for ancestor in
+            target.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()).chain([Path::new(".")])
+        {
+            if fs.exists(ancestor)? {
+                if fs.absolute(ancestor)?.starts_with(&self.dir) {
+                    let target = target.display();
+                    return Err(Error::invalid(format!(
+                        "{target} is inside of the database; name a directory elsewhere"
+                    )));
+                }
+                break;
+            }
+        }
+        let was_there = fs.exists(target)?;
+        if was_there && !fs.list(target)?.is_empty() {
+            return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
+        }
+        let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, log));
+        copied.map_err(|error| match clear(fs, target, was_there) {
+            true => error,
+            // As where the database was closed meanwhile.
+            false => Error::invalid(format!(
+                "{error}; what was copied until then is left in {}: remove it before you try again",
+                target.display()
+            )),
+        })
+    }
+
+    fn copy_to(&self, target: &Path, log: &Log) -> Result<()> {
+        let fs = &*self.env.fs;
+        // The manifest's low-water mark and the view must be of one moment.
+        let (view, snapshot) = {
+            let version_set = self.version_set.lock();
+            let view = self.view();
+            // A copy begins without savepoints, whose files it would have to hold, too.
+            let mut snapshot =
+                Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&version_set, &view.state) };
+            // What is kept for its changes alone stays behind.
+            snapshot.log.kept = snapshot.log.low;
+            // They may be more than the manifest knows of as flushed, and so not durable yet.
+            self.sync_retained(&version_set.log)?;
+            for &segment in version_set.retained.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
+                fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
+            }
+            (view, snapshot)
+        };
+        for table in view.state.tables.values() {
+            // Parts of a tree's file may be of several versions: the longest has all that the others have.
+            let each_tree = planted::is("checkpoint-copies-each-version")
+                .then(|| table.version.files().into_iter().filter(|file| matches!(file, DataFile::Tree(_))));
+            let files = table.versions().into_values().chain(each_tree.into_iter().flatten());
+            for file in files.filter(|file| !file.is_resident()) {
+                match &file {
+                    DataFile::List(list) => fs.hard_link(&list.path(), &names::list(target, file.id()))?,
+                    // It grows here, and in the copy: each has a file of its own.
+                    DataFile::Tree(tree) => {
+                        let copy = names::tree(target, file.id());
+                        copy_front(fs, tree.path(), &copy, tree.total_bytes())?;
+                    }
+                }
+            }
+        }
+        let mut last_sequence = snapshot.log.flushed.1;
+        for (buffer, bytes) in view.buffers().rev() {
+            let image = &buffer.bytes()[..bytes];
+            let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
+            file.write_at(0, image)?;
+            if !planted::is("checkpoint-not-synced") {
+                file.sync()?;
+            }
+            last_sequence += frame::records_of(image);
+        }
+        log.sync_to(snapshot.log.flushed.1)?;
+        let id = snapshot.next_id;
+        let snapshot = Snapshot { next_id: id + 1, ..snapshot };
+        let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default());
+        let manifest = manifest.map_err(AppendError::into_cause)?;
+        let current = Current { manifest: id, closed: Some(manifest.closed(last_sequence)) };
+        current.write(fs, target).map_err(AppendError::into_cause)?;
+        drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
+        self.superblock.write(fs, target)
+    }
+}
+
+/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is
+/// left.
+fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
+    for name in fs.list(target).unwrap_or_default() {
+        let _ = fs.remove(&target.join(name));
+    }
+    if !was_there {
+        let _ = fs.remove_dir(target);
+    }
+    fs.list(target).is_ok_and(|names| names.is_empty()) || fs.exists(target).is_ok_and(|is_there| !is_there)
+}
+
+/// Copies the first bytes of a file, durably.
+fn copy_front(fs: &dyn FileSystem, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+    let (from_file, to_file) = (fs.open_read(from, Access::Buffered)?, fs.create(to, Access::Buffered)?);
+    let mut chunk = vec![0; STEP_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let wanted = chunk.len().min((bytes - at) as usize);
+        let got = from_file.read_at(at, &mut chunk[..wanted])?;
+        if got == 0 {
+            return Err(Error::corruption(from, at, "the file ends too early"));
+        }
+        to_file.write_at(at, &chunk[..got])?;
+        at += got as u64;
+    }
+    to_file.sync()
+}

@@ -1,0 +1,240 @@
+//! Savepoints: all tables as they were at a moment, kept in the manifest under a name. One holds its files as tables
+//! hold theirs, so nothing that it needs is removed, and costs nothing else.
+//!
+//! **Invariant:** a savepoint has all records up to its sequence number, and none of a later one. Buffers are flushed
+//! in order, each into all tables at once, so what lists hold is such a beginning of history whenever no range has
+//! been cut out of them that a buffer deletes which is still to be flushed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::Ordering;
+use forebay_env::{Arena, yield_point};
+use forebay_store::WriteBuffer;
+use forebay_store::manifest::Edit;
+use serde::Serialize;
+
+use crate::engine::{Engine, FLUSH, refuse_guests};
+use crate::read::View;
+use crate::versions::{Savepoint, State, VersionSet};
+
+/// The longest name of a savepoint, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A savepoint, and what it costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SavepointStats {
+    /// Its name.
+    pub name: String,
+    /// The number of the last record that is in it.
+    pub sequence: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub taken_at_milliseconds: u64,
+    /// How many tables it has.
+    pub tables: usize,
+    /// Bytes of files that it needs and tables do not.
+    pub held_bytes: u64,
+    /// Bytes of those that no other savepoint needs: what goes when it goes, unless a snapshot sees it.
+    pub own_bytes: u64,
+}
+
+impl fmt::Display for SavepointStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sequence, tables, held_bytes, own_bytes, .. } = self;
+        write!(f, "{name}: {tables} tables up to record {sequence}; holds {held_bytes} bytes, ")?;
+        write!(f, "{own_bytes} of them alone")
+    }
+}
+
+impl VersionSet {
+    /// The savepoint of this name.
+    pub(crate) fn savepoint(&self, name: &str) -> Result<&Arc<Savepoint>> {
+        self.savepoints.get(name).ok_or_else(|| Error::NotFound(format!("there is no savepoint `{name}`")))
+    }
+
+    fn is_free(&self, name: &str) -> Result<()> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let reason = format!("a savepoint's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
+            return Err(Error::invalid(reason));
+        }
+        if self.savepoints.contains_key(name) {
+            return Err(Error::invalid(format!("there is a savepoint `{name}` already; drop that first")));
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Takes a savepoint. Returns the number of its last record.
+    pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
+        self.log()?;
+        self.version_set.lock().is_free(name)?;
+        // Until it is taken, no table takes records into memory that no file has.
+        let _draining = self.flush_to_files()?;
+        yield_point("savepoint is flushed");
+        {
+            let mut version_set = self.version_set.lock();
+            let state = self.state();
+            let next = state.sealed.last();
+            if next.is_none_or(|next| next.range_deletes(usize::MAX).is_empty()) {
+                return self.keep(&mut version_set, name, &state);
+            }
+            // Lists may have lost a range already that the next buffer deletes. Once that is flushed they have all of
+            // it.
+            let mut wanted = self.wanted.lock();
+            if wanted.contains_key(name) {
+                return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
+            }
+            wanted.insert(name.to_string(), None);
+        }
+        let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
+        let waited = self.wait_for(|| self.trouble_of(FLUSH), is_taken);
+        // Held by whoever is taking it just now.
+        let _nobody_takes_it = self.version_set.lock();
+        let taken = self.wanted.lock().remove(name).flatten();
+        answer(waited, taken)
+    }
+
+    /// Takes the savepoints that are waited for. Call when a buffer has just been flushed.
+    pub(crate) fn keep_wanted(&self, version_set: &mut VersionSet) {
+        let wanted = self.wanted.lock().clone();
+        let names = wanted.into_iter().filter(|(_, taken)| taken.is_none()).map(|(name, _)| name);
+        for name in names {
+            let taken = self.keep(version_set, &name, &self.state());
+            self.wanted.lock().entry(name).and_modify(|outcome| *outcome = Some(taken));
+        }
+    }
+
+    fn keep(&self, version_set: &mut VersionSet, name: &str, state: &State) -> Result<u64> {
+        version_set.is_free(name)?;
+        if let Some(table) = state.tables.values().find(|table| table.version.resident().is_some()) {
+            return Err(Error::invalid(format!(
+                "table `{}` keeps records in memory that no file has yet, so it cannot be in a savepoint; try again",
+                table.name
+            )));
+        }
+        let (sequence, now) = (version_set.log.flushed.1, self.env.clock.unix_milliseconds());
+        let savepoint = Savepoint::new(sequence, now, state.tables.clone());
+        self.append(version_set, &Edit::Savepoint(savepoint.entry(name)))?;
+        version_set.refer(savepoint.files().map(|file| (file, 1)).collect());
+        version_set.savepoints.insert(name.to_string(), Arc::new(savepoint));
+        self.weigh_savepoints(version_set);
+        Ok(sequence)
+    }
+
+    pub(crate) fn drop_savepoint(&self, name: &str) -> Result<()> {
+        refuse_guests()?;
+        let mut version_set = self.version_set.lock();
+        let savepoint = Arc::clone(version_set.savepoint(name)?);
+        self.append(&mut version_set, &Edit::DropSavepoint(name.to_string()))?;
+        version_set.savepoints.remove(name);
+        version_set.refer(savepoint.files().map(|file| (file, -1)).collect());
+        self.weigh_savepoints(&version_set);
+        drop(version_set);
+        self.env.jobs.wake();
+        Ok(())
+    }
+
+    /// The database as it was: tables, and nothing in buffers; and when that was, in milliseconds since 1970.
+    pub(crate) fn view_savepoint(&self, name: &str) -> Result<(View, u64)> {
+        refuse_guests()?;
+        let savepoint = Arc::clone(self.version_set.lock().savepoint(name)?);
+        let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
+        let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
+        let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
+        let view = View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None };
+        Ok((view, savepoint.taken_at_milliseconds))
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn savepoints(&self) -> Vec<SavepointStats> {
+        let (savepoints, state) = {
+            let version_set = self.version_set.lock();
+            (version_set.savepoints.clone(), self.state())
+        };
+        if savepoints.is_empty() {
+            return Vec::new();
+        }
+        let live = longest(state.tables.values().map(|table| table.file_lengths()));
+        let held_by = |savepoint: &Savepoint, known: &BTreeMap<u64, u64>| {
+            excess(&longest(savepoint.needs.values().cloned()), known)
+        };
+        let stats = savepoints.iter().map(|(name, savepoint)| {
+            let others = savepoints.values().filter(|other| !Arc::ptr_eq(other, savepoint));
+            let others = others.flat_map(|other| other.needs.values().cloned());
+            SavepointStats {
+                name: name.clone(),
+                sequence: savepoint.sequence,
+                taken_at_milliseconds: savepoint.taken_at_milliseconds,
+                tables: savepoint.tables.values().filter(|table| !table.is_hidden()).count(),
+                held_bytes: held_by(savepoint, &live),
+                own_bytes: held_by(savepoint, &longest(others.chain([live.clone()]))),
+            }
+        });
+        let mut stats: Vec<_> = stats.collect();
+        stats.sort_by_key(|savepoint| (savepoint.sequence, savepoint.taken_at_milliseconds));
+        stats
+    }
+
+    /// Bytes of files that are there for savepoints only.
+    pub(crate) fn bytes_kept(&self) -> u64 {
+        let (savepoints, state) = {
+            let version_set = self.version_set.lock();
+            (version_set.savepoints.clone(), self.state())
+        };
+        let needs = longest(savepoints.values().flat_map(|savepoint| savepoint.needs.values().cloned()));
+        if needs.is_empty() {
+            0
+        } else {
+            excess(&needs, &longest(state.tables.values().map(|table| table.file_lengths())))
+        }
+    }
+
+    /// Notes what of each table's files is there for savepoints only. Call under the version set's lock, when either
+    /// has changed.
+    pub(crate) fn weigh_savepoints(&self, version_set: &VersionSet) {
+        for (id, table) in self.state().tables.iter() {
+            let needs = version_set.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
+            let needs = longest(needs.cloned());
+            let bytes = if needs.is_empty() { 0 } else { excess(&needs, &table.file_lengths()) };
+            table.space.kept_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong
+/// besides.
+fn answer(waited: Result<()>, taken: Option<Result<u64>>) -> Result<u64> {
+    taken.unwrap_or_else(|| waited.and(Err(Error::invalid("the savepoint was not taken"))))
+}
+
+/// How long each file is for whoever needs most of it.
+fn longest(all: impl Iterator<Item = BTreeMap<u64, u64>>) -> BTreeMap<u64, u64> {
+    all.flatten().fold(BTreeMap::new(), |mut longest, (id, bytes)| {
+        let known = longest.entry(id).or_default();
+        *known = bytes.max(*known);
+        longest
+    })
+}
+
+/// Bytes that some need and others do not.
+fn excess(needs: &BTreeMap<u64, u64>, others: &BTreeMap<u64, u64>) -> u64 {
+    needs.iter().map(|(id, bytes)| bytes.saturating_sub(others.get(id).copied().unwrap_or_default())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was taken just when whoever waited for it gave up, who said that it was not.
+    #[test]
+    fn a_savepoint_that_is_there_was_not_refused() {
+        let trouble = || Err(Error::invalid("no room"));
+        assert_eq!(answer(trouble(), Some(Ok(7))).unwrap(), 7);
+        assert_eq!(answer(Ok(()), Some(Ok(7))).unwrap(), 7);
+        assert!(answer(trouble(), None).is_err_and(|error| error.to_string() == "no room"));
+        assert!(answer(Ok(()), None).is_err() && answer(Ok(()), Some(trouble().and(Ok(1)))).is_err());
+    }
+}

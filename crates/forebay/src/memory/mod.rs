@@ -1,0 +1,89 @@
+//! Who has memory now.
+
+mod filters;
+mod idle;
+
+use forebay_env::sync::atomic::Ordering;
+use forebay_store::Owner;
+use serde::Serialize;
+
+use crate::engine::Engine;
+
+pub(crate) use filters::{bits_per_key, filtered_records};
+pub(crate) use idle::IdleWatch;
+
+/// Memory by owner, in bytes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Memory {
+    pub limit: u64,
+    pub write_buffers: u64,
+    pub buffer_indexes: u64,
+    pub resident_records: u64,
+    pub filters: u64,
+    pub page_search: u64,
+    pub page_cache: u64,
+    /// What merges read lists and trees into.
+    pub merging: u64,
+    /// Lists and trees that are being written, with their filters.
+    pub writing: u64,
+    /// What scans read into, and the pages that they stand on.
+    pub scanning: u64,
+    /// All of these.
+    pub total: u64,
+}
+
+impl Memory {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let (metrics, state) = (&engine.metrics, engine.state());
+        let buffers = state.sealed.iter().chain([&state.active]);
+        let of = |owner| metrics.memory.now(owner);
+        let memory = Self {
+            limit: engine.options.memory_limit_bytes,
+            write_buffers: engine.pool.held_bytes(),
+            buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
+            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
+            filters: metrics.filter_memory_bytes.get(),
+            page_search: metrics.index_memory_bytes.get(),
+            page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
+            merging: of(Owner::Merging),
+            writing: of(Owner::Writing),
+            scanning: of(Owner::Scanning) + of(Owner::Standing),
+            total: 0,
+        };
+        let Self { write_buffers, buffer_indexes, filters, page_search, page_cache, .. } = memory;
+        // Records in memory with their own filters and page search.
+        let resident = of(Owner::Resident);
+        let kept = write_buffers + buffer_indexes + resident + filters + page_search + page_cache;
+        Self { total: kept + memory.merging + memory.writing + memory.scanning, ..memory }
+    }
+
+    /// Each owner by a name for people.
+    pub(crate) fn rows(&self) -> [(&'static str, u64); 11] {
+        let Self {
+            filters,
+            page_search,
+            page_cache,
+            resident_records,
+            write_buffers,
+            buffer_indexes,
+            merging,
+            writing,
+            scanning,
+            total,
+            limit,
+        } = *self;
+        [
+            ("filters", filters),
+            ("page search", page_search),
+            ("page cache", page_cache),
+            ("resident records", resident_records),
+            ("write buffers", write_buffers),
+            ("buffer indexes", buffer_indexes),
+            ("merges", merging),
+            ("files being written", writing),
+            ("scans", scanning),
+            ("in all", total),
+            ("limit", limit),
+        ]
+    }
+}

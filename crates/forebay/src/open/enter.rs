@@ -1,0 +1,167 @@
+//! The directory of a database: taking its lock, and making it where there is none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_base::{Error, Result, planted};
+use forebay_env::{Env, FileLock, FileSystem, LockMode};
+use forebay_store::log::frame::Secret;
+use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::names;
+
+use crate::Options;
+use crate::open::destroy::{Made, finish};
+
+/// The id of a new database's manifest.
+const FIRST_MANIFEST: u64 = 1;
+
+/// Takes the lock, and makes the database if there is none and that is wanted.
+pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<(Option<FileLock>, Made)> {
+    loop {
+        match try_enter(env, dir, options)? {
+            Entered::In(lock, made) => return Ok((lock, made)),
+            Entered::Destroyed => {}
+        }
+    }
+}
+
+enum Entered {
+    /// With its lock; without one where what is damaged has none.
+    In(Option<FileLock>, Made),
+    /// Somebody destroyed it between the first look and the lock.
+    Destroyed,
+}
+
+fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
+    let fs = &*env.fs;
+    let is_there = |name: &str| fs.exists(&dir.join(name));
+    let is_database =
+        || Ok(is_there(names::SUPERBLOCK)? || options.salvage && is_there(names::SUPERBLOCK_SPARE)?);
+    let mut exists = is_database()?;
+    let list = || match fs.list(dir) {
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        names => names,
+    };
+    let names = if exists { Vec::new() } else { list()? };
+    if !exists {
+        if names.iter().any(|name| !is_ours(name)) {
+            return Err(Error::NotFound(format!(
+                "{} is not a forebay database; it holds other files",
+                dir.display()
+            )));
+        }
+        // Another process may have made it in between.
+        exists = is_there(names::SUPERBLOCK)?;
+    }
+    let mut made = Made::Files;
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    if !exists {
+        let no_database = || Err(Error::NotFound(format!("there is no database at {}", dir.display())));
+        if names.iter().any(|name| name == names::DESTROYED) {
+            if options.read_only || !options.create_if_missing {
+                return no_database();
+            }
+            finish(fs, dir)?;
+            return Ok(Entered::Destroyed);
+        }
+        if has_remains(&names) {
+            // One that is just being destroyed is locked, and no damage.
+            match fs.lock(&dir.join(names::LOCK), LockMode::Shared) {
+                Err(locked @ Error::Locked { .. }) => return Err(locked),
+                _ if list()? != names => return Ok(Entered::Destroyed),
+                _ => {}
+            }
+            let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
+            return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
+        }
+        if !options.create_if_missing {
+            return no_database();
+        }
+        if !fs.exists(dir)? {
+            made = Made::Directory;
+        }
+        create_dir_durably(fs, dir)?;
+    }
+    let lock = match fs.lock(&dir.join(names::LOCK), mode) {
+        Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
+        // It may be among what is damaged, and nothing is to be made here.
+        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None, Made::Nothing)),
+        Err(error) if options.read_only && error.is_not_found() => {
+            // Whoever may write makes it.
+            drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
+            fs.lock(&dir.join(names::LOCK), mode)?
+        }
+        lock => lock?,
+    };
+    if exists && !is_database()? {
+        // Nor is the lock's file left behind, which may have been made just now.
+        if mode == LockMode::Exclusive {
+            fs.remove(&dir.join(names::LOCK))?;
+        }
+        return Ok(Entered::Destroyed);
+    }
+    if exists || is_there(names::SUPERBLOCK)? {
+        return Ok(Entered::In(Some(lock), Made::Nothing));
+    }
+    make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
+    Ok(Entered::In(Some(lock), made))
+}
+
+/// Whether there is more than what making a database leaves that a crash cut short: its first manifest at the most.
+fn has_remains(names: &[String]) -> bool {
+    let mut numbered = names.iter().filter_map(|name| names::parse(name));
+    numbered.any(|file| file != (FIRST_MANIFEST, "manifest"))
+}
+
+/// Makes the files of an empty database.
+fn make(env: &Env, dir: &Path) -> Result<()> {
+    let fs = &*env.fs;
+    // The sync of a name that was left here may have failed, and no later one tells of that: it is made anew.
+    let left = names::manifest(dir, FIRST_MANIFEST);
+    if fs.exists(&left)? {
+        fs.remove(&left)?;
+    }
+    let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
+    let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
+    let manifest = manifest.map_err(AppendError::into_cause)?;
+    let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
+    current.write(fs, dir).map_err(AppendError::into_cause)?;
+    // Last of all: from here on the directory is a database.
+    let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
+    // 0 is for none.
+    let log_secret = Secret((env.entropy)().max(1));
+    Superblock { database_id, hash_seed, log_secret }.write(fs, dir)
+}
+
+/// Makes a directory and its missing ancestors, whose names survive a power loss from then on.
+pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let parent_of = |dir: &Path| match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_path_buf(),
+        None => dir.to_path_buf(),
+    };
+    let (mut made, mut found) = (vec![parent_of(dir)], Vec::new());
+    for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        match found.is_empty() && !fs.exists(ancestor)? {
+            true => made.push(parent_of(ancestor)),
+            false => found.push(parent_of(ancestor)),
+        }
+    }
+    fs.create_dir_all(dir)?;
+    made.iter()
+        .filter(|_| !planted::is("ancestors-not-synced"))
+        .try_for_each(|parent| fs.sync_dir(parent))?;
+    // What is there may have been made by a process that died before its sync. Of what we may not sync others have
+    // made sure.
+    found.iter().filter(|parent| !made.contains(parent)).for_each(|parent| drop(fs.sync_dir(parent)));
+    Ok(())
+}
+
+/// Whether a file of this name may stand in a database's directory.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let stem = name.strip_suffix(".tmp").unwrap_or(name);
+    matches!(
+        stem,
+        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
+    ) || names::parse(stem).is_some()
+}

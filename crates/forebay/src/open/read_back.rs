@@ -1,0 +1,279 @@
+//! What the log has that lists do not, read back into write buffers while the database is opened.
+//!
+//! 1. What was flushed and is in no file ([`Replay::reload`]) goes into its tables' memory, a segment at a time.
+//! 2. All other segments become sealed buffers. What does not fit stays in files until there is room for it.
+//! 3. Once what a crash left is cleared away, and nothing before, the log is written: where segments are many, or
+//!    long, they are *folded*, their frames written to new segments, as few as will do, so that many short ones cost
+//!    no more than one. Else, after a crash or a sync that failed, they are [renewed](renew) in place: the system may
+//!    have had them in its memory only, and take them for written. So opening needs no room on the disk, unless there
+//!    is some to fold.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use forebay_base::{Error, Result, planted};
+use forebay_env::Access;
+use forebay_store::buffer::ArenaPool;
+use forebay_store::log::Refill;
+use forebay_store::log::frame::frame_bytes;
+use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Recovered, check, recover};
+use forebay_store::manifest::LogMark;
+use forebay_store::{WriteBuffer, names, renew};
+
+use crate::Options;
+use crate::retained::RetainedSegment;
+use crate::versions::Replay;
+
+/// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
+const SEGMENTS_MAX: usize = 8;
+/// This many buffers more than there may be are no reason: a crash leaves one that was being filled, and one that was
+/// ready.
+pub(crate) const SURPLUS_BUFFERS: usize = 2;
+
+/// What the log has.
+pub(crate) struct ReadBack {
+    pub(crate) recovered: Recovered,
+    /// The highest table that it has records of.
+    pub(crate) last_table: u32,
+    /// Segments that are flushed and were read for what tables keep in memory.
+    pub(crate) retained: Vec<Extent>,
+    /// Sealed buffers, oldest first.
+    pub(crate) buffers: Vec<Arc<WriteBuffer>>,
+    /// Segments that follow, and are still to be loaded.
+    pub(crate) pending: VecDeque<Extent>,
+}
+
+impl ReadBack {
+    /// All segments that are needed: those with sound frames, and those that are `retained`.
+    pub(crate) fn needs(&self, retained: &BTreeMap<u64, RetainedSegment>) -> BTreeSet<u64> {
+        self.recovered.segments.iter().map(|extent| extent.id).chain(retained.keys().copied()).collect()
+    }
+}
+
+/// How and from where.
+pub(crate) struct Reader<'a> {
+    pub(crate) files: LogFiles<'a>,
+    pub(crate) pool: &'a Arc<ArenaPool>,
+    pub(crate) options: &'a Options,
+    /// The last record, if the database was closed in order.
+    pub(crate) closed: Option<u64>,
+}
+
+/// What becomes of the frames of segments that are not flushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A buffer for each segment, as many as there may be.
+    AsIs { buffers_max: usize },
+    /// As few buffers as will do.
+    Fold,
+}
+
+impl Reader<'_> {
+    /// Reads segments `ids`, ascending, back. Nothing is written.
+    pub(crate) fn read(&self, replay: &mut Replay, ids: &[u64]) -> Result<ReadBack> {
+        let flushed = replay.log.flushed;
+        let (mut fresh, mut bytes) = (0, 0);
+        for &id in ids.iter().filter(|&&id| id >= flushed.0) {
+            fresh += 1;
+            bytes += self.length(id)?;
+        }
+        let buffers_max = match self.options.read_only {
+            true => usize::MAX,
+            // All are read once more where they are folded.
+            false if self.is_much(fresh, bytes) => 0,
+            false => self.options.write_buffers,
+        };
+        let (mut filling, mut reload) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
+        let mut last_table = 0;
+        let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
+            last_table = last_table.max(frame.last_table);
+            if frame.segment >= flushed.0 {
+                return filling.push(frame, replay);
+            }
+            reload.push(frame, replay)?;
+            reload.buffers.drain(..).try_for_each(|buffer| replay.reload(&buffer))
+        })?;
+        reload.end();
+        reload.buffers.drain(..).try_for_each(|buffer| replay.reload(&buffer))?;
+        filling.end();
+        let buffers = filling.buffers;
+        let (retained, fresh): (Vec<Extent>, Vec<Extent>) =
+            recovered.segments.iter().partition(|extent| extent.id < flushed.0);
+        let pending = fresh.into_iter().skip(buffers.len()).collect();
+        Ok(ReadBack { recovered, last_table, retained, buffers, pending })
+    }
+
+    /// Whether this many segments are folded: because of their number, or because buffers were larger when they were
+    /// written.
+    fn is_much(&self, segments: usize, bytes: u64) -> bool {
+        let buffers = self.options.write_buffers.saturating_add(SURPLUS_BUFFERS) as u64;
+        segments > SEGMENTS_MAX.max(self.options.write_buffers)
+            || bytes > buffers.saturating_mul(self.options.buffer_bytes())
+    }
+
+    /// Makes durable what was read back. Where it was folded, the segments it was in are given: once the manifest
+    /// knows that the log begins with the first that is pending they are needed no more.
+    pub(crate) fn keep(&self, replay: &Replay, read: &mut ReadBack) -> Result<Vec<Extent>> {
+        let bytes = read.pending.iter().map(|extent| extent.bytes).sum();
+        if read.buffers.is_empty() && self.is_much(read.pending.len(), bytes) {
+            let ids: Vec<u64> = read.recovered.segments.iter().map(|extent| extent.id).collect();
+            match self.fold(replay, &ids, read.recovered.last_sequence) {
+                Ok(folded) => return Ok(std::mem::replace(&mut read.pending, folded).into()),
+                // As they are they take no more room.
+                Err(error) if error.is_no_space() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.closed.is_none() && !planted::is("log-not-renewed") {
+            read.recovered.segments.iter().try_for_each(|extent| self.renew(extent))?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn bounds(&self, mark: &LogMark) -> Bounds {
+        let known_durable = self.closed.unwrap_or(mark.vouched.max(mark.flushed.1));
+        let reading = if self.options.salvage { Reading::Salvage } else { Reading::Strict };
+        Bounds { before: mark.low.1, flushed: mark.flushed, known_durable, reading }
+    }
+
+    fn length(&self, id: u64) -> Result<u64> {
+        self.files.fs.open_read(&names::log(self.files.dir, id), Access::Buffered)?.len()
+    }
+
+    /// Reads once more what is not flushed, up to the last record, and writes it to new segments as it comes.
+    fn fold(&self, replay: &Replay, ids: &[u64], last_sequence: u64) -> Result<VecDeque<Extent>> {
+        let (bounds, mut made, mut extents) = (self.bounds(&replay.log), Vec::new(), VecDeque::new());
+        let mut filling = Filling { mode: Mode::Fold, ..Filling::new(self, 0) };
+        let mut empty = |filling: &mut Filling<'_>| {
+            filling.buffers.drain(..).try_for_each(|buffer| {
+                extents.push_back(extent_of(&buffer));
+                self.write(&buffer, &mut made)
+            })
+        };
+        let folded = recover(&self.files, ids, &bounds, &mut |frame| {
+            if frame.segment < replay.log.flushed.0 {
+                return Ok(());
+            }
+            filling.push(frame, replay)?;
+            empty(&mut filling)
+        });
+        filling.end();
+        let folded = folded.and_then(|folded| {
+            empty(&mut filling)?;
+            match folded.last_sequence == last_sequence {
+                true => self.files.fs.sync_dir(self.files.dir),
+                false => Err(self.changed(ids.last().copied().unwrap_or(0), 0)),
+            }
+        });
+        folded.inspect_err(|_| self.remove(&made))?;
+        Ok(extents)
+    }
+
+    /// Makes a buffer's segment.
+    fn write(&self, buffer: &WriteBuffer, made: &mut Vec<u64>) -> Result<()> {
+        made.push(buffer.segment());
+        let path = names::log(self.files.dir, buffer.segment());
+        let file = self.files.fs.create(&path, Access::Buffered)?;
+        file.write_at(0, buffer.bytes())?;
+        file.sync()
+    }
+
+    /// What was made for nothing must not fill the disk at every new try.
+    fn remove(&self, made: &[u64]) {
+        made.iter().for_each(|&id| drop(self.files.fs.remove(&names::log(self.files.dir, id))));
+    }
+
+    /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what
+    /// comes later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given
+    /// that.
+    fn renew(&self, extent: &Extent) -> Result<()> {
+        let LogFiles { fs, dir, .. } = self.files;
+        let path = names::log(dir, extent.id);
+        let file = fs.open(&path, Access::Buffered)?;
+        if file.len()? > extent.bytes && fs.link_count(&path)? == 1 {
+            file.set_len(extent.bytes)?;
+        }
+        renew(&*file, extent.bytes)?;
+        // After a sync that failed the system may have forgotten meanwhile what it had, and what it gave was renewed.
+        check(&self.files, extent).map(drop).map_err(|_| self.changed(extent.id, extent.bytes))
+    }
+
+    fn changed(&self, segment: u64, end: u64) -> Error {
+        let path = names::log(self.files.dir, segment);
+        Error::corruption(&path, end, "what was sound here before this is not any more; open again")
+    }
+}
+
+/// The buffer of a segment that was found sound before.
+pub(crate) fn load_buffer(
+    files: &LogFiles<'_>,
+    extent: &Extent,
+    pool: &Arc<ArenaPool>,
+) -> Result<Arc<WriteBuffer>> {
+    let bounds =
+        Bounds { before: extent.before, flushed: (0, 0), known_durable: 0, reading: Reading::Strict };
+    let mut refill = Refill::new(extent.id, extent.bytes as usize, files.secret, pool);
+    recover(files, &[extent.id], &bounds, &mut |frame| refill.push(frame, pool))?;
+    let buffer = refill.finish(pool);
+    if buffer.len() as u64 != extent.bytes {
+        let path = names::log(files.dir, extent.id);
+        return Err(Error::corruption(&path, buffer.len() as u64, "what was sound here can be read no more"));
+    }
+    Ok(buffer)
+}
+
+fn extent_of(buffer: &WriteBuffer) -> Extent {
+    Extent {
+        id: buffer.segment(),
+        before: buffer.first_sequence().saturating_sub(1),
+        bytes: buffer.len() as u64,
+    }
+}
+
+/// Buffers that are being filled.
+struct Filling<'a> {
+    reader: &'a Reader<'a>,
+    mode: Mode,
+    open: Option<Refill>,
+    /// The segment that the last frame was in.
+    source: u64,
+    /// Those that are full.
+    buffers: Vec<Arc<WriteBuffer>>,
+}
+
+impl<'a> Filling<'a> {
+    fn new(reader: &'a Reader<'a>, buffers_max: usize) -> Self {
+        Self { reader, mode: Mode::AsIs { buffers_max }, open: None, source: 0, buffers: Vec::new() }
+    }
+
+    fn push(&mut self, frame: &Frame<'_>, replay: &Replay) -> Result<()> {
+        let Reader { files, pool, options, .. } = self.reader;
+        let goes_on = match self.mode {
+            Mode::AsIs { .. } => self.source == frame.segment,
+            Mode::Fold => self.open.as_ref().is_some_and(|open| open.takes(frame)),
+        };
+        if !goes_on {
+            self.end();
+        }
+        self.source = frame.segment;
+        let open = match &mut self.open {
+            Some(open) => open,
+            empty => {
+                let bytes = frame_bytes(frame.payload.len()).max(options.buffer_bytes() as usize);
+                let (id, bytes) = match self.mode {
+                    Mode::AsIs { buffers_max } if self.buffers.len() >= buffers_max => return Ok(()),
+                    Mode::AsIs { .. } => {
+                        (frame.segment, bytes.min(self.reader.length(frame.segment)? as usize))
+                    }
+                    Mode::Fold => (replay.lists.new_id(), bytes),
+                };
+                empty.insert(Refill::new(id, bytes, files.secret, pool))
+            }
+        };
+        open.push(frame, pool)
+    }
+
+    fn end(&mut self) {
+        self.buffers.extend(self.open.take().map(|open| open.finish(self.reader.pool)));
+    }
+}

@@ -1,0 +1,52 @@
+//! The manifest of a database that is salvaged: as far as it is sound, and without a word of what is not.
+
+use std::path::Path;
+
+use forebay_base::{Error, Result};
+use forebay_env::FileSystem;
+use forebay_store::manifest::{Current, Manifest};
+use forebay_store::names;
+use forebay_store::salvage::{Gap, Gaps};
+
+use crate::versions::Replay;
+
+/// Replays the manifest that counts, or the newest of `ids` that has a sound front, up to its first damage. Gives the
+/// last record where the database was closed in order.
+pub(crate) fn salvage(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    mut ids: Vec<u64>,
+    replay: &mut Replay,
+    gaps: &Gaps,
+) -> Result<Option<u64>> {
+    let current = Current::read(fs, dir);
+    if let Err(error) = &current {
+        gaps.pass_over(&dir.join(names::CURRENT), error, None);
+    }
+    let current = current.ok();
+    ids.sort_unstable_by_key(|&id| (current.is_some_and(|current| current.manifest == id), id));
+    for id in ids.into_iter().rev() {
+        let path = names::manifest(dir, id);
+        let (edits, end) = match Manifest::salvage(fs, dir, id) {
+            Err(error) if gaps.pass_over(&path, &error, None) => continue,
+            read => read?,
+        };
+        let damage =
+            |offset, reason: String| gaps.note(Gap { file: path.clone(), offset, reason, keys: None });
+        if let Some(offset) = end {
+            damage(offset, "edits from here on cannot be read; what files they name is unknown".into());
+        }
+        for edit in edits {
+            if let Err(error) = replay.apply(edit) {
+                damage(0, format!("an edit does not fit those before it: {error}"));
+                break;
+            }
+        }
+        replay.finish()?;
+        let counts = current.filter(|current| current.manifest == id && end.is_none());
+        return Ok(counts.and_then(|current| current.closed).map(|closed| closed.last_sequence));
+    }
+    let wanted = current.map_or_else(|| dir.to_path_buf(), |current| names::manifest(dir, current.manifest));
+    let reason = "there is no manifest with a sound front, and nothing else tells of tables";
+    Err(Error::corruption(&wanted, 0, reason))
+}

@@ -1,0 +1,249 @@
+//! Reading everything that is kept and holding it against its checksums and its promises.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::{Bound, Error, Result};
+use forebay_layouts::DataFile;
+use forebay_store::log::recover::{Extent, check};
+use forebay_store::manifest::{Current, Manifest, Superblock};
+use forebay_store::names;
+use forebay_store::salvage::Gap;
+use serde::Serialize;
+
+use crate::engine::{Engine, refuse_guests};
+use crate::versions::{State, TableState};
+
+/// What a verification read and found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct VerifyReport {
+    /// Files of records read: lists and trees.
+    pub files: u64,
+    /// Intact pages of lists, and nodes of intact trees.
+    pub pages: u64,
+    /// Records of those.
+    pub records: u64,
+    /// Bytes of those files.
+    pub bytes: u64,
+    /// Commits read from the log: those that are not in files of records yet, and those that are kept for their
+    /// changes.
+    pub log_frames: u64,
+    /// Records of those.
+    pub log_records: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Every fault, with file and offset; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+impl Engine {
+    pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        refuse_guests()?;
+        let mut report = VerifyReport::default();
+        self.verify_roots(&mut report);
+        let state = self.state();
+        let kept: Vec<_> = self.version_set.lock().savepoints.values().cloned().collect();
+        let files = state.tables.values().flat_map(|table| table.version.files());
+        let files = files.chain(kept.iter().flat_map(|savepoint| savepoint.files()));
+        let files = files.filter(|file| !file.is_resident());
+        // A version of a tree does not reach all that older ones do.
+        let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
+        let tables = tables_of_files(&state);
+        let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
+        for file in files.values() {
+            let mut faults = Vec::new();
+            match file.verify(&mut faults) {
+                Ok(found) => {
+                    report.pages += found.pages;
+                    report.records += found.records;
+                }
+                Err(error) => faults.push(error),
+            }
+            report.problems.extend(faults.iter().map(|error| told(file, error, &tables)));
+            report.files += 1;
+            report.bytes += file.meta().bytes;
+            progress(report.bytes, in_all);
+        }
+        report.log_bytes = self.log_bytes_on_disk();
+        if self.options.salvage {
+            // Records that are missing were told of.
+            return Ok(report);
+        }
+        let aside = state.tables.values().filter_map(|table| self.why_aside(table.id));
+        let too_long = aside.filter(|error| matches!(error, Error::TooLong(_)));
+        report.problems.extend(too_long.map(|error| error.to_string()));
+        if let Err(error) = self.verify_changes(&mut report) {
+            report.problems.push(error.to_string());
+        }
+        Ok(report)
+    }
+
+    /// All that is in the log. What is kept of it for its changes alone is read by nothing else.
+    fn verify_changes(self: &Arc<Self>, report: &mut VerifyReport) -> Result<()> {
+        for batch in self.changes(0)? {
+            report.log_records += batch?.changes.len() as u64;
+            report.log_frames += 1;
+        }
+        Ok(())
+    }
+
+    /// The superblock, the manifest and the log, as they stand on disk.
+    fn verify_roots(&self, report: &mut VerifyReport) {
+        let fs = &*self.env.fs;
+        let mut note = |outcome: Result<()>| {
+            if let Err(error @ (Error::Corruption { .. } | Error::Io { .. })) = outcome {
+                report.problems.push(error.to_string());
+            }
+        };
+        note(Superblock::read(fs, &self.dir).map(drop));
+        // What is whole lacks nothing by it.
+        let spare = Superblock::read_spare(fs, &self.dir).map_err(Error::or_missing);
+        let spare_problem = match spare {
+            Err(Error::Corruption { file, offset, reason }) => Some(format!(
+                "{} is damaged at offset {offset}: {reason}; opening the database to write makes it anew",
+                file.display()
+            )),
+            read => {
+                note(read.map(drop));
+                None
+            }
+        };
+        {
+            // Nothing is appended to the manifest.
+            let _version_set = self.version_set.lock();
+            let manifest = Current::read(fs, &self.dir)
+                .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()));
+            note(manifest.map(drop));
+        }
+        // What was salvaged numbers on nowhere.
+        let segments = if self.options.salvage { Vec::new() } else { self.segments() };
+        for extent in segments {
+            let found = check(&self.log_files(), &extent).map(drop);
+            // It may have been retired, and given another use, while it was read: then nothing of it is needed.
+            if found.is_ok() || self.segments().iter().any(|needed| needed.id == extent.id) {
+                note(found);
+            }
+        }
+        report.problems.extend(spare_problem);
+        report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
+    }
+
+    /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are
+    /// left out.
+    fn segments(&self) -> Vec<Extent> {
+        let version_set = self.version_set.lock();
+        let state = self.state();
+        let held = version_set.retained.range(version_set.log.low.0..);
+        let mut extents: Vec<Extent> =
+            held.map(|(&id, held)| Extent { id, before: held.before, bytes: held.bytes }).collect();
+        let written = self.log.as_ref().map(|log| log.written());
+        for buffer in state.sealed.iter().rev().chain([&state.active]) {
+            let id = buffer.segment();
+            let bytes = match written {
+                Some((active, bytes)) if active == id => bytes,
+                // It was active a moment ago, or will be.
+                Some((active, _)) if active < id => 0,
+                _ => buffer.len() as u64,
+            };
+            extents.push(Extent { id, before: buffer.first_sequence().saturating_sub(1), bytes });
+        }
+        extents.retain(|extent| extent.bytes > 0);
+        extents
+    }
+}
+
+/// A place that could not be read, or a key of which nothing can be copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The file; `None` where no file is damaged, but the records of the key `low` do not merge, or to too much.
+    pub file: Option<PathBuf>,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// The table, where that is known.
+    pub table: Option<String>,
+    /// The first key that may be concerned, where that is known.
+    pub low: Option<Vec<u8>>,
+    /// The key before which those end that may be concerned, where that is known.
+    pub high: Option<Vec<u8>>,
+    /// What was found.
+    pub reason: String,
+}
+
+impl Damage {
+    /// All that was passed over so far.
+    pub(crate) fn all(engine: &Engine) -> Vec<Self> {
+        let state = engine.state();
+        let tables = tables_of_files(&state);
+        engine.gaps.all().into_iter().map(|gap| Self::of(gap, &tables)).collect()
+    }
+
+    /// A key of a table that is not copied, and why.
+    pub(crate) fn of_key(table: &TableState, key: &[u8], reason: String) -> Self {
+        let (table, low) = (Some(table.name.clone()), Some(key.to_vec()));
+        Self { file: None, offset: 0, table, low, high: None, reason }
+    }
+
+    /// `tables` are those that have files, by the files' ids.
+    fn of(gap: Gap, tables: &BTreeMap<u64, &TableState>) -> Self {
+        let Gap { file, offset, reason, keys } = gap;
+        let id = file.file_name().and_then(|name| names::parse(name.to_str()?)).map(|(id, _)| id);
+        let table = id.and_then(|id| tables.get(&id));
+        // In the order of hashes, what lies between two keys says nothing.
+        let keys = keys.filter(|_| table.is_some_and(|table| table.order.is_lexical()));
+        let (low, high) =
+            keys.map_or((None, None), |keys| (key_at(&keys.low), keys.high.and_then(|high| key_at(&high))));
+        let file = Some(file);
+        Self { file, offset, table: table.map(|table| table.name.clone()), low, high, reason }
+    }
+}
+
+/// The tables that have files, by the files' ids.
+fn tables_of_files(state: &State) -> BTreeMap<u64, &TableState> {
+    let mut tables = BTreeMap::new();
+    for table in state.user_tables() {
+        tables.extend(table.version.files().into_iter().map(|file| (file.id(), &**table)));
+    }
+    tables
+}
+
+/// A fault of a file, with its table and the keys concerned.
+fn told(file: &DataFile, error: &Error, tables: &BTreeMap<u64, &TableState>) -> String {
+    let Error::Corruption { file: path, offset, reason } = error else { return error.to_string() };
+    let keys = file.list().and_then(|list| list.keys_at(*offset));
+    let gap = Gap { file: path.clone(), offset: *offset, reason: reason.clone(), keys };
+    Damage::of(gap, tables).to_string()
+}
+
+/// The key at a bound of a table in key order; `None` at the very front.
+fn key_at(bound: &Bound) -> Option<Vec<u8>> {
+    if !bound.key.is_empty() {
+        return Some(bound.key.to_vec());
+    }
+    let prefix = bound.prefix.to_be_bytes();
+    let length = prefix.iter().rposition(|&byte| byte != 0)? + 1;
+    Some(prefix[..length].to_vec())
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |key: &[u8]| key.escape_ascii().to_string();
+        let Some(file) = &self.file else {
+            let key = show(self.low.as_deref().unwrap_or_default());
+            let table = self.table.as_deref().unwrap_or_default().escape_debug();
+            return write!(f, "key {key} of table `{table}` is not copied: {}", self.reason);
+        };
+        write!(f, "{} is damaged at offset {}", file.display(), self.offset)?;
+        if let Some(table) = &self.table {
+            write!(f, ", table `{}`", table.escape_debug())?;
+        }
+        match (self.low.as_deref().map(show), self.high.as_deref().map(show)) {
+            (Some(low), Some(high)) => write!(f, ", keys from {low} to {high}")?,
+            (Some(low), None) => write!(f, ", keys from {low} on")?,
+            (None, Some(high)) => write!(f, ", keys before {high}")?,
+            (None, None) => {}
+        }
+        write!(f, ": {}", self.reason)
+    }
+}

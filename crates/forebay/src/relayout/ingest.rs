@@ -1,0 +1,133 @@
+//! Bulk ingest: sorted entries become lists without going through the log and a write buffer.
+
+use std::sync::Arc;
+
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use forebay_base::merge::Cursor;
+use forebay_base::{Error, Order, Record, Result, planted};
+use forebay_env::yield_point;
+use forebay_store::WriteBuffer;
+
+use crate::engine::Engine;
+use crate::read::Entry;
+use crate::versions::{Commit, Finished};
+
+type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
+
+impl Engine {
+    /// Brings in entries whose keys ascend: all of them or, on error or in a crash, none. Returns how many.
+    pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
+        self.wait_for_space(id)?;
+        let table = Arc::clone(self.view().table(id)?);
+        let entries: Entries = match table.options.time_to_live {
+            None => entries,
+            Some(ttl) => {
+                // All of them begin to live together.
+                let expiry = self.expiry_of(ttl);
+                Box::new(entries.map(move |entry| {
+                    entry.map(|(key, mut value)| {
+                        value.extend_from_slice(&expiry.to_le_bytes());
+                        (key, value)
+                    })
+                }))
+            }
+        };
+        let input = Ascending::new(entries, table.order)?;
+        let Some(mut job) = table.version.ingest(Box::new(input))? else {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {}, which takes in nothing but batches; give it a layout of runs, or write \
+                 batches",
+                table.name, table.options.layout
+            )));
+        };
+        let outcome = job.finish(&|| self.check_open())?;
+        let (records, finished) =
+            (outcome.records(), Finished { table: id, generation: table.generation, outcome });
+        // While this is held, no buffer is sealed.
+        let sealing = loop {
+            // What was accepted before is older than what comes in now, so it must be in lists before.
+            if !planted::is("ingest-under-buffers") {
+                self.flush().inspect_err(|_| finished.discard())?;
+            }
+            let sealing = self.rotating.lock();
+            if self.is_reordering(id) {
+                finished.discard();
+                return Err(Error::invalid(format!(
+                    "table `{}` is being given another order; nothing was brought in",
+                    table.name
+                )));
+            }
+            // Lists may have lost a range already whose deletion is still to be flushed. It would hide what comes in,
+            // and then no more.
+            let sealed = self.state().sealed.clone();
+            let has_range_deletes = |buffer: &Arc<WriteBuffer>| {
+                buffer.range_deletes(usize::MAX).iter().any(|delete| delete.table == id)
+            };
+            if !sealed.iter().any(has_range_deletes) || planted::is("ingest-under-buffers") {
+                break sealing;
+            }
+        };
+        yield_point("ingest is written");
+        let committed = self.commit(Commit::Finished(finished));
+        drop(sealing);
+        if !committed? {
+            return Err(Error::invalid(format!(
+                "table `{}` got another layout meanwhile, and nothing was brought in; try again",
+                table.name
+            )));
+        }
+        self.env.jobs.wake();
+        Ok(records)
+    }
+}
+
+/// Entries as a cursor, which sees to it that they ascend.
+struct Ascending {
+    entries: Entries,
+    order: Order,
+    /// The entry here, its prefix, and how many were before it.
+    here: Option<(u64, Entry)>,
+    number: u64,
+}
+
+impl Ascending {
+    fn new(entries: Entries, order: Order) -> Result<Self> {
+        let mut cursor = Self { entries, order, here: None, number: 0 };
+        cursor.here = cursor.take()?;
+        Ok(cursor)
+    }
+
+    fn take(&mut self) -> Result<Option<(u64, Entry)>> {
+        let Some((key, value)) = self.entries.next().transpose()? else { return Ok(None) };
+        let number = self.number;
+        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "entry {number} has a key of {} bytes and a value of {}; at most {KEY_BYTES_MAX} and {VALUE_BYTES_MAX}",
+                key.len(),
+                value.len()
+            )));
+        }
+        if self.here.as_ref().is_some_and(|(_, (before, _))| *before >= key) {
+            return Err(Error::invalid(format!(
+                "the key of entry {number} is not above that of the one before; entries must come sorted, each key once"
+            )));
+        }
+        self.number += 1;
+        Ok(Some((self.order.prefix(&key), (key, value))))
+    }
+}
+
+impl Cursor for Ascending {
+    fn prefix(&self) -> Option<u64> {
+        self.here.as_ref().map(|(prefix, _)| *prefix)
+    }
+
+    fn record(&self) -> Record<'_> {
+        self.here.as_ref().map_or(Record::put(b"", b""), |(_, (key, value))| Record::put(key, value))
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.here = self.take()?;
+        Ok(())
+    }
+}

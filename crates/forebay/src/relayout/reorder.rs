@@ -1,0 +1,239 @@
+//! Another order for a table that is in use. Its records must be sorted anew for that, beside reads and writes:
+//!
+//! 1. The lists' records are copied into a *target*: a table version in the new order that nobody else sees yet.
+//! 2. What is flushed meanwhile follows: the lists that are made of buffers are kept in mind, and sorted anew, oldest
+//!    first, once the copy is there.
+//! 3. When little is left, writers to this table wait; what is buffered of it is flushed and follows, too. Then one
+//!    edit gives the table the target's lists, in the form of the new layout, and writers go on.
+//!
+//! The manifest learns of the target by that edit alone. So a crash before it leaves the old layout whole, and files
+//! that nobody refers to, which the next open removes.
+//!
+//! **Invariant:** after each list that has followed, the target holds what the table's own lists held when that was
+//! added to them. So a list that follows has no more than the buffer that it was made of: while a table is reordered,
+//! no flush is merged with older runs, no range is deleted and nothing is ingested.
+
+use std::sync::Arc;
+
+use forebay_base::merge::Direction;
+use forebay_base::{Combine, Error, Range, Record, Result};
+use forebay_env::yield_point;
+use forebay_layouts::{DataFile, Layout, ReorderTarget, TableOptions};
+use forebay_store::manifest::Edit;
+
+use crate::engine::{Engine, closed};
+use crate::read::{Cursor, View};
+use crate::versions::{State, TableState, store_for};
+
+/// What came meanwhile follows so often before writers wait: each time it is what came during the time before.
+const ROUNDS: usize = 3;
+/// How often progress is told, in records.
+const TOLD_EVERY: u64 = 1 << 10;
+
+/// Is told how many records are copied, and how many there are, every version counted.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// What a rewrite of a table has to keep in mind.
+#[derive(Default)]
+pub(crate) struct Following {
+    /// Files that were added to the table's, oldest first.
+    pub(crate) files: Vec<DataFile>,
+    /// Records copied, and records to be copied.
+    pub(crate) progress: (u64, u64),
+}
+
+/// A rewrite that is under way, until this is dropped, also by a panic of whoever is told of progress.
+struct Reordering<'a> {
+    engine: &'a Engine,
+    table: u32,
+}
+
+impl Drop for Reordering<'_> {
+    fn drop(&mut self) {
+        self.engine.reordering.lock().remove(&self.table);
+        // The swap has let writers go on already, unless it failed.
+        let _ = self.engine.freeze(self.table, false);
+        self.engine.env.jobs.wake();
+    }
+}
+
+impl Engine {
+    /// Gives a table a layout of another order.
+    pub(crate) fn reorder(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+        let table = Arc::clone(self.view().table(id)?);
+        table.rule()?;
+        let options = TableOptions { layout, ..table.options };
+        options.validate()?;
+        self.begin_reorder(&table)?;
+        let _ends = Reordering { engine: self, table: id };
+        self.reorder_begun(id, &options, tell)
+    }
+
+    fn begin_reorder(&self, table: &TableState) -> Result<()> {
+        let log = self.log()?;
+        // Held by whoever is about to bring in what was ingested.
+        let _sealing = self.rotating.lock();
+        let was_begun = {
+            let mut reordering = self.reordering.lock();
+            let was_begun = reordering.contains_key(&table.id);
+            reordering.entry(table.id).or_default();
+            was_begun
+        };
+        if was_begun {
+            return Err(Error::invalid(format!("table `{}` is being reordered already", table.name)));
+        }
+        // Whoever was about to delete a range looks again.
+        log.change_epoch(|| ());
+        Ok(())
+    }
+
+    /// Makes writers of a table wait, or go on.
+    fn freeze(&self, id: u32, frozen: bool) -> Result<()> {
+        self.log()?.change_epoch(|| {
+            self.update_state(|state| match frozen {
+                true => drop(state.frozen.insert(id)),
+                false => drop(state.frozen.remove(&id)),
+            });
+        });
+        Ok(())
+    }
+
+    /// The reason why nothing can be written any more, if there is one.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.fatal() {
+            Some(fatal) => Err(fatal),
+            None if self.is_closing() => Err(closed()),
+            None => Ok(()),
+        }
+    }
+
+    fn reorder_begun(self: &Arc<Self>, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
+        // Ranges that were deleted before are gone from the lists that are copied.
+        self.flush()?;
+        // Nor need a flush take along what an earlier layout has left in memory.
+        self.wait_for_files(|table| table.id == id && table.options.layout != Layout::range_merge())?;
+        let start = self.follow(id)?;
+        let table = Arc::clone(start.table(id)?);
+        let store = store_for(&self.lists, &self.trees, options, self.superblock.hash_seed, &table.space);
+        let mut target = ReorderTarget::new(options, store, &table.rule, self.options.merge_bytes());
+        self.copy(&table, start, &mut target, tell)?;
+        drop(table);
+        for _ in 0..ROUNDS {
+            self.flush()?;
+            self.catch_up(id, &mut target)?;
+            tell(target.records(), target.records());
+        }
+        self.freeze(id, true)?;
+        self.flush()?;
+        self.catch_up(id, &mut target)?;
+        self.succeed(id, options, target)
+    }
+
+    /// The table's lists as they are now. From here on those that are added are kept in mind.
+    fn follow(&self, id: u32) -> Result<View> {
+        let mut version_set = self.version_set.lock();
+        let table = Arc::clone(self.view().table(id)?);
+        // A flush on its way may be merged with older runs, and begins anew.
+        self.update_state(|state| {
+            let anew = table.with_options(table.options, Arc::clone(&table.version));
+            state.tables.insert(anew);
+        });
+        self.forget_nodes(&mut version_set, id);
+        self.reordering.lock().insert(id, Following::default());
+        let state = State { sealed: Vec::new(), ..State::clone(&self.state()) };
+        Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
+    }
+
+    /// Notes files that were made of a buffer, for a rewrite of their table, and for whoever compacts it.
+    pub(crate) fn note_new_lists(&self, table: u32, files: Vec<DataFile>) {
+        self.grew(table);
+        if let Some(following) = self.reordering.lock().get_mut(&table) {
+            following.files.extend(files);
+        }
+    }
+
+    /// Whether a table is being reordered: its range cannot be deleted, nothing can be ingested.
+    pub(crate) fn is_reordering(&self, table: u32) -> bool {
+        self.reordering.lock().contains_key(&table)
+    }
+
+    /// Copies what lists had.
+    fn copy(
+        self: &Arc<Self>,
+        table: &TableState,
+        view: View,
+        target: &mut ReorderTarget,
+        tell: Tell<'_>,
+    ) -> Result<()> {
+        let (all, value_bytes_max) = (table.version.records(), table.rule()?.value_bytes_max());
+        let check = || self.check_open();
+        let mut done = 0;
+        let mut cursor = Cursor::new(self, view, table.id, Range::all(), Direction::Forward)?;
+        cursor.next()?;
+        while let Some((key, value)) = cursor.stored() {
+            // As merges of lists do, which leave such a key's records as they are.
+            if cursor.is_merged() && value.len() > value_bytes_max {
+                return Err(Error::too_long(key, value.len(), value_bytes_max));
+            }
+            target.push(&Record::put(key, value), &check)?;
+            done += 1;
+            if done % TOLD_EVERY == 0 {
+                self.tell(table.id, (done, all), tell);
+            }
+            cursor.next()?;
+        }
+        target.close(&check)?;
+        self.tell(table.id, (done, done), tell);
+        Ok(())
+    }
+
+    fn tell(&self, table: u32, (done, all): (u64, u64), tell: Tell<'_>) {
+        if let Some(following) = self.reordering.lock().get_mut(&table) {
+            following.progress = (done, all);
+        }
+        tell(done, all);
+    }
+
+    /// Brings to the target what was flushed since.
+    fn catch_up(&self, id: u32, target: &mut ReorderTarget) -> Result<()> {
+        yield_point("rewrite catches up");
+        let files = self.reordering.lock().get_mut(&id).map(|following| std::mem::take(&mut following.files));
+        let check = || self.check_open();
+        files.unwrap_or_default().iter().try_for_each(|file| target.push_file(file, &check))
+    }
+
+    /// Gives the table its target's lists. No buffer has a record of it, and nobody writes to it.
+    fn succeed(&self, id: u32, options: &TableOptions, target: ReorderTarget) -> Result<()> {
+        let log = self.log()?;
+        let mut version_set = self.version_set.lock();
+        let state = self.state();
+        let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
+        let order = options.layout.order(self.superblock.hash_seed);
+        // A target has lists, of which every layout can make something.
+        let version =
+            target.version(options, version_set.log.flushed.0).ok_or_else(|| self.has_other_files())?;
+        let reordered = table.with_order(*options, order, version);
+        self.sync_dir()?;
+        // The log may still have ranges that were deleted, and must not be read from there again.
+        self.tell_mark(&mut version_set)?;
+        if let Err(error) = self.append(&mut version_set, &Edit::AlterTable(reordered.entry())) {
+            if log.poisoned().is_some() {
+                // It may be durable all the same: then its files will be asked for.
+                target.finish();
+            }
+            return Err(error);
+        }
+        target.finish();
+        log.change_epoch(|| {
+            self.update_state(|state| {
+                state.tables.insert(Arc::clone(&reordered));
+                state.frozen.remove(&id);
+            });
+        });
+        self.note_new_layout(&mut version_set, table, &reordered);
+        drop(version_set);
+        self.share_memory();
+        self.tend_filters();
+        Ok(())
+    }
+}

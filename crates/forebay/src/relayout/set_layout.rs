@@ -1,0 +1,80 @@
+//! Another layout for a table that is in use: one edit, which moves no record. What there is stays where it is, and the
+//! new layout's rules work on it from then on. Reads and writes go on; work that was under way for a layout of another
+//! kind is thrown away and, where it is still wanted, done anew. A layout of another order takes more: see `reorder`.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_layouts::{Layout, TableOptions};
+use forebay_store::manifest::Edit;
+
+use crate::engine::Engine;
+use crate::history::Draining;
+use crate::relayout::reorder::Tell;
+use crate::versions::TableState;
+
+impl Engine {
+    /// Gives a table another layout.
+    pub(crate) fn set_layout(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+        let table = Arc::clone(self.view().table(id)?);
+        if table.options.layout.is_ordered() != layout.is_ordered() || !can_take(&table, layout) {
+            return self.reorder(id, layout, tell);
+        }
+        drop(table);
+        if self.try_layout(id, layout)? {
+            return Ok(());
+        }
+        // A tree keeps nothing in memory. What is there goes to files first, and nothing new stays.
+        let _draining = Draining::new(self);
+        loop {
+            self.wait_for_files(|table| table.id == id)?;
+            if self.try_layout(id, layout)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The error of a layout that has no use for what the last one has left.
+    pub(crate) fn has_other_files(&self) -> Error {
+        Error::invalid("the table has files by now that the new layout has no use for; try again")
+    }
+
+    /// `false`, and nothing is done, where the table keeps records in memory for which the layout has no place.
+    fn try_layout(&self, id: u32, layout: Layout) -> Result<bool> {
+        let mut version_set = self.version_set.lock();
+        let state = self.state();
+        let Some(table) = state.tables.get(&id) else {
+            return Err(Error::NotFound("the table was dropped".into()));
+        };
+        let before = table.options.layout;
+        if before == layout {
+            return Ok(true);
+        }
+        if before.is_ordered() != layout.is_ordered() {
+            return Err(Error::invalid("the table has got another order meanwhile; try again"));
+        }
+        if self.is_reordering(id) {
+            let reason = format!("table `{}` is being given another order; wait for that", table.name);
+            return Err(Error::invalid(reason));
+        }
+        if matches!(layout, Layout::WbTree { .. }) && table.version.resident().is_some() {
+            return Ok(false);
+        }
+        let options = TableOptions { layout, ..table.options };
+        options.validate()?;
+        let version = table.version.convert(&options, version_set.log.flushed.0);
+        let altered = table.with_options(options, version.ok_or_else(|| self.has_other_files())?);
+        self.append(&mut version_set, &Edit::AlterTable(altered.entry()))?;
+        self.update_state(|state| state.tables.insert(Arc::clone(&altered)));
+        self.note_new_layout(&mut version_set, table, &altered);
+        drop(version_set);
+        self.share_memory();
+        self.env.jobs.wake();
+        Ok(true)
+    }
+}
+
+/// Whether a layout can do with the files that the table has.
+fn can_take(table: &TableState, layout: Layout) -> bool {
+    matches!(layout, Layout::RunSet(_)) || table.version.files().iter().all(|file| file.list().is_some())
+}

@@ -1,0 +1,238 @@
+//! Retained segments: flushed segments of the log that stay, for resident runs and for the feed of changes.
+//!
+//! **Invariant:** what the manifest counts as flushed is durable: in lists, or in a segment that is synced and
+//! retained.
+//!
+//! **Invariant:** a segment's file stays what it is for as long as somebody reads it.
+
+mod reload;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_base::{Result, planted};
+use forebay_env::Access;
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_store::list::{ListStore, ResidentLimit, Trash};
+use forebay_store::log::Frames;
+use forebay_store::log::frame::Secret;
+use forebay_store::log::recover::Extent;
+use forebay_store::manifest::{Change, Edit, LogMark};
+use forebay_store::{WriteBuffer, names};
+
+use crate::engine::Engine;
+use crate::versions::VersionSet;
+
+/// A log segment that is flushed and not removed.
+pub(crate) struct RetainedSegment {
+    /// The last record before it.
+    pub(crate) before: u64,
+    /// How long it is.
+    pub(crate) bytes: u64,
+    pub(crate) file: Arc<SegmentFile>,
+}
+
+/// The file of a segment, which goes once it is retired and nobody reads it any more.
+pub(crate) struct SegmentFile {
+    pub(crate) path: PathBuf,
+    trash: Arc<Trash>,
+    is_retired: AtomicBool,
+}
+
+impl RetainedSegment {
+    pub(crate) fn new(lists: &ListStore, segment: u64, before: u64, bytes: u64) -> Self {
+        let (path, trash) = (names::log(&lists.dir, segment), Arc::clone(&lists.trash));
+        Self {
+            before,
+            bytes,
+            file: Arc::new(SegmentFile { path, trash, is_retired: AtomicBool::new(false) }),
+        }
+    }
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if self.is_retired.load(Ordering::Acquire) {
+            self.trash.add(std::mem::take(&mut self.path));
+        }
+    }
+}
+
+/// Segments that are flushed and there: those that are kept for their changes, and those that were read.
+pub(crate) fn retained_segments(
+    lists: &ListStore,
+    segments: &[u64],
+    mark: &LogMark,
+    read: &[Extent],
+    secret: Secret,
+) -> Result<BTreeMap<u64, RetainedSegment>> {
+    let mut retained = kept_segments(lists, segments, mark, secret)?;
+    for extent in read {
+        retained.insert(extent.id, RetainedSegment::new(lists, extent.id, extent.before, extent.bytes));
+    }
+    Ok(retained)
+}
+
+/// The segments that are kept for their changes alone, of those that there are. All that is read is where each begins.
+fn kept_segments(
+    lists: &ListStore,
+    segments: &[u64],
+    mark: &LogMark,
+    secret: Secret,
+) -> Result<BTreeMap<u64, RetainedSegment>> {
+    let mut kept = BTreeMap::new();
+    // Where one has no sound frame at its front, it ends where it begins, as far as is known.
+    let mut before = mark.low.1;
+    for &segment in segments.iter().rev().filter(|&&id| is_kept(mark, id)) {
+        let (first, bytes) = Frames::first(&*lists.fs, &lists.dir, secret, segment)?;
+        if first.is_some_and(|header| header.sequence > mark.flushed.1) {
+            // Folded into later ones, and not removed before a crash.
+            continue;
+        }
+        before = match first {
+            _ if segment == mark.kept.0 => mark.kept.1,
+            Some(header) => header.sequence.saturating_sub(1),
+            None => before,
+        };
+        kept.insert(segment, RetainedSegment::new(lists, segment, before, bytes));
+    }
+    Ok(kept)
+}
+
+/// Whether a segment is kept for its changes alone.
+fn is_kept(mark: &LogMark, segment: u64) -> bool {
+    (mark.kept.0..mark.low.0).contains(&segment)
+}
+
+impl Engine {
+    /// Makes durable what log segments hold that stay: the manifest is about to count it as flushed.
+    pub(crate) fn sync_retained(&self, mark: &LogMark) -> Result<()> {
+        match &self.log {
+            Some(log) if mark.kept < mark.flushed => log.sync_to(mark.flushed.1),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the manifest which log segments are flushed, where it knows of fewer.
+    pub(crate) fn tell_mark(&self, version_set: &mut VersionSet) -> Result<()> {
+        if version_set.log_is_ahead {
+            self.sync_retained(&version_set.log)?;
+            let log = Some(version_set.log);
+            self.append(version_set, &Edit::Change(Change { log, ..Change::default() }))?;
+            version_set.log_is_ahead = false;
+        }
+        Ok(())
+    }
+
+    /// Makes the log durable up to a record. The next edit tells that it is: lists are about to rest on what it has.
+    pub(crate) fn vouch(&self, sequence: u64) -> Result<()> {
+        if planted::is("cut-not-vouched") {
+            return Ok(());
+        }
+        self.log()?.sync_to(sequence)?;
+        let mut version_set = self.version_set.lock();
+        if version_set.log.vouched < sequence {
+            version_set.log.vouched = sequence;
+            version_set.log_is_ahead = true;
+        }
+        Ok(())
+    }
+
+    /// Holds a segment that was just flushed, of which the manifest knows, for as long as its mark says; and lets go of
+    /// what it says no more.
+    pub(crate) fn retain_segments(
+        &self,
+        version_set: &mut VersionSet,
+        log: LogMark,
+        flushed: Option<&WriteBuffer>,
+    ) {
+        if let Some(buffer) = flushed {
+            let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
+            let retained = RetainedSegment::new(&self.lists, segment, version_set.log.flushed.1, bytes);
+            let is_kept = self.options.keep_changes_bytes > 0 && segment >= log.kept.0;
+            if is_kept && !self.lists.trash.has_strangers() {
+                // What it has reserved and not used. If that cannot be given back now, it goes with the file.
+                let file = self.env.fs.open(&retained.file.path, Access::Buffered);
+                let _ = file.and_then(|file| file.set_len(bytes));
+            }
+            version_set.retained.insert(segment, retained);
+        }
+        version_set.log = log;
+        if let Some(log_of) = &self.log {
+            log_of.forget(log.kept.0);
+        }
+        let staying = version_set.retained.split_off(&log.kept.0);
+        for (segment, retained) in std::mem::replace(&mut version_set.retained, staying) {
+            match Arc::try_unwrap(retained.file) {
+                Ok(_nobody_reads) => self.retire_segment(segment),
+                Err(read) => read.is_retired.store(true, Ordering::Release),
+            }
+        }
+    }
+
+    /// Lets go of what is kept of the log beyond what is wanted by now, unless the database is open for reading only.
+    pub(crate) fn trim_log(&self) -> Result<()> {
+        if self.log.is_none() {
+            return Ok(());
+        }
+        let mut version_set = self.version_set.lock();
+        // What was in memory may have expired since, and then nothing came of reading it.
+        let first_needed = self.state().first_needed();
+        let log = version_set.log_after(first_needed, None, self.options.keep_changes_bytes);
+        if log.kept > version_set.log.kept || log.low > version_set.log.low {
+            self.append(&mut version_set, &Edit::Change(Change { log: Some(log), ..Change::default() }))?;
+            self.retain_segments(&mut version_set, log, None);
+        }
+        Ok(())
+    }
+}
+
+impl VersionSet {
+    /// The first of the log's segments that may still be held for what tables keep in memory.
+    pub(crate) fn due_below(&self, limit: &ResidentLimit) -> u64 {
+        let retained = || self.retained.range(self.log.low.0..);
+        let over = retained().count().saturating_sub(limit.buffers);
+        if over == 0 || planted::is("log-held-for-ever") {
+            0
+        } else {
+            retained().nth(over).map_or(0, |(&segment, _)| segment)
+        }
+    }
+
+    /// The log's marks after a flush, if there is one: from where the log is needed, as resident runs need it from
+    /// `first_needed` on, and from where it is kept, with at most `keep_bytes` beyond what is needed.
+    pub(crate) fn log_after(
+        &self,
+        first_needed: Option<u64>,
+        flushed: Option<&(Arc<WriteBuffer>, u64)>,
+        keep_bytes: u64,
+    ) -> LogMark {
+        let mut log = self.log;
+        let fresh = flushed.map(|(buffer, sequence)| {
+            let fresh = (buffer.segment(), log.flushed.1, buffer.len() as u64);
+            log.flushed = (buffer.segment() + 1, *sequence);
+            // What lists rest on is in them by now.
+            log.vouched = if log.vouched > *sequence { log.vouched } else { 0 };
+            fresh
+        });
+        let retained = self
+            .retained
+            .iter()
+            .map(|(&segment, retained)| (segment, retained.before, retained.bytes))
+            .chain(fresh);
+        (log.low, log.kept) = (log.flushed, log.flushed);
+        let mut left: u64 = retained.clone().map(|(.., bytes)| bytes).sum();
+        for (segment, before, bytes) in retained {
+            if first_needed.is_some_and(|first| segment >= first) {
+                log.low = log.low.min((segment, before));
+            }
+            if left > 0 && left <= keep_bytes {
+                log.kept = log.kept.min((segment, before));
+            }
+            left -= bytes;
+        }
+        log.kept = log.kept.min(log.low);
+        log
+    }
+}

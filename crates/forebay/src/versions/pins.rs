@@ -1,0 +1,209 @@
+//! Snapshots that are held: each has a number and an age, and what it pins can be told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use forebay_base::Error;
+use forebay_env::Attic;
+use forebay_layouts::{DataFile, WeakFile};
+use forebay_store::manifest::Superblock;
+use forebay_store::{Owner, WriteBuffer, names};
+use serde::Serialize;
+
+use crate::engine::{CLOSED, Engine};
+use crate::versions::State;
+
+/// The snapshots of a database that are held, by their numbers.
+#[derive(Default)]
+pub(crate) struct Pins {
+    last_number: u64,
+    held: BTreeMap<u64, Pinned>,
+    /// Buffers that were flushed, as long as somebody sees them.
+    flushed: Vec<Weak<WriteBuffer>>,
+}
+
+impl Pins {
+    /// Remembers a buffer that may still be seen.
+    pub(crate) fn note_flushed(&mut self, buffer: &Arc<WriteBuffer>) {
+        self.flushed.push(Arc::downgrade(buffer));
+    }
+}
+
+#[derive(Clone)]
+struct Pinned {
+    since: Duration,
+    state: Arc<State>,
+}
+
+/// Lasts as long as any handle to a snapshot, or any scan of it.
+pub(crate) struct Pin {
+    engine: Arc<Engine>,
+    number: u64,
+}
+
+/// A snapshot that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SnapshotStats {
+    /// As [`Snapshot::number`](crate::Snapshot::number).
+    pub number: u64,
+    /// How long it has been held.
+    pub age_seconds: u64,
+    /// Bytes of files that are there for snapshots only, and that it sees.
+    pub held_bytes: u64,
+    /// Bytes of those that no other snapshot sees: what goes when it goes.
+    pub own_bytes: u64,
+}
+
+impl Pin {
+    pub(crate) fn new(engine: &Arc<Engine>, state: &Arc<State>) -> Arc<Self> {
+        let mut pins = engine.pins.lock();
+        pins.last_number += 1;
+        let number = pins.last_number;
+        let pinned = Pinned { since: engine.env.clock.now(), state: Arc::clone(state) };
+        pins.held.insert(number, pinned);
+        Arc::new(Self { engine: Arc::clone(engine), number })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        // Outside the lock: what goes with it may be much.
+        let gone = self.engine.pins.lock().held.remove(&self.number);
+        drop(gone);
+        self.engine.env.jobs.wake();
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pin({})", self.number)
+    }
+}
+
+impl Engine {
+    /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their
+    /// share. Says whether it has.
+    pub(crate) fn move_pinned_buffer(&self) -> bool {
+        let share = self.options.buffer_bytes() * self.options.write_buffers as u64;
+        let mut pins = self.pins.lock();
+        pins.flushed.retain(|buffer| buffer.strong_count() > 0);
+        if self.pool.held_bytes() <= share {
+            return false;
+        }
+        let pinned: Vec<_> = pins.flushed.iter().filter_map(Weak::upgrade).collect();
+        drop(pins);
+        let oldest = pinned.iter().find(|buffer| !buffer.is_filed());
+        oldest.is_some_and(|buffer| {
+            // A crash before it loses its name leaves what the next open removes.
+            let path = names::log(&self.dir, buffer.segment()).with_extension("log.tmp");
+            // Where it fails, as on a full disk, they stay where they are until the next try.
+            buffer.move_to(&*self.env.fs, &path).unwrap_or(false)
+        })
+    }
+
+    /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than
+    /// their share.
+    pub(crate) fn move_pinned_lists(&self) {
+        if self.metrics.memory.now(Owner::Resident) <= self.options.resident_bytes() {
+            return;
+        }
+        let retired = self.version_set.lock().retired.kept();
+        let lists = || retired.iter().filter_map(WeakFile::list).filter(|list| list.is_in_memory());
+        let Some(first) = lists().next() else { return };
+        let bytes = lists().map(|list| list.meta().bytes).sum();
+        // A crash before it loses its name leaves what the next open removes.
+        let path = names::list(&self.dir, first.meta().id).with_extension("list.tmp");
+        // Where it fails, as on a full disk, they stay where they are until the next try.
+        if let Ok(Some(mut attic)) = Attic::make(&*self.env.fs, &path, bytes) {
+            lists().all(|list| list.move_to(&mut attic).is_ok());
+        }
+    }
+
+    /// The versions that snapshots see, each once.
+    fn pinned_states(&self) -> Vec<Arc<State>> {
+        let mut states: Vec<Arc<State>> =
+            self.pins.lock().held.values().map(|pinned| Arc::clone(&pinned.state)).collect();
+        states.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        states
+    }
+
+    /// Snapshots that hold files, of one table or of all, oldest first. Those that hold none are listed too.
+    pub(crate) fn snapshots(&self, table: Option<u32>) -> Vec<SnapshotStats> {
+        let held: BTreeMap<u64, Pinned> = self.pins.lock().held.clone();
+        // Of snapshots in order, those that see one version are neighbours.
+        let held: Vec<_> = held.into_iter().collect();
+        let alike = || held.chunk_by(|(_, one), (_, other)| Arc::ptr_eq(&one.state, &other.state));
+        let mut seen_by: BTreeMap<u64, usize> = BTreeMap::new();
+        for snapshots in alike() {
+            for id in retired_files(&snapshots[0].1.state, table).into_keys() {
+                *seen_by.entry(id).or_default() += snapshots.len();
+            }
+        }
+        let now = self.env.clock.now();
+        let mut stats = Vec::with_capacity(held.len());
+        for snapshots in alike() {
+            let files = retired_files(&snapshots[0].1.state, table);
+            let held_bytes = files.values().sum();
+            let own = files.iter().filter(|(id, _)| seen_by.get(id) == Some(&1));
+            let own_bytes = own.map(|(_, bytes)| bytes).sum();
+            stats.extend(snapshots.iter().map(|(number, pinned)| SnapshotStats {
+                number: *number,
+                age_seconds: now.saturating_sub(pinned.since).as_secs(),
+                held_bytes,
+                own_bytes,
+            }));
+        }
+        stats
+    }
+
+    /// Opens what snapshots and tables may still read, as far as files may be open: whoever opens the database next may
+    /// remove their names.
+    pub(crate) fn hold_files(&self) {
+        let states = self.pinned_states().into_iter().chain([self.state()]);
+        let mut files: BTreeMap<u64, DataFile> = BTreeMap::new();
+        for state in states {
+            files.extend(state.files().filter(|file| !file.is_resident()).map(|file| (file.id(), file)));
+        }
+        let most = self.options.open_files(self.env.fs.process_files_max()) / 2;
+        // One that cannot be opened is an error to who reads it.
+        files.values().take(most).for_each(|file| drop(file.reopen()));
+    }
+
+    /// Lets nothing be changed any more. What is opened to be read from here on is this database's, or an error: the
+    /// directory may be another's by then.
+    pub(crate) fn shut_gate(&self) {
+        let (dir, superblock) = (self.dir.clone(), self.superblock);
+        self.gate.close(move |fs| {
+            let found = Superblock::read(fs, &dir);
+            match found {
+                Ok(found) if found == superblock => Ok(()),
+                Err(error) if !error.is_not_found() => Err(error),
+                _ => Err(Error::NotFound(format!(
+                    "{CLOSED}, and was removed since: what is still held of it can be read no more from {}",
+                    dir.display()
+                ))),
+            }
+        });
+    }
+
+    /// Bytes of a table's files that are there for snapshots only.
+    pub(crate) fn bytes_held_by_snapshots(&self, table: u32) -> u64 {
+        let mut files = BTreeSet::new();
+        self.pinned_states().iter().for_each(|state| files.extend(retired_files(state, Some(table))));
+        files.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Files that this version sees and the newest does not: their ids and bytes.
+fn retired_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
+    let tables = state.tables.values().filter(|entry| table.is_none_or(|id| entry.id == id));
+    let files = tables.flat_map(|entry| entry.version.files());
+    let retired = files.filter(|file: &DataFile| file.is_retired() && !file.is_resident());
+    retired.map(|file| (file.meta().id, file.meta().bytes)).collect()
+}

@@ -1,0 +1,181 @@
+//! What can be read at one moment: buffers, and a version of each table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use forebay_base::{Order, Result};
+use forebay_env::sync::atomic::AtomicU64;
+use forebay_layouts::{DataFile, Layout, Rule, TableOptions, TableRule, TableVersion};
+use forebay_store::WriteBuffer;
+use forebay_store::buffer::TableRows;
+use forebay_store::list::FileMeta;
+use forebay_store::manifest::TableEntry;
+
+use crate::space::TableSpace;
+use crate::versions::tables::Tables;
+
+/// One version of everything that can be read: replaced whole, pinned by snapshots.
+#[derive(Clone)]
+pub(crate) struct State {
+    /// The buffer that is being filled.
+    pub(crate) active: Arc<WriteBuffer>,
+    /// Full buffers that are not in lists yet, newest first.
+    pub(crate) sealed: Vec<Arc<WriteBuffer>>,
+    /// Tables by id.
+    pub(crate) tables: Tables,
+    /// Tables whose writers wait, for as long as it takes to give them another order.
+    pub(crate) frozen: BTreeSet<u32>,
+    /// All writers wait, for as long as a rollback takes.
+    pub(crate) is_frozen: bool,
+}
+
+/// One version of a table.
+pub(crate) struct TableState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) options: TableOptions,
+    pub(crate) order: Order,
+    pub(crate) rule: Arc<TableRule>,
+    pub(crate) version: Arc<dyn TableVersion>,
+    /// How often it has got another layout since it was opened: work that was planned before is of no use after.
+    pub(crate) generation: u64,
+    /// The time that lookups have wasted and no merge has paid off yet: see `read_compaction`.
+    pub(crate) wasted_nanoseconds: Arc<AtomicU64>,
+    pub(crate) space: Arc<TableSpace>,
+}
+
+impl TableState {
+    pub(crate) fn with_version(&self, version: Arc<dyn TableVersion>) -> Arc<Self> {
+        self.derive(self.options, self.order, version, self.generation)
+    }
+
+    /// The same table under other options.
+    pub(crate) fn with_options(&self, options: TableOptions, version: Arc<dyn TableVersion>) -> Arc<Self> {
+        self.with_order(options, self.order, version)
+    }
+
+    /// The same table under other options, in another order.
+    pub(crate) fn with_order(
+        &self,
+        options: TableOptions,
+        order: Order,
+        version: Arc<dyn TableVersion>,
+    ) -> Arc<Self> {
+        self.derive(options, order, version, self.generation + 1)
+    }
+
+    /// The same table under another version, which does not follow from the last one.
+    pub(crate) fn with_generation(&self, version: Arc<dyn TableVersion>, generation: u64) -> Arc<Self> {
+        self.derive(self.options, self.order, version, generation)
+    }
+
+    /// The newest version of each file that it has.
+    pub(crate) fn versions(&self) -> BTreeMap<u64, DataFile> {
+        let mut files = self.version.files();
+        files.sort_by_key(|file| file.version());
+        files.into_iter().map(|file| (file.id(), file)).collect()
+    }
+
+    /// How long a table's files are, as far as it knows them.
+    pub(crate) fn file_lengths(&self) -> BTreeMap<u64, u64> {
+        let files = self.version.files().into_iter().filter(|file| !file.is_resident());
+        let mut versions: Vec<_> = files.map(|file| file.version()).collect();
+        versions.sort_unstable();
+        versions.into_iter().collect()
+    }
+
+    fn derive(
+        &self,
+        options: TableOptions,
+        order: Order,
+        version: Arc<dyn TableVersion>,
+        generation: u64,
+    ) -> Arc<Self> {
+        let Self { id, .. } = *self;
+        let (rule, wasted_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.wasted_nanoseconds));
+        let (name, space) = (self.name.clone(), Arc::clone(&self.space));
+        Arc::new(Self { id, name, options, order, rule, version, generation, wasted_nanoseconds, space })
+    }
+
+    /// Whether entries expire and there is something to do: time passes without anybody writing.
+    pub(crate) fn wants_expiry(&self) -> bool {
+        self.options.time_to_live.is_some() && self.version.next_work(&BTreeSet::new()).is_some()
+    }
+
+    /// What the manifest keeps of it.
+    pub(crate) fn entry(&self) -> TableEntry {
+        let files = self.version.files();
+        let files = files.iter().filter(|file| !file.is_resident());
+        let mut metas: BTreeMap<u64, FileMeta> = BTreeMap::new();
+        for meta in files.map(DataFile::meta) {
+            // The newest version of a tree has all that older ones have for others.
+            let newest = metas.entry(meta.id).or_insert(meta);
+            *newest = if meta.bytes > newest.bytes { meta } else { *newest };
+        }
+        TableEntry {
+            id: self.id,
+            name: self.name.clone(),
+            options: self.options.encode(self.rule.name()),
+            version: self.version.encode(),
+            files: metas.into_values().collect(),
+        }
+    }
+
+    /// What merges its records, or the error that tells how to bring it.
+    pub(crate) fn rule(&self) -> Result<&Rule> {
+        self.rule.of(&self.name)
+    }
+
+    /// How buffers find its records.
+    pub(crate) fn rows(&self) -> TableRows<'_> {
+        TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
+    }
+
+    /// Whether its space is bounded.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.options.max_space_amplification.is_some()
+    }
+
+    /// Whether it is the engine's own: metadata of commits. No table that users name has an empty name.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+impl State {
+    /// Whether writers of a table wait.
+    pub(crate) fn is_frozen(&self, table: u32) -> bool {
+        self.is_frozen || self.frozen.contains(&table)
+    }
+
+    pub(crate) fn order_of(&self, table: u32) -> Option<Order> {
+        self.tables.get(&table).map(|table| table.order)
+    }
+
+    pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
+        self.tables.named(name)
+    }
+
+    /// The tables that users know of and their layouts, by name.
+    pub(crate) fn layouts(&self) -> Vec<(String, Layout)> {
+        let tables = self.user_tables().map(|table| (table.name.clone(), table.options.layout));
+        let mut tables: Vec<_> = tables.collect();
+        tables.sort_by(|left, right| left.0.cmp(&right.0));
+        tables
+    }
+
+    /// The first segment of the log that is needed for what tables have in memory.
+    pub(crate) fn first_needed(&self) -> Option<u64> {
+        self.tables.values().filter_map(|table| Some(table.version.resident()?.first_segment)).min()
+    }
+
+    /// Every file, as often as parts of tables refer to it.
+    pub(crate) fn files(&self) -> impl Iterator<Item = DataFile> {
+        self.tables.values().flat_map(|table| table.version.files())
+    }
+
+    /// The tables that users know of.
+    pub(crate) fn user_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
+        self.tables.values().filter(|table| !table.is_hidden())
+    }
+}

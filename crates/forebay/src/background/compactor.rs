@@ -15,8 +15,8 @@ use crate::versions::{Commit, Finished, Goal, TableState};
 pub(super) struct Compactor {
     engine: Arc<Engine>,
     running: Option<Running>,
-    /// The table whose job failed last: others come first.
-    failed: Option<u32>,
+    /// Tables whose last job failed, the latest last: others come first.
+    failed: Vec<u32>,
 }
 
 struct Running {
@@ -28,7 +28,7 @@ struct Running {
 
 impl Compactor {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, running: None, failed: None }
+        Self { engine, running: None, failed: Vec::new() }
     }
 
     /// Does a bit of the running job, or finds the next.
@@ -59,10 +59,11 @@ impl Compactor {
         let holds_log = |table: &TableState| {
             table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
         };
-        let failed_last = std::mem::take(&mut self.failed);
+        self.failed.retain(|id| state.tables.contains_key(id));
+        let failed = &self.failed;
         tables.sort_by_key(|table| {
-            let (last, first) = (failed_last == Some(table.id), holds_log(table));
-            (last, std::cmp::Reverse((first, table.version.debt_bytes())))
+            let last = failed.iter().position(|&id| id == table.id);
+            (last, std::cmp::Reverse((holds_log(table), table.version.debt_bytes())))
         });
         engine.empty_trash_for_space(&state);
         let goal = |table: &TableState| match compacting.contains_key(&table.id) {
@@ -118,6 +119,7 @@ impl Compactor {
                 self.engine.lose_pass(table);
             }
             self.engine.release(table, generation, &running.nodes);
+            self.failed.retain(|&id| id != table);
             self.leave();
             self.engine.note_recovery(super::COMPACT);
             self.engine.env.jobs.wake();
@@ -129,7 +131,8 @@ impl Compactor {
         if let Some(Running { table, generation, nodes, job }) = self.leave() {
             // Removes the unfinished files.
             drop(job);
-            self.failed = Some(table);
+            self.failed.retain(|&id| id != table);
+            self.failed.push(table);
             self.set_aside(table, generation, &nodes, error);
         }
     }

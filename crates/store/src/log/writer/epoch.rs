@@ -27,7 +27,9 @@ impl Log {
     }
 
     fn change_epoch_with(&self, change: impl FnOnce(&mut Inner)) {
-        change(&mut self.inner.lock());
+        let mut inner = self.inner.lock();
+        change(&mut inner);
+        // Before anybody appends: who looked before the change would not look again.
         self.epoch.fetch_add(1, Ordering::Release);
     }
 }

@@ -60,11 +60,16 @@ impl Drop for Reordering<'_> {
 impl Engine {
     /// Gives a table a layout of another order.
     pub(crate) fn reorder(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
-        let table = Arc::clone(self.view().table(id)?);
-        table.rule()?;
-        let options = TableOptions { layout, ..table.options };
-        options.validate()?;
-        self.begin_reorder(&table)?;
+        let options = {
+            // Not held for as long as it takes: its files could not go.
+            let view = self.view();
+            let table = view.table(id)?;
+            table.rule()?;
+            let options = TableOptions { layout, ..table.options };
+            options.validate()?;
+            self.begin_reorder(table)?;
+            options
+        };
         let _ends = Reordering { engine: self, table: id };
         self.reorder_begun(id, &options, tell)
     }

@@ -1,9 +1,9 @@
 //! The way of a write:
 //!
-//! 1. The batch is framed and appended to the active buffer (`store::log`).
-//! 2. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
+//! 1. The batch is noted for its tables as they are (`admit`).
+//! 2. The log appends it to the active buffer and makes it as durable as asked (`store::log`).
+//! 3. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
 //!    [`Engine::make_room`], when all buffers are full.
-//! 3. The log makes it as durable as asked.
 //! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Engine::pay`]): none up to a soft
 //!    limit, then in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied.
 //!    So there is no cliff.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::yield_point;
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Durability, PrepareError, PreparedSegment, frame};
+use forebay_store::log::{Appended, Durability, PrepareError, PreparedSegment, frame};
 
 use crate::engine::{Engine, FLUSH, closed};
 
@@ -26,9 +26,6 @@ impl Engine {
     /// Writes a batch. Returns the number of its last record.
     pub(crate) fn write(&self, payload: &Payload, durability: Durability) -> Result<u64> {
         let log = self.log()?;
-        if let Some(fatal) = self.fatal() {
-            return Err(fatal);
-        }
         if self.is_closing() {
             return Err(closed());
         }
@@ -46,26 +43,26 @@ impl Engine {
         bounded.iter().try_for_each(|id| self.wait_for_space(*id))?;
         let started = self.env.clock.now();
         let sum = payload.sum(self.superblock.log_secret);
-        let position = loop {
+        self.end_idle();
+        let sequence = loop {
             let epoch = log.epoch();
             let noted = self.admit(payload)?;
             yield_point("write is admitted");
-            let segment = log.active_segment();
-            match log.append(&noted, sum, epoch)? {
-                Some(position) => break position,
-                None if log.epoch() != epoch => {}
-                None => self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?,
+            match log.commit(&noted, sum, epoch, durability)? {
+                Appended::Done(sequence) => break sequence,
+                Appended::Stale => {}
+                Appended::Full(segment) => {
+                    self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?;
+                }
             }
         };
-        self.end_idle();
-        yield_point("write is appended");
-        log.make_durable(position, durability)?;
+        yield_point("write is committed");
         self.metrics.user_records.add(payload.records() as u64);
         self.metrics.user_bytes.add(payload.user_bytes());
         let bytes = payload.bytes().len() as u64;
         self.pay(bytes, bounded.iter().map(|id| self.owed_for_space(*id, bytes)).sum());
         self.metrics.commit_latency.record(self.env.clock.now().saturating_sub(started));
-        Ok(position.sequence)
+        Ok(sequence)
     }
 
     /// Whether all of a batch can be written by now: the batch, noted for its tables as they are.

@@ -17,4 +17,4 @@ pub use durability::Durability;
 pub use frames::Frames;
 pub use prepared_segment::{PrepareError, PreparedSegment};
 pub use refill::Refill;
-pub use writer::{Log, Position, batches_of};
+pub use writer::{Appended, Log, batches_of};

@@ -1,18 +1,19 @@
-//! Appending to the log. A commit has two halves:
+//! Appending to the log. [`Log::commit`] has two halves, under one lock as far as it can:
 //!
-//! 1. [`Log::append`] frames the batch into the arena, under the lock: from here on it is visible.
-//! 2. [`Log::make_durable`] makes it as durable as was asked. The first writer to arrive writes for all that wait
-//!    (group commit); an error while writing can be retried, because the arena still has the bytes; an error while
-//!    syncing poisons the log, because the kernel may have dropped what it could not write.
+//! 1. The batch is framed into the arena: from here on it is visible.
+//! 2. It is made as durable as was asked. The first writer to arrive writes for all that wait (group commit), and lets
+//!    go of the lock meanwhile; an error while writing can be retried, because the arena still has the bytes; an error
+//!    while syncing poisons the log, because the kernel may have dropped what it could not write.
 
+mod durable;
 mod epoch;
 
 use std::sync::Arc;
 
-use forebay_base::{Error, Result, planted};
+use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::AtomicU64;
-use forebay_env::sync::{Condvar, Mutex, MutexGuard};
-use forebay_env::{Appender, File, yield_point};
+use forebay_env::sync::{Condvar, Mutex};
+use forebay_env::{Appender, File};
 
 use super::batch::Payload;
 use super::durability::Durability;
@@ -35,12 +36,23 @@ pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
 }
 
 /// Where a batch stands in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+#[derive(Clone, Copy)]
+struct Position {
     segment: u64,
     end: usize,
     /// The number of the batch's last record.
-    pub sequence: u64,
+    sequence: u64,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the log; its last record has this number.
+    Done(u64),
+    /// It does not fit this segment, which is the active one.
+    Full(u64),
+    /// Something was changed after the writer looked at it.
+    Stale,
 }
 
 struct Inner {
@@ -79,28 +91,6 @@ pub struct Log {
     metrics: Arc<Metrics>,
 }
 
-/// Who writes or syncs without the lock. Nobody waits for them forever, should they be unwound.
-struct Unlocked<'a> {
-    log: &'a Log,
-    done: fn(&mut Inner),
-}
-
-impl<'a> Unlocked<'a> {
-    /// Takes the lock again.
-    fn over(self) -> MutexGuard<'a, Inner> {
-        let Self { log, done } = self;
-        // A thread that is unwinding may well close a database on its way: here nobody is unwound.
-        std::mem::forget(self);
-        log.relock(done)
-    }
-}
-
-impl Drop for Unlocked<'_> {
-    fn drop(&mut self) {
-        drop(self.log.relock(self.done));
-    }
-}
-
 impl Log {
     /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
     pub fn new(first: PreparedSegment, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
@@ -134,17 +124,31 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
-    /// Frames a batch into the active buffer; `None` when it does not fit there, or when something was switched after
-    /// the turn at which the writer looked.
-    pub fn append(&self, payload: &Payload, payload_sum: u32, epoch: u64) -> Result<Option<Position>> {
+    /// Appends a batch that was noted in this epoch, and makes it as durable as asked. On an error of the second it is
+    /// in the log all the same, and may become durable.
+    pub fn commit(
+        &self,
+        payload: &Payload,
+        payload_sum: u32,
+        epoch: u64,
+        durability: Durability,
+    ) -> Result<Appended> {
         let mut inner = self.inner.lock();
-        if self.epoch() != epoch {
-            return Ok(None);
-        }
         inner.check()?;
         if inner.closed {
             return Err(Error::invalid("the database is closed"));
         }
+        if self.epoch() != epoch {
+            return Ok(Appended::Stale);
+        }
+        match self.append(&mut inner, payload, payload_sum)? {
+            Some(position) => self.make_durable(inner, position, durability).map(Appended::Done),
+            None => Ok(Appended::Full(inner.buffer.segment())),
+        }
+    }
+
+    /// Frames a batch into the active buffer; `None` when it does not fit there.
+    fn append(&self, inner: &mut Inner, payload: &Payload, payload_sum: u32) -> Result<Option<Position>> {
         let offset = inner.appender.len();
         let header = Header {
             payload_sum,
@@ -169,131 +173,11 @@ impl Log {
                 return Err(Error::invalid("the write buffer is smaller than it says"));
             }
         }
-        let Inner { buffer, appender, .. } = &mut *inner;
+        let Inner { buffer, appender, .. } = inner;
         buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
         (inner.records, inner.range_deletes) = (records, range_deletes);
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
-    }
-
-    /// Makes all that was appended as durable as asked. Returns the number of its last record.
-    pub fn make_all_durable(&self, durability: Durability) -> Result<u64> {
-        let inner = self.inner.lock();
-        let (segment, end, sequence) = (inner.buffer.segment(), inner.appender.len(), inner.last_sequence);
-        drop(inner);
-        self.make_durable(Position { segment, end, sequence }, durability).map(|()| sequence)
-    }
-
-    /// Makes a batch as durable as asked.
-    pub fn make_durable(&self, position: Position, durability: Durability) -> Result<()> {
-        match durability {
-            Durability::Memory => Ok(()),
-            Durability::Os if planted::is("os-not-written") => Ok(()),
-            Durability::Os => self.write_to(position).map(drop),
-            Durability::Disk => self.sync_to(position.sequence),
-        }
-    }
-
-    fn write_to(&self, position: Position) -> Result<MutexGuard<'_, Inner>> {
-        let mut inner = self.inner.lock();
-        loop {
-            inner.check()?;
-            // A segment is written to its end before the next one becomes active.
-            if inner.buffer.segment() != position.segment || inner.written >= position.end {
-                return Ok(inner);
-            }
-            inner = match inner.writing {
-                true => self.wait(inner),
-                false => self.write(inner)?,
-            };
-        }
-    }
-
-    /// Waits until somebody has written or synced.
-    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
-        inner.waiting += 1;
-        let mut inner = self.idle.wait_of(&self.inner, inner);
-        inner.waiting -= 1;
-        inner
-    }
-
-    /// Takes the lock again after work without it, of which `done` notes that it is over.
-    fn relock(&self, done: impl FnOnce(&mut Inner)) -> MutexGuard<'_, Inner> {
-        let mut inner = self.inner.lock();
-        done(&mut inner);
-        // To wake nobody costs a system call too.
-        if inner.waiting > 0 {
-            self.idle.notify_all();
-        }
-        inner
-    }
-
-    /// Writes all that is appended, without the lock, for all who wait.
-    fn write<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let (buffer, file) = (Arc::clone(&inner.buffer), Arc::clone(&inner.file));
-        let (start, end, sequence) = (inner.written, inner.appender.len(), inner.last_sequence);
-        if start == end {
-            return Ok(inner);
-        }
-        inner.writing = true;
-        drop(inner);
-        let unlocked = Unlocked { log: self, done: |inner| inner.writing = false };
-        yield_point("log is written");
-        let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
-        let mut inner = unlocked.over();
-        outcome?;
-        self.metrics.log_bytes.add((end - start) as u64);
-        (inner.written, inner.written_sequence) = (end, sequence);
-        Ok(inner)
-    }
-
-    /// Returns once every record up to `sequence` survives a power loss.
-    pub fn sync_to(&self, sequence: u64) -> Result<()> {
-        let mut inner = self.inner.lock();
-        // What is appended from here on is not waited for, or a steady writer would keep this going.
-        let sequence = sequence.min(inner.last_sequence);
-        loop {
-            inner.check()?;
-            if inner.durable_sequence >= sequence {
-                return Ok(());
-            }
-            let written = inner.written_sequence >= sequence;
-            inner = if inner.syncing || !written && inner.writing {
-                self.wait(inner)
-            } else if written {
-                self.sync(inner)?
-            } else {
-                self.write(inner)?
-            };
-        }
-    }
-
-    /// Syncs all that is written. Writers go on: a background sync must not stop them.
-    fn sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let mut files: Vec<_> = inner.unsynced.iter().map(|(_, file)| Arc::clone(file)).collect();
-        files.push(Arc::clone(&inner.file));
-        let (sequence, active) = (inner.written_sequence, inner.buffer.segment());
-        inner.syncing = true;
-        drop(inner);
-        if planted::is("sync-forgotten") {
-            files.clear();
-        }
-        let unlocked = Unlocked { log: self, done: |inner| inner.syncing = false };
-        yield_point("log is synced");
-        let outcome = files.iter().try_for_each(|file| file.sync());
-        let mut inner = unlocked.over();
-        self.metrics.log_syncs.add(files.len() as u64);
-        match outcome {
-            Ok(()) => {
-                inner.unsynced.retain(|(segment, _)| *segment >= active);
-                inner.durable_sequence = inner.durable_sequence.max(sequence);
-                Ok(inner)
-            }
-            Err(error) => {
-                inner.poison = Some(error.to_string());
-                Err(error)
-            }
-        }
     }
 
     /// Seals the active segment, if it still is `segment`, and goes on in the next one. `publish` is called

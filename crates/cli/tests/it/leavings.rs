@@ -111,7 +111,8 @@ fn a_signal_leaves_nothing_aside() {
     }
 }
 
-/// Nobody knew how much of the input was in the table by then.
+/// Nobody knew how much of the input was in the table by then. Where that cannot be known no number is told: "0
+/// records" was, of a load that was over but for its last words.
 #[test]
 fn a_signal_tells_how_much_is_loaded() {
     let folder = Folder::new("load-signal");
@@ -133,7 +134,11 @@ fn a_signal_tells_how_much_is_loaded() {
         );
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(said.contains(&format!("(loaded before it: {loaded} records)")), "{options}: {said:?}");
+        let wanted = match table {
+            "os" => "(loaded before it: 20 records)",
+            _ => "(what is loaded by now is not known: look before you load again)",
+        };
+        assert!(said.contains(wanted), "{options}: {said:?}");
         assert!(said.contains("\"exit_code\":130") && said.lines().count() == 1, "{said:?}");
         child.wait().unwrap();
     }

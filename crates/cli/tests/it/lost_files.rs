@@ -38,7 +38,7 @@ fn a_rescue_without_a_manifest_does_not_recommend_itself() {
     let folder = database("no-manifest");
     std::fs::remove_file(file(&folder, ".manifest")).unwrap();
     let told = folder.run("rescue db saved");
-    told.refused(1, &[".manifest", "nothing can be saved", "restore the database from a checkpoint"]);
+    told.refused(1, &[".manifest", "nothing was saved", "restore the database from a checkpoint"]);
     assert!(!told.stderr.contains("forebay rescue"), "{told:?}");
     assert!(!folder.path("saved").exists() && !folder.path("saved.rescuing").exists());
 }

@@ -158,14 +158,14 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     report::print(common, &tally, &stats, closing.seconds())
 }
 
-/// Has a signal tell how much is loaded by then, as a malformed record does.
+/// Has a signal tell how much is loaded by then, as a malformed record does. What is sorted comes in at once, and what
+/// is acknowledged in memory goes to files when it may: of neither is known what a signal leaves.
 fn tell_at_signal(args: &LoadArgs, common: &Common, progress: &Arc<Progress>) {
     let (form, progress) = (common.form(), Arc::clone(progress));
-    let is_kept = !args.sorted && args.durability != Durability::Memory;
+    let is_known = !args.sorted && args.durability != Durability::Memory;
     at_signal(move |signal| {
         progress.clear();
-        let records = if is_kept { progress.acknowledged() } else { 0 };
-        report::stopped(form, signal, records);
+        report::stopped(form, signal, is_known.then(|| progress.acknowledged()));
     });
 }
 

@@ -19,9 +19,13 @@ pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a load came to that a signal stops.
-pub(super) fn stopped(form: Form, signal: i32, records: u64) {
-    let message = format!("stopped by signal {signal} (loaded before it: {})", counted(records, "record"));
+/// What a load came to that a signal stops, where that is known.
+pub(super) fn stopped(form: Form, signal: i32, records: Option<u64>) {
+    let loaded = records.map_or_else(
+        || "what is loaded by now is not known: look before you load again".into(),
+        |records| format!("loaded before it: {}", counted(records, "record")),
+    );
+    let message = format!("stopped by signal {signal} ({loaded})");
     match form {
         Form::Text => tell!("forebay: {message}"),
         Form::Json => {

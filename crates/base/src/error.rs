@@ -79,6 +79,9 @@ pub enum Error {
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
     /// needs its answer is not done; all else goes on. Mend it, and open the database again, or compact the table.
     Panicked(String),
+    /// Forebay contradicts itself: no call and no file is to blame. The work that met it is not done, its table's nodes
+    /// are set aside, and all else goes on. Report it, with this text.
+    Bug(String),
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
 }
@@ -117,9 +120,28 @@ impl Error {
         Self::Invalid(reason.into())
     }
 
+    /// A contradiction in what this process has made.
+    pub fn bug(reason: impl Into<String>) -> Self {
+        Self::Bug(reason.into())
+    }
+
+    /// The same error of bytes that were read from `file`: what contradicts itself there is damaged.
+    #[must_use]
+    pub fn read_from(self, file: &Path) -> Self {
+        match self {
+            Self::Bug(reason) | Self::Invalid(reason) => Self::corruption(file, 0, reason),
+            error => error,
+        }
+    }
+
     /// Whether stored data are damaged.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Self::Corruption { .. })
+    }
+
+    /// Whether this is a fault of Forebay itself.
+    pub fn is_bug(&self) -> bool {
+        matches!(self, Self::Bug(_))
     }
 
     /// Whether no more files can be opened.
@@ -140,7 +162,7 @@ impl Error {
 
     /// Whether the same work would fail in the same way again.
     pub fn is_lasting(&self) -> bool {
-        matches!(self, Self::Corruption { .. } | Self::TooLong(_) | Self::Panicked(_))
+        matches!(self, Self::Corruption { .. } | Self::TooLong(_) | Self::Panicked(_) | Self::Bug(_))
     }
 
     /// Whether there is no such file, database, table or savepoint.
@@ -210,6 +232,7 @@ impl fmt::Display for Error {
             Self::Panicked(what) => {
                 write!(f, "{what}; mend that code, and open the database again or compact the table")
             }
+            Self::Bug(reason) => write!(f, "{reason}; this is a fault of Forebay: please report it"),
             Self::Poisoned(cause) => {
                 write!(f, "writes stopped after a failure ({cause}); reopen the database")
             }
@@ -218,3 +241,20 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contradiction_is_a_bug_where_it_was_made_and_damage_where_it_was_read() {
+        let made = Error::bug("node 7 is gone");
+        assert!(made.is_bug() && made.is_lasting() && !made.is_corruption());
+        assert!(made.to_string().ends_with("gone; this is a fault of Forebay: please report it"), "{made}");
+        let read = made.read_from(Path::new("/db/3.manifest"));
+        assert!(read.is_corruption() && !read.is_bug());
+        assert!(!read.to_string().contains("report"), "{read}");
+        let refused = Error::NoSpace("full".into()).read_from(Path::new("/db/3.manifest"));
+        assert!(refused.is_no_space(), "what the file is not to blame for stays");
+    }
+}

@@ -58,7 +58,7 @@ impl<F: Clone> Tree<F> {
     fn next_id_after(&self, edit: &Edit<F>) -> Result<u64> {
         edit.new_nodes().into_iter().try_fold(self.next_node_id, |next, id| match id.0.checked_add(1) {
             Some(after) if id.0 >= next => Ok(after),
-            _ => Err(Error::invalid(format!("the edit makes node {} again", id.0))),
+            _ => Err(Error::bug(format!("the edit makes node {} again", id.0))),
         })
     }
 
@@ -70,7 +70,7 @@ impl<F: Clone> Tree<F> {
     ) -> Result<()> {
         match change_below(&mut self.root, at, change)? {
             None => Ok(()),
-            Some(_) => Err(Error::invalid("the edit splits the root, which can only grow")),
+            Some(_) => Err(Error::bug("the edit splits the root, which can only grow")),
         }
     }
 }
@@ -84,7 +84,7 @@ fn change_below<F: Clone>(
         return change(Arc::make_mut(node));
     }
     let Some(index) = node.child_at(at.low.prefix, &at.low.key) else {
-        return Err(Error::invalid(format!("there is no node {} at its bound", at.id.0)));
+        return Err(Error::bug(format!("there is no node {} at its bound", at.id.0)));
     };
     let node = Arc::make_mut(node);
     if let Some(right) = change_below(&mut node.children_mut()[index], at, change)? {
@@ -94,14 +94,14 @@ fn change_below<F: Clone>(
 }
 
 fn check_leaf<F>(node: &Node<F>) -> Result<()> {
-    if node.is_leaf() { Ok(()) } else { Err(Error::invalid(format!("node {} is no leaf", node.id.0))) }
+    if node.is_leaf() { Ok(()) } else { Err(Error::bug(format!("node {} is no leaf", node.id.0))) }
 }
 
 /// Takes the oldest `count` lists; those that stay are returned, for the caller to give back.
 fn take_oldest<F>(node: &mut Node<F>, count: usize, changes: &mut Changes<F>) -> Result<Vec<List<F>>> {
     let mut oldest = node.replace_lists(Vec::new());
     if oldest.len() < count {
-        return Err(Error::invalid(format!("node {} has {} lists, not {count}", node.id.0, oldest.len())));
+        return Err(Error::bug(format!("node {} has {} lists, not {count}", node.id.0, oldest.len())));
     }
     let newer = oldest.split_off(count);
     changes.extend(oldest.into_iter().map(|list| (list.fragment, -1)));
@@ -115,7 +115,7 @@ fn spill<F: Clone>(
 ) -> Result<()> {
     let id = node.id.0;
     if node.is_leaf() {
-        return Err(Error::invalid(format!("leaf {id} cannot spill")));
+        return Err(Error::bug(format!("leaf {id} cannot spill")));
     }
     let newer = take_oldest(node, lists, changes)?;
     node.replace_lists(newer);
@@ -123,12 +123,12 @@ fn spill<F: Clone>(
     for child in node.children_mut() {
         let Some((_, portion)) = left.next_if(|(id, _)| *id == child.id) else { continue };
         let Some(fragment) = fragment else {
-            return Err(Error::invalid(format!("node {id} spills parts of nothing")));
+            return Err(Error::bug(format!("node {id} spills parts of nothing")));
         };
         Arc::make_mut(child).push_list(List::new(fragment.clone(), *portion, false));
     }
     if let Some((child, _)) = left.next() {
-        return Err(Error::invalid(format!("node {id} has no child {}, or not there", child.0)));
+        return Err(Error::bug(format!("node {id} has no child {}, or not there", child.0)));
     }
     changes.extend(fragment.map(|fragment| (fragment.clone(), parts.len() as i32)));
     Ok(())
@@ -143,13 +143,13 @@ fn split_leaf<F: Clone>(
     changes: &mut Changes<F>,
 ) -> Result<Node<F>> {
     if !node.range.can_split_at(&split.at) || lists.len() != split.lists.len() {
-        return Err(Error::invalid(format!("the split does not fit leaf {}", node.id.0)));
+        return Err(Error::bug(format!("the split does not fit leaf {}", node.id.0)));
     }
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for (list, division) in lists.into_iter().zip(&split.lists) {
         let sum = division.below.unwrap_or_default().checked_add(division.above.unwrap_or_default());
         if sum != Some(list.portion()) {
-            return Err(Error::invalid(format!("the split of leaf {} loses or adds records", node.id.0)));
+            return Err(Error::bug(format!("the split of leaf {} loses or adds records", node.id.0)));
         }
         let part = |portion: Option<Portion>| {
             portion.map(|portion| List::new(list.fragment.clone(), portion, list.is_bottom))
@@ -178,7 +178,7 @@ fn rewrite<F: Clone>(
     check_leaf(node)?;
     let newer = take_oldest(node, lists, changes)?;
     if newer.iter().any(|list| list.is_bottom) {
-        return Err(Error::invalid(format!("the bottom list of leaf {} would not be its oldest", node.id.0)));
+        return Err(Error::bug(format!("the bottom list of leaf {} would not be its oldest", node.id.0)));
     }
     changes.extend(written.iter().map(|list| (list.fragment.clone(), 1)));
     let kept: Vec<_> = written.into_iter().chain(newer).collect();
@@ -210,7 +210,7 @@ fn split_inner<F: Clone>(node: &mut Node<F>, right: NodeId, at: &Bound) -> Resul
         || index == 0
         || node.children.get(index).is_none_or(|child| child.range.low != *at)
     {
-        return Err(Error::invalid(format!("inner node {} cannot be split there", node.id.0)));
+        return Err(Error::bug(format!("inner node {} cannot be split there", node.id.0)));
     }
     let (left, above) = node.children.split_at(index);
     let lower = Range { low: node.range.low.clone(), high: Some(at.clone()) };
@@ -221,7 +221,7 @@ fn split_inner<F: Clone>(node: &mut Node<F>, right: NodeId, at: &Bound) -> Resul
 }
 
 fn grow<F: Clone>(root: &Node<F>, nodes: &[NodeRef]) -> Result<Node<F>> {
-    let wrong = || Error::invalid("the root cannot grow in these groups");
+    let wrong = || Error::bug("the root cannot grow in these groups");
     let starts: Option<Vec<usize>> = nodes
         .iter()
         .map(|node| root.children.binary_search_by(|child| child.range.low.cmp(&node.low)).ok())

@@ -93,7 +93,7 @@ impl<F: Fragment> Outcome<F> {
     /// What the planned job makes: this fragment of this much. The tree is the one it was planned on.
     pub fn counted(tree: &Tree<F>, plan: &JobPlan, fragment: F, whole: Portion) -> Result<Self> {
         let Some(node) = tree.find(&plan.node) else {
-            return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));
+            return Err(Error::bug(format!("node {} is not as it was planned", plan.node.id.0)));
         };
         let result = match plan.kind.split_bytes(tree.options().threshold_bytes(node.id)) {
             None => Written::Children(deal_out(&fragment, whole, node)),

@@ -87,7 +87,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         let Some((node, lists)) =
             captured.filter(|(node, _)| node.is_leaf() != (plan.kind == JobKind::Spill))
         else {
-            return Err(Error::invalid(format!("node {} is not as it was planned", plan.node.id.0)));
+            return Err(Error::bug(format!("node {} is not as it was planned", plan.node.id.0)));
         };
         let expected = expected(node, lists);
         let expected = Expected { shape: shape_of_merged(expected.shape, &rule), ..expected };
@@ -146,7 +146,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
         if self.collapse.is_finished() {
             return self.finish();
         }
-        let Some((writer, target)) = &mut self.work else { return Err(Error::invalid("the job is done")) };
+        let Some((writer, target)) = &mut self.work else { return Err(Error::bug("the job is done")) };
         let bytes_max = bytes_max.max(1);
         let progress = match &mut self.block {
             Some(block) => self.collapse.run_blocks(bytes_max, block, |block| {
@@ -162,7 +162,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
     }
 
     fn finish(&mut self) -> Result<JobStep<W::Fragment>> {
-        let Some((writer, target)) = self.work.take() else { return Err(Error::invalid("the job is done")) };
+        let Some((writer, target)) = self.work.take() else { return Err(Error::bug("the job is done")) };
         let result = target.finish(writer.bytes());
         let (node, lists) = (self.node.clone(), self.lists);
         Ok(JobStep::Done(Outcome { node, lists, fragment: writer.finish()?, result }))

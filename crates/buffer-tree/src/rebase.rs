@@ -15,7 +15,7 @@ impl<F: Fragment> Tree<F> {
     pub fn rebase(&self, outcome: Outcome<F>) -> Result<Edit<F>> {
         let Outcome { node: at, lists, fragment, result } = outcome;
         let Some(node) = self.find(&at).filter(|node| node.lists.len() >= lists) else {
-            return Err(Error::invalid(format!("node {} is gone", at.id.0)));
+            return Err(Error::bug(format!("node {} is gone", at.id.0)));
         };
         match result {
             Written::Children(pieces) => {

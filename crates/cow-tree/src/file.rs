@@ -262,7 +262,7 @@ impl Claim {
         let mut tail = file.tail.lock();
         if tail.is_claimed {
             let path = file.path.display();
-            return Err(Error::invalid(format!("{path} is being appended to: one batch at a time")));
+            return Err(Error::bug(format!("{path} is being appended to: one batch at a time")));
         }
         tail.is_claimed = true;
         let at = tail.at;

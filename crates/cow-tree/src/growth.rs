@@ -238,7 +238,7 @@ impl Growth {
 
     fn write(&mut self, record: &Record<'_>) -> Result<()> {
         if record.key.len() > KEY_BYTES_MAX || record.value.len() > STORED_VALUE_BYTES_MAX {
-            return Err(Error::invalid("a record is longer than the limits allow"));
+            return Err(Error::bug("a record is longer than the limits allow"));
         }
         self.store.expiry.iter().for_each(|_| self.lives.add(record));
         let mut payload = std::mem::take(&mut self.payload);
@@ -343,7 +343,7 @@ impl Growth {
 
     /// An old node: inner ones are worth a place in the cache, leaves are read once.
     fn read_node(&mut self, extent: Extent, level: u8) -> Result<Arc<Node>> {
-        let Some((tree, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
+        let Some((tree, windows)) = &mut self.old else { return Err(Error::bug("no tree to read")) };
         if level > 0 {
             return tree.node(extent, level, windows.reader());
         }
@@ -356,7 +356,7 @@ impl Growth {
     }
 
     fn read_old(&mut self, extent: Extent, bytes: &mut Vec<u8>) -> Result<()> {
-        let Some((_, windows)) = &mut self.old else { return Err(Error::invalid("no tree to read")) };
+        let Some((_, windows)) = &mut self.old else { return Err(Error::bug("no tree to read")) };
         windows.read(extent, bytes).map(drop)
     }
 }

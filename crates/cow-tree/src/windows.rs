@@ -164,7 +164,7 @@ impl Windows {
         let fetched_end = self.fetch(number, at..at + length as u64);
         let oldest = self.windows.iter().enumerate().min_by_key(|(_, window)| window.used);
         let Some(index) = oldest.map(|(index, _)| index) else {
-            return Err(Error::invalid("no windows to read into"));
+            return Err(Error::bug("no windows to read into"));
         };
         let window = &mut self.windows[index];
         // Whatever happens below, what it held is gone.

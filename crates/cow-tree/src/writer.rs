@@ -59,7 +59,7 @@ impl<R: Combine> TreeWriter<R> {
             Some(Work::Begun(growth)) => growth,
         };
         if self.last_prefix.is_some_and(|last| (last, &self.last_key[..]) >= (prefix, record.key)) {
-            return Err(Error::invalid("records are pushed in order, each key once"));
+            return Err(Error::bug("records are pushed in order, each key once"));
         }
         growth.put(prefix, record, &self.rule, self.depth)?;
         self.last_prefix = Some(prefix);
@@ -94,7 +94,7 @@ impl<R: Combine> TreeWriter<R> {
 }
 
 fn failed() -> Error {
-    Error::invalid("the tree's writer has failed before")
+    Error::bug("the tree's writer has failed before")
 }
 
 fn begin(tree: &Tree, cause: Cause) -> Result<Box<Growth>> {

@@ -168,9 +168,9 @@ impl Engine {
     }
 
     /// Stops all further writes for this reason.
-    pub(crate) fn poison(&self, error: &Error) {
+    pub(crate) fn poison(&self, cause: &impl fmt::Display) {
         if let Some(log) = &self.log {
-            log.poison(&error.to_string());
+            log.poison(&cause.to_string());
         }
     }
 

@@ -86,7 +86,7 @@ impl TableContext {
 
 /// The error of an edit that cannot be read.
 pub(crate) fn malformed_edit() -> Error {
-    Error::invalid("an edit in the manifest is malformed")
+    Error::bug("an edit in the manifest is malformed")
 }
 
 /// The store of one job's fragments.

@@ -34,7 +34,7 @@ impl Restored<'_> {
 }
 
 pub(crate) fn malformed() -> Error {
-    Error::invalid("a table's entry in the manifest is malformed")
+    Error::bug("a table's entry in the manifest is malformed")
 }
 
 /// The bytes of the empty table version of a new table.

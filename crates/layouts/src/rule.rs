@@ -215,7 +215,7 @@ impl TableRule {
 
     /// The code, for a job. The engine asks for none before it is there.
     pub(crate) fn code(&self) -> Result<Rule> {
-        let missing = || Error::invalid("a merge of a table whose merge rule is not known yet");
+        let missing = || Error::bug("a merge of a table whose merge rule is not known yet");
         let rule = self.known().cloned().ok_or_else(missing)?;
         Ok(Rule { filter: self.filter.get().cloned(), ..rule })
     }

@@ -61,7 +61,7 @@ pub(crate) enum Work {
 impl Plan {
     /// The error of a layout that is given another one's plan or outcome.
     pub(crate) fn foreign() -> Error {
-        Error::invalid("the table's layout has changed since this was planned")
+        Error::bug("the table's layout has changed since this was planned")
     }
 }
 

@@ -188,7 +188,7 @@ impl Merger {
 }
 
 pub(super) fn malformed() -> Error {
-    Error::invalid("a record or chunk in memory is malformed")
+    Error::bug("a record or chunk in memory is malformed")
 }
 
 /// A walk over a leaf's chunks, whose segments go to the writer on the way.

@@ -69,7 +69,7 @@ pub(crate) fn start(engine: &Arc<Engine>, pending: VecDeque<Extent>) -> Result<V
         let guarded = Guarded { name, engine: Arc::clone(engine), machine };
         let handle = engine.env.jobs.spawn(name, Box::new(guarded));
         if let Some(reason) = handle.refused() {
-            engine.poison(&Error::invalid(reason.to_string()));
+            engine.poison(&reason);
         }
         handle
     };
@@ -92,7 +92,7 @@ impl Machine for Guarded {
         }
         let stepped = catch_unwind(AssertUnwindSafe(|| machine.step()));
         stepped.unwrap_or_else(|panic| {
-            engine.poison(&Error::invalid(format!("{name} panicked: {}", text_of(&*panic))));
+            engine.poison(&Error::bug(format!("{name} panicked: {}", text_of(&*panic))));
             engine.env.jobs.wake();
             // It is only dropped, so a half-changed one is never seen.
             Step::Finished

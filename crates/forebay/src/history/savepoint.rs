@@ -207,7 +207,7 @@ impl Engine {
 /// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong
 /// besides.
 fn answer(waited: Result<()>, taken: Option<Result<u64>>) -> Result<u64> {
-    taken.unwrap_or_else(|| waited.and(Err(Error::invalid("the savepoint was not taken"))))
+    taken.unwrap_or_else(|| waited.and(Err(Error::bug("the savepoint was not taken"))))
 }
 
 /// How long each file is for whoever needs most of it.

@@ -88,7 +88,7 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
-        let mut manifest = manifest.ok_or_else(|| Error::invalid("what is salvaged is read only"))?;
+        let mut manifest = manifest.ok_or_else(|| Error::bug("what is salvaged is read only"))?;
         let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
@@ -168,7 +168,7 @@ fn roots(
     let opened = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics));
     let (manifest, edits) = opened.map_err(Error::or_missing)?;
     let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
-    applied.map_err(|error| Error::corruption(manifest.path(), 0, error.to_string()))?;
+    applied.map_err(|error| error.read_from(manifest.path()))?;
     Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
 }
 

@@ -38,7 +38,11 @@ pub(crate) fn salvage(
         }
         for edit in edits {
             if let Err(error) = replay.apply(edit) {
-                damage(0, format!("an edit does not fit those before it: {error}"));
+                let reason = match error {
+                    Error::Bug(reason) => reason,
+                    error => error.to_string(),
+                };
+                damage(0, format!("an edit does not fit those before it: {reason}"));
                 break;
             }
         }

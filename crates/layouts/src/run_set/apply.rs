@@ -26,7 +26,7 @@ impl<F: Fragment> RunSet<F> {
             }
         }
         set.check_changed(self)
-            .map_err(|reason| Error::invalid(format!("an edit does not fit its table: {reason}")))?;
+            .map_err(|reason| Error::bug(format!("an edit does not fit its table: {reason}")))?;
         // More before fewer: what goes on under another part must not be taken for unneeded in between.
         references.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
         Ok((set, references))
@@ -42,7 +42,7 @@ impl<F: Fragment> RunSet<F> {
 
     fn place(&self, run: NodeId) -> Result<usize> {
         let place = self.runs.iter().position(|other| other.id == run);
-        place.ok_or_else(|| Error::invalid(format!("an edit is about run {}, which is not there", run.0)))
+        place.ok_or_else(|| Error::bug(format!("an edit is about run {}, which is not there", run.0)))
     }
 
     fn replace(&mut self, edit: &Replace<F>, references: &mut References<F>) -> Result<()> {

@@ -197,7 +197,7 @@ impl Output {
             self.writer = Some(self.writers.begin(&range, self.file_records_max, self.expected.shape)?);
         }
         // It is there by now.
-        self.writer.as_mut().ok_or_else(|| forebay_base::Error::invalid("no file is being written"))
+        self.writer.as_mut().ok_or_else(|| forebay_base::Error::bug("no file is being written"))
     }
 
     fn close(&mut self, writer: FileWriter, high: Option<Bound>) -> Result<()> {

@@ -297,7 +297,7 @@ impl<F: tree::Fragment> RunSet<F> {
             return Ok(Edit::Reside(Reside { below, parts }));
         }
         if let Some((run, _)) = taken.iter().find(|(run, _)| self.run(*run).is_none()) {
-            return Err(Error::invalid(format!("run {} went while it was merged", run.0)));
+            return Err(Error::bug(format!("run {} went while it was merged", run.0)));
         }
         // Resident runs are not the manifest's business: they let go of what files have.
         let on_disk = taken.iter().filter(|(run, _)| self.run(*run).is_some_and(|run| !run.is_resident));

@@ -89,8 +89,7 @@ impl Simulated for SimulatedTree {
                     self.refer(changes);
                 }
                 Work::Job(plan) => {
-                    let node =
-                        self.tree.find(&plan.node).ok_or_else(|| Error::invalid("a plan of no node"))?;
+                    let node = self.tree.find(&plan.node).ok_or_else(|| Error::bug("a plan of no node"))?;
                     let (cause, lists) = (cause_of(plan.kind), &node.lists()[..plan.lists]);
                     lists.iter().for_each(|list| self.inventory.read(cause, list.records));
                     let read: u64 = lists.iter().map(|list| list.records).sum();

@@ -78,5 +78,5 @@ impl Refill {
 }
 
 fn full() -> Error {
-    Error::invalid("a log segment is longer than its buffer")
+    Error::bug("a log segment is longer than its buffer")
 }

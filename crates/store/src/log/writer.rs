@@ -170,7 +170,10 @@ impl Log {
         let head = header.encode(self.secret, inner.buffer.segment(), offset);
         for piece in [&head[..], payload.bytes(), &padding[..padded]] {
             if inner.appender.append(piece).is_none() {
-                return Err(Error::invalid("the write buffer is smaller than it says"));
+                let bug = Error::bug("the write buffer is smaller than it says");
+                // Half a frame would hide all that comes behind it.
+                inner.poison = Some(bug.to_string());
+                return Err(bug);
             }
         }
         let Inner { buffer, appender, .. } = inner;

@@ -26,7 +26,7 @@ impl ListWriter {
         self.seal_page()?;
         self.index.finish(self.last_prefix);
         self.digest.shrink();
-        let too_many = || Error::invalid("a list of more records than a filter can number");
+        let too_many = || Error::bug("a list of more records than a filter can number");
         let finish = |filter: FilterWriter| {
             filter.finish(self.records, self.store.options.filter_bits_per_key).ok_or_else(too_many)
         };

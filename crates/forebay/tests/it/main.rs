@@ -16,6 +16,7 @@ mod expiry;
 mod faults;
 mod filter;
 mod forgotten;
+mod format;
 mod golden;
 mod guests;
 mod ingest;

@@ -35,6 +35,8 @@
 
 mod api;
 mod background;
+mod changes;
+mod context;
 mod engine;
 mod history;
 mod memory;
@@ -42,17 +44,17 @@ mod open;
 mod options;
 mod read;
 mod relayout;
-mod retained;
 pub mod simulate;
 mod space;
 mod versions;
 mod write;
 
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Change, ChangeBatch, Changes,
-    Database, Description, MergeRule, Operation, OrderedTable, Rescue, RescueReport, RescuedTable, Scan,
-    Snapshot, Stats, Table, TableBuilder, TableDescription, TableStats,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Database, Description, MergeRule,
+    OrderedTable, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
+    TableDescription, TableStats,
 };
+pub use changes::{Change, ChangeBatch, Changes, Operation};
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub use forebay_aggregate as aggregate;
 pub use forebay_base::codec::Codec;

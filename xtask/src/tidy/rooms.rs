@@ -1,64 +1,58 @@
 //! The rooms of the engine: which folder of `crates/forebay/src` may name which.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::mask::code_only;
 use super::{Finding, Source};
 
 const HOUSE: &str = "crates/forebay/src/";
 
-/// A room, and the rooms that it may name. Each may name `engine` and `options`; `engine` holds parts of all.
+/// The rooms from the bottom up, each with the rooms that it may name. All may name `options`.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("versions", &[]),
-    ("retained", &["versions"]),
-    ("space", &["versions"]),
-    ("memory", &["versions"]),
-    ("read", &["versions"]),
-    ("write", &["versions"]),
-    ("background", &["versions", "retained", "space", "memory", "read", "write"]),
-    ("history", &["versions", "retained", "space", "memory", "read", "write"]),
-    ("relayout", &["versions", "retained", "space", "memory", "read", "write", "history"]),
-    (
-        "open",
-        &["versions", "retained", "space", "memory", "read", "write", "background", "history", "relayout"],
-    ),
+    ("context", &[]),
+    ("versions", &["context"]),
+    ("read", &["context", "versions"]),
+    ("changes", &["context", "versions"]),
+    ("space", &["context", "versions"]),
+    ("memory", &["context", "versions"]),
+    ("write", &["context", "versions", "space", "memory"]),
+    ("background", &["context", "versions", "space", "memory", "write"]),
+    ("history", &["context", "versions", "memory", "write", "background"]),
+    ("relayout", &["context", "versions", "read", "space", "memory", "write", "background"]),
+    ("engine", &["context", "versions", "space", "memory", "write", "background", "history", "relayout"]),
+    ("open", &["context", "versions", "changes", "memory", "background", "engine"]),
     (
         "api",
         &[
+            "context",
             "versions",
-            "retained",
+            "read",
+            "changes",
             "space",
             "memory",
-            "read",
             "write",
             "background",
             "history",
             "relayout",
+            "engine",
             "open",
         ],
     ),
     ("simulate", &["api"]),
 ];
-const FOR_ALL: [&str; 2] = ["engine", "options"];
-/// Files that name a room all the same. The list only gets shorter.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("background/mod.rs", "open"),
-    ("history/checkpoint.rs", "open"),
-    ("open/destroy.rs", "api"),
-    ("versions/replay.rs", "space"),
-    ("versions/state.rs", "space"),
-    ("versions/version_set/mod.rs", "retained"),
-];
+/// Files of the house that are no rooms.
+const FOR_ALL: [&str; 2] = ["options", "lib"];
 
-/// Every room that is named where it must not be, and every exception that is not needed any more.
+/// Every room that is named where it must not be. Tests may name all.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let doors = doors(sources);
     let mut findings = Vec::new();
-    let mut needed = BTreeSet::new();
     for source in sources {
-        let Some((room, _)) = source.path.strip_prefix(HOUSE).and_then(|path| path.split_once('/')) else {
+        let Some(path) = source.path.strip_prefix(HOUSE) else { continue };
+        let room = path.split_once('/').map_or(path.trim_end_matches(".rs"), |(room, _)| room);
+        if FOR_ALL.contains(&room) {
             continue;
-        };
+        }
         let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
             findings.push(Finding::new(
                 source,
@@ -67,27 +61,16 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
             ));
             continue;
         };
-        for (name, line) in named(&code_only(&source.text)) {
+        let code = code_only(&source.text);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for (name, line) in named(code) {
             let other = doors.get(&name).unwrap_or(&name);
             let is_room = ROOMS.iter().any(|(name, _)| name == other);
-            if !is_room || other == room || FOR_ALL.contains(&&**other) || allowed.contains(&&**other) {
-                continue;
-            }
-            match EXCEPTIONS.iter().find(|(path, to)| source.path.ends_with(path) && to == other) {
-                Some(exception) => _ = needed.insert(*exception),
-                None => {
-                    findings.push(Finding::new(
-                        source,
-                        line,
-                        format!("{room} must not know {other} ({name})"),
-                    ));
-                }
+            if is_room && other != room && !allowed.contains(&&**other) {
+                let what = format!("{room} must not know {other} ({name})");
+                findings.push(Finding::new(source, line, what));
             }
         }
-    }
-    let this = Source { path: "xtask/src/tidy/rooms.rs".into(), text: String::new() };
-    for (path, room) in EXCEPTIONS.iter().filter(|exception| !needed.contains(*exception)) {
-        findings.push(Finding::new(&this, 1, format!("{path} needs no exception for {room} any more")));
     }
     findings
 }
@@ -142,8 +125,14 @@ mod tests {
     fn a_room_names_what_is_below_it() {
         let lib = ("lib.rs", "pub use api::{Batch, Table};\npub use options::Options;\n");
         let fine =
-            "use crate::versions::State;\nuse crate::{Options, engine::Engine};\n// crate::api::Table\n";
+            "use crate::versions::State;\nuse crate::{Options, context::Context};\n// crate::api::Table\n";
         assert_eq!(texts(&[lib, ("read/mod.rs", fine)]), Vec::<String>::new());
+        let tests = "use crate::versions::State;\n#[cfg(test)]\nmod tests { use crate::Table; }\n";
+        assert_eq!(texts(&[lib, ("read/mod.rs", tests)]), Vec::<String>::new());
+        assert_eq!(
+            texts(&[lib, ("engine.rs", "use crate::open::open;\n")]),
+            ["engine.rs:1: engine must not know open (open)"]
+        );
         let wrong = "use crate::{Options, Table};\nlet x = crate::open::open();\n";
         let said = [
             "read/mod.rs:1: read must not know api (Table)",

@@ -15,7 +15,8 @@ use forebay_store::log::Durability;
 
 use crate::api::table::{prefix_range, range_of};
 use crate::memory::Memory;
-use crate::read::View;
+use crate::read;
+use crate::versions::View;
 use crate::{Batch, Cursor, Scan, Snapshot, Table, TableBuilder};
 
 /// Keeps the state of an aggregation function for each key, durably. Cheap to clone; may be used from any number of
@@ -114,42 +115,42 @@ impl<A: Aggregate> Aggregator<A> {
         let engine = &self.table.engine;
         let table = TableBuilder::open_hidden(engine)?;
         batch.push(&table, Record::put(&self.table.id().to_le_bytes(), metadata));
-        engine.write(batch.payload(self.table.database_id())?, durability)
+        engine.writer.write(batch.payload(self.table.database_id())?, durability)
     }
 
     /// The bytes that came with the last [`commit`](Self::commit).
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
-        self.seen(self.table.engine.view()).metadata()
+        self.seen(self.table.engine.versions.view()).metadata()
     }
 
     /// What a key's values come to. Device reads: one for each list on the path that has the key.
     pub fn get(&self, key: &[u8]) -> Result<Option<A::Output>> {
-        self.seen(self.table.engine.latest()).get(key)
+        self.seen(self.table.engine.versions.latest()).get(key)
     }
 
     /// The state of a key.
     pub fn get_state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.seen(self.table.engine.latest()).get_state(key)
+        self.seen(self.table.engine.versions.latest()).get_state(key)
     }
 
     /// What several keys' values come to, as of one moment, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<A::Output>>> {
-        self.seen(self.table.engine.view()).multi_get(keys)
+        self.seen(self.table.engine.versions.view()).multi_get(keys)
     }
 
     /// All keys with what their values come to, in the table's own order, as of now. Adding goes on.
     pub fn iter(&self) -> Result<AggregatorScan<A>> {
-        self.seen(self.table.engine.view()).iter()
+        self.seen(self.table.engine.versions.view()).iter()
     }
 
     /// The keys of a range with what their values come to, ascending, of a layout in key order.
     pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<AggregatorScan<A>> {
-        self.seen(self.table.engine.view()).range(bounds)
+        self.seen(self.table.engine.versions.view()).range(bounds)
     }
 
     /// The same of keys that begin so.
     pub fn prefix(&self, prefix: &[u8]) -> Result<AggregatorScan<A>> {
-        self.seen(self.table.engine.view()).prefix(prefix)
+        self.seen(self.table.engine.versions.view()).prefix(prefix)
     }
 
     /// The aggregator as a snapshot has it.
@@ -190,13 +191,13 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     /// The state that a key had.
     pub fn get_state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let table = &self.aggregator.table;
-        table.engine.get(&self.view, table.of(self.database_id)?, key)
+        read::get(&table.engine.context, &self.view, table.of(self.database_id)?, key)
     }
 
     /// What several keys' values came to, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<A::Output>>> {
         let Aggregator { table, function } = &self.aggregator;
-        let states = table.engine.multi_get(&self.view, table.of(self.database_id)?, keys)?;
+        let states = read::multi_get(&table.engine.context, &self.view, table.of(self.database_id)?, keys)?;
         states.into_iter().map(|state| state.map(|state| function.finish(&state)).transpose()).collect()
     }
 
@@ -232,7 +233,7 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
         let table = &self.aggregator.table;
         let id = table.of(self.database_id)?;
         let Some(hidden) = self.view.state.table_named("") else { return Ok(None) };
-        table.engine.get(&self.view, hidden.id, &id.to_le_bytes())
+        read::get(&table.engine.context, &self.view, hidden.id, &id.to_le_bytes())
     }
 }
 
@@ -282,8 +283,13 @@ impl<A: Aggregate> forebay_aggregate::Aggregator<A> for Aggregator<A> {
 
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         let engine = &self.table.engine;
-        let mut cursor =
-            Cursor::new(engine, engine.view(), self.table.id(), Range::all(), Direction::Forward)?;
+        let mut cursor = Cursor::new(
+            &engine.versions,
+            engine.versions.view(),
+            self.table.id(),
+            Range::all(),
+            Direction::Forward,
+        )?;
         loop {
             cursor.next()?;
             let Some((key, state)) = cursor.entry() else { return Ok(()) };
@@ -293,7 +299,7 @@ impl<A: Aggregate> forebay_aggregate::Aggregator<A> for Aggregator<A> {
 
     /// That of the whole database: its tables share it.
     fn memory_bytes(&self) -> usize {
-        let memory = Memory::of(&self.table.engine);
+        let memory = Memory::of(&self.table.engine.versions);
         let parts = [memory.write_buffers, memory.buffer_indexes, memory.filters, memory.page_search];
         (parts.iter().sum::<u64>() + memory.page_cache) as usize
     }

@@ -10,6 +10,7 @@ use forebay_base::{Error, Kind, Order, Range, Record, Result};
 use forebay_store::log::batch::Payload;
 
 use crate::api::table::{prefix_range, range_of};
+use crate::read;
 use crate::{Aggregator, OrderedTable, Table};
 
 /// The longest batch, in bytes.
@@ -67,7 +68,7 @@ impl Batch {
     fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], ttl: Duration) {
         let mut stored = std::mem::take(&mut self.spare);
         stored.clear();
-        expiry::join(value, table.engine.expiry_of(ttl), &mut stored);
+        expiry::join(value, read::expiry_of(&table.engine.context, ttl), &mut stored);
         self.write(table, Record::put(key, &stored));
         self.spare = stored;
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Handle, yield_point};
+use forebay_env::{Access, Env, FileLock, Handle, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 use forebay_store::log::recover::Extent;
@@ -16,10 +16,12 @@ use forebay_store::manifest::{AppendError, Current, Edit};
 use forebay_store::names;
 
 use crate::api::builder::Aggregating;
-use crate::engine::{Engine, refuse_guests, stop_guests};
+use crate::context::{Context, refuse_guests, stop_guests};
+use crate::engine::Engine;
+use crate::open::{Made, Opened, destroy, verify};
 use crate::{
     Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
-    VerifyReport, background, open,
+    VerifyReport, open,
 };
 
 /// An open database. Dropping it closes it.
@@ -27,6 +29,9 @@ use crate::{
 pub struct Database {
     engine: Arc<Engine>,
     machines: Mutex<Vec<Handle>>,
+    /// Held until it is closed.
+    lock: Mutex<Option<FileLock>>,
+    made: Made,
 }
 
 impl Database {
@@ -37,8 +42,8 @@ impl Database {
     /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log
     /// or manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let (engine, pending) = open::open(path.as_ref(), options)?;
-        let db = Self { engine, machines: Mutex::default() };
+        let Opened { engine, pending, lock, made } = open::open(path.as_ref(), options)?;
+        let db = Self { engine, machines: Mutex::default(), lock: Mutex::new(lock), made };
         if let Err(error) = db.start(pending) {
             let _ = db.take_back();
             return Err(error);
@@ -47,9 +52,9 @@ impl Database {
     }
 
     fn start(&self, pending: VecDeque<Extent>) -> Result<()> {
-        self.engine.trim_log()?;
-        if !self.engine.options.read_only {
-            *self.machines.lock() = background::start(&self.engine, pending)?;
+        self.engine.versions.trim_log()?;
+        if !self.engine.context.options.read_only {
+            *self.machines.lock() = open::start(&self.engine, pending)?;
         }
         Ok(())
     }
@@ -72,37 +77,38 @@ impl Database {
 
     /// The tables and their layouts, by name.
     pub fn tables(&self) -> Vec<(String, Layout)> {
-        self.engine.state().layouts()
+        self.engine.versions.state().layouts()
     }
 
     /// Drops a table and all its records. Snapshots keep what they see of it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         refuse_guests()?;
         let engine = &self.engine;
-        let mut version_set = engine.version_set.lock();
-        let state = engine.state();
-        let missing = || Error::NotFound(format!("there is no table `{name}` in {}", engine.dir.display()));
+        let mut version_set = engine.versions.lock();
+        let state = engine.versions.state();
+        let missing =
+            || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
         let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
-        engine.append(&mut version_set, &Edit::DropTable(table.id))?;
+        version_set.append(&Edit::DropTable(table.id))?;
         yield_point("drop is durable");
-        engine.update_state(|state| state.tables.remove(table.id));
+        engine.versions.update_state(|state| state.tables.remove(table.id));
         version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
-        engine.forget_nodes(&mut version_set, table.id);
-        engine.weigh();
-        engine.weigh_savepoints(&version_set);
-        engine.flush_again();
+        version_set.forget_nodes(table.id);
+        engine.versions.weigh();
+        version_set.weigh_savepoints();
+        engine.background.flush_again();
         Ok(())
     }
 
     /// Writes a batch: all of it or, on error or in a crash, nothing. Returns the number of its last record.
     /// If a write that reached the log returns an error, it may still turn out to have been kept.
     pub fn commit(&self, batch: Batch, durability: Durability) -> Result<u64> {
-        self.engine.write(batch.payload(self.id())?, durability)
+        self.engine.writer.write(batch.payload(self.id())?, durability)
     }
 
     /// As [`commit`](Self::commit), but clears the batch on success, so that its memory can be used again.
     pub fn write(&self, batch: &mut Batch, durability: Durability) -> Result<u64> {
-        let sequence = self.engine.write(batch.payload(self.id())?, durability)?;
+        let sequence = self.engine.writer.write(batch.payload(self.id())?, durability)?;
         batch.clear();
         Ok(sequence)
     }
@@ -112,7 +118,7 @@ impl Database {
     }
 
     fn id(&self) -> u64 {
-        self.engine.serial
+        self.engine.context.serial
     }
 
     /// The database as it is now, over all tables.
@@ -154,24 +160,24 @@ impl Database {
     /// # Ok::<(), forebay::Error>(())
     /// ```
     pub fn changes(&self, since: u64) -> Result<Changes> {
-        self.engine.changes(since)
+        Changes::new(&self.engine.versions, since)
     }
 
     /// The number of the last accepted record.
     pub fn last_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.log.as_ref().map_or(0, |log| log.last_sequence())
+        self.engine.context.log.as_ref().map_or(0, |log| log.last_sequence())
     }
 
     /// The number up to which records survive a power loss.
     pub fn durable_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.log.as_ref().map_or(0, |log| log.durable_sequence())
+        self.engine.context.log.as_ref().map_or(0, |log| log.durable_sequence())
     }
 
     /// Returns once all records up to this number survive a power loss.
     pub fn wait_durable(&self, sequence: u64) -> Result<()> {
-        self.engine.log()?.sync_to(sequence)
+        self.engine.context.log()?.sync_to(sequence)
     }
 
     /// Makes everything accepted so far survive a power loss.
@@ -182,21 +188,21 @@ impl Database {
     /// Writes all buffered records to files, also those that tables of layout `range-merge` keep in memory, so that
     /// reopening reads no log.
     pub fn flush(&self) -> Result<()> {
-        self.engine.flush_to_files().map(drop)
+        self.engine.background.flush_to_files().map(drop)
     }
 
     /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are within
     /// their limits, and lists that were never merged are. This happens by itself when nobody writes for a second.
     /// Call it to have it done now and to know when it is done, for instance between a load and many lookups.
     pub fn wait_until_idle(&self) -> Result<()> {
-        self.engine.wait_until_idle()
+        self.engine.background.wait_until_idle()
     }
 
     /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not copied.
     /// Tree files of layout `jungle` are copied up to the newest version, dead bytes included (up to C times the live
     /// ones), because both databases append to them from then on. Writes go on. The copy has no savepoints.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.engine.checkpoint(path.as_ref())
+        self.engine.history.checkpoint(path.as_ref())
     }
 
     /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever
@@ -204,19 +210,19 @@ impl Database {
     /// before the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It
     /// takes a flush, and one edit of the manifest; from then on it holds the files that it needs.
     pub fn savepoint(&self, name: &str) -> Result<u64> {
-        self.engine.savepoint(name)
+        self.engine.history.savepoint(name)
     }
 
     /// The savepoints, oldest first.
     pub fn savepoints(&self) -> Vec<SavepointStats> {
         stop_guests();
-        self.engine.savepoints()
+        self.engine.history.savepoints()
     }
 
     /// The database as it was at a savepoint, also when it is opened for reading only. [`Snapshot::table`] gives tables
     /// that were dropped since. Entries that have expired since are seen. It may be dropped and rolled back meanwhile.
     pub fn open_savepoint(&self, name: &str) -> Result<Snapshot> {
-        let (view, taken_at_milliseconds) = self.engine.view_savepoint(name)?;
+        let (view, taken_at_milliseconds) = self.engine.history.view_savepoint(name)?;
         Ok(Snapshot::of(&self.engine, view, taken_at_milliseconds))
     }
 
@@ -227,31 +233,31 @@ impl Database {
     /// manifest. Refused while a table is being given another order. It takes a number, as a record would. A follower
     /// of the [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
     pub fn rollback(&self, name: &str) -> Result<()> {
-        self.engine.rollback(name)
+        self.engine.history.rollback(name)
     }
 
     /// Gives a savepoint up, and the files that only it needs. What was opened of it can still be read.
     pub fn drop_savepoint(&self, name: &str) -> Result<()> {
-        self.engine.drop_savepoint(name)
+        self.engine.history.drop_savepoint(name)
     }
 
     /// Reads every byte that is kept and checks it. `progress` is told the bytes done and the bytes in all.
     /// The report lists every fault with its file and offset.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        self.engine.verify(progress)
+        verify(&self.engine, progress)
     }
 
     /// What could not be read and was passed over so far, of a database that was opened by
     /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What
     /// nobody has read yet is not known to be damaged.
     pub fn damage(&self) -> Vec<Damage> {
-        Damage::all(&self.engine)
+        Damage::all(&self.engine.versions)
     }
 
     /// Reads from the device that lookups and scans have cost: [`Stats::device_reads`] alone, for callers that ask
     /// around every lookup.
     pub fn device_reads(&self) -> u64 {
-        self.engine.metrics.page_reads.get()
+        self.engine.context.metrics.page_reads.get()
     }
 
     /// Counters and gauges.
@@ -275,38 +281,58 @@ impl Database {
         self.shut()
     }
 
-    pub(crate) fn shut(&self) -> Result<()> {
+    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays.
+    /// Refuses a directory that is not a database, and one that is open.
+    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+        destroy(&Env::real(), path.as_ref())
+    }
+
+    /// Closes the database, and removes it if it was made when it was [opened](Self::open), before anybody else can
+    /// open it. For whoever has made one for work that fails. One that was there stays, with all that was written to
+    /// it.
+    pub fn take_back(self) -> Result<()> {
+        let engine = self.engine();
+        let _lock = self.lock.lock().take();
+        let closed = self.shut();
+        match self.made {
+            Made::Nothing => closed,
+            // Whatever closing says, nothing is kept.
+            made => made.take_back(engine.context.gate.behind(), &engine.context.dir),
+        }
+    }
+
+    fn shut(&self) -> Result<()> {
         let machines = std::mem::take(&mut *self.machines.lock());
-        if self.engine.closing.swap(true, Ordering::AcqRel) {
+        if self.engine.context.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.engine.env.jobs.wake();
+        self.engine.context.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
         let outcome = self.seal();
-        if Arc::strong_count(&self.engine) > 1 && !planted::is("files-cut-under-readers") {
-            self.engine.hold_files();
+        if self.engine.has_readers() && !planted::is("files-cut-under-readers") {
+            self.engine.versions.hold_files();
         }
         // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
         if !planted::is("gate-left-open") {
-            self.engine.version_set.lock().manifest = None;
-            self.engine.shut_gate();
+            self.engine.versions.lock().manifest = None;
+            self.engine.context.shut_gate();
         }
-        self.engine.lock.lock().take();
+        self.lock.lock().take();
         outcome
     }
 
     /// Makes the log durable and notes the orderly close.
     fn seal(&self) -> Result<()> {
-        let Some(log) = &self.engine.log else { return Ok(()) };
-        if let Some(fatal) = self.engine.fatal() {
+        let Some(log) = &self.engine.context.log else { return Ok(()) };
+        if let Some(fatal) = self.engine.context.fatal() {
             return Err(fatal);
         }
         // Whoever makes a segment has one by now, or is refused.
-        let _nobody_rotates = self.engine.rotating.lock();
+        let _nobody_rotates = self.engine.writer.stop_rotating();
         let last_sequence = log.close()?;
         self.trim_segments()?;
-        self.engine.lists.trash.empty(&*self.engine.env.fs);
-        let mut version_set = self.engine.version_set.lock();
+        self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
+        let mut version_set = self.engine.versions.lock();
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
@@ -314,20 +340,20 @@ impl Database {
             // So that what `CURRENT` says of it stays true.
             version_set.manifest = None;
         }
-        closed.write(&*self.engine.env.fs, &self.engine.dir).map_err(AppendError::into_cause)
+        closed.write(&*self.engine.context.env.fs, &self.engine.context.dir).map_err(AppendError::into_cause)
     }
 
     /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the
     /// segment that was ready, and the one kept for recycling.
     fn trim_segments(&self) -> Result<()> {
-        let Engine { env, dir, .. } = &*self.engine;
+        let Context { env, dir, .. } = &*self.engine.context;
         let mut segments: Vec<(u64, u64)> = {
-            let version_set = self.engine.version_set.lock();
+            let version_set = self.engine.versions.lock();
             // What is kept for its changes alone was cut when it was flushed.
             let needed = version_set.retained.range(version_set.log.low.0..);
             needed.map(|(segment, held)| (*segment, held.bytes)).collect()
         };
-        let state = self.engine.state();
+        let state = self.engine.versions.state();
         segments.extend(state.sealed.iter().map(|buffer| (buffer.segment(), buffer.len() as u64)));
         for (segment, bytes) in segments {
             let file = env.fs.open(&names::log(dir, segment), Access::Buffered)?;
@@ -336,8 +362,8 @@ impl Database {
                 file.sync()?;
             }
         }
-        let next = self.engine.next_segment.lock().take().map(|next| next.buffer().segment());
-        for unused in next.into_iter().chain(self.engine.spare_segment.lock().take()) {
+        let next = self.engine.writer.take_next_segment().map(|next| next.buffer().segment());
+        for unused in next.into_iter().chain(self.engine.versions.take_spare_segment()) {
             // What cannot be removed now is removed at the next open.
             let _ = env.fs.remove(&names::log(dir, unused));
         }

@@ -8,8 +8,8 @@ use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
 use forebay_layouts::{RuleName, milliseconds_of};
 use serde::Serialize;
 
-use crate::api::changes::buffered_records;
 use crate::api::stats::time_text;
+use crate::changes::buffered_records;
 use crate::engine::Engine;
 
 /// Every table's tree.
@@ -47,7 +47,7 @@ pub struct TableDescription {
 
 impl Description {
     pub(crate) fn of(engine: &Engine) -> Self {
-        let state = engine.state();
+        let state = engine.versions.state();
         let mut tables: Vec<_> = state
             .user_tables()
             .map(|table| {
@@ -74,7 +74,7 @@ impl Description {
             })
             .collect();
         tables.sort_by(|left, right| left.name.cmp(&right.name));
-        Self { tables, unlisted_records: buffered_records(&engine.view()).sum() }
+        Self { tables, unlisted_records: buffered_records(&engine.versions.view()).sum() }
     }
 }
 

@@ -4,7 +4,6 @@
 mod aggregator;
 mod batch;
 mod builder;
-mod changes;
 mod database;
 mod description;
 mod merge_rule;
@@ -17,7 +16,6 @@ mod table;
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
-pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use database::Database;
 pub use description::{Description, TableDescription};
 pub use merge_rule::MergeRule;

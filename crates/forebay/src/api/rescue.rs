@@ -100,7 +100,7 @@ impl Rescue {
     ) -> Result<RescueReport> {
         let source = Database::open(source, self.options.clone().salvage(true))?;
         let engine = source.engine();
-        let (fs, target) = (&engine.env.fs, target.as_ref());
+        let (fs, target) = (&engine.context.env.fs, target.as_ref());
         if fs.exists(target)? {
             let target = target.display();
             return Err(Error::invalid(format!("{target} is there already; name a new directory")));
@@ -129,7 +129,7 @@ impl Rescue {
             Options { salvage: false, read_only: false, create_if_missing: true, ..self.options.clone() };
         let target = Database::open(target, fresh)?;
         let mut ids = BTreeMap::new();
-        for table in engine.state().user_tables() {
+        for table in engine.versions.state().user_tables() {
             let name = table.name.clone();
             let (records, left_out) = match self.known(table) {
                 Ok(()) => {
@@ -167,7 +167,7 @@ impl Rescue {
         damage: &mut Vec<Damage>,
         progress: &mut dyn FnMut(&str, u64),
     ) -> Result<()> {
-        let Some(table) = engine.state().table_named("").cloned() else { return Ok(()) };
+        let Some(table) = engine.versions.state().table_named("").cloned() else { return Ok(()) };
         let made = TableBuilder::open_hidden(target.engine())?;
         let renamed = |key: &[u8]| {
             let id = ids.get(&u32::from_le_bytes(key.try_into().ok()?))?;
@@ -210,7 +210,8 @@ impl Copy<'_> {
         from: &TableState,
         key_of: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Result<u64> {
-        let mut cursor = Cursor::new(engine, engine.view(), from.id, Range::all(), Direction::Forward)?;
+        let mut cursor =
+            Cursor::new(&engine.versions, engine.versions.view(), from.id, Range::all(), Direction::Forward)?;
         let (mut batch, mut records) = (Batch::new(), 0);
         let mut passed: Option<Vec<u8>> = None;
         loop {
@@ -255,13 +256,13 @@ impl Copy<'_> {
 
 /// Files of records in the directory that neither tables nor savepoints have.
 fn unnamed_files(engine: &Engine) -> Result<Vec<PathBuf>> {
-    let known: BTreeSet<u64> = engine.version_set.lock().references.keys().copied().collect();
+    let known: BTreeSet<u64> = engine.versions.lock().references.keys().copied().collect();
     let mut unnamed = Vec::new();
-    for name in engine.env.fs.list(&engine.dir)? {
+    for name in engine.context.env.fs.list(&engine.context.dir)? {
         if let Some((id, "list" | "tree")) = names::parse(&name)
             && !known.contains(&id)
         {
-            unnamed.push(engine.dir.join(name));
+            unnamed.push(engine.context.dir.join(name));
         }
     }
     Ok(unnamed)

@@ -7,7 +7,8 @@ use forebay_base::{Range, Result};
 
 use crate::Cursor;
 use crate::engine::Engine;
-use crate::read::{Entry, View};
+use crate::read::Entry;
+use crate::versions::View;
 
 /// An iterator over a table, or part of it, as it was when the scan was made. It blocks no writer. After an
 /// error it ends. Device reads: those of a [`Cursor`], which spares the copies, too.
@@ -26,7 +27,7 @@ impl Scan {
         range: Range,
         direction: Direction,
     ) -> Result<Self> {
-        let cursor = Cursor::new(engine, view, table, range, direction)?;
+        let cursor = Cursor::new(&engine.versions, view, table, range, direction)?;
         Ok(Self { cursor, direction, failed: false })
     }
 }

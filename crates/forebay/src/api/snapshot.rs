@@ -12,8 +12,10 @@ use forebay_layouts::{Layout, RuleName};
 use crate::api::merge_rule::Operands;
 use crate::api::table::{prefix_range, range_of};
 use crate::engine::Engine;
-use crate::read::{Entry, View};
+use crate::read;
+use crate::read::Entry;
 use crate::versions::Pin;
+use crate::versions::View;
 use crate::{Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, Scan, Table};
 
 /// The database at one moment.
@@ -25,14 +27,14 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(engine: &Arc<Engine>) -> Self {
-        let view = engine.view();
+        let view = engine.versions.view();
         // What merges have dropped of this view had expired before.
-        Self::of(engine, view, engine.env.clock.unix_milliseconds())
+        Self::of(engine, view, engine.context.env.clock.unix_milliseconds())
     }
 
     /// Of a view, in which nothing was dropped that was alive at this time, in milliseconds since 1970.
     pub(crate) fn of(engine: &Arc<Engine>, view: View, moment: u64) -> Self {
-        let pin = Some(Pin::new(engine, &view.state));
+        let pin = Some(Pin::new(&engine.versions, &view.state));
         Self { engine: Arc::clone(engine), view: View { pin, moment: Some(moment), ..view } }
     }
 
@@ -84,7 +86,7 @@ impl Snapshot {
             return Err(Error::invalid(format!("table `{name}` was made with {kept}, not with {asked}")));
         }
         state.rule.provide(code, name);
-        self.engine.flush_again();
+        self.engine.background.flush_again();
         Ok(table)
     }
 
@@ -99,12 +101,12 @@ impl Snapshot {
 
     /// Which open database this is a snapshot of.
     pub(crate) fn database_id(&self) -> u64 {
-        self.engine.serial
+        self.engine.context.serial
     }
 
     /// The number of a table, which must be of the same open database: in another one it is some other table's.
     fn own(&self, table: &Table) -> Result<u32> {
-        table.of(self.engine.serial)
+        table.of(self.engine.context.serial)
     }
 
     /// The same, of a table that kept its keys in order.
@@ -116,7 +118,7 @@ impl Snapshot {
 
     /// The value that a key had.
     pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.engine.get(&self.view, self.own(table.as_ref())?, key)
+        read::get(&self.engine.context, &self.view, self.own(table.as_ref())?, key)
     }
 
     /// The values that several keys had, in the order of the keys.
@@ -125,14 +127,14 @@ impl Snapshot {
         table: impl AsRef<Table>,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        self.engine.multi_get(&self.view, self.own(table.as_ref())?, keys)
+        read::multi_get(&self.engine.context, &self.view, self.own(table.as_ref())?, keys)
     }
 
     /// A cursor over all that a table had, before its first entry.
     pub fn cursor(&self, table: &OrderedTable) -> Result<Cursor> {
         let id = self.own(table)?;
         let view = self.view.clone().in_order(id)?;
-        Cursor::new(&self.engine, view, id, Range::all(), Direction::Forward)
+        Cursor::new(&self.engine.versions, view, id, Range::all(), Direction::Forward)
     }
 
     /// The entry that had the lowest key.
@@ -192,6 +194,6 @@ impl Snapshot {
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Snapshot({})", self.engine.dir.display())
+        write!(f, "Snapshot({})", self.engine.context.dir.display())
     }
 }

@@ -10,7 +10,7 @@ use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;
 
-use crate::api::changes::buffered_records;
+use crate::changes::buffered_records;
 use crate::engine::Engine;
 use crate::history::SavepointStats;
 use crate::memory::Memory;
@@ -100,25 +100,15 @@ fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
 impl TableStats {
     fn of(engine: &Engine, table: &TableState, levels: Vec<LevelDescription>) -> Self {
         let (name, layout) = (table.name.clone(), table.options.layout.to_string());
-        let progress = engine.reordering.lock().get(&table.id).map(|following| following.progress);
+        let progress = engine.versions.reordered(table.id);
         let reordered_share = progress.map(|(done, all)| ratio(done, all));
-        Self { name, layout, levels, reordered_share, space: engine.space_of(table) }
-    }
-}
-
-impl Engine {
-    /// What the log takes: what is not in lists and trees yet, and what is kept of it besides.
-    pub(crate) fn log_bytes_on_disk(&self) -> u64 {
-        let state = self.state();
-        let buffers = state.sealed.iter().chain([&state.active]).map(|buffer| buffer.len() as u64);
-        let kept = self.version_set.lock().retained.values().map(|retained| retained.bytes).sum::<u64>();
-        buffers.sum::<u64>() + kept
+        Self { name, layout, levels, reordered_share, space: engine.space.space_of(table) }
     }
 }
 
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
-        let (metrics, state) = (&engine.metrics, engine.state());
+        let (metrics, state) = (&engine.context.metrics, engine.versions.state());
         let list_bytes: u64 = metrics.list_bytes_written.iter().map(Counter::get).sum();
         let written = metrics.log_bytes.get() + metrics.manifest_bytes.get() + list_bytes;
         let buffers = state.sealed.iter().chain([&state.active]);
@@ -135,19 +125,15 @@ impl Stats {
             }
         }
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
-        let view = engine.view();
+        let view = engine.versions.view();
         let unlisted_records = buffered_records(&view).sum();
-        let (kept_log_bytes, flushed) = {
-            let version_set = engine.version_set.lock();
-            (
-                version_set.retained.values().map(|retained| retained.bytes).sum::<u64>(),
-                version_set.log.flushed.1,
-            )
-        };
+        let (flushed, kept_log_bytes) = engine.versions.lock().flushed_and_kept();
         // Opened for reading, nothing is written: the last record is the last one of the log.
-        let sequence = |of: fn(&Log) -> u64| engine.log.as_ref().map_or(flushed + unlisted_records, of);
-        let disk_bytes = files.values().sum::<u64>() + engine.bytes_kept() + log_on_disk + kept_log_bytes;
-        let memory = Memory::of(engine);
+        let sequence =
+            |of: fn(&Log) -> u64| engine.context.log.as_ref().map_or(flushed + unlisted_records, of);
+        let disk_bytes =
+            files.values().sum::<u64>() + engine.history.bytes_kept() + log_on_disk + kept_log_bytes;
+        let memory = Memory::of(&engine.versions);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
@@ -164,7 +150,7 @@ impl Stats {
             jobs_done: by_cause(&metrics.jobs_done),
             free_edits: metrics.free_edits.get(),
             stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
-            debt_bytes: engine.debt(),
+            debt_bytes: engine.versions.debt(),
             commit_latency_us: metrics.commit_latency.percentiles(),
             get_latency_us: metrics.get_latency.percentiles(),
             gets: metrics.gets.get(),
@@ -184,8 +170,8 @@ impl Stats {
             memory_bytes_per_record: ratio(memory.filters + memory.page_search, list_records),
             memory,
             tables,
-            snapshots: engine.snapshots(None),
-            savepoints: engine.savepoints(),
+            snapshots: engine.versions.snapshots(None),
+            savepoints: engine.history.savepoints(),
         }
     }
 }

@@ -10,6 +10,7 @@ use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::engine::Engine;
+use crate::read;
 use crate::read::{Approximation, Entry, approximate};
 use crate::versions::TableState;
 use crate::{Batch, Cursor, Nearest, Scan};
@@ -54,7 +55,7 @@ impl Table {
 
     /// Its organisation.
     pub fn layout(&self) -> Result<Layout> {
-        Ok(self.engine.view().table(self.id)?.options.layout)
+        Ok(self.engine.versions.view().table(self.id)?.options.layout)
     }
 
     /// Gives it another layout while reads and writes go on. A crash leaves it with one layout or the other.
@@ -74,7 +75,7 @@ impl Table {
     /// A [`Table`] can still be used afterwards, though a new one writes faster. If the new layout keeps no order, an
     /// [`OrderedTable`] refuses the calls that need one.
     pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        self.engine.set_layout(self.id, layout, progress)
+        self.engine.relayout.set_layout(self.id, layout, progress)
     }
 
     #[inline]
@@ -90,7 +91,7 @@ impl Table {
     /// Which open database this is a table of.
     #[inline]
     pub(crate) fn database_id(&self) -> u64 {
-        self.engine.serial
+        self.engine.context.serial
     }
 
     /// Its number, where a snapshot of this open database is asked for it.
@@ -105,12 +106,12 @@ impl Table {
     /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
     /// absent one (WB paper, section 3.4).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.engine.get(&self.engine.latest(), self.id, key)
+        read::get(&self.engine.context, &self.engine.versions.latest(), self.id, key)
     }
 
     /// The values of several keys, as of one moment, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.engine.multi_get(&self.engine.view(), self.id, keys)
+        read::multi_get(&self.engine.context, &self.engine.versions.view(), self.id, keys)
     }
 
     /// Sets a key at the database's default durability.
@@ -173,12 +174,12 @@ impl Table {
 
     pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
         let payload = batch.payload(self.database_id())?;
-        self.engine.write(payload, self.engine.options.durability).map(drop)
+        self.engine.writer.write(payload, self.engine.context.options.durability).map(drop)
     }
 
     /// All entries, in the table's own order, as of now.
     pub fn iter(&self) -> Result<Scan> {
-        Scan::new(&self.engine, self.engine.view(), self.id, Range::all(), Direction::Forward)
+        Scan::new(&self.engine, self.engine.versions.view(), self.id, Range::all(), Direction::Forward)
     }
 
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
@@ -186,7 +187,7 @@ impl Table {
     ///
     /// Records that are written meanwhile may or may not be merged. It ends all the same.
     pub fn compact(&self) -> Result<()> {
-        self.engine.compact(self.id)
+        self.engine.background.compact(self.id)
     }
 }
 
@@ -212,7 +213,13 @@ impl OrderedTable {
     /// A cursor over all of the table as it is now, before its first entry.
     pub fn cursor(&self) -> Result<Cursor> {
         let Table { engine, id, .. } = &self.0;
-        Cursor::new(engine, engine.view().in_order(*id)?, *id, Range::all(), Direction::Forward)
+        Cursor::new(
+            &engine.versions,
+            engine.versions.view().in_order(*id)?,
+            *id,
+            Range::all(),
+            Direction::Forward,
+        )
     }
 
     /// The entry with the lowest key.
@@ -238,7 +245,11 @@ impl OrderedTable {
     /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
     /// counted, and what was written to it since it was looked at last is sorted for that.
     pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
-        approximate(&self.0.engine.view().in_order(self.0.id)?, self.0.id, &range_of(Order::Lexical, &bounds))
+        approximate(
+            &self.0.engine.versions.view().in_order(self.0.id)?,
+            self.0.id,
+            &range_of(Order::Lexical, &bounds),
+        )
     }
 
     /// Entries with keys in the range, ascending.
@@ -280,11 +291,17 @@ impl OrderedTable {
         entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,
     ) -> Result<u64> {
         self.0.takes_writes()?;
-        self.0.engine.ingest(self.0.id, Box::new(entries))
+        self.0.engine.relayout.ingest(self.0.id, Box::new(entries))
     }
 
     fn scan(&self, range: Range, direction: Direction) -> Result<Scan> {
-        Scan::new(&self.0.engine, self.0.engine.view().in_order(self.0.id)?, self.0.id, range, direction)
+        Scan::new(
+            &self.0.engine,
+            self.0.engine.versions.view().in_order(self.0.id)?,
+            self.0.id,
+            range,
+            direction,
+        )
     }
 }
 

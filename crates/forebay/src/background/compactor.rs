@@ -9,11 +9,12 @@ use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
 use forebay_layouts::{Job, NodeKey, Planned};
 
-use crate::engine::Engine;
-use crate::versions::{Commit, Finished, Goal, TableState};
+use crate::background::Background;
+use crate::background::planning::Goal;
+use crate::versions::{Commit, Finished, TableState};
 
 pub(super) struct Compactor {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     running: Option<Running>,
     /// Tables whose last job failed, the latest last: others come first.
     failed: Vec<u32>,
@@ -27,14 +28,17 @@ struct Running {
 }
 
 impl Compactor {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, running: None, failed: Vec::new() }
+    pub(super) fn new(background: Arc<Background>) -> Self {
+        Self { background, running: None, failed: Vec::new() }
     }
 
     /// Does a bit of the running job, or finds the next.
     fn advance(&mut self) -> Result<Step> {
         // Memory first, and between steps of a job: merges take long, and lists come meanwhile.
-        if self.engine.filters_exceed() && self.engine.thin_filters() && self.running.is_none() {
+        if self.background.memory.filters_exceed()
+            && self.background.memory.thin_filters()
+            && self.running.is_none()
+        {
             return Ok(Step::Worked);
         }
         if self.running.is_none() {
@@ -50,12 +54,12 @@ impl Compactor {
 
     /// `false` when there is nothing. What one table fails at keeps none of the others waiting.
     fn find_work(&mut self) -> Result<bool> {
-        let engine = Arc::clone(&self.engine);
-        let state = engine.state();
-        engine.end_passes(&state);
-        let compacting = engine.compactions();
+        let background = Arc::clone(&self.background);
+        let state = background.versions.state();
+        background.end_passes(&state);
+        let compacting = background.compactions();
         let mut tables: Vec<_> = state.tables.values().collect();
-        let due_below = engine.lists.resident.due_below.load(Ordering::Relaxed);
+        let due_below = background.versions.lists.resident.due_below.load(Ordering::Relaxed);
         let holds_log = |table: &TableState| {
             table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
         };
@@ -65,10 +69,15 @@ impl Compactor {
             let last = failed.iter().position(|&id| id == table.id);
             (last, std::cmp::Reverse((holds_log(table), table.version.debt_bytes())))
         });
-        engine.empty_trash_for_space(&state);
+        background.space.empty_trash_for_space(&state);
         let goal = |table: &TableState| match compacting.contains_key(&table.id) {
             true => Goal::FullCompaction,
-            false if engine.wants_space(table) || engine.wants_reclaim_pass(table, &state) => Goal::Space,
+            false
+                if background.space.wants_space(table)
+                    || background.space.wants_reclaim_pass(table, &state) =>
+            {
+                Goal::Space
+            }
             false => Goal::Limits,
         };
         let limits = tables.iter().map(|table| (*table, goal(table)));
@@ -80,7 +89,7 @@ impl Compactor {
                 Ok(true) => return Ok(true),
                 Ok(false) => {
                     let asked = compacting.get(&table.id).filter(|_| goal == Goal::FullCompaction);
-                    asked.into_iter().for_each(|&asked| engine.found_compact(table, asked));
+                    asked.into_iter().for_each(|&asked| background.found_compact(table, asked));
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -90,15 +99,15 @@ impl Compactor {
 
     /// Begins what there is to do for a table. `false` when there is nothing.
     fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
-        match self.engine.plan(table, goal)? {
+        match self.background.plan(table, goal)? {
             Some((Planned::Edit(_), _)) => Ok(true),
             Some((Planned::Job(plan), entry)) => {
                 let started = entry.version.start(&plan);
                 let job = started
                     .inspect_err(|error| self.set_aside(table, entry.generation, &plan.nodes, error))?;
                 if let Some(worker) = job.worker() {
-                    *self.engine.worker.lock() = Some(worker);
-                    self.engine.env.jobs.wake();
+                    *self.background.worker.lock() = Some(worker);
+                    self.background.context.env.jobs.wake();
                 }
                 self.running = Some(Running { table, generation: entry.generation, nodes: plan.nodes, job });
                 Ok(true)
@@ -110,19 +119,19 @@ impl Compactor {
     fn work(&mut self) -> Result<()> {
         let Some(running) = &mut self.running else { return Ok(()) };
         let outcome = running.job.step(STEP_BYTES)?;
-        self.engine.note_progress(STEP_BYTES as u64);
+        self.background.note_progress(STEP_BYTES as u64);
         if let Some(outcome) = outcome {
             let (table, generation, cause) = (running.table, running.generation, running.job.cause());
-            if self.engine.commit(Commit::Finished(Finished { table, generation, outcome }))? {
-                self.engine.metrics.jobs_done[cause as usize].add(1);
+            if self.background.commit(Commit::Finished(Finished { table, generation, outcome }))? {
+                self.background.context.metrics.jobs_done[cause as usize].add(1);
             } else {
-                self.engine.lose_pass(table);
+                self.background.lose_pass(table);
             }
-            self.engine.release(table, generation, &running.nodes);
+            self.background.versions.lock().release(table, generation, &running.nodes);
             self.failed.retain(|&id| id != table);
             self.leave();
-            self.engine.note_recovery(super::COMPACT);
-            self.engine.env.jobs.wake();
+            self.background.note_recovery(super::COMPACT);
+            self.background.context.env.jobs.wake();
         }
         Ok(())
     }
@@ -139,43 +148,43 @@ impl Compactor {
 
     /// Is done with the job; what nobody has taken of it is not to be helped with any more.
     fn leave(&mut self) -> Option<Running> {
-        *self.engine.worker.lock() = None;
+        *self.background.worker.lock() = None;
         self.running.take()
     }
 
     /// Nodes with damaged lists, or of which a rule panics, stay busy: trying again would fail again.
     fn set_aside(&self, table: u32, generation: u64, nodes: &[NodeKey], error: &Error) {
         if error.is_lasting() {
-            self.engine.set_aside(table, generation, nodes, error);
+            self.background.versions.lock().set_aside(table, generation, nodes, error);
         } else {
-            self.engine.release(table, generation, nodes);
-            self.engine.note_failed_compaction(table, error);
+            self.background.versions.lock().release(table, generation, nodes);
+            self.background.note_failed_compaction(table, error);
         }
     }
 }
 
 impl Machine for Compactor {
     fn step(&mut self) -> Step {
-        if self.engine.is_closing() || self.engine.fatal().is_some() {
+        if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
         match self.advance() {
             Ok(step) if step == Step::Worked || self.running.is_some() => {
-                self.engine.compactor_is_idle.store(false, Ordering::Relaxed);
+                self.background.context.health.set_compactor_is_idle(false);
                 step
             }
             Ok(_) => {
                 // Woken by its own wake, it would never rest.
-                if !self.engine.compactor_is_idle.swap(true, Ordering::Relaxed) {
-                    self.engine.env.jobs.wake();
+                if !self.background.context.health.set_compactor_is_idle(true) {
+                    self.background.context.env.jobs.wake();
                 }
                 // What failed is not wanted any more.
-                self.engine.note_recovery(super::COMPACT);
+                self.background.note_recovery(super::COMPACT);
                 Step::Idle
             }
             // Its nodes are set aside, and all else goes on.
             Err(Error::TooLong(_)) => Step::Worked,
-            Err(error) => self.engine.note_failure(super::COMPACT, error),
+            Err(error) => self.background.note_failure(super::COMPACT, error),
         }
     }
 }

@@ -14,14 +14,14 @@ use forebay_store::buffer::{Contents, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
 
-use crate::engine::Engine;
+use crate::background::Background;
 use crate::versions::{Commit, Finished, TableState};
 
 use super::range_deletes::RangeDeletes;
 use super::sorter::SORTED_SHARE;
 
 pub(super) struct Flusher {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     work: Option<Work>,
 }
 
@@ -61,20 +61,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ROOM_SHARE: f64 = 0.4;
 
 impl Flusher {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, work: None }
+    pub(super) fn new(background: Arc<Background>) -> Self {
+        Self { background, work: None }
     }
 
     /// Takes up the oldest sealed buffer, if it is sorted and the merge rules of all its tables are known.
     fn begin(&self) -> Option<Work> {
-        let state = self.engine.state();
+        let state = self.background.versions.state();
         let buffer = Arc::clone(state.sealed.last()?);
         let waiting: VecDeque<_> = buffer.sorted()?.iter().cloned().collect();
-        if self.engine.lacks_rule().is_some() {
+        if self.background.versions.lacks_rule().is_some() {
             yield_point("a rule is missing");
             return None;
         }
-        let last_sequence = self.engine.version_set.lock().log.flushed.1 + frame::records_of(buffer.bytes());
+        let last_sequence = self.background.versions.lock().log.flushed.1 + frame::records_of(buffer.bytes());
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
         Some(Work {
@@ -95,17 +95,17 @@ impl Flusher {
     /// Goes on for a bit, or until when other work has to make room first.
     fn advance(&mut self) -> Result<Step> {
         let Some(work) = &mut self.work else { return Ok(Step::Idle) };
-        if work.range_deletes.advance(&self.engine, work.last_sequence)? {
-            self.engine.note_progress(STEP_BYTES as u64);
+        if work.range_deletes.advance(&self.background, work.last_sequence)? {
+            self.background.note_progress(STEP_BYTES as u64);
             return Ok(Step::Worked);
         }
         if work.writing.is_none() && work.waiting.is_empty() {
             return self.finish().map(|()| Step::Worked);
         }
-        let step = work.advance(&self.engine)?;
-        self.engine.note_flushed(&work.buffer, work.share(&self.engine));
+        let step = work.advance(&self.background)?;
+        self.background.note_flushed(&work.buffer, work.share(&self.background));
         if step == Step::Worked {
-            self.engine.note_progress(STEP_BYTES as u64);
+            self.background.note_progress(STEP_BYTES as u64);
         }
         Ok(step)
     }
@@ -114,28 +114,32 @@ impl Flusher {
         let Some(Work { buffer, last_sequence, outcomes, busy, .. }) = self.work.take() else {
             return Ok(());
         };
-        let committed = self.engine.commit(Commit::Flushed { buffer, last_sequence, outcomes });
-        busy.iter().for_each(|(table, generation, nodes)| self.engine.release(*table, *generation, nodes));
+        let committed = self.background.commit(Commit::Flushed { buffer, last_sequence, outcomes });
+        busy.iter().for_each(|(table, generation, nodes)| {
+            self.background.versions.lock().release(*table, *generation, nodes)
+        });
         if !committed? {
             // Another layout has come in between: the next step begins anew.
             return Ok(());
         }
-        self.engine.metrics.jobs_done[Cause::Flush as usize].add(1);
-        let next_is_sorted = self.engine.state().sealed.last().is_some_and(|next| next.sorted().is_some());
+        self.background.context.metrics.jobs_done[Cause::Flush as usize].add(1);
+        let next_is_sorted =
+            self.background.versions.state().sealed.last().is_some_and(|next| next.sorted().is_some());
         let share: f64 = if next_is_sorted { SORTED_SHARE } else { 0.0 };
-        self.engine.pace.set_flushed_share(share);
-        self.engine.note_recovery(super::FLUSH);
-        self.engine.env.jobs.wake();
+        self.background.writer.pace.set_flushed_share(share);
+        self.background.note_recovery(super::FLUSH);
+        self.background.context.env.jobs.wake();
         Ok(())
     }
 }
 
 impl Work {
     /// How much of the buffer is flushed, from 0 to 1: writers go on as far.
-    fn share(&self, engine: &Engine) -> f64 {
+    fn share(&self, background: &Background) -> f64 {
         let room = self.waits.map(|Waits { full_bytes: full, .. }| {
-            let now = engine.lists.resident.used_bytes.load(Ordering::Relaxed);
-            let wanted = full.saturating_sub(engine.lists.resident.bytes.load(Ordering::Relaxed) / 2);
+            let now = background.versions.lists.resident.used_bytes.load(Ordering::Relaxed);
+            let wanted =
+                full.saturating_sub(background.versions.lists.resident.bytes.load(Ordering::Relaxed) / 2);
             ROOM_SHARE * (full.saturating_sub(now) as f64 / wanted.max(1) as f64).min(1.0)
         });
         let written = self.done_bytes as f64 / self.bytes.max(1) as f64;
@@ -143,31 +147,31 @@ impl Work {
         SORTED_SHARE + room.unwrap_or(0.0) + left * written.min(1.0)
     }
 
-    fn advance(&mut self, engine: &Engine) -> Result<Step> {
+    fn advance(&mut self, background: &Background) -> Result<Step> {
         if let Some((table, generation, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
-            let step = job.step(STEP_BYTES).inspect_err(|error| self.set_aside(engine, error))?;
+            let step = job.step(STEP_BYTES).inspect_err(|error| self.set_aside(background, error))?;
             match step {
                 Some(outcome) => self.outcomes.push(Finished { table, generation, outcome }),
                 None => self.writing = Some((table, generation, job)),
             }
         } else if let Some(SortedTable { table, contents, run }) = self.waiting.front().cloned() {
-            match engine.plan_flush(table, self.buffer.segment(), &contents) {
+            match background.plan_flush(table, self.buffer.segment(), &contents) {
                 FlushPlan::Planned(entry, plan) => {
                     entry.space.reclaim.starves.store(false, Ordering::Relaxed);
                     entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.generation, plan.nodes.clone()));
                     self.bytes += plan.bytes;
                     let job = entry.version.flush(&plan, &self.buffer, run, &contents);
-                    let job = job.inspect_err(|error| self.set_aside(engine, error))?;
+                    let job = job.inspect_err(|error| self.set_aside(background, error))?;
                     self.writing = Some((table, entry.generation, job));
                 }
                 FlushPlan::Waits(entry) => {
-                    let now = engine.env.clock.now();
-                    let full_bytes = engine.lists.resident.used_bytes.load(Ordering::Relaxed);
+                    let now = background.context.env.clock.now();
+                    let full_bytes = background.versions.lists.resident.used_bytes.load(Ordering::Relaxed);
                     let next_look = now + super::RETRY_AFTER;
                     let waits = self.waits.get_or_insert(Waits { full_bytes, began: now, next_look });
-                    return engine.wait_for_room(&entry, now, waits);
+                    return background.wait_for_room(&entry, now, waits);
                 }
                 // It takes its records with it.
                 FlushPlan::Dropped => {}
@@ -178,28 +182,30 @@ impl Work {
     }
 
     /// What was planned last cannot be merged: its runs stay busy, so that the next try leaves them alone.
-    fn set_aside(&mut self, engine: &Engine, error: &Error) {
+    fn set_aside(&mut self, background: &Background, error: &Error) {
         if let Some((table, generation, nodes)) =
             self.busy.pop_if(|(.., nodes)| error.is_lasting() && !nodes.is_empty())
         {
-            engine.set_aside(table, generation, &nodes, error);
+            background.versions.lock().set_aside(table, generation, &nodes, error);
             self.has_set_aside = true;
         }
     }
 
     /// What failed leaves nothing behind: lists that are whole go too, or each new try would fill the disk with more of
     /// them.
-    fn give_up(self, engine: &Engine) {
+    fn give_up(self, background: &Background) {
         let Self { writing, outcomes, busy, .. } = self;
         drop(writing);
         outcomes.iter().for_each(Finished::discard);
-        busy.iter().for_each(|(table, generation, nodes)| engine.release(*table, *generation, nodes));
+        busy.iter().for_each(|(table, generation, nodes)| {
+            background.versions.lock().release(*table, *generation, nodes)
+        });
     }
 }
 
 impl Machine for Flusher {
     fn step(&mut self) -> Step {
-        if self.engine.is_closing() || self.engine.fatal().is_some() {
+        if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
         if self.work.is_none() {
@@ -213,12 +219,12 @@ impl Machine for Flusher {
             Err(error) => {
                 let work = self.work.take();
                 let has_set_aside = work.as_ref().is_some_and(|work| work.has_set_aside);
-                work.into_iter().for_each(|work| work.give_up(&self.engine));
+                work.into_iter().for_each(|work| work.give_up(&self.background));
                 // Runs that it was not to be merged with are left alone from now on.
                 if matches!(error, Error::TooLong(_)) && has_set_aside {
                     return Step::Worked;
                 }
-                self.engine.note_failure(super::FLUSH, error)
+                self.background.note_failure(super::FLUSH, error)
             }
         }
     }
@@ -231,21 +237,23 @@ enum FlushPlan {
     Dropped,
 }
 
-impl Engine {
+impl Background {
     /// How a table takes in a buffer's records, and the version of it that says so. What that merges is busy from now
     /// on.
     fn plan_flush(&self, table: u32, segment: u64, contents: &Contents) -> FlushPlan {
-        let mut version_set = self.version_set.lock();
-        let Some(entry) = self.state().tables.get(&table).cloned() else { return FlushPlan::Dropped };
+        let mut version_set = self.versions.lock();
+        let Some(entry) = self.versions.state().tables.get(&table).cloned() else {
+            return FlushPlan::Dropped;
+        };
         let busy = version_set.busy.entry(table).or_default();
         let plan_with = |busy: &BTreeSet<NodeKey>| entry.version.plan_flush(segment, contents, busy);
         let plan = plan_with(busy).and_then(|plan| {
             // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them
             // all it would have no tombstones.
-            let follows = self.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
+            let follows = self.versions.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
             let stays_alone = follows || self.round_begins(table);
             let may_merge =
-                plan.nodes.is_empty() || !stays_alone && self.fits(&entry, plan.bytes + contents.bytes);
+                plan.nodes.is_empty() || !stays_alone && self.space.fits(&entry, plan.bytes + contents.bytes);
             if may_merge {
                 return Some(plan);
             }
@@ -262,54 +270,33 @@ impl Engine {
     /// compactor is told to look again; where a bound on space keeps it from that, that is said, if snapshots are to
     /// blame, or else the merge is done all the same.
     fn wait_for_room(&self, table: &TableState, now: Duration, waits: &mut Waits) -> Result<Step> {
-        let rests = self.compactor_is_idle.load(Ordering::Relaxed);
-        let passing = self.passing_trouble(super::COMPACT);
-        if let Some(error) = passing.or_else(|| self.why_aside(table.id).filter(|_| rests)) {
+        let rests = self.context.health.compactor_is_idle();
+        let passing = self.space.passing_trouble(super::COMPACT);
+        if let Some(error) = passing.or_else(|| self.versions.why_aside(table.id).filter(|_| rests)) {
             return Err(error);
         }
         if rests && now >= waits.next_look {
             waits.next_look = now + super::RETRY_AFTER;
-            if now >= waits.began + PATIENCE && self.refuses(table).is_some() {
-                let is_known = self.bytes_held_by_snapshots(table.id) > 0;
+            if now >= waits.began + PATIENCE && self.space.refuses(table).is_some() {
+                let is_known = self.versions.bytes_held_by_snapshots(table.id) > 0;
                 table.space.reclaim.is_waited_for.store(is_known, Ordering::Relaxed);
                 table.space.reclaim.starves.store(!is_known, Ordering::Relaxed);
             }
-            self.env.jobs.wake();
+            self.context.env.jobs.wake();
         }
         Ok(Step::Until(waits.next_look.max(now + super::RETRY_AFTER)))
     }
 
-    /// Why the oldest sealed buffer is not flushed: the rule of one of its tables is not known. It is asked of what is
-    /// there, whenever somebody wants to know, so it ends when that does.
-    pub(crate) fn lacks_rule(&self) -> Option<Error> {
-        let state = self.state();
-        let sorted = state.sealed.last()?.sorted()?;
-        let tables = sorted.iter().filter_map(|sorted| state.tables.get(&sorted.table));
-        tables.filter_map(|table| table.rule().err()).next()
-    }
-
     /// Notes how much of a buffer is flushed, from 0 to 1, if it is the one that writers wait for.
     pub(super) fn note_flushed(&self, buffer: &WriteBuffer, share: f64) {
-        if self.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {
-            self.pace.set_flushed_share(share);
+        if self.versions.state().sealed.last().is_some_and(|oldest| oldest.segment() == buffer.segment()) {
+            self.writer.pace.set_flushed_share(share);
         }
     }
 
     /// Tells that what the flush may have waited for is there: a rule, or a table's end.
     pub(crate) fn flush_again(&self) {
         self.note_recovery(super::FLUSH);
-        self.env.jobs.wake();
-    }
-
-    /// Keeps one retired log segment for recycling and removes the others; all where somebody may still read what it
-    /// held.
-    pub(crate) fn retire_segment(&self, segment: u64) {
-        let surplus = match self.erases_old_log() || self.lists.trash.has_strangers() {
-            false => self.spare_segment.lock().replace(segment),
-            true => Some(segment),
-        };
-        if let Some(surplus) = surplus {
-            self.lists.trash.remove(&*self.env.fs, forebay_store::names::log(&self.dir, surplus));
-        }
+        self.context.env.jobs.wake();
     }
 }

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{NodeKey, Place, Planned};
 
-use crate::background::FLUSH;
-use crate::engine::Engine;
+use crate::background::Background;
+use crate::context::FLUSH;
 use crate::versions::{State, TableState};
 
 /// What users ask of a table, and how far that is done.
@@ -22,8 +23,8 @@ pub(crate) struct FullCompaction {
     over: u64,
     /// Why it could not be done, when it was over last.
     refused: Option<Error>,
-    /// Buffers were flushed into the table since it was asked for.
-    grows: bool,
+    /// How many buffers had been flushed into the table when it was asked for.
+    flushes: u64,
     pass: Option<Pass>,
 }
 
@@ -48,31 +49,35 @@ impl Pass {
     }
 }
 
-impl Engine {
+impl Background {
     /// Merges every leaf of a table to one list.
     pub(crate) fn compact(&self, table: u32) -> Result<()> {
         // Nothing of it is merged before that is known.
-        self.view().table(table)?.rule()?;
-        let flushed = self.flush();
+        self.versions.view().table(table)?.rule()?;
+        let flushed = self.writer.flush();
         let passed_over = self.take_up(table);
         match flushed {
             // It may have been kept from it by just what was taken up.
-            Err(error) if error.is_lasting() => self.flush()?,
+            Err(error) if error.is_lasting() => self.writer.flush()?,
             flushed => flushed?,
         }
+        let flushes = self.versions.view().table(table)?.flushes.load(Ordering::Relaxed);
         let ticket = {
             let mut compacting = self.compacting.lock();
             let compaction = compacting.entry(table).or_default();
+            if compaction.over == compaction.asked {
+                compaction.flushes = flushes;
+            }
             compaction.asked += 1;
             compaction.asked
         };
-        self.env.jobs.wake();
-        let is_there = || self.state().tables.contains_key(&table);
+        self.context.env.jobs.wake();
+        let is_there = || self.versions.state().tables.contains_key(&table);
         let is_over =
             || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
         // What the compactor fails at of this table is told with the outcome, and of others it is not this one's
         // affair.
-        let waited = self.wait_for(|| self.passing_trouble(FLUSH), || is_over() || !is_there());
+        let waited = self.context.wait_for(|| self.space.passing_trouble(FLUSH), || is_over() || !is_there());
         if !is_there() {
             self.compacting.lock().remove(&table);
             return Err(Error::NotFound("the table was dropped while it was compacted".into()));
@@ -80,7 +85,7 @@ impl Engine {
         waited?;
         let refused = self.compacting.lock().get(&table).and_then(|compaction| compaction.refused.clone());
         // What is damaged is left as it is, and that must be said.
-        refused.or_else(|| self.why_aside(table)).or(passed_over).map_or(Ok(()), Err)
+        refused.or_else(|| self.versions.why_aside(table)).or(passed_over).map_or(Ok(()), Err)
     }
 
     /// What there was to be done for a table has failed. Who waits for a compaction of it is told.
@@ -89,9 +94,9 @@ impl Engine {
             && compaction.over < compaction.asked
         {
             (compaction.over, compaction.refused) = (compaction.asked, Some(error.clone()));
-            (compaction.grows, compaction.pass) = (false, None);
+            compaction.pass = None;
         }
-        self.env.jobs.wake();
+        self.context.env.jobs.wake();
     }
 
     /// The tables that compactions are asked of, and how often they were.
@@ -103,7 +108,13 @@ impl Engine {
 
     /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked.
     pub(crate) fn found_compact(&self, table: &TableState, asked: u64) {
-        if self.version_set.lock().busy.get(&table.id).is_some_and(|busy| self.is_worked_on(table.id, busy)) {
+        if self
+            .versions
+            .lock()
+            .busy
+            .get(&table.id)
+            .is_some_and(|busy| self.versions.is_worked_on(table.id, busy))
+        {
             // Who is at work on it tells when that is done.
             return;
         }
@@ -112,19 +123,12 @@ impl Engine {
 
     /// It is over for those who had asked by then.
     fn note_compaction(&self, table: &TableState, asked: u64) {
-        let refused = self.refuses(table);
+        let refused = self.space.refuses(table);
         if let Some(compaction) = self.compacting.lock().get_mut(&table.id) {
             (compaction.over, compaction.refused) = (asked.max(compaction.over), refused);
-            (compaction.grows, compaction.pass) = (false, None);
+            (compaction.flushes, compaction.pass) = (table.flushes.load(Ordering::Relaxed), None);
         }
-        self.env.jobs.wake();
-    }
-
-    /// A buffer was flushed into a table.
-    pub(crate) fn grew(&self, table: u32) {
-        if let Some(compaction) = self.compacting.lock().get_mut(&table) {
-            compaction.grows = compaction.over < compaction.asked;
-        }
+        self.context.env.jobs.wake();
     }
 
     /// Plans for a table that is compacted. Where it grows meanwhile, what is there goes once round it, for what comes
@@ -140,10 +144,10 @@ impl Engine {
         let found = table.version.next_reclaim(busy, from.as_ref());
         let found = found.map(|(plan, place)| (Planned::Job(plan), place));
         // Where there is no room for it, the round does not pass it by.
-        if found.as_ref().is_some_and(|(planned, _)| !self.has_room_for(table, planned)) {
+        if found.as_ref().is_some_and(|(planned, _)| !self.space.has_room_for(table, planned)) {
             return next;
         }
-        let waits = || table.version.round_waits(from.as_ref()) && self.is_worked_on(table.id, busy);
+        let waits = || table.version.round_waits(from.as_ref()) && self.versions.is_worked_on(table.id, busy);
         let waits = found.is_none() && waits();
         let mut compacting = self.compacting.lock();
         let Some(pass) = compacting.get_mut(&table.id).and_then(|compaction| compaction.pass.as_mut()) else {
@@ -166,8 +170,10 @@ impl Engine {
     /// Where the round of a table goes on, if it grows and it is the round's turn.
     fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
         let mut compacting = self.compacting.lock();
-        let growing = compacting.get_mut(&table.id).filter(|compaction| compaction.grows);
-        let FullCompaction { asked, pass, .. } = growing?;
+        let FullCompaction { asked, over, flushes, pass, .. } = compacting.get_mut(&table.id)?;
+        if over == asked || *flushes == table.flushes.load(Ordering::Relaxed) {
+            return None;
+        }
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
         let fresh = || Pass { asked, generation, place: None, had_turn: false, is_planned: false };

@@ -7,11 +7,12 @@ use std::time::Duration;
 use forebay_base::{Error, Result, planted};
 use forebay_env::{Machine, Step};
 
-use crate::engine::Engine;
+use crate::background::Background;
 use crate::memory::IdleWatch;
+use crate::versions::TableState;
 
 pub(super) struct Housekeeper {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     next: Duration,
     next_sync: Duration,
     /// Whether all went well the last time.
@@ -31,9 +32,9 @@ const PAUSE_PER_REMOVAL: f64 = 3.0;
 const WAITING_SHARE: f64 = 0.05;
 
 impl Housekeeper {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(background: Arc<Background>) -> Self {
         Self {
-            engine,
+            background,
             next: Duration::ZERO,
             next_sync: Duration::ZERO,
             is_kept: true,
@@ -45,43 +46,44 @@ impl Housekeeper {
     /// What is due now and then. Each of it is done whatever becomes of the others: what fails for want of space must
     /// keep neither the log from being synced nor files from being removed, or there would never be space.
     fn keep(&mut self) -> Result<()> {
-        let engine = &self.engine;
-        let now = engine.env.clock.now();
+        let background = &self.background;
+        let now = background.context.env.clock.now();
         let synced = if now >= self.next_sync && !planted::is("background-sync-forgotten") {
-            self.next_sync = now.saturating_add(engine.options.sync_interval);
-            engine.log()?.sync_to(u64::MAX)
+            self.next_sync = now.saturating_add(background.context.options.sync_interval);
+            background.context.log()?.sync_to(u64::MAX)
         } else {
             Ok(())
         };
-        if engine.wants_read_compaction() {
-            engine.env.jobs.wake();
+        if background.wants_read_compaction() {
+            background.context.env.jobs.wake();
         }
         // Nobody else tells that time has passed.
-        if engine.state().tables.values().any(|table| table.wants_expiry()) {
-            engine.env.jobs.wake();
+        if background.versions.state().tables.values().any(|table| table.wants_expiry()) {
+            background.context.env.jobs.wake();
         }
-        let begun = engine.begin_reclaim_passes();
-        synced.and(begun).and(engine.rewrite_manifest())
+        let begun = background.begin_reclaim_passes();
+        synced.and(begun).and(background.versions.rewrite_manifest())
     }
 
     /// Removes a piece of the next retired file, if it is time for that. All at one go, the log and readers would wait.
     fn remove(&mut self, now: Duration) {
-        let (engine, clock) = (&self.engine, &self.engine.env.clock);
+        let (background, clock) = (&self.background, &self.background.context.env.clock);
         if self.next_removal.is_none_or(|next| now < next) || planted::is("retired-files-stay") {
             return;
         }
-        self.next_removal = engine.lists.trash.remove_some(&*engine.env.fs).then(|| {
-            let ended = clock.now();
-            ended + (ended - now).mul_f64(PAUSE_PER_REMOVAL * self.pause_share())
-        });
+        self.next_removal =
+            background.versions.lists.trash.remove_some(&*background.context.env.fs).then(|| {
+                let ended = clock.now();
+                ended + (ended - now).mul_f64(PAUSE_PER_REMOVAL * self.pause_share())
+            });
         if self.next_removal.is_some() {
-            engine.env.jobs.wake();
+            background.context.env.jobs.wake();
         }
     }
 
     /// See [`pause_share`].
     fn pause_share(&self) -> f64 {
-        let state = self.engine.state();
+        let state = self.background.versions.state();
         let disks = || state.tables.values().map(|table| &table.space.disk);
         let leaving = disks().map(|disk| disk.leaving_bytes()).sum();
         pause_share(leaving, disks().map(|disk| disk.bytes()).sum())
@@ -94,18 +96,44 @@ fn pause_share(leaving_bytes: u64, bytes: u64) -> f64 {
     (1.0 - leaving_bytes as f64 / most.max(1.0)).max(0.0)
 }
 
+impl Background {
+    /// Begins the rounds that are due: twice round the table, once what is in the active write buffer is in lists. Called
+    /// now and then, by a machine, which must not wait.
+    fn begin_reclaim_passes(&self) -> Result<()> {
+        let (now, state) = (self.context.env.clock.now(), self.versions.state());
+        let is_due = |table: &TableState| {
+            let interval = table.options.reclaim_interval;
+            interval.is_some_and(|interval| table.space.reclaim_passes.is_due(now, interval))
+        };
+        let due: Vec<_> = state.tables.values().filter(|table| is_due(table)).collect();
+        let segment = self.context.log()?.active_segment();
+        if due.is_empty() || (!state.active.is_empty() && !self.writer.has_room()) {
+            return Ok(());
+        }
+        if !state.active.is_empty() {
+            self.writer.rotate(segment, 0)?;
+        }
+        for table in due {
+            let next = table.options.reclaim_interval.map(|all| now.saturating_add(all / 2));
+            table.space.reclaim_passes.begin(next, segment);
+        }
+        self.context.env.jobs.wake();
+        Ok(())
+    }
+}
+
 impl Machine for Housekeeper {
     fn step(&mut self) -> Step {
-        if self.engine.is_closing() || self.engine.fatal().is_some() {
+        if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
-        let engine = Arc::clone(&self.engine);
-        let prepared = engine.prepare_segment();
-        let now = engine.env.clock.now();
+        let background = Arc::clone(&self.background);
+        let prepared = background.writer.prepare_segment();
+        let now = background.context.env.clock.now();
         let mut kept = Ok(());
         if now >= self.next {
-            self.next = now + engine.options.sync_interval.min(LOOK_INTERVAL_MAX);
-            self.idle_watch.look(&engine, now);
+            self.next = now + background.context.options.sync_interval.min(LOOK_INTERVAL_MAX);
+            self.idle_watch.look(&background.memory, now);
             kept = self.keep();
             self.is_kept = kept.is_ok();
             self.next_removal.get_or_insert(now);
@@ -113,19 +141,19 @@ impl Machine for Housekeeper {
         let outcome = prepared.and(kept);
         if outcome.as_ref().is_err_and(Error::is_no_space) {
             // There is room again only once files go: all of them, now.
-            engine.lists.trash.empty(&*engine.env.fs);
+            background.versions.lists.trash.empty(&*background.context.env.fs);
             self.next_removal = None;
         } else {
-            self.remove(engine.env.clock.now());
+            self.remove(background.context.env.clock.now());
         }
         // After all that others wait for, and a buffer at a time: there may be much to write.
-        let has_moved = engine.move_pinned_buffer();
-        engine.move_pinned_lists();
+        let has_moved = background.memory.move_pinned_buffer();
+        background.memory.move_pinned_lists();
         if let Err(error) = outcome {
-            return engine.note_failure(super::HOUSEKEEP, error);
+            return background.note_failure(super::HOUSEKEEP, error);
         }
         if self.is_kept {
-            engine.note_recovery(super::HOUSEKEEP);
+            background.note_recovery(super::HOUSEKEEP);
         }
         if has_moved {
             return Step::Worked;

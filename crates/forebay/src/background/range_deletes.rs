@@ -13,7 +13,7 @@ use forebay_layouts::Job;
 use forebay_store::WriteBuffer;
 use forebay_store::salvage::Gaps;
 
-use crate::engine::Engine;
+use crate::background::Background;
 use crate::versions::{Commit, Finished, Pending};
 
 /// The range deletes of one buffer.
@@ -36,7 +36,7 @@ impl RangeDeletes {
     }
 
     /// Goes on for about 1 MiB. `last_sequence` is that of the buffer. `false` when nothing is left to do.
-    pub(super) fn advance(&mut self, engine: &Engine, last_sequence: u64) -> Result<bool> {
+    pub(super) fn advance(&mut self, background: &Background, last_sequence: u64) -> Result<bool> {
         let Some((table, ranges)) = self.waiting.front() else { return Ok(false) };
         let table = *table;
         if let Some((generation, mut job)) = self.writing.take() {
@@ -46,18 +46,18 @@ impl RangeDeletes {
                     if let Some(gap) = std::mem::take(&mut self.gaps).all().first() {
                         // Nothing is left undone for it; but it must be said.
                         let error = Error::corruption(&gap.file, gap.offset, &*gap.reason);
-                        engine.set_aside(table, generation, &[], &error);
+                        background.versions.lock().set_aside(table, generation, &[], &error);
                     }
                     // Where another layout has come in between, it is done anew.
-                    if engine.commit(Commit::Finished(Finished { table, generation, outcome }))? {
+                    if background.commit(Commit::Finished(Finished { table, generation, outcome }))? {
                         self.waiting.pop_front();
                     }
                 }
             }
             return Ok(true);
         }
-        engine.vouch(last_sequence)?;
-        let Some(entry) = engine.state().tables.get(&table).cloned() else {
+        background.versions.vouch(last_sequence)?;
+        let Some(entry) = background.versions.state().tables.get(&table).cloned() else {
             self.waiting.pop_front();
             return Ok(true);
         };
@@ -65,7 +65,7 @@ impl RangeDeletes {
             Some(job) => self.writing = Some((entry.generation, job)),
             None => {
                 // One that has become a tree meanwhile cannot be cut, and is asked again.
-                if engine.drop_range(table, ranges)? {
+                if background.drop_range(table, ranges)? {
                     self.waiting.pop_front();
                 }
             }
@@ -74,12 +74,12 @@ impl RangeDeletes {
     }
 }
 
-impl Engine {
+impl Background {
     /// Drops all that lists have of some ranges of a table, at once. `false`, and nothing is done, where its layout
     /// cannot.
     fn drop_range(&self, table: u32, ranges: &[Range]) -> Result<bool> {
-        let mut version_set = self.version_set.lock();
-        let state = self.state();
+        let mut version_set = self.versions.lock();
+        let state = self.versions.state();
         let Some(entry) = state.tables.get(&table) else { return Ok(false) };
         let (mut version, mut edits) = (Arc::clone(&entry.version), Vec::with_capacity(ranges.len()));
         for range in ranges {
@@ -88,7 +88,7 @@ impl Engine {
             version = version.apply(&edit, &|_| None)?.version;
             edits.push((table, edit));
         }
-        self.record(&mut version_set, &state, &mut Pending::edits(edits))?;
+        version_set.record(&state, &mut Pending::edits(edits))?;
         Ok(true)
     }
 }

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use forebay_base::Result;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{NodeKey, Plan, Portion, ReadTerms};
 
-use crate::engine::Engine;
+use crate::background::Background;
 use crate::versions::TableState;
 
 /// What a merge costs on a processor of today, in nanoseconds: for itself, with its file's name and the edit made
@@ -20,7 +19,7 @@ const MERGE_NANOSECONDS: f64 = 10e6;
 const RECORD_NANOSECONDS: f64 = 64.0;
 const BYTE_NANOSECONDS: f64 = 1.0;
 
-impl Engine {
+impl Background {
     /// A merge that idle time allows or that lookups have paid for, if there is one, and its price.
     pub(crate) fn plan_read_compaction(
         &self,
@@ -31,7 +30,7 @@ impl Engine {
         if !is_idle && !self.pays_for_merge(table) {
             return None;
         }
-        let ratio = self.options.read_compaction_ratio;
+        let ratio = self.context.options.read_compaction_ratio;
         let cost = |portion: Portion| {
             let nanoseconds = MERGE_NANOSECONDS
                 + RECORD_NANOSECONDS * portion.records as f64
@@ -44,43 +43,16 @@ impl Engine {
 
     /// Whether some table's lookups might have paid for a merge. Worth asking now and then: lookups wake nobody.
     pub(crate) fn wants_read_compaction(&self) -> bool {
-        self.compactor_is_idle.load(Ordering::Relaxed)
-            && self.state().tables.values().any(|table| self.pays_for_merge(table))
+        self.context.health.compactor_is_idle()
+            && self.versions.state().tables.values().any(|table| self.pays_for_merge(table))
     }
 
     fn pays_for_merge(&self, table: &TableState) -> bool {
-        let ratio = self.options.read_compaction_ratio;
+        let ratio = self.context.options.read_compaction_ratio;
         ratio > 0.0 && table.wasted_nanoseconds.load(Ordering::Relaxed) as f64 >= MERGE_NANOSECONDS / ratio
     }
 
     fn compacts_when_idle(&self) -> bool {
-        self.options.read_compaction_ratio > 0.0 && self.is_idle.load(Ordering::Relaxed)
-    }
-
-    /// Returns once background work has nothing more to do, as if nobody had written for long.
-    pub(crate) fn wait_until_idle(&self) -> Result<()> {
-        self.flush()?;
-        self.is_idle.store(true, Ordering::Relaxed);
-        self.share_memory();
-        self.env.jobs.wake();
-        self.wait_for(|| self.trouble(), || self.has_nothing_to_do())
-    }
-
-    fn has_nothing_to_do(&self) -> bool {
-        let state = self.state();
-        if !state.sealed.is_empty() || !self.compactor_is_idle.load(Ordering::Relaxed) {
-            return false;
-        }
-        let version_set = self.version_set.lock();
-        let nobody = BTreeSet::new();
-        state.tables.values().filter(|table| table.rule().is_ok()).all(|table| {
-            let busy = version_set.busy.get(&table.id).unwrap_or(&nobody);
-            let is_done = || {
-                let more = table.version.next_work(busy).is_some()
-                    || self.plan_read_compaction(table, busy).is_some();
-                !more && !self.wants_space(table)
-            };
-            self.is_stuck(table) || is_done()
-        })
+        self.context.options.read_compaction_ratio > 0.0 && self.memory.is_idle()
     }
 }

@@ -9,13 +9,13 @@ use forebay_env::{Machine, Step};
 use forebay_store::WriteBuffer;
 use forebay_store::buffer::{SortedTable, Sorting, TableNotes};
 
-use crate::engine::Engine;
+use crate::background::Background;
 
 /// How much of a buffer's flush its sorting is.
 pub(super) const SORTED_SHARE: f64 = 0.4;
 
 pub(super) struct Sorter {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     work: Option<Work>,
 }
 
@@ -28,13 +28,13 @@ struct Work {
 }
 
 impl Sorter {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, work: None }
+    pub(super) fn new(background: Arc<Background>) -> Self {
+        Self { background, work: None }
     }
 
     /// Takes up the oldest sealed buffer that is not sorted.
     fn begin(&self) -> Option<Work> {
-        let state = self.engine.state();
+        let state = self.background.versions.state();
         let buffer = Arc::clone(state.sealed.iter().rev().find(|buffer| buffer.sorted().is_none())?);
         let waiting = buffer.take_notes(|table| state.order_of(table)).into();
         Some(Work { buffer, waiting, running: None, done: Vec::new() })
@@ -52,16 +52,16 @@ impl Sorter {
                 work.done.push(SortedTable { table, contents, run });
                 work.running = None;
             } else {
-                self.engine.note_flushed(&work.buffer, SORTED_SHARE * sorting.progress());
+                self.background.note_flushed(&work.buffer, SORTED_SHARE * sorting.progress());
             }
-            self.engine.note_progress(STEP_BYTES as u64);
+            self.background.note_progress(STEP_BYTES as u64);
         } else if let Some(notes) = work.waiting.pop_front() {
             // A table that was dropped takes its records with it.
-            let order = self.engine.state().order_of(notes.table);
+            let order = self.background.versions.state().order_of(notes.table);
             work.running = order.map(|order| Sorting::new(&work.buffer, notes, order));
         } else if let Some(Work { buffer, done, .. }) = self.work.take() {
             buffer.set_sorted(done);
-            self.engine.env.jobs.wake();
+            self.background.context.env.jobs.wake();
         }
         true
     }
@@ -69,7 +69,7 @@ impl Sorter {
 
 impl Machine for Sorter {
     fn step(&mut self) -> Step {
-        if self.engine.is_closing() || self.engine.fatal().is_some() {
+        if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
         if self.advance() { Step::Worked } else { Step::Idle }

@@ -6,34 +6,34 @@ use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_layouts::JobWorker;
 
-use crate::engine::Engine;
+use crate::background::Background;
 
 pub(super) struct Subcompactor {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     worker: Option<Box<dyn JobWorker>>,
 }
 
 impl Subcompactor {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, worker: None }
+    pub(super) fn new(background: Arc<Background>) -> Self {
+        Self { background, worker: None }
     }
 }
 
 impl Machine for Subcompactor {
     fn step(&mut self) -> Step {
-        if self.engine.is_closing() || self.engine.fatal().is_some() {
+        if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
         if self.worker.is_none() {
-            self.worker = self.engine.worker.lock().take();
+            self.worker = self.background.worker.lock().take();
         }
         let Some(worker) = &mut self.worker else { return Step::Idle };
         // The compactor may have waited for this.
         if worker.step(STEP_BYTES) {
-            self.engine.note_progress(STEP_BYTES as u64);
+            self.background.note_progress(STEP_BYTES as u64);
         } else {
             self.worker = None;
-            self.engine.env.jobs.wake();
+            self.background.context.env.jobs.wake();
         }
         Step::Worked
     }

@@ -1,68 +1,30 @@
-//! Checkpoints, flushes and full compactions: work on the whole that a user asks for.
+//! Checkpoints: copies of the whole, in directories of their own.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result, planted};
-use forebay_env::sync::atomic::Ordering;
-use forebay_env::{Access, FileSystem, LockMode, yield_point};
+use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::{Log, frame};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
-use crate::engine::{Engine, FLUSH};
-use crate::open::create_dir_durably;
+use crate::context::create_dir_durably;
+use crate::history::History;
 
-/// As long as it is there, tables take nothing into memory to keep it there.
-pub(crate) struct Draining<'a>(&'a Engine);
-
-impl<'a> Draining<'a> {
-    pub(crate) fn new(engine: &'a Engine) -> Self {
-        engine.lists.resident.drains.fetch_add(1, Ordering::Relaxed);
-        Self(engine)
-    }
-}
-
-impl Drop for Draining<'_> {
-    fn drop(&mut self) {
-        self.0.lists.resident.drains.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Engine {
-    /// Waits until every record accepted so far is in lists, on disk or in memory.
-    pub(crate) fn flush(&self) -> Result<()> {
-        let log = self.log()?;
-        let (segment, empty) = (log.active_segment(), self.state().active.is_empty());
-        yield_point("flush begins");
-        if !empty {
-            self.rotate(segment, 0)?;
-        }
-        let trouble = || self.trouble_of(FLUSH);
-        self.wait_for(trouble, || self.state().sealed.iter().all(|buffer| buffer.segment() > segment))
-    }
-
-    /// Waits until every record accepted so far is in files: tables keep none in memory alone.
-    pub(crate) fn flush_to_files(&self) -> Result<Draining<'_>> {
-        self.log()?;
-        let draining = Draining::new(self);
-        self.flush()?;
-        self.wait_for_files(|_| true)?;
-        Ok(draining)
-    }
-
+impl History {
     /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the
     /// moment. The superblock comes last, so that an unfinished copy is not a database.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
-        let (fs, log) = (&*self.env.fs, self.log()?);
+        let (fs, log) = (&*self.context.env.fs, self.context.log()?);
         // The directories above it that are there.
         for ancestor in
             target.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()).chain([Path::new(".")])
         {
             if fs.exists(ancestor)? {
-                if fs.absolute(ancestor)?.starts_with(&self.dir) {
+                if fs.absolute(ancestor)?.starts_with(&self.context.dir) {
                     let target = target.display();
                     return Err(Error::invalid(format!(
                         "{target} is inside of the database; name a directory elsewhere"
@@ -87,20 +49,19 @@ impl Engine {
     }
 
     fn copy_to(&self, target: &Path, log: &Log) -> Result<()> {
-        let fs = &*self.env.fs;
+        let fs = &*self.context.env.fs;
         // The manifest's low-water mark and the view must be of one moment.
         let (view, snapshot) = {
-            let version_set = self.version_set.lock();
-            let view = self.view();
+            let version_set = self.versions.lock();
+            let view = self.versions.view();
             // A copy begins without savepoints, whose files it would have to hold, too.
-            let mut snapshot =
-                Snapshot { savepoints: Vec::new(), ..self.snapshot_of(&version_set, &view.state) };
+            let mut snapshot = Snapshot { savepoints: Vec::new(), ..version_set.snapshot_of(&view.state) };
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
             // They may be more than the manifest knows of as flushed, and so not durable yet.
-            self.sync_retained(&version_set.log)?;
+            self.versions.sync_retained(&version_set.log)?;
             for &segment in version_set.retained.range(snapshot.log.low.0..).map(|(segment, _)| segment) {
-                fs.hard_link(&names::log(&self.dir, segment), &names::log(target, segment))?;
+                fs.hard_link(&names::log(&self.context.dir, segment), &names::log(target, segment))?;
             }
             (view, snapshot)
         };
@@ -138,7 +99,7 @@ impl Engine {
         let current = Current { manifest: id, closed: Some(manifest.closed(last_sequence)) };
         current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
-        self.superblock.write(fs, target)
+        self.context.superblock.write(fs, target)
     }
 }
 

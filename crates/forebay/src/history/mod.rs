@@ -4,5 +4,38 @@ mod checkpoint;
 mod rollback;
 mod savepoint;
 
-pub(crate) use checkpoint::Draining;
+use std::sync::Arc;
+
+use crate::background::Background;
+use crate::context::Context;
+use crate::memory::MemoryShares;
+use crate::versions::Versions;
+use crate::write::Writer;
+
 pub use savepoint::SavepointStats;
+
+/// Keeps moments, and goes back to them.
+pub(crate) struct History {
+    context: Arc<Context>,
+    versions: Arc<Versions>,
+    memory: Arc<MemoryShares>,
+    writer: Arc<Writer>,
+    background: Arc<Background>,
+}
+
+impl History {
+    pub(crate) fn new(
+        versions: &Arc<Versions>,
+        memory: &Arc<MemoryShares>,
+        writer: &Arc<Writer>,
+        background: &Arc<Background>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(&versions.context),
+            versions: Arc::clone(versions),
+            memory: Arc::clone(memory),
+            writer: Arc::clone(writer),
+            background: Arc::clone(background),
+        }
+    }
+}

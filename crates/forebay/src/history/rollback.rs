@@ -7,50 +7,49 @@
 //!    follows them learns of it, also who has seen the last of them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result};
 use forebay_env::yield_point;
 use forebay_store::manifest::{Edit, LogMark, Rollback};
 
-use crate::engine::Engine;
-use crate::versions::{State, TableState, Tables, VersionSet};
+use crate::history::History;
+use crate::versions::{TableState, Tables, has_other_files};
 
 /// Where the generations of a rollback begin: no table gets as many layouts between two of them.
 const GENERATIONS_PER_ROLLBACK: u64 = 1 << 32;
 
-impl Engine {
+impl History {
     pub(crate) fn rollback(&self, name: &str) -> Result<()> {
-        self.log()?;
-        self.version_set.lock().savepoint(name)?;
+        self.context.log()?;
+        self.versions.lock().savepoint(name)?;
         if self.freeze_all(true)? {
             return Err(Error::invalid("another rollback is under way"));
         }
-        let outcome = self.flush().and_then(|()| self.restore(name));
+        let outcome = self.writer.flush().and_then(|()| self.restore(name));
         if outcome.is_err() {
             self.freeze_all(false)?;
         }
-        self.share_memory();
-        self.tend_filters();
-        self.flush_again();
+        self.memory.share_memory();
+        self.memory.tend_filters();
+        self.background.flush_again();
         outcome
     }
 
     /// Makes all writers wait, or go on. Returns whether they waited.
     fn freeze_all(&self, frozen: bool) -> Result<bool> {
         let mut before = false;
-        self.log()?.change_epoch(|| {
-            self.update_state(|state| before = std::mem::replace(&mut state.is_frozen, frozen));
+        self.context.log()?.change_epoch(|| {
+            self.versions.update_state(|state| before = std::mem::replace(&mut state.is_frozen, frozen));
         });
         Ok(before)
     }
 
     /// Gives all tables what they had. No buffer has a record, and nobody writes.
     fn restore(&self, name: &str) -> Result<()> {
-        let log = self.log()?;
-        let mut version_set = self.version_set.lock();
-        let state = self.state();
-        let rewritten = self.reordering.lock().keys().next().copied();
+        let log = self.context.log()?;
+        let mut version_set = self.versions.lock();
+        let state = self.versions.state();
+        let rewritten = self.versions.first_reordering();
         if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
             let reason = format!("table `{}` is being given another order; wait for that", table.name);
             return Err(Error::invalid(reason));
@@ -62,38 +61,24 @@ impl Engine {
         let restored = |table: &Arc<TableState>| {
             // What the log still has of it is no longer its own.
             let version = table.version.convert(&table.options, below);
-            Ok(table.with_generation(version.ok_or_else(|| self.has_other_files())?, generation))
+            Ok(table.with_generation(version.ok_or_else(has_other_files)?, generation))
         };
         let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;
         let mark = (below, last + 1);
         let mark = LogMark { kept: mark, low: mark, flushed: mark, vouched: 0 };
         let entries = tables.values().map(|table| table.entry()).collect();
-        self.append(&mut version_set, &Edit::Rollback(Rollback { log: mark, tables: entries }))?;
+        version_set.append(&Edit::Rollback(Rollback { log: mark, tables: entries }))?;
         version_set.log_is_ahead = false;
         version_set.rolled_back = last + 1;
         yield_point("rollback is durable");
         log.change_epoch_behind(last + 1, || {
-            self.update_state(|state| {
+            self.versions.update_state(|state| {
                 state.tables.clone_from(&tables);
                 state.is_frozen = false;
             });
         });
-        self.rolled_back(&mut version_set, &state, &tables);
-        self.retain_segments(&mut version_set, mark, None);
+        version_set.note_rollback(&state.tables, &tables);
+        version_set.retain_segments(mark, None);
         Ok(())
-    }
-
-    /// Notes that tables are other ones.
-    fn rolled_back(&self, version_set: &mut VersionSet, before: &State, now: &Tables) {
-        version_set.busy.clear();
-        self.aside.lock().clear();
-        now.values().for_each(|table| table.space.reclaim.forget());
-        let files = |tables: &Tables| tables.values().flat_map(|table| table.version.files()).collect();
-        version_set.refer_instead(files(&before.tables), files(now));
-        // Nobody who writes has caused what is to be done anew.
-        let debt_bytes: u64 = now.values().map(|table| table.version.debt_bytes()).sum();
-        self.inherited_bytes.store(debt_bytes, Ordering::Relaxed);
-        self.weigh();
-        self.weigh_savepoints(version_set);
     }
 }

@@ -10,18 +10,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::Ordering;
 use forebay_env::{Arena, yield_point};
 use forebay_store::WriteBuffer;
 use forebay_store::manifest::Edit;
 use serde::Serialize;
 
-use crate::engine::{Engine, FLUSH, refuse_guests};
-use crate::read::View;
-use crate::versions::{Savepoint, State, VersionSet};
-
-/// The longest name of a savepoint, in bytes.
-const NAME_BYTES_MAX: usize = 255;
+use crate::context::refuse_guests;
+use crate::history::History;
+use crate::versions::{Savepoint, State, View, excess, longest};
 
 /// A savepoint, and what it costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,99 +44,49 @@ impl fmt::Display for SavepointStats {
     }
 }
 
-impl VersionSet {
-    /// The savepoint of this name.
-    pub(crate) fn savepoint(&self, name: &str) -> Result<&Arc<Savepoint>> {
-        self.savepoints.get(name).ok_or_else(|| Error::NotFound(format!("there is no savepoint `{name}`")))
-    }
-
-    fn is_free(&self, name: &str) -> Result<()> {
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            let reason = format!("a savepoint's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
-            return Err(Error::invalid(reason));
-        }
-        if self.savepoints.contains_key(name) {
-            return Err(Error::invalid(format!("there is a savepoint `{name}` already; drop that first")));
-        }
-        Ok(())
-    }
-}
-
-impl Engine {
+impl History {
     /// Takes a savepoint. Returns the number of its last record.
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
-        self.log()?;
-        self.version_set.lock().is_free(name)?;
+        self.context.log()?;
+        self.versions.lock().is_free(name)?;
         // Until it is taken, no table takes records into memory that no file has.
-        let _draining = self.flush_to_files()?;
+        let _draining = self.background.flush_to_files()?;
         yield_point("savepoint is flushed");
         {
-            let mut version_set = self.version_set.lock();
-            let state = self.state();
+            let mut version_set = self.versions.lock();
+            let state = self.versions.state();
             let next = state.sealed.last();
             if next.is_none_or(|next| next.range_deletes(usize::MAX).is_empty()) {
-                return self.keep(&mut version_set, name, &state);
+                return version_set.keep(name, &state);
             }
             // Lists may have lost a range already that the next buffer deletes. Once that is flushed they have all of
             // it.
-            let mut wanted = self.wanted.lock();
-            if wanted.contains_key(name) {
-                return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
-            }
-            wanted.insert(name.to_string(), None);
+            version_set.want_savepoint(name)?;
         }
-        let is_taken = || self.wanted.lock().get(name).is_some_and(Option::is_some);
-        let waited = self.wait_for(|| self.trouble_of(FLUSH), is_taken);
+        let is_taken = || self.versions.is_taken(name);
+        let waited = self.context.wait_for(|| self.writer.flush_trouble(), is_taken);
         // Held by whoever is taking it just now.
-        let _nobody_takes_it = self.version_set.lock();
-        let taken = self.wanted.lock().remove(name).flatten();
+        let taken = self.versions.lock().end_want(name);
         answer(waited, taken)
-    }
-
-    /// Takes the savepoints that are waited for. Call when a buffer has just been flushed.
-    pub(crate) fn keep_wanted(&self, version_set: &mut VersionSet) {
-        let wanted = self.wanted.lock().clone();
-        let names = wanted.into_iter().filter(|(_, taken)| taken.is_none()).map(|(name, _)| name);
-        for name in names {
-            let taken = self.keep(version_set, &name, &self.state());
-            self.wanted.lock().entry(name).and_modify(|outcome| *outcome = Some(taken));
-        }
-    }
-
-    fn keep(&self, version_set: &mut VersionSet, name: &str, state: &State) -> Result<u64> {
-        version_set.is_free(name)?;
-        if let Some(table) = state.tables.values().find(|table| table.version.resident().is_some()) {
-            return Err(Error::invalid(format!(
-                "table `{}` keeps records in memory that no file has yet, so it cannot be in a savepoint; try again",
-                table.name
-            )));
-        }
-        let (sequence, now) = (version_set.log.flushed.1, self.env.clock.unix_milliseconds());
-        let savepoint = Savepoint::new(sequence, now, state.tables.clone());
-        self.append(version_set, &Edit::Savepoint(savepoint.entry(name)))?;
-        version_set.refer(savepoint.files().map(|file| (file, 1)).collect());
-        version_set.savepoints.insert(name.to_string(), Arc::new(savepoint));
-        self.weigh_savepoints(version_set);
-        Ok(sequence)
     }
 
     pub(crate) fn drop_savepoint(&self, name: &str) -> Result<()> {
         refuse_guests()?;
-        let mut version_set = self.version_set.lock();
+        let mut version_set = self.versions.lock();
         let savepoint = Arc::clone(version_set.savepoint(name)?);
-        self.append(&mut version_set, &Edit::DropSavepoint(name.to_string()))?;
+        version_set.append(&Edit::DropSavepoint(name.to_string()))?;
         version_set.savepoints.remove(name);
         version_set.refer(savepoint.files().map(|file| (file, -1)).collect());
-        self.weigh_savepoints(&version_set);
+        version_set.weigh_savepoints();
         drop(version_set);
-        self.env.jobs.wake();
+        self.context.env.jobs.wake();
         Ok(())
     }
 
     /// The database as it was: tables, and nothing in buffers; and when that was, in milliseconds since 1970.
     pub(crate) fn view_savepoint(&self, name: &str) -> Result<(View, u64)> {
         refuse_guests()?;
-        let savepoint = Arc::clone(self.version_set.lock().savepoint(name)?);
+        let savepoint = Arc::clone(self.versions.lock().savepoint(name)?);
         let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
         let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
         let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
@@ -151,8 +97,8 @@ impl Engine {
     /// All of them, oldest first.
     pub(crate) fn savepoints(&self) -> Vec<SavepointStats> {
         let (savepoints, state) = {
-            let version_set = self.version_set.lock();
-            (version_set.savepoints.clone(), self.state())
+            let version_set = self.versions.lock();
+            (version_set.savepoints.clone(), self.versions.state())
         };
         if savepoints.is_empty() {
             return Vec::new();
@@ -181,8 +127,8 @@ impl Engine {
     /// Bytes of files that are there for savepoints only.
     pub(crate) fn bytes_kept(&self) -> u64 {
         let (savepoints, state) = {
-            let version_set = self.version_set.lock();
-            (version_set.savepoints.clone(), self.state())
+            let version_set = self.versions.lock();
+            (version_set.savepoints.clone(), self.versions.state())
         };
         let needs = longest(savepoints.values().flat_map(|savepoint| savepoint.needs.values().cloned()));
         if needs.is_empty() {
@@ -191,37 +137,12 @@ impl Engine {
             excess(&needs, &longest(state.tables.values().map(|table| table.file_lengths())))
         }
     }
-
-    /// Notes what of each table's files is there for savepoints only. Call under the version set's lock, when either
-    /// has changed.
-    pub(crate) fn weigh_savepoints(&self, version_set: &VersionSet) {
-        for (id, table) in self.state().tables.iter() {
-            let needs = version_set.savepoints.values().filter_map(|savepoint| savepoint.needs.get(id));
-            let needs = longest(needs.cloned());
-            let bytes = if needs.is_empty() { 0 } else { excess(&needs, &table.file_lengths()) };
-            table.space.kept_bytes.store(bytes, Ordering::Relaxed);
-        }
-    }
 }
 
 /// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong
 /// besides.
 fn answer(waited: Result<()>, taken: Option<Result<u64>>) -> Result<u64> {
     taken.unwrap_or_else(|| waited.and(Err(Error::bug("the savepoint was not taken"))))
-}
-
-/// How long each file is for whoever needs most of it.
-fn longest(all: impl Iterator<Item = BTreeMap<u64, u64>>) -> BTreeMap<u64, u64> {
-    all.flatten().fold(BTreeMap::new(), |mut longest, (id, bytes)| {
-        let known = longest.entry(id).or_default();
-        *known = bytes.max(*known);
-        longest
-    })
-}
-
-/// Bytes that some need and others do not.
-fn excess(needs: &BTreeMap<u64, u64>, others: &BTreeMap<u64, u64>) -> u64 {
-    needs.iter().map(|(id, bytes)| bytes.saturating_sub(others.get(id).copied().unwrap_or_default())).sum()
 }
 
 #[cfg(test)]

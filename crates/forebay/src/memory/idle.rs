@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_env::sync::atomic::Ordering;
 use forebay_store::Owner;
 
-use crate::engine::Engine;
+use crate::memory::MemoryShares;
 use crate::versions::TableState;
 
 /// A database is idle after this time without a write.
@@ -24,20 +24,31 @@ pub(crate) struct IdleWatch {
 
 impl IdleWatch {
     /// Looks whether anybody has written. To be called now and then.
-    pub(crate) fn look(&mut self, engine: &Engine, now: Duration) {
-        let last_sequence = engine.log.as_ref().map_or(0, |log| log.last_sequence());
-        if last_sequence != self.last_sequence || !engine.state().sealed.is_empty() {
+    pub(crate) fn look(&mut self, memory: &MemoryShares, now: Duration) {
+        let last_sequence = memory.context.log.as_ref().map_or(0, |log| log.last_sequence());
+        if last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty() {
             *self = Self { last_sequence, since: now };
         } else if now.saturating_sub(self.since) >= IDLE_AFTER
-            && !engine.is_idle.swap(true, Ordering::Relaxed)
+            && !memory.is_idle.swap(true, Ordering::Relaxed)
         {
-            engine.env.jobs.wake();
+            memory.context.env.jobs.wake();
         }
-        engine.share_memory();
+        memory.share_memory();
     }
 }
 
-impl Engine {
+impl MemoryShares {
+    /// Whether nobody has written for a while.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle.load(Ordering::Relaxed)
+    }
+
+    /// Takes it for so that nobody has written for a while, until somebody writes.
+    pub(crate) fn begin_idle(&self) {
+        self.is_idle.store(true, Ordering::Relaxed);
+        self.share_memory();
+    }
+
     /// Notes that somebody writes.
     #[inline]
     pub(crate) fn end_idle(&self) {
@@ -49,26 +60,26 @@ impl Engine {
     /// Memory that filters may take, for now: their share, less what tables keep in memory, and no more than all others
     /// leave.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        let resident = self.metrics.memory.now(Owner::Resident);
-        let share = (self.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident);
-        let left = self.unclaimed_bytes().saturating_sub(self.options.cache_bytes_min());
-        share.min(left).max(self.options.filter_bytes_min())
+        let resident = self.context.metrics.memory.now(Owner::Resident);
+        let share = (self.context.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident);
+        let left = self.unclaimed_bytes().saturating_sub(self.context.options.cache_bytes_min());
+        share.min(left).max(self.context.options.filter_bytes_min())
     }
 
     /// What of the limit nobody takes but those who read: neither now nor, as far as that is likely to come again, of
     /// late.
     fn unclaimed_bytes(&self) -> u64 {
-        let (options, memory) = (&self.options, &self.metrics.memory);
+        let (options, memory) = (&self.context.options, &self.context.metrics.memory);
         let is_idle = self.lent_bytes() > 0;
         let buffers = options.buffer_bytes() * options.write_buffers as u64;
         // The order over each buffer, and once more over the one that is being sorted.
-        let order = self.pool.words_bytes() * (options.write_buffers as u64 + 1);
-        let writing =
-            self.pool.held_bytes().max(if is_idle { 0 } else { buffers }) + if is_idle { 0 } else { order };
+        let order = self.context.pool.words_bytes() * (options.write_buffers as u64 + 1);
+        let writing = self.context.pool.held_bytes().max(if is_idle { 0 } else { buffers })
+            + if is_idle { 0 } else { order };
         let merging = memory.high(Owner::Merging).max(options.merge_bytes() as u64);
         let scanning = memory.high(Owner::Scanning) + memory.high(Owner::Standing);
         let work = merging + memory.high(Owner::Writing) + scanning;
-        let kept = memory.high(Owner::Resident) + self.metrics.index_memory_bytes.get();
+        let kept = memory.high(Owner::Resident) + self.context.metrics.index_memory_bytes.get();
         let taken = writing + work.saturating_sub(WORK_BYTES_FREE) + kept;
         options.memory_limit_bytes.saturating_sub(taken)
     }
@@ -77,25 +88,25 @@ impl Engine {
     /// take to both.
     pub(crate) fn share_memory(&self) {
         if self.lent_bytes() > 0 {
-            self.pool.release();
+            self.context.pool.release();
         }
-        self.metrics.memory.look();
-        let state = self.state();
-        self.lists.resident.bytes.store(self.options.resident_bytes(), Ordering::Relaxed);
-        let (limit, held) = (self.filter_bytes(), self.metrics.filter_memory_bytes.get());
-        let cache_bytes = self.options.cache_bytes_min() + limit.saturating_sub(held);
+        self.context.metrics.memory.look();
+        let state = self.versions.state();
+        self.versions.lists.resident.bytes.store(self.context.options.resident_bytes(), Ordering::Relaxed);
+        let (limit, held) = (self.filter_bytes(), self.context.metrics.filter_memory_bytes.get());
+        let cache_bytes = self.context.options.cache_bytes_min() + limit.saturating_sub(held);
         // Of a tree, nodes are kept rather than pages.
         // A table that had another layout may still have some.
         let has_trees =
             |table: &Arc<TableState>| table.options.layout.grows_trees() || table.version.has_trees();
         let nodes_bytes = if state.tables.values().any(has_trees) { cache_bytes / 4 * 3 } else { 0 };
-        self.trees.cache.resize(nodes_bytes);
-        self.lists.cache.resize(cache_bytes - nodes_bytes);
+        self.versions.trees.cache.resize(nodes_bytes);
+        self.versions.lists.cache.resize(cache_bytes - nodes_bytes);
     }
 
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
     /// step by step.
     fn lent_bytes(&self) -> u64 {
-        if self.is_idle.load(Ordering::Relaxed) { self.options.idle_bytes() } else { 0 }
+        if self.is_idle.load(Ordering::Relaxed) { self.context.options.idle_bytes() } else { 0 }
     }
 }

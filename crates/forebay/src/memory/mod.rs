@@ -2,15 +2,34 @@
 
 mod filters;
 mod idle;
+mod pinned;
 
-use forebay_env::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use forebay_env::sync::atomic::AtomicBool;
 use forebay_store::Owner;
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::context::Context;
+use crate::versions::Versions;
 
 pub(crate) use filters::{bits_per_key, filtered_records};
 pub(crate) use idle::IdleWatch;
+
+/// Who gets how much of the memory limit, for now.
+pub(crate) struct MemoryShares {
+    context: Arc<Context>,
+    versions: Arc<Versions>,
+    /// Nobody has written for a while.
+    is_idle: AtomicBool,
+}
+
+impl MemoryShares {
+    pub(crate) fn new(versions: &Arc<Versions>) -> Self {
+        let (context, versions) = (Arc::clone(&versions.context), Arc::clone(versions));
+        Self { context, versions, is_idle: AtomicBool::new(false) }
+    }
+}
 
 /// Memory by owner, in bytes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -33,18 +52,18 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn of(engine: &Engine) -> Self {
-        let (metrics, state) = (&engine.metrics, engine.state());
+    pub(crate) fn of(versions: &Versions) -> Self {
+        let (context, metrics, state) = (&versions.context, &versions.context.metrics, versions.state());
         let buffers = state.sealed.iter().chain([&state.active]);
         let of = |owner| metrics.memory.now(owner);
         let memory = Self {
-            limit: engine.options.memory_limit_bytes,
-            write_buffers: engine.pool.held_bytes(),
+            limit: context.options.memory_limit_bytes,
+            write_buffers: context.pool.held_bytes(),
             buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
-            resident_records: engine.resident_bytes.load(Ordering::Relaxed),
+            resident_records: versions.resident_bytes(),
             filters: metrics.filter_memory_bytes.get(),
             page_search: metrics.index_memory_bytes.get(),
-            page_cache: engine.lists.cache.memory_bytes() + engine.trees.cache.memory_bytes(),
+            page_cache: versions.lists.cache.memory_bytes() + versions.trees.cache.memory_bytes(),
             merging: of(Owner::Merging),
             writing: of(Owner::Writing),
             scanning: of(Owner::Scanning) + of(Owner::Standing),

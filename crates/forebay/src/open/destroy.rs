@@ -9,7 +9,6 @@ use forebay_base::{Error, Result};
 use forebay_env::{Env, FileSystem, LockMode};
 use forebay_store::names;
 
-use crate::Database;
 use crate::open::enter::is_ours;
 
 /// What an opening made.
@@ -33,29 +32,8 @@ impl Made {
     }
 }
 
-impl Database {
-    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays.
-    /// Refuses a directory that is not a database, and one that is open.
-    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
-        destroy(&Env::real(), path.as_ref())
-    }
-
-    /// Closes the database, and removes it if it was made when it was [opened](Self::open), before anybody else can
-    /// open it. For whoever has made one for work that fails. One that was there stays, with all that was written to
-    /// it.
-    pub fn take_back(self) -> Result<()> {
-        let engine = self.engine();
-        let _lock = engine.lock.lock().take();
-        let closed = self.shut();
-        match engine.made {
-            Made::Nothing => closed,
-            // Whatever closing says, nothing is kept.
-            made => made.take_back(engine.gate.behind(), &engine.dir),
-        }
-    }
-}
-
-fn destroy(env: &Env, dir: &Path) -> Result<()> {
+/// Removes a database: its files, and the directory if nothing else is in it.
+pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let fs = &*env.fs;
     let mut is_there = false;
     for root in [names::SUPERBLOCK, names::SUPERBLOCK_SPARE, names::DESTROYED] {
@@ -131,7 +109,7 @@ mod tests {
     use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs, TracedFs};
 
     use super::*;
-    use crate::Options;
+    use crate::{Database, Options};
 
     const DIR: &str = "/all/db";
 

@@ -1,15 +1,16 @@
 //! The directory of a database: taking its lock, and making it where there is none.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use forebay_base::{Error, Result, planted};
-use forebay_env::{Env, FileLock, FileSystem, LockMode};
+use forebay_base::{Error, Result};
+use forebay_env::{Env, FileLock, LockMode};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::names;
 
 use crate::Options;
+use crate::context::create_dir_durably;
 use crate::open::destroy::{Made, finish};
 
 /// The id of a new database's manifest.
@@ -131,30 +132,6 @@ fn make(env: &Env, dir: &Path) -> Result<()> {
     // 0 is for none.
     let log_secret = Secret((env.entropy)().max(1));
     Superblock { database_id, hash_seed, log_secret }.write(fs, dir)
-}
-
-/// Makes a directory and its missing ancestors, whose names survive a power loss from then on.
-pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let parent_of = |dir: &Path| match dir.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        Some(parent) => parent.to_path_buf(),
-        None => dir.to_path_buf(),
-    };
-    let (mut made, mut found) = (vec![parent_of(dir)], Vec::new());
-    for ancestor in dir.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty()) {
-        match found.is_empty() && !fs.exists(ancestor)? {
-            true => made.push(parent_of(ancestor)),
-            false => found.push(parent_of(ancestor)),
-        }
-    }
-    fs.create_dir_all(dir)?;
-    made.iter()
-        .filter(|_| !planted::is("ancestors-not-synced"))
-        .try_for_each(|parent| fs.sync_dir(parent))?;
-    // What is there may have been made by a process that died before its sync. Of what we may not sync others have
-    // made sure.
-    found.iter().filter(|parent| !made.contains(parent)).for_each(|parent| drop(fs.sync_dir(parent)));
-    Ok(())
 }
 
 /// Whether a file of this name may stand in a database's directory.

@@ -8,7 +8,9 @@ mod destroy;
 mod enter;
 mod evidence;
 mod read_back;
+mod reload;
 mod salvage;
+mod start;
 mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,8 +20,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::sync::{Mutex, RwLock};
-use forebay_env::{Arena, Env, FileSystem};
+use forebay_env::{Arena, Env, FileLock, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -29,18 +30,19 @@ use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::Options;
-use crate::engine::{CLOSED, Engine};
+use crate::context::{CLOSED, Context, Health};
+use crate::engine::Engine;
 use crate::memory::{bits_per_key, filtered_records};
-use crate::retained::{RetainedSegment, retained_segments};
-use crate::versions::{Replay, Retired, State, VersionSet};
-use crate::write::Pace;
+use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
 pub(crate) use clear::{Listing, clear_away, remove_all};
-pub(crate) use destroy::{Made, remove_files};
-pub(crate) use enter::{create_dir_durably, enter, is_ours};
+pub(crate) use destroy::{Made, destroy, remove_files};
+pub(crate) use enter::{enter, is_ours};
 pub(crate) use evidence::{Evidence, live_files};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use salvage::salvage;
+pub(crate) use start::start;
+pub(crate) use verify::verify;
 pub use verify::{Damage, VerifyReport};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
@@ -54,8 +56,14 @@ fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>)> {
     Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate))
 }
 
-/// An engine, and what its log has that is to be read back yet.
-type Opened = (Arc<Engine>, VecDeque<Extent>);
+/// A database that was opened, and is at rest yet.
+pub(crate) struct Opened {
+    pub(crate) engine: Arc<Engine>,
+    /// What its log has that is to be read back yet.
+    pub(crate) pending: VecDeque<Extent>,
+    pub(crate) lock: Option<FileLock>,
+    pub(crate) made: Made,
+}
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
@@ -63,14 +71,18 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
     let (lock, made) = enter(&env, dir, &options)?;
-    let (engine, pending) = read(&env, gate.clone(), dir, options, made)
-        .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
-    *engine.lock.lock() = lock;
-    Ok((engine, pending))
+    let (engine, pending) =
+        read(&env, gate.clone(), dir, options).inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
+    Ok(Opened { engine, pending, lock, made })
 }
 
 /// Reads what the directory has, and makes what work begins with.
-fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made) -> Result<Opened> {
+fn read(
+    env: &Env,
+    gate: Arc<GatedFs>,
+    dir: &Path,
+    options: Options,
+) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
     let gaps = Arc::new(Gaps::default());
     let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
@@ -100,51 +112,26 @@ fn read(env: &Env, gate: Arc<GatedFs>, dir: &Path, options: Options, made: Made)
     let (sealed, pending) = (read.buffers.into_iter().rev().collect(), read.pending);
     let version_set = version_set_of(&replay, retained, manifest, options.filter_bytes());
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
-    let engine = Arc::new(Engine {
+    let context = Context {
         dir: dir.to_path_buf(),
         superblock,
         log,
-        version_set: Mutex::new(version_set),
-        state: RwLock::new(Arc::new(state)),
-        changing: Mutex::default(),
         pool,
-        lists: replay.lists,
-        trees: replay.trees,
         metrics,
-        pace: Pace::default(),
-        debt_bytes: AtomicU64::new(0),
-        inherited_bytes: AtomicU64::new(u64::MAX),
-        resident_bytes: AtomicU64::new(0),
-        next_segment: Mutex::default(),
-        spare_segment: Mutex::default(),
-        troubles: Mutex::default(),
-        rotating: Mutex::default(),
-        compacting: Mutex::default(),
-        wanted: Mutex::default(),
-        reordering: Mutex::default(),
-        aside: Mutex::default(),
         gaps,
-        worker: Mutex::default(),
-        compactor_is_idle: AtomicBool::new(true),
-        is_idle: AtomicBool::new(false),
-        closing: AtomicBool::new(false),
-        pins: Mutex::default(),
+        gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+        closing: AtomicBool::new(false),
+        health: Health::default(),
         env: env.clone(),
         options,
-        lock: Mutex::default(),
-        made,
-        gate,
-    });
-    weigh(&engine);
+    };
+    let versions = Versions::new(Arc::new(context), version_set, state, replay.lists, replay.trees);
+    let engine = Arc::new(Engine::new(versions));
+    engine.versions.weigh();
+    engine.versions.lock().weigh_savepoints();
+    engine.memory.tend_filters();
     Ok((engine, pending))
-}
-
-/// Notes what there is to do, and what memory there is for it.
-fn weigh(engine: &Engine) {
-    engine.weigh();
-    engine.weigh_savepoints(&engine.version_set.lock());
-    engine.tend_filters();
 }
 
 /// The superblock, and what the manifest says; and the last record, if the database was closed in order. Where it is

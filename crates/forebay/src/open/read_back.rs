@@ -21,8 +21,7 @@ use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
 use crate::Options;
-use crate::retained::RetainedSegment;
-use crate::versions::Replay;
+use crate::versions::{Replay, RetainedSegment};
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
 const SEGMENTS_MAX: usize = 8;

@@ -13,8 +13,10 @@ use forebay_store::names;
 use forebay_store::salvage::Gap;
 use serde::Serialize;
 
-use crate::engine::{Engine, refuse_guests};
-use crate::versions::{State, TableState};
+use crate::changes::Changes;
+use crate::context::refuse_guests;
+use crate::engine::Engine;
+use crate::versions::{State, TableState, Versions};
 
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -38,120 +40,121 @@ pub struct VerifyReport {
     pub problems: Vec<String>,
 }
 
-impl Engine {
-    pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        refuse_guests()?;
-        let mut report = VerifyReport::default();
-        self.verify_roots(&mut report);
-        let state = self.state();
-        let kept: Vec<_> = self.version_set.lock().savepoints.values().cloned().collect();
-        let files = state.tables.values().flat_map(|table| table.version.files());
-        let files = files.chain(kept.iter().flat_map(|savepoint| savepoint.files()));
-        let files = files.filter(|file| !file.is_resident());
-        // A version of a tree does not reach all that older ones do.
-        let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
-        let tables = tables_of_files(&state);
-        let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
-        for file in files.values() {
-            let mut faults = Vec::new();
-            match file.verify(&mut faults) {
-                Ok(found) => {
-                    report.pages += found.pages;
-                    report.records += found.records;
-                }
-                Err(error) => faults.push(error),
+/// Reads all files, the log and the roots.
+pub(crate) fn verify(engine: &Engine, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    refuse_guests()?;
+    let mut report = VerifyReport::default();
+    let (context, versions) = (&engine.context, &engine.versions);
+    verify_roots(versions, &mut report);
+    let state = versions.state();
+    let kept: Vec<_> = versions.lock().savepoints.values().cloned().collect();
+    let files = state.tables.values().flat_map(|table| table.version.files());
+    let files = files.chain(kept.iter().flat_map(|savepoint| savepoint.files()));
+    let files = files.filter(|file| !file.is_resident());
+    // A version of a tree does not reach all that older ones do.
+    let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
+    let tables = tables_of_files(&state);
+    let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
+    for file in files.values() {
+        let mut faults = Vec::new();
+        match file.verify(&mut faults) {
+            Ok(found) => {
+                report.pages += found.pages;
+                report.records += found.records;
             }
-            report.problems.extend(faults.iter().map(|error| told(file, error, &tables)));
-            report.files += 1;
-            report.bytes += file.meta().bytes;
-            progress(report.bytes, in_all);
+            Err(error) => faults.push(error),
         }
-        report.log_bytes = self.log_bytes_on_disk();
-        if self.options.salvage {
-            // Records that are missing were told of.
-            return Ok(report);
-        }
-        let aside = state.tables.values().filter_map(|table| self.why_aside(table.id));
-        let too_long = aside.filter(|error| matches!(error, Error::TooLong(_)));
-        report.problems.extend(too_long.map(|error| error.to_string()));
-        if let Err(error) = self.verify_changes(&mut report) {
+        report.problems.extend(faults.iter().map(|error| told(file, error, &tables)));
+        report.files += 1;
+        report.bytes += file.meta().bytes;
+        progress(report.bytes, in_all);
+    }
+    report.log_bytes = versions.log_bytes_on_disk();
+    if context.options.salvage {
+        // Records that are missing were told of.
+        return Ok(report);
+    }
+    let aside = state.tables.values().filter_map(|table| versions.why_aside(table.id));
+    let too_long = aside.filter(|error| matches!(error, Error::TooLong(_)));
+    report.problems.extend(too_long.map(|error| error.to_string()));
+    if let Err(error) = verify_changes(versions, &mut report) {
+        report.problems.push(error.to_string());
+    }
+    Ok(report)
+}
+
+/// All that is in the log. What is kept of it for its changes alone is read by nothing else.
+fn verify_changes(versions: &Arc<Versions>, report: &mut VerifyReport) -> Result<()> {
+    for batch in Changes::new(versions, 0)? {
+        report.log_records += batch?.changes.len() as u64;
+        report.log_frames += 1;
+    }
+    Ok(())
+}
+
+/// The superblock, the manifest and the log, as they stand on disk.
+fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
+    let context = &versions.context;
+    let fs = &*context.env.fs;
+    let mut note = |outcome: Result<()>| {
+        if let Err(error @ (Error::Corruption { .. } | Error::Io { .. })) = outcome {
             report.problems.push(error.to_string());
         }
-        Ok(report)
-    }
-
-    /// All that is in the log. What is kept of it for its changes alone is read by nothing else.
-    fn verify_changes(self: &Arc<Self>, report: &mut VerifyReport) -> Result<()> {
-        for batch in self.changes(0)? {
-            report.log_records += batch?.changes.len() as u64;
-            report.log_frames += 1;
+    };
+    note(Superblock::read(fs, &context.dir).map(drop));
+    // What is whole lacks nothing by it.
+    let spare = Superblock::read_spare(fs, &context.dir).map_err(Error::or_missing);
+    let spare_problem = match spare {
+        Err(Error::Corruption { file, offset, reason }) => Some(format!(
+            "{} is damaged at offset {offset}: {reason}; opening the database to write makes it anew",
+            file.display()
+        )),
+        read => {
+            note(read.map(drop));
+            None
         }
-        Ok(())
+    };
+    {
+        // Nothing is appended to the manifest.
+        let _version_set = versions.lock();
+        let manifest = Current::read(fs, &context.dir)
+            .and_then(|current| Manifest::open(fs, &context.dir, &current, false, Arc::default()));
+        note(manifest.map(drop));
     }
+    // What was salvaged numbers on nowhere.
+    let needed = if context.options.salvage { Vec::new() } else { segments(versions) };
+    for extent in needed {
+        let found = check(&context.log_files(), &extent).map(drop);
+        // It may have been retired, and given another use, while it was read: then nothing of it is needed.
+        if found.is_ok() || segments(versions).iter().any(|needed| needed.id == extent.id) {
+            note(found);
+        }
+    }
+    report.problems.extend(spare_problem);
+    report.problems.extend(Damage::all(versions).iter().map(Damage::to_string));
+}
 
-    /// The superblock, the manifest and the log, as they stand on disk.
-    fn verify_roots(&self, report: &mut VerifyReport) {
-        let fs = &*self.env.fs;
-        let mut note = |outcome: Result<()>| {
-            if let Err(error @ (Error::Corruption { .. } | Error::Io { .. })) = outcome {
-                report.problems.push(error.to_string());
-            }
+/// The segments that are needed, and what their files must have by now. Those that are kept for their changes are
+/// left out.
+fn segments(versions: &Versions) -> Vec<Extent> {
+    let version_set = versions.lock();
+    let state = versions.state();
+    let held = version_set.retained.range(version_set.log.low.0..);
+    let mut extents: Vec<Extent> =
+        held.map(|(&id, held)| Extent { id, before: held.before, bytes: held.bytes }).collect();
+    let written = versions.context.log.as_ref().map(|log| log.written());
+    for buffer in state.sealed.iter().rev().chain([&state.active]) {
+        let id = buffer.segment();
+        let bytes = match written {
+            Some((active, bytes)) if active == id => bytes,
+            // It was active a moment ago, or will be.
+            Some((active, _)) if active < id => 0,
+            _ => buffer.len() as u64,
         };
-        note(Superblock::read(fs, &self.dir).map(drop));
-        // What is whole lacks nothing by it.
-        let spare = Superblock::read_spare(fs, &self.dir).map_err(Error::or_missing);
-        let spare_problem = match spare {
-            Err(Error::Corruption { file, offset, reason }) => Some(format!(
-                "{} is damaged at offset {offset}: {reason}; opening the database to write makes it anew",
-                file.display()
-            )),
-            read => {
-                note(read.map(drop));
-                None
-            }
-        };
-        {
-            // Nothing is appended to the manifest.
-            let _version_set = self.version_set.lock();
-            let manifest = Current::read(fs, &self.dir)
-                .and_then(|current| Manifest::open(fs, &self.dir, &current, false, Arc::default()));
-            note(manifest.map(drop));
-        }
-        // What was salvaged numbers on nowhere.
-        let segments = if self.options.salvage { Vec::new() } else { self.segments() };
-        for extent in segments {
-            let found = check(&self.log_files(), &extent).map(drop);
-            // It may have been retired, and given another use, while it was read: then nothing of it is needed.
-            if found.is_ok() || self.segments().iter().any(|needed| needed.id == extent.id) {
-                note(found);
-            }
-        }
-        report.problems.extend(spare_problem);
-        report.problems.extend(Damage::all(self).iter().map(Damage::to_string));
+        extents.push(Extent { id, before: buffer.first_sequence().saturating_sub(1), bytes });
     }
-
-    /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are
-    /// left out.
-    fn segments(&self) -> Vec<Extent> {
-        let version_set = self.version_set.lock();
-        let state = self.state();
-        let held = version_set.retained.range(version_set.log.low.0..);
-        let mut extents: Vec<Extent> =
-            held.map(|(&id, held)| Extent { id, before: held.before, bytes: held.bytes }).collect();
-        let written = self.log.as_ref().map(|log| log.written());
-        for buffer in state.sealed.iter().rev().chain([&state.active]) {
-            let id = buffer.segment();
-            let bytes = match written {
-                Some((active, bytes)) if active == id => bytes,
-                // It was active a moment ago, or will be.
-                Some((active, _)) if active < id => 0,
-                _ => buffer.len() as u64,
-            };
-            extents.push(Extent { id, before: buffer.first_sequence().saturating_sub(1), bytes });
-        }
-        extents.retain(|extent| extent.bytes > 0);
-        extents
-    }
+    extents.retain(|extent| extent.bytes > 0);
+    extents
 }
 
 /// A place that could not be read, or a key of which nothing can be copied.
@@ -173,10 +176,10 @@ pub struct Damage {
 
 impl Damage {
     /// All that was passed over so far.
-    pub(crate) fn all(engine: &Engine) -> Vec<Self> {
-        let state = engine.state();
+    pub(crate) fn all(versions: &Versions) -> Vec<Self> {
+        let state = versions.state();
         let tables = tables_of_files(&state);
-        engine.gaps.all().into_iter().map(|gap| Self::of(gap, &tables)).collect()
+        versions.context.gaps.all().into_iter().map(|gap| Self::of(gap, &tables)).collect()
     }
 
     /// A key of a table that is not copied, and why.

@@ -3,7 +3,7 @@
 
 use forebay_base::{Range, Result};
 
-use crate::read::View;
+use crate::versions::View;
 
 /// About how much of a table lies in a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,8 @@ use std::time::Duration;
 use forebay_base::{expiry, planted};
 use forebay_layouts::milliseconds_of;
 
-use crate::engine::Engine;
-use crate::read::View;
-use crate::versions::TableState;
+use crate::context::Context;
+use crate::versions::{TableState, View};
 
 /// How a view sees the values of a table: at some moment, where they expire.
 #[derive(Clone, Copy)]
@@ -17,6 +16,13 @@ pub(crate) struct Ttl {
 }
 
 impl Ttl {
+    /// How a view sees a table's values. The time is read after the view was taken: what a merge dropped before that
+    /// has expired by now.
+    pub(crate) fn of(context: &Context, view: &View, table: &TableState) -> Self {
+        let now = || view.moment.unwrap_or_else(|| context.env.clock.unix_milliseconds());
+        Self { now: table.options.time_to_live.map(|_| now()) }
+    }
+
     /// A value as the user gave it, unless its time is over.
     pub(crate) fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut value = stored.filter(|stored| !self.is_expired(stored))?;
@@ -46,16 +52,7 @@ impl Ttl {
     }
 }
 
-impl Engine {
-    /// How a view sees a table's values. The time is read after the view was taken: what a merge dropped before that
-    /// has expired by now.
-    pub(crate) fn ttl(&self, view: &View, table: &TableState) -> Ttl {
-        let now = || view.moment.unwrap_or_else(|| self.env.clock.unix_milliseconds());
-        Ttl { now: table.options.time_to_live.map(|_| now()) }
-    }
-
-    /// When what is put now expires.
-    pub(crate) fn expiry_of(&self, ttl: Duration) -> u64 {
-        expiry::after(self.env.clock.unix_milliseconds(), milliseconds_of(ttl))
-    }
+/// When what is put now expires.
+pub(crate) fn expiry_of(context: &Context, ttl: Duration) -> u64 {
+    expiry::after(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
 }

@@ -8,22 +8,22 @@ use forebay_base::{Error, Order, Record, Result, planted};
 use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 
-use crate::engine::Engine;
-use crate::read::Entry;
+use crate::read::{Entry, expiry_of};
+use crate::relayout::Relayout;
 use crate::versions::{Commit, Finished};
 
 type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 
-impl Engine {
+impl Relayout {
     /// Brings in entries whose keys ascend: all of them or, on error or in a crash, none. Returns how many.
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
-        self.wait_for_space(id)?;
-        let table = Arc::clone(self.view().table(id)?);
+        self.space.wait_for_space(id)?;
+        let table = Arc::clone(self.versions.view().table(id)?);
         let entries: Entries = match table.options.time_to_live {
             None => entries,
             Some(ttl) => {
                 // All of them begin to live together.
-                let expiry = self.expiry_of(ttl);
+                let expiry = expiry_of(&self.context, ttl);
                 Box::new(entries.map(move |entry| {
                     entry.map(|(key, mut value)| {
                         value.extend_from_slice(&expiry.to_le_bytes());
@@ -40,17 +40,17 @@ impl Engine {
                 table.name, table.options.layout
             )));
         };
-        let outcome = job.finish(&|| self.check_open())?;
+        let outcome = job.finish(&|| self.context.check_open())?;
         let (records, finished) =
             (outcome.records(), Finished { table: id, generation: table.generation, outcome });
         // While this is held, no buffer is sealed.
         let sealing = loop {
             // What was accepted before is older than what comes in now, so it must be in lists before.
             if !planted::is("ingest-under-buffers") {
-                self.flush().inspect_err(|_| finished.discard())?;
+                self.writer.flush().inspect_err(|_| finished.discard())?;
             }
-            let sealing = self.rotating.lock();
-            if self.is_reordering(id) {
+            let sealing = self.writer.stop_rotating();
+            if self.versions.is_reordering(id) {
                 finished.discard();
                 return Err(Error::invalid(format!(
                     "table `{}` is being given another order; nothing was brought in",
@@ -59,7 +59,7 @@ impl Engine {
             }
             // Lists may have lost a range already whose deletion is still to be flushed. It would hide what comes in,
             // and then no more.
-            let sealed = self.state().sealed.clone();
+            let sealed = self.versions.state().sealed.clone();
             let has_range_deletes = |buffer: &Arc<WriteBuffer>| {
                 buffer.range_deletes(usize::MAX).iter().any(|delete| delete.table == id)
             };
@@ -68,15 +68,16 @@ impl Engine {
             }
         };
         yield_point("ingest is written");
-        let committed = self.commit(Commit::Finished(finished));
+        let committed = self.versions.commit(Commit::Finished(finished));
         drop(sealing);
+        self.memory.tend_filters();
         if !committed? {
             return Err(Error::invalid(format!(
                 "table `{}` got another layout meanwhile, and nothing was brought in; try again",
                 table.name
             )));
         }
-        self.env.jobs.wake();
+        self.context.env.jobs.wake();
         Ok(records)
     }
 }

@@ -4,4 +4,40 @@ mod ingest;
 mod reorder;
 mod set_layout;
 
-pub(crate) use reorder::Following;
+use std::sync::Arc;
+
+use crate::background::Background;
+use crate::context::Context;
+use crate::memory::MemoryShares;
+use crate::space::Space;
+use crate::versions::Versions;
+use crate::write::Writer;
+
+/// Gives tables another shape.
+pub(crate) struct Relayout {
+    context: Arc<Context>,
+    versions: Arc<Versions>,
+    space: Arc<Space>,
+    memory: Arc<MemoryShares>,
+    writer: Arc<Writer>,
+    background: Arc<Background>,
+}
+
+impl Relayout {
+    pub(crate) fn new(
+        versions: &Arc<Versions>,
+        space: &Arc<Space>,
+        memory: &Arc<MemoryShares>,
+        writer: &Arc<Writer>,
+        background: &Arc<Background>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(&versions.context),
+            versions: Arc::clone(versions),
+            space: Arc::clone(space),
+            memory: Arc::clone(memory),
+            writer: Arc::clone(writer),
+            background: Arc::clone(background),
+        }
+    }
+}

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Range, Record, Result};
 use forebay_env::yield_point;
-use forebay_layouts::{DataFile, Layout, ReorderTarget, TableOptions};
+use forebay_layouts::{Layout, ReorderTarget, TableOptions};
 use forebay_store::manifest::Edit;
 
-use crate::engine::{Engine, closed};
-use crate::read::{Cursor, View};
-use crate::versions::{State, TableState, store_for};
+use crate::read::Cursor;
+use crate::relayout::Relayout;
+use crate::versions::{State, TableState, View, has_other_files, store_for};
 
 /// What came meanwhile follows so often before writers wait: each time it is what came during the time before.
 const ROUNDS: usize = 3;
@@ -33,36 +33,27 @@ const TOLD_EVERY: u64 = 1 << 10;
 /// Is told how many records are copied, and how many there are, every version counted.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// What a rewrite of a table has to keep in mind.
-#[derive(Default)]
-pub(crate) struct Following {
-    /// Files that were added to the table's, oldest first.
-    pub(crate) files: Vec<DataFile>,
-    /// Records copied, and records to be copied.
-    pub(crate) progress: (u64, u64),
-}
-
 /// A rewrite that is under way, until this is dropped, also by a panic of whoever is told of progress.
 struct Reordering<'a> {
-    engine: &'a Engine,
+    relayout: &'a Relayout,
     table: u32,
 }
 
 impl Drop for Reordering<'_> {
     fn drop(&mut self) {
-        self.engine.reordering.lock().remove(&self.table);
+        self.relayout.versions.end_following(self.table);
         // The swap has let writers go on already, unless it failed.
-        let _ = self.engine.freeze(self.table, false);
-        self.engine.env.jobs.wake();
+        let _ = self.relayout.freeze(self.table, false);
+        self.relayout.context.env.jobs.wake();
     }
 }
 
-impl Engine {
+impl Relayout {
     /// Gives a table a layout of another order.
-    pub(crate) fn reorder(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+    pub(crate) fn reorder(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
         let options = {
             // Not held for as long as it takes: its files could not go.
-            let view = self.view();
+            let view = self.versions.view();
             let table = view.table(id)?;
             table.rule()?;
             let options = TableOptions { layout, ..table.options };
@@ -70,21 +61,15 @@ impl Engine {
             self.begin_reorder(table)?;
             options
         };
-        let _ends = Reordering { engine: self, table: id };
+        let _ends = Reordering { relayout: self, table: id };
         self.reorder_begun(id, &options, tell)
     }
 
     fn begin_reorder(&self, table: &TableState) -> Result<()> {
-        let log = self.log()?;
+        let log = self.context.log()?;
         // Held by whoever is about to bring in what was ingested.
-        let _sealing = self.rotating.lock();
-        let was_begun = {
-            let mut reordering = self.reordering.lock();
-            let was_begun = reordering.contains_key(&table.id);
-            reordering.entry(table.id).or_default();
-            was_begun
-        };
-        if was_begun {
+        let _sealing = self.writer.stop_rotating();
+        if !self.versions.begin_following(table.id) {
             return Err(Error::invalid(format!("table `{}` is being reordered already", table.name)));
         }
         // Whoever was about to delete a range looks again.
@@ -94,8 +79,8 @@ impl Engine {
 
     /// Makes writers of a table wait, or go on.
     fn freeze(&self, id: u32, frozen: bool) -> Result<()> {
-        self.log()?.change_epoch(|| {
-            self.update_state(|state| match frozen {
+        self.context.log()?.change_epoch(|| {
+            self.versions.update_state(|state| match frozen {
                 true => drop(state.frozen.insert(id)),
                 false => drop(state.frozen.remove(&id)),
             });
@@ -103,77 +88,56 @@ impl Engine {
         Ok(())
     }
 
-    /// The reason why nothing can be written any more, if there is one.
-    pub(crate) fn check_open(&self) -> Result<()> {
-        match self.fatal() {
-            Some(fatal) => Err(fatal),
-            None if self.is_closing() => Err(closed()),
-            None => Ok(()),
-        }
-    }
-
-    fn reorder_begun(self: &Arc<Self>, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
+    fn reorder_begun(&self, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
         // Ranges that were deleted before are gone from the lists that are copied.
-        self.flush()?;
+        self.writer.flush()?;
         // Nor need a flush take along what an earlier layout has left in memory.
-        self.wait_for_files(|table| table.id == id && table.options.layout != Layout::range_merge())?;
+        self.background
+            .wait_for_files(|table| table.id == id && table.options.layout != Layout::range_merge())?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
-        let store = store_for(&self.lists, &self.trees, options, self.superblock.hash_seed, &table.space);
-        let mut target = ReorderTarget::new(options, store, &table.rule, self.options.merge_bytes());
+        let store = store_for(
+            &self.versions.lists,
+            &self.versions.trees,
+            options,
+            self.context.superblock.hash_seed,
+            &table.space,
+        );
+        let mut target = ReorderTarget::new(options, store, &table.rule, self.context.options.merge_bytes());
         self.copy(&table, start, &mut target, tell)?;
         drop(table);
         for _ in 0..ROUNDS {
-            self.flush()?;
+            self.writer.flush()?;
             self.catch_up(id, &mut target)?;
             tell(target.records(), target.records());
         }
         self.freeze(id, true)?;
-        self.flush()?;
+        self.writer.flush()?;
         self.catch_up(id, &mut target)?;
         self.succeed(id, options, target)
     }
 
     /// The table's lists as they are now. From here on those that are added are kept in mind.
     fn follow(&self, id: u32) -> Result<View> {
-        let mut version_set = self.version_set.lock();
-        let table = Arc::clone(self.view().table(id)?);
+        let mut version_set = self.versions.lock();
+        let table = Arc::clone(self.versions.view().table(id)?);
         // A flush on its way may be merged with older runs, and begins anew.
-        self.update_state(|state| {
+        self.versions.update_state(|state| {
             let anew = table.with_options(table.options, Arc::clone(&table.version));
             state.tables.insert(anew);
         });
-        self.forget_nodes(&mut version_set, id);
-        self.reordering.lock().insert(id, Following::default());
-        let state = State { sealed: Vec::new(), ..State::clone(&self.state()) };
+        version_set.forget_nodes(id);
+        self.versions.follow_anew(id);
+        let state = State { sealed: Vec::new(), ..State::clone(&self.versions.state()) };
         Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
     }
 
-    /// Notes files that were made of a buffer, for a rewrite of their table, and for whoever compacts it.
-    pub(crate) fn note_new_lists(&self, table: u32, files: Vec<DataFile>) {
-        self.grew(table);
-        if let Some(following) = self.reordering.lock().get_mut(&table) {
-            following.files.extend(files);
-        }
-    }
-
-    /// Whether a table is being reordered: its range cannot be deleted, nothing can be ingested.
-    pub(crate) fn is_reordering(&self, table: u32) -> bool {
-        self.reordering.lock().contains_key(&table)
-    }
-
     /// Copies what lists had.
-    fn copy(
-        self: &Arc<Self>,
-        table: &TableState,
-        view: View,
-        target: &mut ReorderTarget,
-        tell: Tell<'_>,
-    ) -> Result<()> {
+    fn copy(&self, table: &TableState, view: View, target: &mut ReorderTarget, tell: Tell<'_>) -> Result<()> {
         let (all, value_bytes_max) = (table.version.records(), table.rule()?.value_bytes_max());
-        let check = || self.check_open();
+        let check = || self.context.check_open();
         let mut done = 0;
-        let mut cursor = Cursor::new(self, view, table.id, Range::all(), Direction::Forward)?;
+        let mut cursor = Cursor::new(&self.versions, view, table.id, Range::all(), Direction::Forward)?;
         cursor.next()?;
         while let Some((key, value)) = cursor.stored() {
             // As merges of lists do, which leave such a key's records as they are.
@@ -193,35 +157,32 @@ impl Engine {
     }
 
     fn tell(&self, table: u32, (done, all): (u64, u64), tell: Tell<'_>) {
-        if let Some(following) = self.reordering.lock().get_mut(&table) {
-            following.progress = (done, all);
-        }
+        self.versions.note_reordered(table, (done, all));
         tell(done, all);
     }
 
     /// Brings to the target what was flushed since.
     fn catch_up(&self, id: u32, target: &mut ReorderTarget) -> Result<()> {
         yield_point("rewrite catches up");
-        let files = self.reordering.lock().get_mut(&id).map(|following| std::mem::take(&mut following.files));
-        let check = || self.check_open();
-        files.unwrap_or_default().iter().try_for_each(|file| target.push_file(file, &check))
+        let files = self.versions.take_followers(id);
+        let check = || self.context.check_open();
+        files.iter().try_for_each(|file| target.push_file(file, &check))
     }
 
     /// Gives the table its target's lists. No buffer has a record of it, and nobody writes to it.
     fn succeed(&self, id: u32, options: &TableOptions, target: ReorderTarget) -> Result<()> {
-        let log = self.log()?;
-        let mut version_set = self.version_set.lock();
-        let state = self.state();
+        let log = self.context.log()?;
+        let mut version_set = self.versions.lock();
+        let state = self.versions.state();
         let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
-        let order = options.layout.order(self.superblock.hash_seed);
+        let order = options.layout.order(self.context.superblock.hash_seed);
         // A target has lists, of which every layout can make something.
-        let version =
-            target.version(options, version_set.log.flushed.0).ok_or_else(|| self.has_other_files())?;
+        let version = target.version(options, version_set.log.flushed.0).ok_or_else(has_other_files)?;
         let reordered = table.with_order(*options, order, version);
-        self.sync_dir()?;
+        self.context.sync_dir()?;
         // The log may still have ranges that were deleted, and must not be read from there again.
-        self.tell_mark(&mut version_set)?;
-        if let Err(error) = self.append(&mut version_set, &Edit::AlterTable(reordered.entry())) {
+        version_set.tell_mark()?;
+        if let Err(error) = version_set.append(&Edit::AlterTable(reordered.entry())) {
             if log.poisoned().is_some() {
                 // It may be durable all the same: then its files will be asked for.
                 target.finish();
@@ -230,15 +191,15 @@ impl Engine {
         }
         target.finish();
         log.change_epoch(|| {
-            self.update_state(|state| {
+            self.versions.update_state(|state| {
                 state.tables.insert(Arc::clone(&reordered));
                 state.frozen.remove(&id);
             });
         });
-        self.note_new_layout(&mut version_set, table, &reordered);
+        version_set.note_new_layout(table, &reordered);
         drop(version_set);
-        self.share_memory();
-        self.tend_filters();
+        self.memory.share_memory();
+        self.memory.tend_filters();
         Ok(())
     }
 }

@@ -8,15 +8,15 @@ use forebay_base::{Error, Result};
 use forebay_layouts::{Layout, TableOptions};
 use forebay_store::manifest::Edit;
 
-use crate::engine::Engine;
-use crate::history::Draining;
+use crate::background::Draining;
+use crate::relayout::Relayout;
 use crate::relayout::reorder::Tell;
-use crate::versions::TableState;
+use crate::versions::{TableState, has_other_files};
 
-impl Engine {
+impl Relayout {
     /// Gives a table another layout.
-    pub(crate) fn set_layout(self: &Arc<Self>, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
-        let table = Arc::clone(self.view().table(id)?);
+    pub(crate) fn set_layout(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+        let table = Arc::clone(self.versions.view().table(id)?);
         if table.options.layout.is_ordered() != layout.is_ordered() || !can_take(&table, layout) {
             return self.reorder(id, layout, tell);
         }
@@ -25,24 +25,19 @@ impl Engine {
             return Ok(());
         }
         // A tree keeps nothing in memory. What is there goes to files first, and nothing new stays.
-        let _draining = Draining::new(self);
+        let _draining = Draining::new(&self.versions);
         loop {
-            self.wait_for_files(|table| table.id == id)?;
+            self.background.wait_for_files(|table| table.id == id)?;
             if self.try_layout(id, layout)? {
                 return Ok(());
             }
         }
     }
 
-    /// The error of a layout that has no use for what the last one has left.
-    pub(crate) fn has_other_files(&self) -> Error {
-        Error::invalid("the table has files by now that the new layout has no use for; try again")
-    }
-
     /// `false`, and nothing is done, where the table keeps records in memory for which the layout has no place.
     fn try_layout(&self, id: u32, layout: Layout) -> Result<bool> {
-        let mut version_set = self.version_set.lock();
-        let state = self.state();
+        let mut version_set = self.versions.lock();
+        let state = self.versions.state();
         let Some(table) = state.tables.get(&id) else {
             return Err(Error::NotFound("the table was dropped".into()));
         };
@@ -53,7 +48,7 @@ impl Engine {
         if before.is_ordered() != layout.is_ordered() {
             return Err(Error::invalid("the table has got another order meanwhile; try again"));
         }
-        if self.is_reordering(id) {
+        if self.versions.is_reordering(id) {
             let reason = format!("table `{}` is being given another order; wait for that", table.name);
             return Err(Error::invalid(reason));
         }
@@ -63,13 +58,13 @@ impl Engine {
         let options = TableOptions { layout, ..table.options };
         options.validate()?;
         let version = table.version.convert(&options, version_set.log.flushed.0);
-        let altered = table.with_options(options, version.ok_or_else(|| self.has_other_files())?);
-        self.append(&mut version_set, &Edit::AlterTable(altered.entry()))?;
-        self.update_state(|state| state.tables.insert(Arc::clone(&altered)));
-        self.note_new_layout(&mut version_set, table, &altered);
+        let altered = table.with_options(options, version.ok_or_else(has_other_files)?);
+        version_set.append(&Edit::AlterTable(altered.entry()))?;
+        self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));
+        version_set.note_new_layout(table, &altered);
         drop(version_set);
-        self.share_memory();
-        self.env.jobs.wake();
+        self.memory.share_memory();
+        self.context.env.jobs.wake();
         Ok(true)
     }
 }

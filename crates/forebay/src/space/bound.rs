@@ -15,40 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_layouts::{NodeKey, Place, Planned, Usage};
+use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::{NodeKey, Planned};
 
-use crate::engine::{COMPACT, Engine, FLUSH, closed};
+use crate::context::{COMPACT, FLUSH, closed};
+use crate::space::Space;
 use crate::versions::{State, TableState};
-
-/// What the versions of a bounded table share.
-#[derive(Default)]
-pub(crate) struct Reclaim {
-    measured: Mutex<Option<Measured>>,
-    /// Where the way round the table goes on.
-    place: Mutex<Option<Place>>,
-    stuck: Mutex<Option<Stuck>>,
-    /// The flush waits for merges of this table, and nobody is known who holds what they would free.
-    pub(crate) starves: AtomicBool,
-    /// It has waited for long enough to say why.
-    pub(crate) is_waited_for: AtomicBool,
-}
-
-/// What the lists came to when they were looked at last.
-#[derive(Clone, Copy)]
-struct Measured {
-    disk_bytes: u64,
-    usage: Usage,
-}
-
-/// Nothing can be done for a table's space, as long as its files take just so much.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stuck {
-    disk_bytes: u64,
-    /// There is something to do, but no room for it.
-    no_room: bool,
-}
 
 /// How a table stands, in bytes.
 #[derive(Clone, Copy)]
@@ -62,23 +34,12 @@ pub(crate) struct Room {
     pub(crate) limit: u64,
 }
 
-/// What is measured anew: when files have grown or shrunk by this share of what lives.
-const MEASURED_SHARE: u64 = 32;
 /// The allowance for merges, in files or nodes.
 const ALLOWED_FILES: u64 = 8;
 /// Bytes of background work for each that is written, where half of the way is gone from where reclaiming begins.
 const PACE: f64 = 4.0;
 /// How long readers that are no snapshots may hold files before writers are told.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-impl Reclaim {
-    /// Forgets what was measured: the table is another one by now.
-    pub(crate) fn forget(&self) {
-        *self.measured.lock() = None;
-        *self.place.lock() = None;
-        *self.stuck.lock() = None;
-    }
-}
 
 impl Room {
     /// How far it is from where reclaiming begins (0) to where writers stop (1).
@@ -88,33 +49,20 @@ impl Room {
     }
 }
 
-impl Engine {
+impl Space {
     /// How a table stands; `None` where nothing bounds it.
     pub(crate) fn room(&self, table: &TableState) -> Option<Room> {
         let most = table.options.max_space_amplification?;
         // What savepoints keep was asked for, and is not to go.
         let kept_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
         let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
-        let usage = self.measure(table, disk);
-        let buffer = self.options.buffer_bytes();
+        let usage = table.space.reclaim.measure(&*table.version, disk);
+        let buffer = self.context.options.buffer_bytes();
         let bound = (usage.live_bytes as f64 * most) as u64 + buffer;
-        let allowance =
-            self.options.write_buffers as u64 * buffer + ALLOWED_FILES * table.options.tree.node_bytes;
+        let allowance = self.context.options.write_buffers as u64 * buffer
+            + ALLOWED_FILES * table.options.tree.node_bytes;
         let claimed = disk + usage.unmerged_bytes;
         Some(Room { disk, live: usage.live_bytes, claimed, bound, limit: bound + allowance })
-    }
-
-    /// What the lists came to a little while ago.
-    fn measure(&self, table: &TableState, disk_bytes: u64) -> Usage {
-        let mut measured = table.space.reclaim.measured.lock();
-        match &*measured {
-            Some(known) if is_near(known, disk_bytes) => known.usage,
-            _ => {
-                let usage = Usage::of(&*table.version);
-                *measured = Some(Measured { disk_bytes, usage });
-                usage
-            }
-        }
     }
 
     /// Whether space should be got back.
@@ -140,7 +88,7 @@ impl Engine {
             return Some(Planned::Job(plan));
         }
         drop(place);
-        if !self.is_worked_on(table.id, busy) {
+        if !self.versions.is_worked_on(table.id, busy) {
             table.space.reclaim_passes.note_nothing_left();
             if next.is_none() {
                 self.note_stuck(table, false);
@@ -162,7 +110,7 @@ impl Engine {
 
     /// Whether this much more on disk is within the limit, also once all that is buffered is there.
     pub(crate) fn fits(&self, table: &TableState, bytes: u64) -> bool {
-        let state = self.state();
+        let state = self.versions.state();
         let buffers = state.sealed.iter().chain([&state.active]);
         let buffered: usize = buffers.map(|buffer| buffer.len()).sum();
         self.room(table).is_none_or(|room| room.disk + bytes + buffered as u64 <= room.limit)
@@ -170,41 +118,29 @@ impl Engine {
 
     /// Why what there is to do for a bounded table is not done, if so.
     pub(crate) fn refuses(&self, table: &TableState) -> Option<Error> {
-        let room = self.room(table).filter(|_| self.lacks_room(table))?;
+        let room = self.room(table).filter(|_| table.space.lacks_room())?;
         Some(self.no_space(table, &room))
     }
 
     fn note_stuck(&self, table: &TableState, no_room: bool) {
-        let stuck = Some(Stuck { disk_bytes: table.space.disk.bytes(), no_room });
-        let before = std::mem::replace(&mut *table.space.reclaim.stuck.lock(), stuck);
-        if before != stuck {
-            self.weigh();
-            self.env.jobs.wake();
+        if table.space.note_stuck(no_room) {
+            self.versions.weigh();
+            self.context.env.jobs.wake();
         }
-    }
-
-    /// Whether there is work for a bounded table, and no room for it.
-    pub(crate) fn lacks_room(&self, table: &TableState) -> bool {
-        self.stuck(table).is_some_and(|stuck| stuck.no_room)
     }
 
     /// Why the flush waits for a bounded table, where snapshots are to blame and it has done so for a while. It is
     /// asked of what is there: a snapshot that is let go of is blamed no more.
     pub(crate) fn refuses_flush(&self) -> Option<Error> {
-        let state = self.state();
+        let state = self.versions.state();
         let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
-        let is_blamed = |table: &&Arc<TableState>| self.bytes_held_by_snapshots(table.id) > 0;
+        let is_blamed = |table: &&Arc<TableState>| self.versions.bytes_held_by_snapshots(table.id) > 0;
         state.tables.values().filter(waited_for).filter(is_blamed).find_map(|table| self.refuses(table))
-    }
-
-    fn stuck(&self, table: &TableState) -> Option<Stuck> {
-        let stuck = *table.space.reclaim.stuck.lock();
-        stuck.filter(|stuck| stuck.disk_bytes == table.space.disk.bytes())
     }
 
     /// Whether background work will do nothing more for a bounded table.
     pub(crate) fn is_stuck(&self, table: &TableState) -> bool {
-        table.is_bounded() && self.stuck(table).is_some()
+        table.is_bounded() && table.space.stuck().is_some()
     }
 
     /// Waits until a bounded table may take more, or says who keeps it from that. The caller holds no version.
@@ -212,42 +148,45 @@ impl Engine {
         if let Some(verdict) = self.verdict(id, true) {
             return verdict;
         }
-        let started = self.env.clock.now();
+        let started = self.context.env.clock.now();
         let mut verdict = None;
         let mut look = |is_patient| {
             verdict = self.verdict(id, is_patient);
             verdict.is_some()
         };
-        self.env.jobs.wake();
-        if !self.env.jobs.wait_until(started + PATIENCE, &mut || look(true)) {
-            self.env.jobs.wait(&mut || look(false));
+        self.context.env.jobs.wake();
+        if !self.context.env.jobs.wait_until(started + PATIENCE, &mut || look(true)) {
+            self.context.env.jobs.wait(&mut || look(false));
         }
-        self.stalled_since(started);
+        self.context.stalled_since(started);
         verdict.unwrap_or(Ok(()))
     }
 
     /// Whether a write to a table goes on or ends, if that is known. Of lookups and short scans it is not said that
     /// they hold files before they have had some time to end.
     fn verdict(&self, id: u32, is_patient: bool) -> Option<Result<()>> {
-        let state = self.state();
+        let state = self.versions.state();
         let Some(table) = state.tables.get(&id) else { return Some(Ok(())) };
         // A table that is sorted anew is there twice until it is done, and what reads it holds files of others, too.
-        let is_alone = || self.reordering.lock().is_empty() || planted::is("refused-while-rewritten");
+        let is_alone =
+            || self.versions.first_reordering().is_none() || planted::is("refused-while-rewritten");
         let is_over = |room: &Room| room.claimed > room.bound && is_alone();
         let Some(room) = self.room(table).filter(is_over) else { return Some(Ok(())) };
         // Of a disk that fails as a whole the flush may be the only one to know: what it gave up cannot be removed
         // then.
         let trouble = || [COMPACT, FLUSH].into_iter().find_map(|machine| self.passing_trouble(machine));
-        if let Some(error) = self.fatal().or_else(trouble).or_else(|| self.lists.trash.trouble()) {
+        if let Some(error) =
+            self.context.fatal().or_else(trouble).or_else(|| self.versions.lists.trash.trouble())
+        {
             return Some(Err(error));
         }
-        if self.is_closing() {
+        if self.context.is_closing() {
             return Some(Err(closed()));
         }
-        let (disk, stuck) = (&table.space.disk, self.stuck(table)?);
+        let (disk, stuck) = (&table.space.disk, table.space.stuck()?);
         let held_bytes = disk.held_bytes();
         if held_bytes > 0 && (stuck.no_room || room.claimed.saturating_sub(held_bytes) <= room.bound) {
-            let is_known = !is_patient || self.bytes_held_by_snapshots(id) > 0;
+            let is_known = !is_patient || self.versions.bytes_held_by_snapshots(id) > 0;
             return is_known.then(|| Err(self.no_space(table, &room)));
         }
         // Where nothing leaves either, nothing can be done, and nobody is to blame.
@@ -256,13 +195,14 @@ impl Engine {
 
     /// Bytes of background work that a write of this many owes to the bound of a table.
     pub(crate) fn owed_for_space(&self, id: u32, bytes: u64) -> u64 {
-        let room = self.state().tables.get(&id).and_then(|table| self.room(table));
+        let room = self.versions.state().tables.get(&id).and_then(|table| self.room(table));
         let pressure = room.map_or(0.0, |room| room.pressure()).clamp(0.0, 1.0);
         (bytes as f64 * PACE * pressure / (1.02 - pressure)) as u64
     }
 
     fn no_space(&self, table: &TableState, room: &Room) -> Error {
         let snapshots: Vec<String> = self
+            .versions
             .snapshots(Some(table.id))
             .iter()
             .filter(|snapshot| snapshot.held_bytes > 0)
@@ -294,12 +234,8 @@ impl Engine {
             table.space.disk.leaving_bytes() > 0
                 && self.room(table).is_some_and(|room| room.claimed.max(room.disk) > room.bound)
         };
-        if state.tables.values().any(is_tight) && self.lists.trash.empty(&*self.env.fs) {
-            self.env.jobs.wake();
+        if state.tables.values().any(is_tight) && self.versions.lists.trash.empty(&*self.context.env.fs) {
+            self.context.env.jobs.wake();
         }
     }
-}
-
-fn is_near(known: &Measured, disk_bytes: u64) -> bool {
-    known.disk_bytes.abs_diff(disk_bytes) <= known.usage.live_bytes / MEASURED_SHARE
 }

@@ -2,29 +2,28 @@
 
 mod bound;
 mod reclaim;
+mod trouble;
 
 use std::fmt;
 use std::sync::Arc;
 
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::Usage;
-use forebay_store::list::DiskUse;
 use serde::Serialize;
 
-use crate::engine::Engine;
-use crate::versions::TableState;
+use crate::context::Context;
+use crate::versions::{TableState, Versions};
 
-pub(crate) use bound::Reclaim;
-pub(crate) use reclaim::ReclaimPasses;
+/// Sees to the bounds of tables' space.
+pub(crate) struct Space {
+    context: Arc<Context>,
+    versions: Arc<Versions>,
+}
 
-/// What the versions of a table share to know its space.
-#[derive(Default)]
-pub(crate) struct TableSpace {
-    pub(crate) disk: Arc<DiskUse>,
-    pub(crate) reclaim: Reclaim,
-    pub(crate) reclaim_passes: ReclaimPasses,
-    /// Bytes that are there for savepoints only.
-    pub(crate) kept_bytes: AtomicU64,
+impl Space {
+    pub(crate) fn new(versions: &Arc<Versions>) -> Self {
+        Self { context: Arc::clone(&versions.context), versions: Arc::clone(versions) }
+    }
 }
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.
@@ -81,7 +80,7 @@ impl fmt::Display for TableSpaceStats {
     }
 }
 
-impl Engine {
+impl Space {
     /// What a table takes.
     pub(crate) fn space_of(&self, table: &TableState) -> TableSpaceStats {
         let disk = &table.space.disk;
@@ -97,7 +96,7 @@ impl Engine {
             savepoint_bytes,
             writing_bytes: disk_bytes - known_bytes,
             leaving_bytes,
-            snapshot_bytes: self.bytes_held_by_snapshots(table.id).min(held_bytes),
+            snapshot_bytes: self.versions.bytes_held_by_snapshots(table.id).min(held_bytes),
             dead_bytes: usage.dead_bytes,
             live_bytes: usage.live_bytes,
             space_amplification: match usage.live_bytes {

@@ -1,17 +1,161 @@
 //! Versions: what there is, how it is replaced, and who holds what of before. All changes of files go through the
 //! version set, which makes them durable before they are seen.
+//!
+//! The version set's lock serialises edits: what needs it is a method of [`VersionSetGuard`]. `state` is replaced whole,
+//! under a write lock held for an assignment. Under the version set's lock the log's may be taken, and then `changing`;
+//! all other locks here are leaves: nothing is asked for under them.
 
+mod aside;
+mod followers;
 mod pins;
 mod replay;
+mod retained;
 mod savepoint;
+mod space;
 mod state;
 mod tables;
 mod version_set;
+mod view;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::{Mutex, RwLock};
+use forebay_layouts::Trees;
+use forebay_store::list::ListStore;
+
+use crate::context::Context;
+
+use aside::Aside;
+pub(crate) use followers::Following;
 pub use pins::SnapshotStats;
 pub(crate) use pins::{Pin, Pins};
 pub(crate) use replay::{Replay, store_for, table_state};
-pub(crate) use savepoint::Savepoint;
+pub(crate) use retained::{RetainedSegment, SegmentFile, retained_segments};
+pub(crate) use savepoint::{Savepoint, excess, longest};
+pub(crate) use space::TableSpace;
 pub(crate) use state::{State, TableState};
 pub(crate) use tables::Tables;
-pub(crate) use version_set::{Commit, Finished, Goal, Pending, Retired, VersionSet};
+pub(crate) use version_set::{Commit, Finished, Pending, Retired, VersionSet, VersionSetGuard};
+pub(crate) use view::View;
+
+pub(crate) struct Versions {
+    pub(crate) context: Arc<Context>,
+    version_set: Mutex<VersionSet>,
+    state: RwLock<Arc<State>>,
+    /// Held while the next version is made of it.
+    changing: Mutex<()>,
+    /// What tables' lists have in common: cache, counters, ids, retired files.
+    pub(crate) lists: ListStore,
+    /// What their trees have in common.
+    pub(crate) trees: Trees,
+    /// Snapshots that are held.
+    pins: Mutex<Pins>,
+    /// What background work has set aside, by table.
+    aside: Mutex<BTreeMap<u32, Aside>>,
+    /// Tables that are being given another order.
+    followers: Mutex<BTreeMap<u32, Following>>,
+    /// Savepoints that are to be taken as soon as a buffer is flushed, and what came of them.
+    wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
+    /// A retired log segment that can be renamed rather than a new one allocated.
+    spare_segment: Mutex<Option<u64>>,
+    /// Bytes that nodes hold above their limits.
+    debt_bytes: AtomicU64,
+    /// Bytes of debt that no writer has caused: they were there before, or a change of layout made them count.
+    inherited_bytes: AtomicU64,
+    /// Bytes of records that tables keep in memory and files do not have.
+    resident_bytes: AtomicU64,
+}
+
+impl Versions {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        version_set: VersionSet,
+        state: State,
+        lists: ListStore,
+        trees: Trees,
+    ) -> Self {
+        Self {
+            context,
+            version_set: Mutex::new(version_set),
+            state: RwLock::new(Arc::new(state)),
+            changing: Mutex::default(),
+            lists,
+            trees,
+            pins: Mutex::default(),
+            aside: Mutex::default(),
+            followers: Mutex::default(),
+            wanted: Mutex::default(),
+            spare_segment: Mutex::default(),
+            debt_bytes: AtomicU64::new(0),
+            inherited_bytes: AtomicU64::new(u64::MAX),
+            resident_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The newest version.
+    pub(crate) fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read())
+    }
+
+    /// Replaces the version by one made from it.
+    pub(crate) fn update_state(&self, change: impl FnOnce(&mut State)) {
+        let changing = self.changing.lock();
+        let mut next = State::clone(&self.state());
+        change(&mut next);
+        let before = std::mem::replace(&mut *self.state.write(), Arc::new(next));
+        // Nobody waits while what only that version had goes: buffers, lists.
+        drop(changing);
+        drop(before);
+    }
+
+    /// The version set, once nobody else has it.
+    pub(crate) fn lock(&self) -> VersionSetGuard<'_> {
+        VersionSetGuard { versions: self, set: self.version_set.lock() }
+    }
+
+    /// Bytes of work that writers have caused and that is not done.
+    pub(crate) fn debt(&self) -> u64 {
+        let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();
+        sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of records that tables keep in memory and files do not have.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.resident_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes how much waits in lists above their limits, and in memory. Call while nobody else edits.
+    pub(crate) fn weigh(&self) {
+        let state = self.state();
+        let versions = || state.tables.values().map(|table| &table.version);
+        let debt: u64 = versions().map(|version| version.debt_bytes()).sum();
+        let inherited = self.inherited_bytes.load(Ordering::Relaxed).min(debt);
+        self.inherited_bytes.store(inherited, Ordering::Relaxed);
+        self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
+        let resident = || versions().filter_map(|version| version.resident());
+        // What no merge can make room of is not waited for by other tables.
+        let moves =
+            |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !table.space.lacks_room();
+        let moving = state.tables.values().filter(moves).filter_map(|table| table.version.resident());
+        let used_bytes = moving.map(|resident| resident.bytes).sum();
+        self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);
+        let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();
+        self.resident_bytes.store(memory_bytes, Ordering::Relaxed);
+    }
+    /// Why the oldest sealed buffer is not flushed: the rule of one of its tables is not known. It is asked of what is
+    /// there, whenever somebody wants to know, so it ends when that does.
+    pub(crate) fn lacks_rule(&self) -> Option<Error> {
+        let state = self.state();
+        let sorted = state.sealed.last()?.sorted()?;
+        let tables = sorted.iter().filter_map(|sorted| state.tables.get(&sorted.table));
+        tables.filter_map(|table| table.rule().err()).next()
+    }
+}
+
+/// The error of a layout that has no use for what the last one has left.
+pub(crate) fn has_other_files() -> Error {
+    Error::invalid("the table has files by now that the new layout has no use for; try again")
+}

@@ -5,15 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use forebay_base::Error;
-use forebay_env::Attic;
-use forebay_layouts::{DataFile, WeakFile};
-use forebay_store::manifest::Superblock;
-use forebay_store::{Owner, WriteBuffer, names};
+use forebay_layouts::DataFile;
+use forebay_store::WriteBuffer;
 use serde::Serialize;
 
-use crate::engine::{CLOSED, Engine};
-use crate::versions::State;
+use crate::versions::{State, Versions};
 
 /// The snapshots of a database that are held, by their numbers.
 #[derive(Default)]
@@ -39,7 +35,7 @@ struct Pinned {
 
 /// Lasts as long as any handle to a snapshot, or any scan of it.
 pub(crate) struct Pin {
-    engine: Arc<Engine>,
+    versions: Arc<Versions>,
     number: u64,
 }
 
@@ -57,13 +53,13 @@ pub struct SnapshotStats {
 }
 
 impl Pin {
-    pub(crate) fn new(engine: &Arc<Engine>, state: &Arc<State>) -> Arc<Self> {
-        let mut pins = engine.pins.lock();
+    pub(crate) fn new(versions: &Arc<Versions>, state: &Arc<State>) -> Arc<Self> {
+        let mut pins = versions.pins.lock();
         pins.last_number += 1;
         let number = pins.last_number;
-        let pinned = Pinned { since: engine.env.clock.now(), state: Arc::clone(state) };
+        let pinned = Pinned { since: versions.context.env.clock.now(), state: Arc::clone(state) };
         pins.held.insert(number, pinned);
-        Arc::new(Self { engine: Arc::clone(engine), number })
+        Arc::new(Self { versions: Arc::clone(versions), number })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -74,9 +70,9 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         // Outside the lock: what goes with it may be much.
-        let gone = self.engine.pins.lock().held.remove(&self.number);
+        let gone = self.versions.pins.lock().held.remove(&self.number);
         drop(gone);
-        self.engine.env.jobs.wake();
+        self.versions.context.env.jobs.wake();
     }
 }
 
@@ -86,43 +82,16 @@ impl fmt::Debug for Pin {
     }
 }
 
-impl Engine {
-    /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their
-    /// share. Says whether it has.
-    pub(crate) fn move_pinned_buffer(&self) -> bool {
-        let share = self.options.buffer_bytes() * self.options.write_buffers as u64;
-        let mut pins = self.pins.lock();
-        pins.flushed.retain(|buffer| buffer.strong_count() > 0);
-        if self.pool.held_bytes() <= share {
-            return false;
-        }
-        let pinned: Vec<_> = pins.flushed.iter().filter_map(Weak::upgrade).collect();
-        drop(pins);
-        let oldest = pinned.iter().find(|buffer| !buffer.is_filed());
-        oldest.is_some_and(|buffer| {
-            // A crash before it loses its name leaves what the next open removes.
-            let path = names::log(&self.dir, buffer.segment()).with_extension("log.tmp");
-            // Where it fails, as on a full disk, they stay where they are until the next try.
-            buffer.move_to(&*self.env.fs, &path).unwrap_or(false)
-        })
+impl Versions {
+    /// The oldest buffer that was flushed, that somebody sees all the same, and that is in memory.
+    pub(crate) fn oldest_pinned_buffer(&self) -> Option<Arc<WriteBuffer>> {
+        let pinned: Vec<_> = self.pins.lock().flushed.iter().filter_map(Weak::upgrade).collect();
+        pinned.into_iter().find(|buffer| !buffer.is_filed())
     }
 
-    /// Moves lists that are in memory for snapshots and scans alone to a file, once all that are there take more than
-    /// their share.
-    pub(crate) fn move_pinned_lists(&self) {
-        if self.metrics.memory.now(Owner::Resident) <= self.options.resident_bytes() {
-            return;
-        }
-        let retired = self.version_set.lock().retired.kept();
-        let lists = || retired.iter().filter_map(WeakFile::list).filter(|list| list.is_in_memory());
-        let Some(first) = lists().next() else { return };
-        let bytes = lists().map(|list| list.meta().bytes).sum();
-        // A crash before it loses its name leaves what the next open removes.
-        let path = names::list(&self.dir, first.meta().id).with_extension("list.tmp");
-        // Where it fails, as on a full disk, they stay where they are until the next try.
-        if let Ok(Some(mut attic)) = Attic::make(&*self.env.fs, &path, bytes) {
-            lists().all(|list| list.move_to(&mut attic).is_ok());
-        }
+    /// Forgets flushed buffers that nobody sees any more.
+    pub(crate) fn forget_flushed_buffers(&self) {
+        self.pins.lock().flushed.retain(|buffer| buffer.strong_count() > 0);
     }
 
     /// The versions that snapshots see, each once.
@@ -145,7 +114,7 @@ impl Engine {
                 *seen_by.entry(id).or_default() += snapshots.len();
             }
         }
-        let now = self.env.clock.now();
+        let now = self.context.env.clock.now();
         let mut stats = Vec::with_capacity(held.len());
         for snapshots in alike() {
             let files = retired_files(&snapshots[0].1.state, table);
@@ -170,26 +139,9 @@ impl Engine {
         for state in states {
             files.extend(state.files().filter(|file| !file.is_resident()).map(|file| (file.id(), file)));
         }
-        let most = self.options.open_files(self.env.fs.process_files_max()) / 2;
+        let most = self.context.options.open_files(self.context.env.fs.process_files_max()) / 2;
         // One that cannot be opened is an error to who reads it.
         files.values().take(most).for_each(|file| drop(file.reopen()));
-    }
-
-    /// Lets nothing be changed any more. What is opened to be read from here on is this database's, or an error: the
-    /// directory may be another's by then.
-    pub(crate) fn shut_gate(&self) {
-        let (dir, superblock) = (self.dir.clone(), self.superblock);
-        self.gate.close(move |fs| {
-            let found = Superblock::read(fs, &dir);
-            match found {
-                Ok(found) if found == superblock => Ok(()),
-                Err(error) if !error.is_not_found() => Err(error),
-                _ => Err(Error::NotFound(format!(
-                    "{CLOSED}, and was removed since: what is still held of it can be read no more from {}",
-                    dir.display()
-                ))),
-            }
-        });
     }
 
     /// Bytes of a table's files that are there for snapshots only.

@@ -16,10 +16,7 @@ use forebay_store::{Metrics, PageCache};
 
 use crate::Options;
 use crate::options::RESIDENT_BUFFERS_MAX;
-use crate::space::TableSpace;
-use crate::versions::TableState;
-use crate::versions::savepoint::Savepoint;
-use crate::versions::tables::Tables;
+use crate::versions::{Savepoint, TableSpace, TableState, Tables};
 
 /// What the manifest's edits have made so far.
 pub(crate) struct Replay {
@@ -210,6 +207,7 @@ pub(crate) fn table_state(
         version,
         generation: 0,
         wasted_nanoseconds: Arc::default(),
+        flushes: Arc::default(),
         space: Arc::clone(&space),
     }))
 }

@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forebay_base::{Order, Result};
-use forebay_env::sync::atomic::AtomicU64;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_layouts::{DataFile, Layout, Rule, TableOptions, TableRule, TableVersion};
 use forebay_store::WriteBuffer;
 use forebay_store::buffer::TableRows;
 use forebay_store::list::FileMeta;
 use forebay_store::manifest::TableEntry;
 
-use crate::space::TableSpace;
-use crate::versions::tables::Tables;
+use crate::versions::{TableSpace, Tables};
 
 /// One version of everything that can be read: replaced whole, pinned by snapshots.
 #[derive(Clone)]
@@ -41,6 +40,8 @@ pub(crate) struct TableState {
     pub(crate) generation: u64,
     /// The time that lookups have wasted and no merge has paid off yet: see `read_compaction`.
     pub(crate) wasted_nanoseconds: Arc<AtomicU64>,
+    /// How many buffers were flushed into it.
+    pub(crate) flushes: Arc<AtomicU64>,
     pub(crate) space: Arc<TableSpace>,
 }
 
@@ -93,8 +94,19 @@ impl TableState {
     ) -> Arc<Self> {
         let Self { id, .. } = *self;
         let (rule, wasted_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.wasted_nanoseconds));
-        let (name, space) = (self.name.clone(), Arc::clone(&self.space));
-        Arc::new(Self { id, name, options, order, rule, version, generation, wasted_nanoseconds, space })
+        let (name, space, flushes) = (self.name.clone(), Arc::clone(&self.space), Arc::clone(&self.flushes));
+        Arc::new(Self {
+            id,
+            name,
+            options,
+            order,
+            rule,
+            version,
+            generation,
+            wasted_nanoseconds,
+            flushes,
+            space,
+        })
     }
 
     /// Whether entries expire and there is something to do: time passes without anybody writing.
@@ -129,6 +141,11 @@ impl TableState {
     /// How buffers find its records.
     pub(crate) fn rows(&self) -> TableRows<'_> {
         TableRows { table: self.id, order: self.order, rule: self.rule.merging() }
+    }
+
+    /// Notes that a buffer was flushed into it.
+    pub(super) fn note_flush(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether its space is bounded.

@@ -4,7 +4,7 @@
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::Engine;
+use crate::write::Writer;
 
 /// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
 const PACE_SLACK: f64 = 1.0 / 64.0;
@@ -56,12 +56,12 @@ impl Pace {
     }
 }
 
-impl Engine {
+impl Writer {
     /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space
     /// ask for more of it.
     pub(crate) fn pay(&self, bytes: u64, owed_for_space: u64) {
-        let soft = FREE_BUFFERS * self.options.buffer_bytes();
-        let debt = self.debt();
+        let soft = FREE_BUFFERS * self.context.options.buffer_bytes();
+        let debt = self.versions.debt();
         if debt <= soft && owed_for_space == 0 && !self.outruns_flush() {
             return;
         }
@@ -70,27 +70,29 @@ impl Engine {
         let due = self.pace.owe(owed.max(owed_for_space));
         // Work is done a step at a time: who owes less than one waits for it only once all together owe one. Where
         // space is short nothing is lent.
-        let lent = if owed_for_space > 0 { 0 } else { self.options.buffer_bytes().min(STEP_BYTES as u64) };
-        let started = self.env.clock.now();
-        self.env.jobs.wait(&mut || {
-            let is_small = owed_for_space == 0 && self.debt() <= soft;
+        let lent =
+            if owed_for_space > 0 { 0 } else { self.context.options.buffer_bytes().min(STEP_BYTES as u64) };
+        let started = self.context.env.clock.now();
+        self.context.env.jobs.wait(&mut || {
+            let is_small = owed_for_space == 0 && self.versions.debt() <= soft;
             let is_paid =
-                self.pace.has_done(due, lent) || is_small || self.compactor_is_idle.load(Ordering::Relaxed);
-            let give_up = self.trouble().is_some() || self.fatal().is_some() || self.is_closing();
+                self.pace.has_done(due, lent) || is_small || self.context.health.compactor_is_idle();
+            let give_up =
+                self.space.trouble().is_some() || self.context.fatal().is_some() || self.context.is_closing();
             give_up || (is_paid && !self.outruns_flush())
         });
         if !self.pace.has_done(due, lent) {
             self.pace.forgive();
         }
-        self.stalled_since(started);
+        self.context.stalled_since(started);
     }
 
     /// Whether the last free buffer fills faster than the oldest sealed one is flushed: going on would end
     /// in one long wait, so writers share it out.
     fn outruns_flush(&self) -> bool {
-        let state = self.state();
+        let state = self.versions.state();
         let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
-        state.sealed.len() + 1 >= self.options.write_buffers
+        state.sealed.len() + 1 >= self.context.options.write_buffers
             && filled > self.pace.flushed_share() + PACE_SLACK
     }
 }

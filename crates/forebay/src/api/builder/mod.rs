@@ -15,7 +15,8 @@ use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions};
 use forebay_store::manifest::{Edit, TableEntry};
 
 use crate::api::Operands;
-use crate::engine::{Engine, refuse_guests};
+use crate::context::refuse_guests;
+use crate::engine::Engine;
 use crate::versions::{TableState, table_state};
 use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
@@ -170,7 +171,7 @@ impl TableBuilder {
 
     /// The engine's own table for metadata of commits: it has no name.
     pub(crate) fn open_hidden(engine: &Arc<Engine>) -> Result<Table> {
-        let found = engine.state().table_named("").cloned();
+        let found = engine.versions.state().table_named("").cloned();
         let state = found.map_or_else(|| Self::new(engine, "").find_or_make(), Ok)?;
         Ok(Table::new(engine, &state))
     }
@@ -304,7 +305,7 @@ impl<K> TableBuilder<K> {
             let was_known = table.rule.known().is_some();
             table.rule.provide(Arc::clone(code), &self.name);
             if !was_known {
-                self.engine.flush_again();
+                self.engine.background.flush_again();
             }
         }
         self.filter.0.iter().for_each(|filter| table.rule.filter_by(Arc::clone(filter), &self.name));
@@ -314,8 +315,8 @@ impl<K> TableBuilder<K> {
     }
 
     fn find_or_make(&self) -> Result<Arc<TableState>> {
-        let mut version_set = self.engine.version_set.lock();
-        let state = self.engine.state();
+        let mut version_set = self.engine.versions.lock();
+        let state = self.engine.versions.state();
         if let Some(found) = state.table_named(&self.name) {
             self.agrees_with(&found.options)?;
             self.agrees_on_rule(&found.rule)?;
@@ -325,7 +326,7 @@ impl<K> TableBuilder<K> {
             return Err(Error::NotFound(format!(
                 "there is no table `{}` in {}",
                 self.name,
-                self.engine.dir.display()
+                self.engine.context.dir.display()
             )));
         }
         let options = self.options();
@@ -341,12 +342,20 @@ impl<K> TableBuilder<K> {
             files: Vec::new(),
         };
         let engine = &self.engine;
-        let (seed, merge_bytes) = (engine.superblock.hash_seed, engine.options.merge_bytes());
-        let table = table_state(&entry, &engine.lists, &engine.trees, seed, merge_bytes, None, &|_| None)?;
-        engine.append(&mut version_set, &Edit::CreateTable(entry))?;
+        let (seed, merge_bytes) = (engine.context.superblock.hash_seed, engine.context.options.merge_bytes());
+        let table = table_state(
+            &entry,
+            &engine.versions.lists,
+            &engine.versions.trees,
+            seed,
+            merge_bytes,
+            None,
+            &|_| None,
+        )?;
+        version_set.append(&Edit::CreateTable(entry))?;
         version_set.next_table += 1;
         yield_point("table is durable");
-        engine.update_state(|state| state.tables.insert(Arc::clone(&table)));
+        engine.versions.update_state(|state| state.tables.insert(Arc::clone(&table)));
         Ok(table)
     }
 
@@ -355,7 +364,7 @@ impl<K> TableBuilder<K> {
             true => Layout::wb_tree_ordered(),
             false => Layout::wb_tree(),
         });
-        let usual = TableOptions::new(layout, self.engine.options.buffer_bytes());
+        let usual = TableOptions::new(layout, self.engine.context.options.buffer_bytes());
         TableOptions {
             layout,
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),

@@ -4,7 +4,7 @@
 use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range};
 
-use crate::read::View;
+use crate::versions::View;
 
 /// The deleted ranges of a table, each with the number of its buffer, the newest being 0.
 #[derive(Default)]

@@ -24,9 +24,8 @@ use forebay_layouts::{Rule, answered};
 use forebay_store::list::Pace;
 use forebay_store::{MemoryClaim, Owner};
 
-use crate::engine::Engine;
-use crate::read::{Ttl, View};
-use crate::versions::TableState;
+use crate::read::Ttl;
+use crate::versions::{TableState, Versions, View};
 use hidden::Hidden;
 use stretch::Source;
 
@@ -67,7 +66,7 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 /// ```
 pub struct Cursor {
     /// Kept so that the files of the view outlive the database's handle.
-    _engine: Arc<Engine>,
+    _versions: Arc<Versions>,
     view: View,
     hidden: Hidden,
     table: Arc<TableState>,
@@ -118,7 +117,7 @@ impl Cursor {
     /// A cursor over part of a table, before its first entry, or for a walk backward behind its last one. Only those
     /// over all of it may be sought by key.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        versions: &Arc<Versions>,
         view: View,
         table: u32,
         range: Range,
@@ -127,16 +126,16 @@ impl Cursor {
         let table = Arc::clone(view.table(table)?);
         let rule = table.rule()?.clone();
         Ok(Self {
-            _engine: Arc::clone(engine),
+            _versions: Arc::clone(versions),
             hidden: Hidden::of(&view, table.id),
-            ttl: engine.ttl(&view, &table),
+            ttl: Ttl::of(&versions.context, &view, &table),
             view,
             table,
             rule,
             range,
             stretch: Range::default(),
             merge: None,
-            standing: engine.metrics.memory.claim(Owner::Standing, 0),
+            standing: versions.context.metrics.memory.claim(Owner::Standing, 0),
             direction,
             stand: match direction {
                 Direction::Forward => Stand::BeforeFirst,

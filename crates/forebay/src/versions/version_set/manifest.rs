@@ -7,78 +7,71 @@ use forebay_base::{Error, Result, planted};
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
-use super::VersionSet;
-use crate::engine::{Engine, closed};
-use crate::versions::State;
+use super::VersionSetGuard;
+use crate::context::{Context, closed};
+use crate::versions::{State, Versions};
 
-impl Engine {
+impl VersionSetGuard<'_> {
     /// Appends an edit to the manifest, which is rewritten when it has grown.
-    pub(crate) fn append(&self, version_set: &mut VersionSet, edit: &Edit) -> Result<()> {
+    pub(crate) fn append(&mut self, edit: &Edit) -> Result<()> {
+        let context = &self.versions.context;
         // Where a failure left unknown what is on the disk, an edit may go to a manifest that nobody reads again.
-        if let Some(fatal) = self.fatal().filter(|_| !planted::is("edits-after-the-stop")) {
+        if let Some(fatal) = context.fatal().filter(|_| !planted::is("edits-after-the-stop")) {
             return Err(fatal);
         }
-        let Some(manifest) = &mut version_set.manifest else {
-            return Err(self.log().err().unwrap_or_else(closed));
+        let Some(manifest) = &mut self.set.manifest else {
+            return Err(context.log().err().unwrap_or_else(closed));
         };
-        manifest.append(edit).map_err(|error| self.judge(error))
+        manifest.append(edit).map_err(|error| judge(context, error))
     }
 
-    /// Stops all further writes where it is unknown what is on the disk.
-    fn judge(&self, error: AppendError) -> Error {
-        if let AppendError::Unknown(error) = &error {
-            self.poison(error);
+    /// The whole of a state but for the log, as a manifest begins with it.
+    pub(crate) fn snapshot_of(&self, state: &State) -> Snapshot {
+        let tables = state.tables.values().map(|table| table.entry());
+        let savepoints = self.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name));
+        Snapshot {
+            next_id: self.versions.lists.next_id.load(Ordering::Relaxed),
+            next_table: self.next_table,
+            log: self.log,
+            rolled_back: self.rolled_back,
+            tables: tables.collect(),
+            savepoints: savepoints.collect(),
         }
-        error.into_cause()
     }
+}
 
-    /// Makes the names of files durable. A failure stops all further writes: a later sync would say that all is well,
-    /// and names that were made before the failure may be lost all the same.
-    pub(crate) fn sync_dir(&self) -> Result<()> {
-        let synced = self.env.fs.sync_dir(&self.dir);
-        synced.inspect_err(|error| self.poison(error))
-    }
-
+impl Versions {
     /// Starts a new manifest from a snapshot once the old one has grown.
     pub(crate) fn rewrite_manifest(&self) -> Result<()> {
-        let mut version_set = self.version_set.lock();
-        let growth_bytes_min = self.options.manifest_growth_bytes_min();
+        let (context, mut version_set) = (&*self.context, self.lock());
+        let growth_bytes_min = context.options.manifest_growth_bytes_min();
         if !version_set.manifest.as_ref().is_some_and(|manifest| manifest.wants_checkpoint(growth_bytes_min))
         {
             return Ok(());
         }
         let id = self.lists.new_id();
         self.sync_retained(&version_set.log)?;
-        let snapshot = Edit::Snapshot(self.snapshot_of(&version_set, &self.state()));
-        let fs = &*self.env.fs;
-        let fresh = Manifest::create(fs, &self.dir, id, &snapshot, Arc::clone(&self.metrics))
-            .map_err(|error| self.judge(error))?;
+        let snapshot = Edit::Snapshot(version_set.snapshot_of(&self.state()));
+        let fs = &*context.env.fs;
+        let fresh = Manifest::create(fs, &context.dir, id, &snapshot, Arc::clone(&context.metrics))
+            .map_err(|error| judge(context, error))?;
         // Where it is unknown which manifest is the current one, neither may be added to.
-        Current { manifest: id, closed: None }.write(fs, &self.dir).map_err(|error| {
+        Current { manifest: id, closed: None }.write(fs, &context.dir).map_err(|error| {
             if let AppendError::Refused(_) = error {
-                let _ = fs.remove(&names::manifest(&self.dir, id));
+                let _ = fs.remove(&names::manifest(&context.dir, id));
             }
-            self.judge(error)
+            judge(context, error)
         })?;
         let old = version_set.manifest.replace(fresh);
         drop(version_set);
         old.map_or(Ok(()), |old| fs.remove(old.path()))
     }
+}
 
-    /// The whole state but for the log, as a manifest begins with it.
-    pub(crate) fn snapshot_of(&self, version_set: &VersionSet, state: &State) -> Snapshot {
-        let tables = state.tables.values().map(|table| table.entry());
-        Snapshot {
-            next_id: self.lists.next_id.load(Ordering::Relaxed),
-            next_table: version_set.next_table,
-            log: version_set.log,
-            rolled_back: version_set.rolled_back,
-            tables: tables.collect(),
-            savepoints: version_set
-                .savepoints
-                .iter()
-                .map(|(name, savepoint)| savepoint.entry(name))
-                .collect(),
-        }
+/// Stops all further writes where it is unknown what is on the disk.
+fn judge(context: &Context, error: AppendError) -> Error {
+    if let AppendError::Unknown(error) = &error {
+        context.poison(error);
     }
+    error.into_cause()
 }

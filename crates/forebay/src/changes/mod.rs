@@ -16,10 +16,8 @@ use forebay_store::log::batch::Records;
 use forebay_store::log::frame::{self, Header};
 use forebay_store::{WriteBuffer, names};
 
-use crate::engine::{Engine, closed, refuse_guests};
-use crate::read::View;
-use crate::retained::SegmentFile;
-use crate::versions::TableState;
+use crate::context::{Context, closed, refuse_guests};
+use crate::versions::{SegmentFile, TableState, Versions, View};
 
 /// What one commit changed: all of it or, in a copy, nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,7 +78,7 @@ pub enum Operation {
 ///
 /// Holds what it has not gone through yet: the files, and the write buffers of that moment. Ends behind an error.
 pub struct Changes {
-    engine: Arc<Engine>,
+    versions: Arc<Versions>,
     tables: BTreeMap<u32, Named>,
     sources: VecDeque<Source>,
     here: Option<Here>,
@@ -120,13 +118,13 @@ pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
     view.buffers().map(|(buffer, bytes)| frame::records_of(&buffer.bytes()[..bytes]))
 }
 
-impl Engine {
+impl Changes {
     /// See [`Database::changes`](crate::Database::changes).
-    pub(crate) fn changes(self: &Arc<Self>, since: u64) -> Result<Changes> {
+    pub(crate) fn new(versions: &Arc<Versions>, since: u64) -> Result<Self> {
         refuse_guests()?;
         // What is held of the log, and the view, must be of one moment.
-        let version_set = self.version_set.lock();
-        let view = self.view();
+        let version_set = versions.lock();
+        let view = versions.view();
         let flushed = version_set.log.flushed.1;
         let oldest = version_set.retained.values().next().map_or(flushed, |held| held.before);
         if since != 0 && since < oldest.max(version_set.rolled_back) {
@@ -134,7 +132,8 @@ impl Engine {
             let rolled_back = is_told.then_some(version_set.rolled_back);
             return Err(Error::ChangesGone { since, oldest: oldest + 1, rolled_back });
         }
-        let last = self
+        let last = versions
+            .context
             .log
             .as_ref()
             .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
@@ -155,8 +154,8 @@ impl Engine {
         let next = 1 + files.clone().next().map_or(flushed, |(_, held)| held.before);
         let files = files.map(|(segment, held)| Source::File(*segment, Arc::clone(&held.file)));
         let buffers = view.buffers().rev().map(|(buffer, bytes)| Source::Buffer(Arc::clone(buffer), bytes));
-        Ok(Changes {
-            engine: Arc::clone(self),
+        Ok(Self {
+            versions: Arc::clone(versions),
             tables: view.state.user_tables().map(|table| (table.id, Named::of(table))).collect(),
             sources: files.chain(buffers).collect(),
             here: None,
@@ -167,10 +166,10 @@ impl Engine {
             broken: None,
         })
     }
+}
 
-    fn damaged(&self, (segment, offset): Place, reason: impl Into<String>) -> Error {
-        Error::corruption(&names::log(&self.dir, segment), offset as u64, reason)
-    }
+fn damaged(context: &Context, (segment, offset): Place, reason: impl Into<String>) -> Error {
+    Error::corruption(&names::log(&context.dir, segment), offset as u64, reason)
 }
 
 impl Here {
@@ -233,7 +232,7 @@ impl Changes {
                     continue;
                 };
                 let changes = changes_of(&header, payload, &self.tables);
-                let malformed = || self.engine.damaged(place, "a frame's records are malformed");
+                let malformed = || damaged(&self.versions.context, place, "a frame's records are malformed");
                 let changes = changes.ok_or_else(malformed)?;
                 batch = Some(ChangeBatch { last_sequence: last, changes });
             }
@@ -253,20 +252,20 @@ impl Changes {
         }
         self.here = match source {
             Some(Source::File(segment, file)) => {
-                if self.engine.is_closing() {
+                if self.versions.context.is_closing() {
                     // The next one who opens it may give the file another use.
                     return Err(closed());
                 }
                 let frames = Frames::in_file(
-                    &*self.engine.env.fs,
+                    &*self.versions.context.env.fs,
                     &file.path,
-                    self.engine.superblock.log_secret,
+                    self.versions.context.superblock.log_secret,
                     segment,
                 )?;
                 Some(Here { frames, _file: Some(file) })
             }
             Some(Source::Buffer(buffer, bytes)) => Some(Here {
-                frames: Frames::in_buffer(buffer, self.engine.superblock.log_secret, bytes),
+                frames: Frames::in_buffer(buffer, self.versions.context.superblock.log_secret, bytes),
                 _file: None,
             }),
             None => return Ok(false),
@@ -286,13 +285,17 @@ impl Changes {
 
     /// The error where records before `found` cannot be read.
     fn missing(&self, found: u64) -> Error {
-        if self.engine.is_closing() {
+        if self.versions.context.is_closing() {
             // The file may have another use by now.
             return closed();
         }
         let place = self.broken.or(self.here.as_ref().map(Here::place)).unwrap_or(self.left);
         let last = found.saturating_sub(1);
-        self.engine.damaged(place, format!("records {} to {last} were kept and cannot be read", self.next))
+        damaged(
+            &self.versions.context,
+            place,
+            format!("records {} to {last} were kept and cannot be read", self.next),
+        )
     }
 }
 

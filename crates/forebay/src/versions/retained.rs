@@ -5,8 +5,6 @@
 //!
 //! **Invariant:** a segment's file stays what it is for as long as somebody reads it.
 
-mod reload;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +19,7 @@ use forebay_store::log::recover::Extent;
 use forebay_store::manifest::{Change, Edit, LogMark};
 use forebay_store::{WriteBuffer, names};
 
-use crate::engine::Engine;
-use crate::versions::VersionSet;
+use crate::versions::{VersionSet, VersionSetGuard, Versions};
 
 /// A log segment that is flushed and not removed.
 pub(crate) struct RetainedSegment {
@@ -105,24 +102,13 @@ fn is_kept(mark: &LogMark, segment: u64) -> bool {
     (mark.kept.0..mark.low.0).contains(&segment)
 }
 
-impl Engine {
+impl Versions {
     /// Makes durable what log segments hold that stay: the manifest is about to count it as flushed.
     pub(crate) fn sync_retained(&self, mark: &LogMark) -> Result<()> {
-        match &self.log {
+        match &self.context.log {
             Some(log) if mark.kept < mark.flushed => log.sync_to(mark.flushed.1),
             _ => Ok(()),
         }
-    }
-
-    /// Tells the manifest which log segments are flushed, where it knows of fewer.
-    pub(crate) fn tell_mark(&self, version_set: &mut VersionSet) -> Result<()> {
-        if version_set.log_is_ahead {
-            self.sync_retained(&version_set.log)?;
-            let log = Some(version_set.log);
-            self.append(version_set, &Edit::Change(Change { log, ..Change::default() }))?;
-            version_set.log_is_ahead = false;
-        }
-        Ok(())
     }
 
     /// Makes the log durable up to a record. The next edit tells that it is: lists are about to rest on what it has.
@@ -130,8 +116,8 @@ impl Engine {
         if planted::is("cut-not-vouched") {
             return Ok(());
         }
-        self.log()?.sync_to(sequence)?;
-        let mut version_set = self.version_set.lock();
+        self.context.log()?.sync_to(sequence)?;
+        let mut version_set = self.lock();
         if version_set.log.vouched < sequence {
             version_set.log.vouched = sequence;
             version_set.log_is_ahead = true;
@@ -139,56 +125,100 @@ impl Engine {
         Ok(())
     }
 
+    /// Lets go of what is kept of the log beyond what is wanted by now, unless the database is open for reading only.
+    pub(crate) fn trim_log(&self) -> Result<()> {
+        if self.context.log.is_none() {
+            return Ok(());
+        }
+        let mut version_set = self.lock();
+        // What was in memory may have expired since, and then nothing came of reading it.
+        let first_needed = self.state().first_needed();
+        let log = version_set.log_after(first_needed, None, self.context.options.keep_changes_bytes);
+        if log.kept > version_set.log.kept || log.low > version_set.log.low {
+            version_set.append(&Edit::Change(Change { log: Some(log), ..Change::default() }))?;
+            version_set.retain_segments(log, None);
+        }
+        Ok(())
+    }
+
+    /// Keeps one retired log segment for recycling and removes the others; all where somebody may still read what it
+    /// held.
+    pub(crate) fn retire_segment(&self, segment: u64) {
+        let surplus = match self.erases_old_log() || self.lists.trash.has_strangers() {
+            false => self.spare_segment.lock().replace(segment),
+            true => Some(segment),
+        };
+        if let Some(surplus) = surplus {
+            let path = names::log(&self.context.dir, surplus);
+            self.lists.trash.remove(&*self.context.env.fs, path);
+        }
+    }
+
+    /// Whether old bytes of the log must go.
+    pub(crate) fn erases_old_log(&self) -> bool {
+        self.state().tables.values().any(|table| table.options.reclaim_interval.is_some())
+    }
+
+    /// What the log takes: what is not in lists and trees yet, and what is kept of it besides.
+    pub(crate) fn log_bytes_on_disk(&self) -> u64 {
+        let state = self.state();
+        let buffers = state.sealed.iter().chain([&state.active]).map(|buffer| buffer.len() as u64);
+        buffers.sum::<u64>() + self.lock().flushed_and_kept().1
+    }
+
+    /// Takes the segment that is kept for recycling, if there is one.
+    pub(crate) fn take_spare_segment(&self) -> Option<u64> {
+        self.spare_segment.lock().take()
+    }
+}
+
+impl VersionSetGuard<'_> {
+    /// Tells the manifest which log segments are flushed, where it knows of fewer.
+    pub(crate) fn tell_mark(&mut self) -> Result<()> {
+        if self.log_is_ahead {
+            self.versions.sync_retained(&self.log)?;
+            let log = Some(self.log);
+            self.append(&Edit::Change(Change { log, ..Change::default() }))?;
+            self.log_is_ahead = false;
+        }
+        Ok(())
+    }
+
     /// Holds a segment that was just flushed, of which the manifest knows, for as long as its mark says; and lets go of
     /// what it says no more.
-    pub(crate) fn retain_segments(
-        &self,
-        version_set: &mut VersionSet,
-        log: LogMark,
-        flushed: Option<&WriteBuffer>,
-    ) {
+    pub(crate) fn retain_segments(&mut self, log: LogMark, flushed: Option<&WriteBuffer>) {
+        let Versions { context, lists, .. } = self.versions;
         if let Some(buffer) = flushed {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
-            let retained = RetainedSegment::new(&self.lists, segment, version_set.log.flushed.1, bytes);
-            let is_kept = self.options.keep_changes_bytes > 0 && segment >= log.kept.0;
-            if is_kept && !self.lists.trash.has_strangers() {
+            let retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
+            let is_kept = context.options.keep_changes_bytes > 0 && segment >= log.kept.0;
+            if is_kept && !lists.trash.has_strangers() {
                 // What it has reserved and not used. If that cannot be given back now, it goes with the file.
-                let file = self.env.fs.open(&retained.file.path, Access::Buffered);
+                let file = context.env.fs.open(&retained.file.path, Access::Buffered);
                 let _ = file.and_then(|file| file.set_len(bytes));
             }
-            version_set.retained.insert(segment, retained);
+            self.retained.insert(segment, retained);
         }
-        version_set.log = log;
-        if let Some(log_of) = &self.log {
+        self.set.log = log;
+        if let Some(log_of) = &context.log {
             log_of.forget(log.kept.0);
         }
-        let staying = version_set.retained.split_off(&log.kept.0);
-        for (segment, retained) in std::mem::replace(&mut version_set.retained, staying) {
+        let staying = self.retained.split_off(&log.kept.0);
+        for (segment, retained) in std::mem::replace(&mut self.retained, staying) {
             match Arc::try_unwrap(retained.file) {
-                Ok(_nobody_reads) => self.retire_segment(segment),
+                Ok(_nobody_reads) => self.versions.retire_segment(segment),
                 Err(read) => read.is_retired.store(true, Ordering::Release),
             }
         }
     }
-
-    /// Lets go of what is kept of the log beyond what is wanted by now, unless the database is open for reading only.
-    pub(crate) fn trim_log(&self) -> Result<()> {
-        if self.log.is_none() {
-            return Ok(());
-        }
-        let mut version_set = self.version_set.lock();
-        // What was in memory may have expired since, and then nothing came of reading it.
-        let first_needed = self.state().first_needed();
-        let log = version_set.log_after(first_needed, None, self.options.keep_changes_bytes);
-        if log.kept > version_set.log.kept || log.low > version_set.log.low {
-            self.append(&mut version_set, &Edit::Change(Change { log: Some(log), ..Change::default() }))?;
-            self.retain_segments(&mut version_set, log, None);
-        }
-        Ok(())
-    }
 }
 
 impl VersionSet {
+    /// The number of the last record that is flushed, and the bytes of the log that are kept all the same.
+    pub(crate) fn flushed_and_kept(&self) -> (u64, u64) {
+        (self.log.flushed.1, self.retained.values().map(|retained| retained.bytes).sum())
+    }
+
     /// The first of the log's segments that may still be held for what tables keep in memory.
     pub(crate) fn due_below(&self, limit: &ResidentLimit) -> u64 {
         let retained = || self.retained.range(self.log.low.0..);

@@ -1,0 +1,140 @@
+//! What every part is handed: where the database is and under which options, its log, its counters, and whether work
+//! may go on. None of it changes while the database is open, but by its own locks.
+
+mod directory;
+mod guests;
+mod health;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_base::{Error, Result};
+use forebay_env::Env;
+use forebay_env::fs::GatedFs;
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_store::Metrics;
+use forebay_store::buffer::ArenaPool;
+use forebay_store::log::Log;
+use forebay_store::log::recover::LogFiles;
+use forebay_store::manifest::Superblock;
+use forebay_store::salvage::Gaps;
+
+use crate::Options;
+
+pub(crate) use directory::create_dir_durably;
+pub(crate) use guests::{refuse_guests, stop_guests};
+pub(crate) use health::{COMPACT, FLUSH, Health};
+
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) superblock: Superblock,
+    /// `None` when opened for reading only.
+    pub(crate) log: Option<Log>,
+    pub(crate) pool: Arc<ArenaPool>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Places of the log that were passed over when it was read, where that was wanted.
+    pub(crate) gaps: Arc<Gaps>,
+    /// All files are opened and changed through it: once it is closed, handles that are left only read.
+    pub(crate) gate: Arc<GatedFs>,
+    /// Tells this open database from every other one that this process opens.
+    pub(crate) serial: u64,
+    pub(crate) closing: AtomicBool,
+    pub(crate) health: Health,
+}
+
+impl Context {
+    /// The log, or the reason why there is none.
+    pub(crate) fn log(&self) -> Result<&Log> {
+        refuse_guests()?;
+        self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    /// Where the log is.
+    pub(crate) fn log_files(&self) -> LogFiles<'_> {
+        LogFiles { fs: &*self.env.fs, dir: &self.dir, secret: self.superblock.log_secret }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Why nothing can be written any more, if so: a failed sync, or a background panic.
+    pub(crate) fn fatal(&self) -> Option<Error> {
+        self.log.as_ref().and_then(Log::poisoned).map(Error::Poisoned)
+    }
+
+    /// The reason why nothing can be written any more, if there is one.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.fatal() {
+            Some(fatal) => Err(fatal),
+            None if self.is_closing() => Err(closed()),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops all further writes for this reason.
+    pub(crate) fn poison(&self, cause: &impl fmt::Display) {
+        if let Some(log) = &self.log {
+            log.poison(&cause.to_string());
+        }
+    }
+
+    /// Makes the names of files durable. A failure stops all further writes: a later sync would say that all is well,
+    /// and names that were made before the failure may be lost all the same.
+    pub(crate) fn sync_dir(&self) -> Result<()> {
+        let synced = self.env.fs.sync_dir(&self.dir);
+        synced.inspect_err(|error| self.poison(error))
+    }
+
+    /// Waits for background work, or for the reason why it does not get on.
+    pub(crate) fn wait_for(
+        &self,
+        trouble: impl Fn() -> Option<Error>,
+        done: impl Fn() -> bool,
+    ) -> Result<()> {
+        let mut verdict = Ok(());
+        // What counts is what was seen: by the time it is told it may be otherwise.
+        self.env.jobs.wait(&mut || {
+            let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(closed));
+            let (is_done, reason) = if done() { (true, None) } else { (false, reason()) };
+            let is_over = is_done || reason.is_some();
+            verdict = reason.map_or(Ok(()), Err);
+            is_over
+        });
+        verdict
+    }
+
+    /// Notes that a writer has waited since then.
+    pub(crate) fn stalled_since(&self, started: Duration) {
+        let stalled = self.env.clock.now().saturating_sub(started);
+        self.metrics.stall_nanoseconds.add(stalled.as_nanos() as u64);
+    }
+
+    /// Lets nothing be changed any more. What is opened to be read from here on is this database's, or an error: the
+    /// directory may be another's by then.
+    pub(crate) fn shut_gate(&self) {
+        let (dir, superblock) = (self.dir.clone(), self.superblock);
+        self.gate.close(move |fs| {
+            let found = Superblock::read(fs, &dir);
+            match found {
+                Ok(found) if found == superblock => Ok(()),
+                Err(error) if !error.is_not_found() => Err(error),
+                _ => Err(Error::NotFound(format!(
+                    "{CLOSED}, and was removed since: what is still held of it can be read no more from {}",
+                    dir.display()
+                ))),
+            }
+        });
+    }
+}
+
+/// The message for a call that comes too late.
+pub(crate) const CLOSED: &str = "the database is closed";
+
+pub(crate) fn closed() -> Error {
+    Error::invalid(CLOSED)
+}

@@ -1,0 +1,62 @@
+//! Views: what a read sees.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_store::WriteBuffer;
+
+use crate::context::refuse_guests;
+use crate::versions::{Pin, State, TableState, Versions};
+
+/// A moment of the database: a version, and how long its active buffer was; `usize::MAX` for what it has grown to by
+/// the time somebody looks.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) state: Arc<State>,
+    pub(crate) active_bytes: usize,
+    /// Where it is a snapshot's.
+    pub(crate) pin: Option<Arc<Pin>>,
+    /// A snapshot's wall time, in milliseconds since 1970: what was alive by then.
+    pub(crate) moment: Option<u64>,
+}
+
+impl View {
+    /// The write buffers that hold something, newest first, each with how much of it is seen.
+    pub(crate) fn buffers(&self) -> impl DoubleEndedIterator<Item = (&Arc<WriteBuffer>, usize)> {
+        std::iter::once((&self.state.active, self.active_bytes))
+            .chain(self.state.sealed.iter().map(|buffer| (buffer, buffer.len())))
+            .filter(|(_, bytes)| *bytes > 0)
+    }
+
+    /// The view, if a table keeps its keys in order in it.
+    pub(crate) fn in_order(self, id: u32) -> Result<Self> {
+        let table = self.table(id)?;
+        if !table.order.is_lexical() {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {} here, which keeps no order; open it anew as a Table",
+                table.name, table.options.layout
+            )));
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
+        refuse_guests()?;
+        let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
+        self.state.tables.get(&id).ok_or_else(gone)
+    }
+}
+
+impl Versions {
+    /// The database as it is now.
+    pub(crate) fn view(&self) -> View {
+        let state = self.state();
+        let active_bytes = state.active.len();
+        View { state, active_bytes, pin: None, moment: None }
+    }
+
+    /// The database as it will be when it is looked at: for a single lookup.
+    pub(crate) fn latest(&self) -> View {
+        View { state: self.state(), active_bytes: usize::MAX, pin: None, moment: None }
+    }
+}

@@ -180,7 +180,7 @@ mod tests {
     use forebay_env::fs::MemoryFs;
 
     use super::*;
-    use crate::Options;
+    use crate::options::Options;
 
     struct Panics;
 

@@ -21,7 +21,7 @@ use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
 
-use crate::Options;
+use crate::options::Options;
 
 pub(crate) use directory::create_dir_durably;
 pub(crate) use guests::{refuse_guests, stop_guests};

@@ -8,8 +8,6 @@ use forebay_env::FileSystem;
 use forebay_layouts::DataFile;
 use forebay_store::names;
 
-use crate::open::is_ours;
-
 /// After this many removals the directory is synced.
 const REMOVED_AT_ONCE: usize = 16;
 
@@ -94,4 +92,13 @@ pub(crate) fn remove_all(
         fs.sync_dir(dir)?;
     }
     Ok(())
+}
+
+/// Whether a file of this name may stand in a database's directory.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let stem = name.strip_suffix(".tmp").unwrap_or(name);
+    matches!(
+        stem,
+        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
+    ) || names::parse(stem).is_some()
 }

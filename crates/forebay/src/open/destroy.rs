@@ -9,7 +9,7 @@ use forebay_base::{Error, Result};
 use forebay_env::{Env, FileSystem, LockMode};
 use forebay_store::names;
 
-use crate::open::enter::is_ours;
+use crate::open::clear::is_ours;
 
 /// What an opening made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::names;
 
-use crate::Options;
 use crate::context::create_dir_durably;
+use crate::open::clear::is_ours;
 use crate::open::destroy::{Made, finish};
+use crate::options::Options;
 
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
@@ -132,13 +133,4 @@ fn make(env: &Env, dir: &Path) -> Result<()> {
     // 0 is for none.
     let log_secret = Secret((env.entropy)().max(1));
     Superblock { database_id, hash_seed, log_secret }.write(fs, dir)
-}
-
-/// Whether a file of this name may stand in a database's directory.
-pub(crate) fn is_ours(name: &str) -> bool {
-    let stem = name.strip_suffix(".tmp").unwrap_or(name);
-    matches!(
-        stem,
-        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
-    ) || names::parse(stem).is_some()
 }

@@ -29,15 +29,15 @@ use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Supe
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
-use crate::Options;
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
 use crate::memory::{bits_per_key, filtered_records};
+use crate::options::Options;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
 pub(crate) use clear::{Listing, clear_away, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
-pub(crate) use enter::{enter, is_ours};
+pub(crate) use enter::enter;
 pub(crate) use evidence::{Evidence, live_files};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use salvage::salvage;

@@ -20,7 +20,7 @@ use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Reco
 use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
-use crate::Options;
+use crate::options::Options;
 use crate::versions::{Replay, RetainedSegment};
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.

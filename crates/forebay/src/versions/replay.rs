@@ -14,7 +14,7 @@ use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash
 use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache};
 
-use crate::Options;
+use crate::options::Options;
 use crate::options::RESIDENT_BUFFERS_MAX;
 use crate::versions::{Savepoint, TableSpace, TableState, Tables};
 

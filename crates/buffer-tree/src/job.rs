@@ -20,6 +20,8 @@ pub struct Job<C, W, R> {
     collapse: Collapse<C, R>,
     /// Records that are all puts of one shape go by blocks.
     block: Option<Block>,
+    /// Records that were written.
+    produced: u64,
     /// `None` once it is done.
     work: Option<(W, Target)>,
 }
@@ -107,7 +109,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         let work = Some((store.writer(&expected)?, target));
         let collapse = Collapse::new(merge, rule, depth);
         let block = collapse.block(expected.shape);
-        Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, block, work })
+        Ok(Self { node: plan.node.clone(), lists: plan.lists, collapse, block, produced: 0, work })
     }
 }
 
@@ -132,6 +134,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
             lists: 0,
             collapse: Collapse::new(input, rule, Depth::Partial).of_any_length(),
             block: Block::new(shape),
+            produced: 0,
             work,
         })
     }
@@ -158,12 +161,19 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<C, W, R> {
                 writer.push(prefix, record)
             }),
         };
-        progress.map(JobStep::Worked)
+        let progress = progress?;
+        self.produced += progress.produced;
+        Ok(JobStep::Worked(progress))
     }
 
     fn finish(&mut self) -> Result<JobStep<W::Fragment>> {
         let Some((writer, target)) = self.work.take() else { return Err(Error::bug("the job is done")) };
         let result = target.finish(writer.bytes());
+        let (counted, produced) = (result.records(), self.produced);
+        debug_assert_eq!(counted, produced, "each record that is written is counted once");
+        if counted != produced {
+            return Err(Error::bug(format!("of {produced} records that a job wrote {counted} were counted")));
+        }
         let (node, lists) = (self.node.clone(), self.lists);
         Ok(JobStep::Done(Outcome { node, lists, fragment: writer.finish()?, result }))
     }
@@ -202,6 +212,7 @@ impl Target {
                 let highs = lows.iter().cloned().map(Some).chain([range.high]);
                 let ranges = [range.low].into_iter().chain(lows.iter().cloned()).zip(highs);
                 let ranges = ranges.map(|(low, high)| Range { low, high });
+                debug_assert!(lows.is_sorted(), "children lie in order");
                 Written::Children(ranges.zip(tally.finish(bytes)).collect())
             }
             Self::Leaf { halving, split_bytes } => {
@@ -213,8 +224,17 @@ impl Target {
 }
 
 impl Written {
+    /// How many records were written.
+    fn records(&self) -> u64 {
+        match self {
+            Self::Children(pieces) => pieces.iter().map(|(_, portion)| portion.records).sum(),
+            Self::Leaf { portion, .. } => portion.records,
+        }
+    }
+
     /// A leaf, to be split at `half` if it is this large.
     pub(crate) fn leaf(portion: Portion, half: Option<Candidate>, split_bytes: u64) -> Self {
+        debug_assert!(half.as_ref().is_none_or(|half| half.below.records <= portion.records));
         let full = portion.bytes >= split_bytes;
         let unsplittable_bytes = if full && half.is_none() { portion.bytes } else { 0 };
         Self::Leaf { portion, split: half.filter(|_| full), unsplittable_bytes }

@@ -8,7 +8,8 @@ use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Block, Error, Kind, Record, Result};
 
-/// What a stretch of collapsing did. `consumed == produced + dropped` holds.
+/// What a stretch of collapsing did. Each count is taken where its records pass, and the end of the stretch checks that
+/// they balance: `consumed == produced + dropped`, but for records that are held for what comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
     /// Records read from the merge.
@@ -19,6 +20,22 @@ pub struct Progress {
     pub dropped: u64,
     /// Bytes of keys and values read.
     pub bytes: u64,
+}
+
+impl Progress {
+    /// Refuses a stretch in which records were lost or made, given how many were held before and after it: what it wrote
+    /// must not replace what it read.
+    fn balanced(self, held_before: usize, held_after: usize) -> Result<Self> {
+        let Self { consumed, produced, dropped, .. } = self;
+        let (read, passed) = (consumed + held_before as u64, produced + dropped + held_after as u64);
+        debug_assert_eq!(read, passed, "a merge loses or makes records: {self:?}");
+        if read == passed {
+            return Ok(self);
+        }
+        Err(Error::bug(format!(
+            "a merge that read {consumed} records handed on {produced} and dropped {dropped}"
+        )))
+    }
 }
 
 /// A resumable collapse of one merge.
@@ -91,7 +108,10 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
                     self.fold_key(prefix, &mut progress)?;
                     let folded = self.fold.finish(&self.last_key, self.depth);
                     match folded.filter(|folded| self.is_kept(folded)) {
-                        Some(folded) => sink(prefix, &folded)?,
+                        Some(folded) => {
+                            sink(prefix, &folded)?;
+                            progress.produced += 1;
+                        }
                         None => progress.dropped += 1,
                     }
                 }
@@ -101,12 +121,12 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
                 }
                 _ => {
                     sink(prefix, &record)?;
+                    progress.produced += 1;
                     self.input.advance()?;
                 }
             }
         }
-        progress.produced = progress.consumed - progress.dropped;
-        Ok(progress)
+        progress.balanced(0, 0)
     }
 
     /// Whether a record has its place in the result.
@@ -150,10 +170,10 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
                 self.last_key.clear();
                 self.last_key.extend_from_slice(block.key(block.len() - 1));
                 sink(block)?;
+                progress.produced += block.len() as u64;
             }
         }
-        progress.produced = progress.consumed - progress.dropped;
-        Ok(progress)
+        progress.balanced(0, 0)
     }
 
     /// As [`run_blocks`](Self::run_blocks) where puts are states.
@@ -168,6 +188,7 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             block.clear();
             block.clone()
         });
+        let held_before = held.len();
         while progress.bytes < bytes_max as u64 && (self.input.prefix().is_some() || !held.is_empty()) {
             std::mem::swap(block, held);
             held.clear();
@@ -181,14 +202,15 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
             }
             if !block.is_empty() {
                 sink(block)?;
+                progress.produced += block.len() as u64;
             }
         }
-        progress.produced = progress.consumed - progress.dropped;
-        Ok(progress)
+        progress.balanced(held_before, held.len())
     }
 
     /// Folds the operands of the current key, up to the first record that hides all older ones.
     fn fold_key(&mut self, prefix: u64, progress: &mut Progress) -> Result<()> {
+        debug_assert_eq!(self.last_key, self.input.record().key, "it stands on the key that it folds");
         self.fold.clear();
         let mut open = self.fold.add(&self.rule, &self.input.record());
         self.input.advance()?;

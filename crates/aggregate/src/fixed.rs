@@ -70,6 +70,7 @@ impl<A: Plain, B: Plain> Plain for (A, B) {
     const BYTES: usize = A::BYTES + B::BYTES;
     #[inline]
     fn write(self, into: &mut [u8]) {
+        debug_assert!(into.len() >= Self::BYTES);
         let (head, tail) = into.split_at_mut(A::BYTES);
         self.0.write(head);
         self.1.write(tail);
@@ -138,6 +139,7 @@ impl<F: FixedAggregate> Aggregate for F {
     #[inline]
     fn lift(&self, value: Self::Input<'_>, state: &mut Vec<u8>) -> Result<()> {
         let start = state.len();
+        const { assert!(F::State::BYTES > 0, "a state is some bytes") };
         state.resize(start + F::State::BYTES, 0);
         self.of(value).write(&mut state[start..]);
         Ok(())

@@ -10,6 +10,7 @@
 //! becomes longer as it is merged is found to be too long afterwards.
 
 use forebay_base::hash::key_hash;
+use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::wire::{get_varint, put_bytes, put_varint, varint_bytes};
 use forebay_base::{Error, Result};
 use hashbrown::HashTable;
@@ -29,6 +30,10 @@ const ALLOCATION_BYTES: usize = 16;
 const WAITING_BYTES: usize = 32;
 /// Bytes of the number of a state that lies elsewhere.
 const NUMBER_BYTES: usize = 4;
+
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(UNIT_BYTES) && NUMBER_BYTES == size_of::<u32>());
+const _: () =
+    assert!(KEY_BYTES_MAX + FIXED_BYTES_MAX + 2 * ALLOCATION_BYTES < CHUNK_BYTES, "any entry fits a chunk");
 
 /// A table's slot: a hash's upper half, and the unit at which the entry starts.
 #[derive(Clone, Copy)]
@@ -61,6 +66,7 @@ struct Loose {
 impl Loose {
     /// The state and what waits.
     fn parts(&self) -> Vec<&[u8]> {
+        debug_assert!(self.merged_bytes <= self.bytes.len());
         let (state, mut waiting) = self.bytes.split_at(self.merged_bytes);
         let mut parts = vec![state];
         while let Some((bytes, used)) = get_varint(waiting) {
@@ -198,6 +204,7 @@ impl<A: Aggregate> HashAggregator<A> {
         grow(bytes, self.spare.len());
         bytes.extend_from_slice(&self.spare);
         *merged_bytes = bytes.len();
+        debug_assert!(bytes.capacity() >= before, "what has grown stays");
         self.loose_bytes += bytes.capacity() - before;
         Ok(())
     }
@@ -243,10 +250,12 @@ impl<A: Aggregate> HashAggregator<A> {
             put_varint(chunk, key.len() as u64);
             chunk.extend_from_slice(key);
             chunk.extend_from_slice(if self.fixed.is_some() { state } else { &number });
+            debug_assert!(chunk.len() <= start + entry_bytes && start.is_multiple_of(UNIT_BYTES));
             chunk.resize(start + entry_bytes, 0);
             self.chunk_bytes += chunk.capacity() - before;
         }
         let slot = Slot { hash, unit };
+        debug_assert!(self.entry(slot).0 == key, "an entry is found where it was put");
         self.table.insert_unique(slot.spread(), slot, Slot::spread);
         Ok(())
     }

@@ -31,6 +31,7 @@ impl Codec {
                 && used < raw.len()
             {
                 out.truncate(start + used);
+                debug_assert_eq!(self.decompress(&out[start..], raw.len()).as_deref(), Some(raw));
                 return Self::Lz4;
             }
             out.truncate(start);

@@ -136,6 +136,7 @@ impl Fold {
             Some(Kind::Put) if record.kind == Kind::Put && rule.merges_puts() => self.merge(rule, record),
             Some(_) => {}
         }
+        debug_assert!(self.kind.is_some(), "what was added to is not empty");
         self.kind == Some(Kind::Merge) || self.kind == Some(Kind::Put) && rule.merges_puts()
     }
 

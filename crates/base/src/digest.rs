@@ -66,6 +66,7 @@ impl Digest {
     }
 
     fn between(&self, low: u64, high: u64) -> &[(u64, u64)] {
+        debug_assert!(low <= high, "bounds in order: {low} and {high}");
         let start = self.samples.partition_point(|sample| sample.0 < low);
         let end = self.samples.partition_point(|sample| sample.0 <= high);
         &self.samples[start..end.max(start)]
@@ -114,6 +115,7 @@ pub fn repeats_of<'a>(parts: impl Iterator<Item = (&'a Digest, u64, u64)> + Clon
     let records = seconds.len();
     seconds.sort_unstable();
     seconds.dedup();
+    debug_assert!(seconds.len() <= records, "no key is counted that no record has");
     if records == 0 { 1.0 } else { records as f64 / seconds.len() as f64 }
 }
 

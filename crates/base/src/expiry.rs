@@ -22,8 +22,10 @@ pub fn after(now: u64, milliseconds: u64) -> u64 {
 
 /// Appends what is stored for a value.
 pub fn join(value: &[u8], expiry: u64, out: &mut Vec<u8>) {
+    let start = out.len();
     out.extend_from_slice(value);
     out.extend_from_slice(&expiry.to_le_bytes());
+    debug_assert_eq!(split(&out[start..]), (value, expiry), "what is joined falls apart as it was");
 }
 
 #[cfg(test)]

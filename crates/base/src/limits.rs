@@ -11,3 +11,10 @@ pub const STORED_VALUE_BYTES_MAX: usize = 2 << 30;
 pub const BLOCK_BYTES: usize = 4096;
 /// The longest run of background work between two looks at the scheduler, in bytes.
 pub const STEP_BYTES: usize = 1 << 20;
+
+const _: () = assert!(KEY_BYTES_MAX < VALUE_BYTES_MAX && VALUE_BYTES_MAX <= STORED_VALUE_BYTES_MAX);
+const _: () = assert!(
+    STORED_VALUE_BYTES_MAX + KEY_BYTES_MAX + BLOCK_BYTES <= u32::MAX as usize,
+    "pages and frames count bytes in 32 bits"
+);
+const _: () = assert!(BLOCK_BYTES.is_power_of_two() && STEP_BYTES.is_multiple_of(BLOCK_BYTES));

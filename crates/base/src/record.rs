@@ -28,6 +28,9 @@ impl Kind {
     }
 }
 
+// A tag has two bits for the kind, and the log has the fourth for itself.
+const _: () = assert!(Kind::Put as u8 == 0 && Kind::Delete as u8 == 1 && Kind::Merge as u8 == 2);
+
 /// A borrowed record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
@@ -62,6 +65,7 @@ impl<'a> Record<'a> {
     /// Appends the record's bytes.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         // The commonest record is one store of a known length.
         if let (Ok(key), Ok(value)) = (<[u8; 8]>::try_from(self.key), <[u8; 8]>::try_from(self.value)) {
             let mut bytes = [8 << 2 | self.kind as u8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -78,6 +82,11 @@ impl<'a> Record<'a> {
         }
         put_raw(out, self.key);
         put_raw(out, self.value);
+        debug_assert_eq!(
+            out.len() - start,
+            self.encoded_bytes(),
+            "who counts before it encodes counts right"
+        );
     }
 
     /// The record at the start of `bytes` and its length; `None` where the bytes are not a record.
@@ -97,7 +106,9 @@ impl<'a> Record<'a> {
         if end > bytes.len() {
             return None;
         }
-        Some((Self { kind, key: &bytes[key_at..value_at], value: &bytes[value_at..end] }, end))
+        let record = Self { kind, key: &bytes[key_at..value_at], value: &bytes[value_at..end] };
+        debug_assert!(record.encoded_bytes() <= end, "no encoding is shorter than the writer's own");
+        Some((record, end))
     }
 }
 

@@ -17,6 +17,10 @@ const CACHED_RUN: usize = 1 << 15;
 /// This many words are sorted by insertion.
 const INSERTION_RUN: u32 = 16;
 
+// Words that fit the cache are spread over slots that 32 bits count, two of them at least.
+const _: () = assert!(SMALL_RUN >= 4 && SMALL_RUN < CACHED_RUN && CACHED_RUN <= u32::MAX as usize);
+const _: () = assert!((INSERTION_RUN as usize) < SMALL_RUN);
+
 /// Packs a 32-bit piece of a prefix and a place.
 #[inline]
 pub fn pack(piece: u32, place: u32) -> u64 {
@@ -49,6 +53,7 @@ impl Pieces {
 
     /// For prefixes from `low` to `high`, both included.
     pub fn new(low: u64, high: u64) -> Self {
+        debug_assert!(low <= high, "bounds in order: {low} and {high}");
         Self { low, span: high - low, shift: (high - low).leading_zeros() }
     }
 
@@ -62,7 +67,9 @@ impl Pieces {
 /// Sorts words by piece, then place, then sorts runs of equal pieces by `compare` over their places.
 pub fn sort_words(words: &mut [u64], compare: &mut impl FnMut(u32, u32) -> Ordering) {
     deal(words, &mut Scratch::default());
+    debug_assert!(words.is_sorted(), "by piece, then by place");
     break_ties(words, compare);
+    debug_assert!(words.is_sorted_by_key(|&word| piece_of(word)), "ties are broken within a piece");
 }
 
 /// Deals words into 256 buckets by the highest byte of their pieces, in steps, so that a long sort is many
@@ -89,6 +96,7 @@ impl Deal {
 
     /// Copies some more words to their buckets in `into`, which is as long as `words`.
     pub fn step(&mut self, words: &[u64], into: &mut [u64], count: usize) {
+        debug_assert_eq!(words.len(), into.len(), "each word has one place");
         let end = (self.dealt + count).min(words.len());
         for &word in &words[self.dealt..end] {
             let place = &mut self.next[(word >> TOP_SHIFT) as usize];
@@ -142,6 +150,7 @@ struct Scratch {
 /// Spreads words that fit the cache over about half as many slots as there are words, by the highest bits
 /// in which they differ, then sorts what is left to sort: of evenly spread words next to nothing.
 fn sort_in_cache(words: &mut [u64], scratch: &mut Scratch) {
+    debug_assert!((SMALL_RUN + 1..=CACHED_RUN).contains(&words.len()));
     let slot_bits = words.len().ilog2() - 1;
     let shift = differing_bits(words).saturating_sub(slot_bits);
     let slot_of = |word: u64| (word >> shift) as usize & ((1 << slot_bits) - 1);
@@ -198,6 +207,7 @@ fn deal_by(words: &mut [u64], shift: u32) -> [usize; 256] {
         sum += *end;
         *end = sum;
     }
+    debug_assert_eq!(sum, words.len(), "each word has one bucket");
     let mut next = starts;
     for bucket in 0..256 {
         while next[bucket] < ends[bucket] {

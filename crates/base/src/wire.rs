@@ -4,11 +4,13 @@
 /// Appends a varint.
 #[inline]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    let (start, whole) = (out.len(), value);
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
     }
     out.push(value as u8);
+    debug_assert_eq!(out.len() - start, varint_bytes(whole));
 }
 
 /// Appends bytes. Eight or sixteen of them, the commonest keys and values, are a store rather than a call.
@@ -44,8 +46,10 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Appends bytes behind their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let start = out.len();
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+    debug_assert_eq!(Reader::new(&out[start..]).bytes(), Some(bytes), "what is put is read");
 }
 
 /// The varint at the start of `bytes` and its length, or `None` where it is cut or overlong.

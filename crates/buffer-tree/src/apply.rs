@@ -215,6 +215,7 @@ fn split_inner<F: Clone>(node: &mut Node<F>, right: NodeId, at: &Bound) -> Resul
     let (left, above) = node.children.split_at(index);
     let lower = Range { low: node.range.low.clone(), high: Some(at.clone()) };
     let upper = Range { low: at.clone(), high: node.range.high.clone() };
+    debug_assert!(!left.is_empty() && !above.is_empty(), "no half is without children");
     let above = Node::new(right, upper, Vec::new(), above.to_vec());
     *node = Node::new(node.id, lower, Vec::new(), left.to_vec());
     Ok(above)
@@ -231,6 +232,7 @@ fn grow<F: Clone>(root: &Node<F>, nodes: &[NodeRef]) -> Result<Node<F>> {
     if starts.first() != Some(&0) || !ascending || starts.len() >= root.children.len() {
         return Err(wrong());
     }
+    debug_assert_eq!(starts.len(), nodes.len());
     starts.push(root.children.len());
     let groups = starts.windows(2).zip(nodes).map(|(group, node)| {
         let children = root.children[group[0]..group[1]].to_vec();

@@ -50,6 +50,7 @@ impl Counted {
             absence_ln += f64::from(fragment.absence_ln);
             sum += fragment.coverage();
         }
+        debug_assert!(absence_ln <= 0.0 && sum >= 0.0);
         (-absence_ln.exp_m1(), sum)
     }
 }
@@ -123,6 +124,7 @@ fn deal_out<F: Fragment>(fragment: &F, whole: Portion, node: &Node<F>) -> Vec<(R
         rest = division.above.unwrap_or_default();
         range.low = child.range.high.clone().unwrap_or_default();
     }
+    debug_assert_eq!(pieces.iter().map(|(_, portion)| portion.records).sum::<u64>(), whole.records);
     pieces
 }
 

@@ -8,6 +8,7 @@ use crate::{Division, Fragment, Portion};
 /// Divides the part of a fragment inside `range` at a bound strictly inside.
 pub(crate) fn divide<F: Fragment>(fragment: &F, range: &Range, whole: Portion, at: &Bound) -> Division {
     let share = fragment.share_below(range, at);
+    debug_assert!(range.can_split_at(at), "{at:?} lies strictly inside {range:?}");
     if share <= 0.0 {
         return Division { below: None, above: Some(whole) };
     }
@@ -17,6 +18,7 @@ pub(crate) fn divide<F: Fragment>(fragment: &F, range: &Range, whole: Portion, a
     let part = |of: u64| ((of as f64 * share).round() as u64).min(of);
     let below = Portion { bytes: part(whole.bytes), records: part(whole.records) };
     let above = Portion { bytes: whole.bytes - below.bytes, records: whole.records - below.records };
+    debug_assert_eq!(below.checked_add(above), Some(whole), "nothing is lost by dividing");
     Division { below: Some(below), above: Some(above) }
 }
 
@@ -71,6 +73,7 @@ impl Tally {
     }
 
     fn close(&mut self, bytes: u64) {
+        debug_assert!(bytes >= self.begin_bytes && self.done.len() <= self.ends.len());
         self.done.push(Portion { bytes: bytes - self.begin_bytes, records: self.records });
         self.begin_bytes = bytes;
         self.records = 0;
@@ -81,6 +84,7 @@ impl Tally {
         while self.done.len() <= self.ends.len() {
             self.close(bytes);
         }
+        debug_assert_eq!(self.done.len(), self.ends.len() + 1, "each child has its part");
         self.done
     }
 }
@@ -94,6 +98,8 @@ pub(crate) struct Candidate {
 
 /// This many candidates are kept: half as many lie evenly over what was written, however much that is.
 const CANDIDATES_MAX: usize = 128;
+
+const _: () = assert!(CANDIDATES_MAX >= 2 && CANDIDATES_MAX.is_multiple_of(2), "every other one is kept");
 
 /// Finds the record boundary nearest to half of a fragment whose size is known only at its end.
 pub(crate) struct Halving {

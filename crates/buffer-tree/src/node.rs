@@ -181,7 +181,9 @@ impl<F> Node<F> {
             [list] if self.is_leaf() && list.records <= 1 => list.bytes,
             _ => self.unsplittable_bytes,
         };
-        options.threshold_bytes(self.id).max(unsplittable.saturating_add(unsplittable / 2))
+        let limit = options.threshold_bytes(self.id).max(unsplittable.saturating_add(unsplittable / 2));
+        debug_assert!(limit > 0, "how full a node is, is told by its limit");
+        limit
     }
 
     /// The child that is responsible for the place; the place must lie inside this node.
@@ -213,6 +215,10 @@ impl<F> Node<F> {
 
     /// Gives it one more list, its newest.
     pub(crate) fn push_list(&mut self, list: List<F>) {
+        debug_assert!(
+            !self.is_leaf() || !list.is_bottom || self.lists.is_empty(),
+            "a bottom list is the oldest"
+        );
         self.held = self.held.saturating_add(list.portion());
         (self.repeats, self.wants_work) = Default::default();
         self.lists.push(list);
@@ -226,9 +232,11 @@ impl<F> Node<F> {
 
     /// Adds a child.
     pub(crate) fn insert_child(&mut self, index: usize, child: Self) {
+        debug_assert!(index > 0 && self.children[index - 1].range.high.as_ref() == Some(&child.range.low));
         let (mut children, mut prefixes) = (self.children.to_vec(), self.child_prefixes.to_vec());
         prefixes.insert(index, child.range.low.prefix);
         children.insert(index, Arc::new(child));
+        debug_assert!(prefixes.is_sorted() && prefixes.len() == children.len(), "children lie in order");
         (self.children, self.child_prefixes) = (children.into(), prefixes.into());
         // How many there are decides whether it splits.
         (self.wants_work, self.below) = Default::default();

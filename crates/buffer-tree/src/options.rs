@@ -70,7 +70,9 @@ impl TreeOptions {
 
 /// Which share of a limit a node has: from 0.6 to 1.0.
 fn share_of(id: NodeId) -> f64 {
-    0.6 + 0.4 * (id.0.wrapping_mul(GOLDEN) as f64 / u64::MAX as f64)
+    let share = 0.6 + 0.4 * (id.0.wrapping_mul(GOLDEN) as f64 / u64::MAX as f64);
+    debug_assert!((0.6..=1.0).contains(&share));
+    share
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ impl<F: Fragment> Tree<F> {
                 best = Some((urgency, job(kind, node)));
             }
         }
+        debug_assert!(best.as_ref().is_none_or(|(_, plan)| !busy.contains(&plan.node.id)));
         best.map(|(_, plan)| Work::Job(plan))
     }
 
@@ -169,6 +170,7 @@ impl<F: Fragment> Tree<F> {
     }
 
     fn split_inner(&self, node: &Node<F>) -> Edit<F> {
+        debug_assert!(node.lists.is_empty() && node.children.len() >= 4, "both halves have two children");
         let at = node.children[node.children.len() / 2].range.low.clone();
         Edit::SplitInner { node: node.reference(), right: NodeId(self.next_node_id), at }
     }
@@ -177,6 +179,7 @@ impl<F: Fragment> Tree<F> {
     fn grow(&self) -> Edit<F> {
         let children = &self.root.children;
         let groups = children.len() / self.options.children_max().div_ceil(2);
+        debug_assert!(groups > 0 && groups < children.len(), "the root gets fewer children");
         let first = |group: usize| &children[group * children.len() / groups];
         let node = |(group, id)| NodeRef { id: NodeId(id), low: first(group).range.low.clone() };
         Edit::Grow { nodes: (0..groups).zip(self.next_node_id..).map(node).collect() }

@@ -41,6 +41,10 @@ impl<F: Fragment> Tree<F> {
         let mut best = None;
         visit(&self.root, 1.0, busy, &cost, &mut best);
         let best = best.filter(|best| best.cost <= terms.budget)?;
+        debug_assert!(
+            best.node.lists.len() > 1 && !busy.contains(&best.node.id),
+            "lookups are spared something"
+        );
         let kind = if best.node.is_leaf() { JobKind::Merge } else { JobKind::Spill };
         Some((job(kind, best.node), best.cost))
     }

@@ -17,21 +17,24 @@ impl<F: Fragment> Tree<F> {
         let Some(node) = self.find(&at).filter(|node| node.lists.len() >= lists) else {
             return Err(Error::bug(format!("node {} is gone", at.id.0)));
         };
-        match result {
+        let edit = match result {
             Written::Children(pieces) => {
                 let children = fragment.as_ref().map(|fragment| deal(fragment, pieces, &node.children));
-                Ok(Edit::Spill { children: children.unwrap_or_default(), node: at, lists, fragment })
+                Edit::Spill { children: children.unwrap_or_default(), node: at, lists, fragment }
             }
             Written::Leaf { portion, split, unsplittable_bytes } => {
                 let split = split.map(|half| self.split_leaf(node, lists, portion, half));
-                Ok(Edit::Rewrite { node: at, lists, fragment, portion, split, unsplittable_bytes })
+                Edit::Rewrite { node: at, lists, fragment, portion, split, unsplittable_bytes }
             }
-        }
+        };
+        debug_assert!(self.apply(&edit).is_ok(), "it fits the tree");
+        Ok(edit)
     }
 
     /// How a leaf falls apart: the new list as it was counted, newer ones by their shares.
     fn split_leaf(&self, leaf: &Node<F>, merged: usize, whole: Portion, half: Candidate) -> Split {
         let Candidate { at, below } = half;
+        debug_assert!(leaf.range.can_split_at(&at) && merged <= leaf.lists.len());
         let above = Portion { bytes: whole.bytes - below.bytes, records: whole.records - below.records };
         let first = Division { below: Some(below), above: Some(above) };
         let newer =
@@ -47,6 +50,7 @@ fn deal<F: Fragment>(
     pieces: Vec<(Range, Portion)>,
     children: &[Arc<Node<F>>],
 ) -> Vec<(NodeId, Portion)> {
+    let records: u64 = pieces.iter().map(|(_, portion)| portion.records).sum();
     let mut dealt: Vec<(NodeId, Portion)> = Vec::new();
     let mut give = |child: &Node<F>, portion: Portion| match dealt.last_mut() {
         Some((id, sum)) if *id == child.id => {
@@ -74,5 +78,10 @@ fn deal<F: Fragment>(
             }
         }
     }
+    debug_assert_eq!(
+        records,
+        dealt.iter().map(|(_, portion)| portion.records).sum(),
+        "each record has a child"
+    );
     dealt
 }

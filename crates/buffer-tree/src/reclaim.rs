@@ -52,7 +52,9 @@ impl<F: Fragment> Tree<F> {
         busy: &BTreeSet<NodeId>,
         from: Option<&Place>,
     ) -> Option<(JobPlan, Option<Place>)> {
-        visit(&self.root, 0, busy, from)
+        let found = visit(&self.root, 0, busy, from);
+        debug_assert!(found.as_ref().is_none_or(|(plan, _)| !busy.contains(&plan.node.id)));
+        found
     }
 }
 

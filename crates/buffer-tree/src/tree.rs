@@ -54,7 +54,9 @@ impl<F> Tree<F> {
             nodes = nodes.chunks(size).map(group).collect();
         }
         let root = Arc::new(Node::new(NodeId(0), Range::all(), Vec::new(), nodes));
-        Self { options, root, next_node_id }
+        let tree = Self { options, root, next_node_id };
+        debug_assert_eq!(tree.check(), Ok(()), "leaves lie side by side and cover everything");
+        tree
     }
 
     /// Its options.
@@ -93,6 +95,9 @@ impl<F> Tree<F> {
     /// The path to the leaf that is responsible for `at`, and that leaf's range.
     pub fn leaf_path(&self, at: &Bound) -> (Vec<Arc<Node<F>>>, Range) {
         let path: Vec<_> = self.path(at.prefix, &at.key).cloned().collect();
+        debug_assert!(
+            path.last().is_some_and(|leaf| leaf.is_leaf() && leaf.range.contains(at.prefix, &at.key))
+        );
         let range = path.last().map_or_else(Range::all, |leaf| leaf.range.clone());
         (path, range)
     }

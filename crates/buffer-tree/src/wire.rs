@@ -22,6 +22,16 @@ const GROW: u8 = 5;
 impl Edit<u64> {
     /// Appends the edit's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.put(out);
+        debug_assert_eq!(
+            Self::decode(&mut Reader::new(&out[start..])).as_ref(),
+            Some(self),
+            "what is put is read"
+        );
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Spill { node, lists, fragment, children } => {
                 out.push(SPILL);

@@ -78,6 +78,7 @@ impl Shape {
             inner_nodes += below_written;
             below = level;
         }
+        debug_assert!(bytes >= 0.0 && inner_nodes >= 0.0, "{bytes} bytes, {inner_nodes} inner nodes");
         let padding = ROOT_BYTES as f64 / 2.0;
         Appended { leaves: written, inner_nodes, bytes: bytes + padding + ROOT_BYTES as f64, tree }
     }

@@ -21,6 +21,7 @@ impl Extent {
 
     /// That of these bytes, which stand there.
     pub(crate) fn of(file_id: u64, at: u64, bytes: &[u8]) -> Self {
+        debug_assert!(u32::try_from(bytes.len()).is_ok(), "a reference counts bytes in 32 bits");
         Self { at, bytes: bytes.len() as u32, sum: checksum(file_id, at, bytes) }
     }
 
@@ -30,9 +31,15 @@ impl Extent {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         put_varint(out, self.at);
         put_varint(out, self.bytes as u64);
         out.extend_from_slice(&self.sum.to_le_bytes());
+        debug_assert_eq!(
+            Self::decode(&mut Reader::new(&out[start..]), u64::MAX),
+            Some(*self),
+            "what is put is read"
+        );
     }
 
     /// `None` where the bytes are no reference to what ends at or before `end`.

@@ -169,6 +169,7 @@ impl TreeFile {
     /// Counts it as far as versions reach: for a file that was there when the database was opened.
     pub(crate) fn found(&self) {
         let mut tail = self.tail.lock();
+        debug_assert!(tail.counted_bytes <= tail.at, "what is counted is covered");
         self.disk.found(tail.at - tail.counted_bytes);
         tail.counted_bytes = tail.at;
     }
@@ -281,6 +282,7 @@ impl Claim {
 
     /// Writes the tail's next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        debug_assert!(self.state != ClaimState::Complete && self.file.tail.lock().is_claimed);
         self.state = ClaimState::Writing;
         self.writer.write_at(self.at + self.written_bytes, bytes)?;
         self.file.disk.wrote(bytes.len() as u64);
@@ -290,6 +292,7 @@ impl Claim {
 
     /// Makes durable what was written; a version reaches as far.
     pub(crate) fn complete(&mut self) -> Result<()> {
+        debug_assert_eq!(self.file.covered_bytes(), self.at, "nobody else has appended meanwhile");
         self.writer.sync()?;
         self.file.disk.finish(self.written_bytes);
         self.file.cover(self.at + self.written_bytes);
@@ -305,6 +308,7 @@ impl Drop for Claim {
             self.file.retire();
         }
         let mut tail = self.file.tail.lock();
+        debug_assert!(tail.is_claimed, "a claim is given up once");
         tail.is_claimed = false;
         if self.state != ClaimState::Writing {
             return;

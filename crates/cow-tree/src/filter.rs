@@ -39,6 +39,8 @@ const ADDED_HEAD_BYTES: usize = 24;
 /// Shorter ones are written whole each time.
 const WHOLE_BYTES_MIN: u64 = 1 << 10;
 
+const _: () = assert!(PARTS_WRITTEN_MAX < PARTS_MAX && HASHES_MIN <= HASHES_MAX, "what is written is read");
+
 /// What a root says of its filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chain {
@@ -218,6 +220,7 @@ impl Hashes {
         }
         if let Some(last) = self.pieces.last() {
             let len = last.as_slice().len();
+            debug_assert!(self.room - self.count <= len, "there is room in the last piece");
             last.set(self.count + len - self.room, hash);
         }
         self.count += 1;
@@ -278,6 +281,7 @@ impl FilterWriter {
     /// Appends what was added, or the filter whole where that is not much more.
     pub(crate) fn write(&mut self, tail: &mut Tail) -> Result<Chain> {
         let chain = self.write_part(tail)?;
+        debug_assert!(chain.fits(tail.end(), ROOT_BYTES + chain.bytes), "a root that says so is believed");
         self.written = Some(chain);
         Ok(chain)
     }
@@ -318,6 +322,7 @@ impl FilterWriter {
     fn added(&self, before: &Chain) -> Vec<u8> {
         let block_bytes = block_bytes(before.blocks);
         let mut bytes = Vec::with_capacity(ADDED_HEAD_BYTES + self.hashes.count * (block_bytes + 4));
+        debug_assert!(self.hashes.count > 0, "a part has something");
         bytes.push(ADDED);
         before.newest.encode(&mut bytes);
         for mark in self.hashes.marks(before.blocks) {

@@ -20,7 +20,7 @@ use forebay_base::{Combine, Error, Kind, Record, Result};
 
 use crate::extent::Extent;
 use crate::filter::FilterWriter;
-use crate::node::{APART, Child, Key, Node, Value};
+use crate::node::{APART, Child, Key, LEVEL_MAX, Node, Value};
 use crate::old_node::OldNode;
 use crate::packer::{Packer, Weight};
 use crate::root::{Lives, ROOT_BYTES, Root, Top};
@@ -261,6 +261,7 @@ impl Growth {
     }
 
     fn add_level(&mut self, level: u8) {
+        debug_assert!(usize::from(level) == self.levels.len() && level <= LEVEL_MAX);
         let options = &self.store.options;
         let packer = Packer::new(options.order, level, options.node_bytes_max);
         self.levels.push(Level { packer, old: None });

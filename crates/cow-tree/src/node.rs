@@ -22,6 +22,9 @@ pub(crate) const LEVEL_MAX: u8 = 62;
 /// A leaf entry's flag beside its kind: the value is kept apart.
 pub(crate) const APART: u8 = 4;
 
+const _: () = assert!(APART > Kind::Merge as u8 && APART < 8, "an entry has three bits of flags");
+const _: () = assert!(LEVEL_MAX < 64, "a tree of more levels has more nodes than 64 bits count");
+
 /// A checked node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -118,6 +121,7 @@ impl Node {
 
     /// Makes `key` that of an entry: of a record, or the low bound of a child. The first child's is not kept here.
     pub(crate) fn key_into(&self, index: usize, key: &mut Key) {
+        debug_assert!(index < self.len() && self.common.end <= self.bytes.len());
         let spot = &self.spots[index];
         key.clear();
         key.extend_from_slice(&self.bytes[self.common.clone()]);
@@ -181,6 +185,7 @@ impl Node {
 
     /// The child in whose range a place lies.
     pub(crate) fn child_at(&self, order: Order, place: (u64, &[u8])) -> usize {
+        debug_assert!(self.level > 0, "a leaf has no children");
         self.first_not(order, |prefix, key| (prefix, key) <= place) - 1
     }
 

@@ -8,7 +8,8 @@ use std::ops::Range;
 use forebay_base::Order;
 use forebay_base::wire::{put_bytes, put_varint, varint_bytes};
 
-use crate::node::Key;
+use crate::extent::Extent;
+use crate::node::{Key, Node};
 
 /// Nodes of one level in the making.
 pub(crate) struct Packer {
@@ -168,6 +169,7 @@ impl Packer {
         if self.back.entries == 0 {
             return;
         }
+        debug_assert!(self.parts.len() > 1, "two nodes have an entry each");
         let cut = self.parts.partition_point(|part| part.end <= self.bytes.len() / 2).max(1);
         let (front, back) = (self.measure(0..cut), self.measure(cut..self.parts.len()));
         if front.node_bytes().max(back.node_bytes()) <= self.node_bytes_max {
@@ -178,6 +180,7 @@ impl Packer {
     /// Makes `node` the bytes of the first node, and forgets its entries. Returns its low bound and what its entries
     /// stand for.
     pub(crate) fn take(&mut self, node: &mut Vec<u8>) -> (Key, Weight) {
+        debug_assert!(self.front.entries > 0, "no node is empty");
         node.clear();
         let (entries, first_keyed) = (self.front.entries, usize::from(self.level > 0));
         node.push(self.level);
@@ -193,6 +196,8 @@ impl Packer {
             weight.records += part.weight.records;
             weight.live_bytes += part.weight.live_bytes;
         }
+        debug_assert!(node.len() <= self.front.node_bytes(), "a node is as long as was measured, or shorter");
+        debug_assert!(self.is_read_from(node), "what is packed is read");
         let next = match self.parts.get(entries) {
             None => Key::new(),
             Some(_) if self.level > 0 => Key::from_slice(self.key(entries)),
@@ -200,6 +205,14 @@ impl Packer {
         };
         self.forget(entries);
         (std::mem::replace(&mut self.low, next), weight)
+    }
+
+    /// Whether these bytes are a node of the entries that come first.
+    fn is_read_from(&self, node: &[u8]) -> bool {
+        // Behind all that its references lead to.
+        let extent = Extent { at: u64::MAX, bytes: node.len() as u32, sum: 0 };
+        let read = Node::decode(node.to_vec(), extent, self.level);
+        read.is_ok_and(|read| read.len() == self.front.entries)
     }
 
     fn forget(&mut self, entries: usize) {
@@ -214,6 +227,11 @@ impl Packer {
         let front = self.back.entries;
         self.front = self.measure(0..front);
         self.back = self.measure(front..self.parts.len());
+        debug_assert_eq!(
+            self.front.entries + self.back.entries,
+            self.parts.len(),
+            "each entry is in one of the two"
+        );
     }
 }
 
@@ -232,8 +250,6 @@ mod tests {
     use forebay_base::checksum::checksum;
 
     use super::*;
-    use crate::extent::Extent;
-    use crate::node::Node;
 
     /// A node of this level with a dozen entries.
     fn node(level: u8) -> Vec<u8> {

@@ -40,6 +40,12 @@ pub fn last_root(store: &TreeStore, file_id: u64, below: u64) -> Result<Option<V
 
 /// Whether all that was appended with a root is there.
 fn is_whole(file: &TreeFile, handle: &dyn File, root: &Root, root_at: u64) -> Result<bool> {
+    const {
+        assert!(
+            (STEP_BYTES as u64).is_multiple_of(ROOT_BYTES),
+            "roots stand at the same places of each piece"
+        )
+    };
     let mut chunk = AlignedBuf::zeroed(STEP_BYTES.min((root_at - root.append_at) as usize));
     let mut sum = checksum(file.id(), root.append_at, &[]);
     let mut at = root.append_at;

@@ -20,6 +20,9 @@ const FORMAT: u32 = 1;
 /// A root's length; it begins at a multiple of that.
 pub(crate) const ROOT_BYTES: u64 = BLOCK_BYTES as u64;
 
+const _: () =
+    assert!(ROOT_BYTES.is_power_of_two() && LEVEL_MAX < u8::MAX, "a height is a level and one more");
+
 /// One root of one file: all that it takes to open a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Version {
@@ -139,6 +142,13 @@ impl Root {
         let sum = checksum(file_id, root_at, &block[4..]);
         block[..4].copy_from_slice(&sum.to_le_bytes());
         block
+    }
+
+    /// Whether these bytes, as a block of a file, are this root.
+    pub(crate) fn is_read_from(&self, block: &[u8], file_id: u64, root_at: u64) -> bool {
+        let order = if self.order_is_lexical { Order::Lexical } else { Order::Hashed { seed: 0 } };
+        Self::digest_of(block, file_id, root_at).is_some()
+            && Self::decode(block, Path::new(""), root_at, order).is_ok_and(|read| read == *self)
     }
 
     /// The root's own checksum, if the block is one that was written there.

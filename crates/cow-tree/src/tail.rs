@@ -66,6 +66,7 @@ impl Tail {
         let extent = Extent::of(self.claim.file().id(), self.end(), bytes);
         self.sum = append(self.sum, bytes);
         self.emit(bytes)?;
+        debug_assert_eq!(self.end(), extent.at + bytes.len() as u64, "what comes next stands behind it");
         Ok(extent)
     }
 
@@ -84,6 +85,7 @@ impl Tail {
     }
 
     fn write(&mut self) -> Result<()> {
+        debug_assert!(self.chunk_bytes.is_multiple_of(ROOT_BYTES as usize), "direct I/O wants whole blocks");
         self.claim.write(&self.chunk[..self.chunk_bytes])?;
         self.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
         self.chunk_at += self.chunk_bytes as u64;
@@ -96,12 +98,15 @@ impl Tail {
         let padding = self.end().next_multiple_of(ROOT_BYTES) - self.end();
         self.append(&[0; ROOT_BYTES as usize][..padding as usize])?;
         let (file_id, root_at) = (self.claim.file().id(), self.end());
+        debug_assert!(root_at.is_multiple_of(ROOT_BYTES), "a root begins a block");
         let root = Root { append_at: self.claim.at(), append_sum: self.sum, ..root };
         let block = root.encode(file_id, root_at);
+        debug_assert!(root.is_read_from(&block, file_id, root_at), "what is written is read");
         self.emit(&block)?;
         if self.chunk_bytes > 0 {
             self.write()?;
         }
+        debug_assert_eq!(self.chunk_at, root_at + ROOT_BYTES, "the root is the last that is written");
         self.claim.complete()?;
         let version = Version { file_id, root_at, digest: forebay_base::wire::u32_at(&block, 0) };
         Ok((version, root))

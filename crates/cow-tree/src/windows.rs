@@ -43,6 +43,10 @@ const SCANS_PART: u64 = 32;
 /// Of a job that is given no memory.
 const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
 
+const _: () =
+    assert!(SHORT_WINDOW_BYTES.is_multiple_of(BLOCK_BYTES) && SHORT_WINDOW_BYTES >= WINDOW_BYTES_MIN);
+const _: () = assert!(WINDOW_BYTES_MIN <= STEP_BYTES && WINDOWS > 1);
+
 /// The system fetches this many of them in one request.
 const FETCHED_WINDOWS: u64 = 8;
 
@@ -127,6 +131,7 @@ impl Windows {
             let window = self.window(number)?;
             bytes.extend_from_slice(&window[start as usize..stop as usize]);
         }
+        debug_assert_eq!(bytes.len(), extent.bytes as usize, "windows lie side by side");
         self.tree.file().check(extent, bytes)?;
         Ok(Source::Window)
     }
@@ -160,6 +165,7 @@ impl Windows {
             self.windows.push(Window { number: u64::MAX, used: 0, fetched_end: 0, bytes, _claim: claim });
         }
         let at = number * self.window_bytes as u64;
+        debug_assert!(at < self.tree.total_bytes(), "a window is of what there is");
         let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;
         let fetched_end = self.fetch(number, at..at + length as u64);
         let oldest = self.windows.iter().enumerate().min_by_key(|(_, window)| window.used);

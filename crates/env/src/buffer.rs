@@ -16,7 +16,9 @@ pub struct AlignedBuf {
 impl AlignedBuf {
     /// `len_bytes` zeros.
     pub fn zeroed(len_bytes: usize) -> Self {
-        Self { pages: Pages::zeroed(len_bytes) }
+        let pages = Pages::zeroed(len_bytes);
+        debug_assert_eq!(pages.len(), len_bytes);
+        Self { pages }
     }
 
     /// Its length.

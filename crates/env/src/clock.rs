@@ -66,7 +66,9 @@ impl ManualClock {
     /// Lets time pass until `deadline`, if it is not past already.
     pub fn advance_to(&self, deadline: Duration) {
         let mut now = self.now.lock();
-        *now = deadline.max(*now);
+        let before = *now;
+        *now = deadline.max(before);
+        debug_assert!(before <= *now, "time never goes back");
     }
 }
 

@@ -24,6 +24,9 @@ const PIECE_WORDS: usize = 8192;
 /// And files.
 const PIECE_BYTES: usize = 64 << 10;
 
+const _: () =
+    assert!(PIECE_BYTES == PIECE_WORDS * size_of::<u64>() && PIECE_BYTES.is_multiple_of(PAGE_BYTES));
+
 /// What a file of some other place has, to be read only.
 struct Copy<B> {
     path: PathBuf,
@@ -59,12 +62,14 @@ impl Attic {
         let at = self.end;
         self.end += bytes.next_multiple_of(PAGE_BYTES) as u64;
         self.file.set_len(self.end)?;
+        debug_assert!(at.is_multiple_of(PAGE_BYTES as u64) && at + bytes as u64 <= self.end);
         Ok(at)
     }
 
     /// Moves what is published of an arena, to which nothing may be appended any more. Says whether it was moved.
     pub fn take_arena(&mut self, arena: &Arena) -> Result<bool> {
         let at = self.room(arena.capacity())?;
+        debug_assert!(at + arena.bytes().len() as u64 <= self.end, "it stays within its room");
         self.file.write_at(at, arena.bytes())?;
         Ok(self.file.handle().is_some_and(|file| arena.pages().turn_to_file(file, at)))
     }
@@ -109,6 +114,7 @@ impl<B: AsRef<[u8]> + Send + Sync> File for Copy<B> {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        debug_assert!(self.bytes <= self.held.as_ref().len());
         let bytes = &self.held.as_ref()[..self.bytes];
         let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
         let count = into.len().min(bytes.len() - start);

@@ -64,7 +64,9 @@ pub fn has_failed() -> bool {
 /// What the first guest said that panicked since this was called last.
 #[inline]
 pub fn take_failure() -> Option<String> {
-    if has_failed() { FAILURE.take() } else { None }
+    let failure = if has_failed() { FAILURE.take() } else { None };
+    debug_assert!(!has_failed(), "a failure is told once");
+    failure
 }
 
 /// Work on the way to other work, which may fail by itself: what has failed before is kept.

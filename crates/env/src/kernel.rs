@@ -26,6 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
+use forebay_base::limits::BLOCK_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::sync::Arc;
@@ -38,6 +39,10 @@ pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// From this size on memory comes from the kernel, and goes back to it at once: an allocator may keep what is freed,
 /// and what is left between what is not.
 const MAPPED_BYTES_MIN: usize = 64 << 10;
+
+const _: () = assert!(PAGE_BYTES == BLOCK_BYTES, "what is aligned to pages is aligned for direct I/O");
+const _: () = assert!(HUGE_PAGE_BYTES.is_power_of_two() && HUGE_PAGE_BYTES.is_multiple_of(PAGE_BYTES));
+const _: () = assert!(MAPPED_BYTES_MIN >= PAGE_BYTES && MAPPED_BYTES_MIN < HUGE_PAGE_BYTES);
 
 /// An aligned, zero-initialised block of memory.
 #[derive(Debug)]
@@ -66,6 +71,7 @@ impl Pages {
         // SAFETY: the layout's size is at least one page, so not zero.
         let start = mapped.or_else(|| NonNull::new(unsafe { alloc_zeroed(layout) }));
         let start = start.unwrap_or_else(|| handle_alloc_error(layout));
+        debug_assert!(start.addr().get().is_multiple_of(layout.align()) && layout.size() >= len_bytes);
         Self { start, len_bytes, is_mapped: mapped.is_some() }
     }
 
@@ -77,6 +83,7 @@ impl Pages {
     /// goes back to the system. Says whether that was done; it is not for memory of the allocator's. The file must
     /// reach as far as the whole pages do, have the same bytes as far as anybody reads, and be changed by nobody.
     pub(crate) fn turn_to_file(&self, file: BorrowedFd<'_>, offset: u64) -> bool {
+        debug_assert!(offset.is_multiple_of(PAGE_BYTES as u64));
         let size = layout_of(self.len_bytes).size();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
         // SAFETY: the mapping of exactly this start and size is this one's own, and stays mapped with the same bytes.
@@ -164,6 +171,7 @@ impl FiledWords {
         if len == 0 || cfg!(target_endian = "big") {
             return None;
         }
+        debug_assert!(offset.is_multiple_of(PAGE_BYTES as u64));
         let bytes = len.checked_mul(size_of::<u64>())?;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, offset) };
@@ -287,6 +295,7 @@ impl Arena {
     /// What readers may see.
     pub fn bytes(&self) -> &[u8] {
         let published = self.published();
+        debug_assert!(published <= self.capacity());
         // SAFETY: `0..published` is initialised, never written again while self is borrowed, and within
         // the pages (see the module's argument).
         unsafe { std::slice::from_raw_parts(self.pages.start.as_ptr(), published) }
@@ -334,11 +343,13 @@ impl Appender {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
         }
         self.len_bytes = end;
+        debug_assert!(self.arena.published() <= offset, "no reader sees what is being written");
         Some(offset)
     }
 
     /// Lets readers see everything appended so far.
     pub fn publish(&mut self) {
+        debug_assert!(self.arena.published() <= self.len_bytes, "what readers have seen stays");
         self.arena.published.store(self.len_bytes, Ordering::Release);
     }
 

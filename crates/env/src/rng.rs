@@ -28,7 +28,9 @@ impl Rng {
     /// A number in `0..n`; 0 when `n` is 0. Its bias, at most `n / 2^64`, is below notice.
     pub fn below(&mut self, n: u64) -> u64 {
         let wide = u128::from(self.next_u64()) * u128::from(n);
-        (wide >> 64) as u64
+        let drawn = (wide >> 64) as u64;
+        debug_assert!(drawn < n || n == 0);
+        drawn
     }
 
     /// A number in `range`; its start when it is empty.

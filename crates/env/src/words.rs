@@ -10,6 +10,8 @@ use crate::kernel::{PAGE_BYTES, PagedWords};
 /// From this size on words have pages of their own.
 const PAGED_BYTES_MIN: usize = 4 << 10;
 
+const _: () = assert!(PAGED_BYTES_MIN >= PAGE_BYTES, "pages are not taken for less than one of them");
+
 /// Words of a fixed number.
 #[derive(Debug)]
 pub struct Words(Memory);
@@ -26,7 +28,9 @@ impl Words {
         if len * size_of::<u64>() < PAGED_BYTES_MIN {
             return Self(Memory::Boxed((0..len).map(|_| AtomicU64::new(0)).collect()));
         }
-        Self(Memory::Paged(PagedWords::zeroed(len)))
+        let words = PagedWords::zeroed(len);
+        debug_assert_eq!(words.as_slice().len(), len);
+        Self(Memory::Paged(words))
     }
 
     /// The words themselves.
@@ -78,6 +82,7 @@ impl Words {
             let cut = Self::zeroed(len);
             (0..len).for_each(|index| cut.set(index, self.get(index)));
             *self = cut;
+            debug_assert_eq!(self.as_slice().len(), len);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forebay_base::limits::STEP_BYTES;
+use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 
 /// Who takes memory.
@@ -29,6 +29,10 @@ const FORGOTTEN_PART: u64 = 64;
 /// The chunks in which files are written take this part of the limit at most.
 const CHUNK_PART: u64 = 32;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
+
+const _: () =
+    assert!(CHUNK_BYTES_MIN.is_power_of_two() && CHUNK_BYTES_MIN.is_multiple_of(BLOCK_BYTES as u64));
+const _: () = assert!(Owner::Resident as usize + 1 == OWNERS, "each owner has a place");
 
 /// What is claimed of one database's memory.
 #[derive(Debug)]
@@ -80,6 +84,7 @@ impl MemoryUse {
     pub fn write_bytes(&self) -> usize {
         let most = STEP_BYTES as u64;
         let bytes = (self.limit_bytes / CHUNK_PART).clamp(CHUNK_BYTES_MIN, most);
+        debug_assert!((CHUNK_BYTES_MIN..=most).contains(&bytes));
         1 << bytes.ilog2()
     }
 
@@ -105,7 +110,8 @@ impl MemoryClaim {
             let sum = now.fetch_add(bytes - self.bytes, Ordering::Relaxed) + bytes - self.bytes;
             high.fetch_max(sum, Ordering::Relaxed);
         } else {
-            now.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            let sum = now.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            debug_assert!(sum >= self.bytes, "an owner has the sum of its claims");
         }
         self.bytes = bytes;
     }

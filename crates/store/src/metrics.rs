@@ -53,7 +53,8 @@ impl Counter {
     /// Subtracts.
     #[inline]
     pub fn subtract(&self, amount: u64) {
-        self.0.fetch_sub(amount, Ordering::Relaxed);
+        let before = self.0.fetch_sub(amount, Ordering::Relaxed);
+        debug_assert!(before >= amount, "what goes was counted: {amount} of {before}");
     }
 
     /// The sum so far.

@@ -17,6 +17,7 @@ pub fn read_ahead(file: &dyn File, piece: Range<u64>, stretch_bytes: u64, fetche
     if from >= (piece.end + stretch_bytes).min(until) {
         return from;
     }
+    debug_assert!(from < until && until <= end, "only what is there is fetched");
     file.will_need(from, (until - from) as usize);
     until
 }

@@ -25,5 +25,6 @@ pub fn renew(file: &dyn File, bytes: u64) -> Result<()> {
         file.write_at(at, &piece[..wanted])?;
         at += wanted as u64;
     }
+    debug_assert_eq!(at, bytes, "all of it is written again");
     file.sync()
 }

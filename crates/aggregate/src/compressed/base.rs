@@ -36,6 +36,10 @@ impl Base {
         records: &Columns,
         next: &mut impl FnMut() -> Segment,
     ) {
+        debug_assert!(
+            self.chunks.last().is_none_or(|last| last.first <= records.hashes[0]),
+            "chunks come in order"
+        );
         let start = self.stream.end();
         self.stream.append(packer.pack(records), next);
         self.chunks.push(Chunk { first: records.hashes[0], start, records: records.len() as u32 });
@@ -68,13 +72,16 @@ impl Base {
     }
 
     fn place(&self, number: usize) -> Range<usize> {
+        debug_assert!(number < self.len(), "chunk {number} of {}", self.len());
         let end = self.chunks.get(number + 1).map_or(self.stream.end(), |next| next.start);
         self.chunks[number].start..end
     }
 
     /// Puts the records of a chunk in place of those in `records`.
     pub(super) fn unpack(&self, number: usize, packer: &mut Packer, records: &mut Columns) -> Result<()> {
-        packer.unpack_from(&self.stream, self.place(number), records).ok_or_else(malformed)
+        packer.unpack_from(&self.stream, self.place(number), records).ok_or_else(malformed)?;
+        debug_assert_eq!(records.len(), self.chunks[number].records as usize, "as many come out as went in");
+        Ok(())
     }
 
     /// The same for each in its turn, if there is one; segments that are behind then go to `free`.
@@ -120,6 +127,7 @@ impl Base {
         let Some(start) = self.chunks.get(number).map(|chunk| chunk.start) else { return Self::default() };
         let upper =
             Self { chunks: self.chunks.split_off(number), stream: self.stream.split_off(start, next) };
+        debug_assert!(upper.chunks.first().is_some_and(|chunk| chunk.first >= hash));
         self.chunks.shrink_to_fit();
         upper
     }

@@ -55,6 +55,7 @@ impl Packer {
 
     /// Packs all records, of which there is at least one.
     pub(super) fn pack(&mut self, records: &Columns) -> &[u8] {
+        debug_assert!(!records.is_empty() && records.is_whole() && records.hashes.is_sorted());
         let codec = match self.codec {
             Some(codec) => codec,
             None => {
@@ -106,6 +107,7 @@ impl Packer {
     }
 
     fn put_fixed_states(&mut self, states: &[u8], bytes: usize, out: &mut Vec<u8>) {
+        debug_assert!(bytes == 0 || states.len().is_multiple_of(bytes), "states of one length");
         for word in 0..bytes.div_ceil(8) {
             let (start, end) = (8 * word, bytes.min(8 * word + 8));
             self.numbers.clear();
@@ -124,6 +126,7 @@ impl Packer {
         let mut joined = std::mem::take(&mut self.packed);
         let unpacked = self.unpack(stream.get(place, &mut joined), records);
         self.packed = joined;
+        debug_assert!(unpacked.is_some() && records.is_whole(), "what was packed here is unpacked");
         unpacked
     }
 

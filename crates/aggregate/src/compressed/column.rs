@@ -15,6 +15,7 @@ const SAMPLE: usize = 128;
 pub(super) fn put_column(numbers: &[u64], out: &mut Vec<u8>) {
     let least = numbers.iter().copied().min().unwrap_or(0);
     let width = best_width(numbers, least);
+    debug_assert!(width <= 64, "a number has 64 bits");
     put_varint(out, least);
     out.push(width as u8);
     let beyond = pack(numbers, least, width, out);
@@ -82,6 +83,7 @@ fn pack(numbers: &[u64], least: u64, width: u32, out: &mut Vec<u8>) -> u64 {
             held -= 32;
         }
     }
+    debug_assert!(held < 32 && bits >> held == 0, "no bit is left behind");
     out.extend_from_slice(&bits.to_le_bytes()[..(held as usize).div_ceil(8)]);
     beyond
 }
@@ -124,6 +126,7 @@ pub(super) fn put_symbols(bytes: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(bytes);
     }
     out.reserve(bytes.len().div_ceil(8) * width + 8);
+    debug_assert!(width < 8 && least <= most || bytes.is_empty());
     let (eights, rest) = bytes.as_chunks::<8>();
     let mut put = |eight: &[u8; 8]| {
         let word = squeeze(u64::from_le_bytes(*eight) - every_byte(least), width as u32);
@@ -176,6 +179,7 @@ fn every_byte(byte: u8) -> u64 {
 /// The low bits of each byte, side by side: pairs join, then pairs of pairs, then those.
 #[inline]
 fn squeeze(word: u64, width: u32) -> u64 {
+    debug_assert!(width < 8 && word & !every_byte(mask(width) as u8) == 0, "each byte has {width} bits");
     let spare = 8 - width;
     let join = |word: u64, low: u64, shift: u32| word & low | (word & !low) >> shift;
     let word = join(word, 0x00ff_00ff_00ff_00ff, spare);

@@ -57,6 +57,7 @@ impl Strings {
     }
 
     fn extend(&mut self, from: &Self, range: Range<usize>) {
+        debug_assert_eq!(self.length, from.length, "strings of one kind");
         let (start, end, here) = (from.start(range.start), from.start(range.end), self.bytes.len());
         self.bytes.extend_from_slice(&from.bytes[start..end]);
         if self.length.is_none() {
@@ -78,6 +79,7 @@ impl Strings {
             end = end.checked_add(length).filter(|&end| end <= u64::from(u32::MAX))?;
             self.ends.push(end as u32);
         }
+        debug_assert_eq!(self.ends.len(), lengths.len());
         Some(end as usize)
     }
 }
@@ -93,6 +95,12 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn new(state_bytes: Option<usize>) -> Self {
         Self { hashes: Vec::new(), keys: Strings::default(), states: Strings::new(state_bytes) }
+    }
+
+    /// Whether there are as many keys and states as hashes.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_whole = |strings: &Strings| strings.start(self.len()) == strings.bytes.len();
+        is_whole(&self.keys) && is_whole(&self.states)
     }
 
     /// Forgets all records and keeps the memory.
@@ -123,6 +131,8 @@ impl Columns {
 
     #[inline]
     pub(super) fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) {
+        debug_assert!(self.hashes.last().is_none_or(|&last| last <= hash), "records come in order");
+        debug_assert!(self.states.length.is_none_or(|length| length == state.len()));
         self.hashes.push(hash);
         self.keys.push(key);
         self.states.push(state);
@@ -131,6 +141,7 @@ impl Columns {
     /// The end of the shortest part of a range, from its start on, that has this many bytes, or of all of it.
     pub(super) fn reach(&self, range: Range<usize>, bytes: usize) -> usize {
         let place = |index| self.keys.start(index) + self.states.start(index);
+        debug_assert!(range.start < range.end && range.end <= self.len());
         let wanted = place(range.start) + bytes;
         let (mut low, mut high) = (range.start + 1, range.end);
         while low < high {
@@ -148,6 +159,7 @@ impl Columns {
         self.keys.extend(&from.keys, range.clone());
         self.states.extend(&from.states, range.clone());
         self.hashes.extend_from_slice(&from.hashes[range]);
+        debug_assert!(self.is_whole(), "each record has a hash, a key and a state");
     }
 
     /// The first record from `start` on that is not below this place in the order.

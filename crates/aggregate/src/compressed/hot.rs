@@ -12,6 +12,8 @@ const ADDS_PER_KEY_MIN: f64 = 1.25;
 /// which is then passed by for this many adds for each that it could hold.
 const PASSED_BY: usize = 64;
 
+const _: () = assert!(SLOTS_MIN.is_power_of_two() && SLOTS_MIN <= KEYS_MAX && ADDS_PER_KEY_MIN > 1.0);
+
 /// Keys with states of a fixed length.
 pub(super) struct Hot {
     state_bytes: usize,
@@ -79,6 +81,8 @@ impl Hot {
         if self.is_full() {
             return false;
         }
+        debug_assert_eq!(state.len(), self.state_bytes, "states of one length");
+        debug_assert!(u32::try_from(self.bytes.len()).is_ok(), "places are of 32 bits");
         self.entries.push(Entry { hash, start: self.bytes.len() as u32, key_bytes: key.len() as u32 });
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(state);
@@ -122,6 +126,7 @@ impl Hot {
 
     /// Finds empty slots for all keys from this one on.
     fn index(&mut self, first: usize) {
+        debug_assert!(self.slots.len().is_power_of_two() && self.entries.len() < self.slots.len());
         let mask = self.slots.len() - 1;
         for (place, entry) in self.entries.iter().enumerate().skip(first) {
             let mut slot = entry.hash as usize & mask;

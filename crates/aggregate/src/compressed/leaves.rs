@@ -10,6 +10,8 @@ pub(super) const SEED: u64 = 0;
 /// Leaves are not made narrower than this many bits: beyond, keys are as good as equal.
 const BITS_MAX: u32 = 28;
 
+const _: () = assert!(BITS_MAX < u32::BITS, "the table of the first bits has numbers of 32");
+
 /// Keys whose hashes begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
@@ -27,6 +29,7 @@ impl Leaf {
 
     /// Where it would be split, if it may be.
     pub(super) fn middle(self) -> Option<u64> {
+        debug_assert!(self.bits <= BITS_MAX);
         (self.bits < BITS_MAX).then(|| self.low | 1 << (63 - self.bits))
     }
 }
@@ -72,6 +75,7 @@ impl Leaves {
     /// out by the caller.
     pub(super) fn split(&mut self, number: usize, next: impl FnOnce() -> Segment) -> Option<Tail> {
         let holder = &mut self.holders[number];
+        debug_assert!(!holder.is_merged, "what is split is here");
         let middle = holder.leaf.middle()?;
         let bits = holder.leaf.bits + 1;
         let upper = Holder {
@@ -87,10 +91,12 @@ impl Leaves {
             self.table = self.table.iter().flat_map(|&number| [number; 2]).collect();
             self.shift -= 1;
         }
+        debug_assert!(64 - self.shift >= bits, "the table tells the two halves apart");
         let (low, high) = upper.leaf.hashes();
         let shift = self.shift;
         self.table[(low >> shift) as usize..=(high >> shift) as usize].fill(self.holders.len() as u32);
         self.holders.push(upper);
+        debug_assert_eq!(self.in_order().count(), self.holders.len(), "each leaf has its place in the table");
         Some(tail)
     }
 

@@ -22,6 +22,8 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// This many records are fetched at once.
 const LOOK_AHEAD: usize = 32;
 
+const _: () = assert!(CHUNK_RECORDS >= LOOK_AHEAD && CHUNK_BYTES <= u32::MAX as usize);
+
 /// Memory to merge with.
 pub(super) struct Merger {
     /// The records that were added.
@@ -112,9 +114,11 @@ impl Merger {
         let mut place = 0;
         while place < raw.len() {
             let (key, _, end) = record_at(raw, place).ok_or_else(malformed)?;
+            debug_assert!((low..=high).contains(&key_hash(key, SEED)), "the record is of this leaf");
             self.words.push(pack(pieces.of(key_hash(key, SEED)), place as u32));
             place = end;
         }
+        debug_assert_eq!(place, raw.len(), "the last record ends where all do");
         sort_words(&mut self.words, &mut |left, right| {
             let of =
                 |place: u32| record_at(raw, place as usize).map(|(key, _, _)| (key_hash(key, SEED), key));
@@ -239,12 +243,14 @@ impl Walk {
     /// Copies what was passed.
     #[inline]
     fn copy(&mut self, writer: &mut Writer) {
+        debug_assert!(self.copied <= self.at && self.at <= self.records.len());
         writer.extend(&self.records, self.copied..self.at);
         self.copied = self.at;
     }
 
     /// Leaves the record here out.
     fn skip(&mut self) {
+        debug_assert!(self.at < self.records.len() && self.copied == self.at, "what was before is copied");
         self.at += 1;
         self.copied = self.at;
     }
@@ -329,6 +335,10 @@ impl Writer {
     fn finish(&mut self) -> Base {
         self.seal();
         self.give_back();
+        debug_assert!(
+            self.pending.is_empty() && self.free.is_empty(),
+            "nothing is left in the hands of the merge"
+        );
         std::mem::take(&mut self.base).shrink()
     }
 

@@ -108,6 +108,7 @@ impl Sizes {
         let (memory_max, threads) = (options.memory_limit_bytes, options.threads.max(1));
         let sort_bytes = options.spill.as_ref().map_or(0, |_| (memory_max / SORT_SHARE).max(SORT_BYTES_MIN));
         let memory_max = memory_max.saturating_sub(sort_bytes);
+        const { assert!(LEAF_BYTES_MIN <= LEAF_BYTES_MAX && HOT_SHARE > 0 && SLACK > 0) };
         let leaf_bytes = (memory_max / LEAF_SHARE).clamp(LEAF_BYTES_MIN, LEAF_BYTES_MAX);
         Self {
             leaf_bytes,

@@ -44,6 +44,7 @@ impl Pool {
     /// How many segments there are that somebody uses.
     pub(super) fn used(&self) -> usize {
         let spare = self.inner.lock();
+        debug_assert!(spare.free.len() <= spare.made, "a segment is free once");
         spare.made - spare.free.len()
     }
 
@@ -55,6 +56,7 @@ impl Pool {
     /// Gives all that are free to the allocator.
     pub(super) fn release(&self) {
         let mut spare = self.inner.lock();
+        debug_assert!(spare.free.len() <= spare.made);
         spare.made -= spare.free.len();
         spare.free = Vec::new();
     }
@@ -104,6 +106,7 @@ impl Stream {
                 self.room = SEGMENT_BYTES;
             }
             let (here, rest) = bytes.split_at(bytes.len().min(self.room));
+            debug_assert!(here.len() <= self.room && !self.segments.is_empty());
             if let Some(place) = self.extend(here.len()) {
                 place.copy_from_slice(here);
             }
@@ -113,6 +116,7 @@ impl Stream {
 
     /// The bytes of a range: where they lie, or copied together in `scratch`.
     pub(super) fn get<'a>(&'a self, range: Range<usize>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        debug_assert!(self.start <= range.start && range.end <= self.end());
         let mut at = range.start - self.start;
         let end = range.end - self.start;
         let piece = |at: usize| {
@@ -140,6 +144,7 @@ impl Stream {
 
     /// Gives the segments that lie before a place to `free`; their bytes are gone.
     pub(super) fn cut_front(&mut self, place: usize, free: &mut Vec<Segment>) {
+        debug_assert!((self.start..=self.end()).contains(&place));
         let count = (place - self.start) / SEGMENT_BYTES;
         free.extend(self.segments.drain(..count));
         self.start += count * SEGMENT_BYTES;
@@ -147,6 +152,7 @@ impl Stream {
 
     /// Takes off the bytes from a place on, and gives segments that then hold none to `free`.
     pub(super) fn cut_back(&mut self, place: usize, free: &mut Vec<Segment>) {
+        debug_assert!((self.start..=self.end()).contains(&place));
         let bytes = place - self.start;
         free.extend(self.segments.drain(bytes.div_ceil(SEGMENT_BYTES)..));
         self.room = self.segments.len() * SEGMENT_BYTES - bytes;
@@ -169,6 +175,10 @@ impl Stream {
             self.segments.push(lower);
             self.room = SEGMENT_BYTES - (place - upper.start);
         }
+        debug_assert!(
+            self.end() == place && upper.start <= place,
+            "what is below ends where what is above begins"
+        );
         upper
     }
 }

@@ -27,6 +27,7 @@ impl Tail {
         let Some(place) = self.0.extend(2 + key.len() + state.len()) else { return false };
         place[0] = key.len() as u8;
         place[1] = state.len() as u8;
+        debug_assert_eq!(place.len(), 2 + key.len() + state.len());
         let (key_place, state_place) = place[2..].split_at_mut(key.len());
         key_place.copy_from_slice(key);
         state_place.copy_from_slice(state);
@@ -43,6 +44,7 @@ impl Tail {
         let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
         put_varint(&mut header, key.len() as u64);
         put_varint(&mut header, state.len() as u64);
+        debug_assert!(header.len() <= MAX_HEADER_BYTES, "room was asked for before");
         for piece in [&header[..], key, state] {
             self.0.append(piece, &mut next);
         }
@@ -79,6 +81,7 @@ pub(super) fn restore(trimmed: &[u8], state: &mut [u8]) {
         state[8..].fill(0);
         return;
     }
+    debug_assert!(trimmed.len() <= state.len(), "a trimmed state is no longer than it was");
     let (head, rest) = state.split_at_mut(trimmed.len());
     head.copy_from_slice(trimmed);
     rest.fill(0);

@@ -78,6 +78,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Has a leaf merged; works too if too many wait.
     fn submit(&mut self, number: usize) -> Result<()> {
         let holder = &mut self.leaves.holders[number];
+        debug_assert!(!holder.is_merged && holder.tail.bytes() > 0, "a leaf is merged once at a time");
         holder.is_merged = true;
         let (tail, base) = (std::mem::take(&mut holder.tail), std::mem::take(&mut holder.base));
         let merge = Merge { number, leaf: holder.leaf, tail, base };
@@ -93,6 +94,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         for (number, base) in done {
             let is_large = base.bytes() > self.sizes.leaf_bytes && base.len() > 1;
             let holder = &mut self.leaves.holders[number];
+            debug_assert!(holder.is_merged && holder.base.len() == 0, "what comes back was away");
             (holder.base, holder.is_merged) = (base, false);
             self.limit_tail(number);
             if is_large {

@@ -71,7 +71,8 @@ impl<A: Aggregate> Shared<A> {
 
     /// Of a leaf's index nothing is left.
     pub(super) fn forget(&self, index_bytes: usize) {
-        self.index_bytes.fetch_sub(index_bytes, Ordering::Relaxed);
+        let before = self.index_bytes.fetch_sub(index_bytes, Ordering::Relaxed);
+        debug_assert!(before >= index_bytes, "what is forgotten was counted");
     }
 
     /// Gives the memory that nobody uses to the allocator.
@@ -79,7 +80,8 @@ impl<A: Aggregate> Shared<A> {
         self.pool.release();
         let mergers = std::mem::take(&mut self.inner.lock().mergers);
         let bytes = mergers.iter().map(|(_, bytes)| bytes).sum();
-        self.scratch_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.scratch_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "what is released was counted");
     }
 
     /// Lends memory to merge with.
@@ -105,6 +107,7 @@ impl<A: Aggregate> Shared<A> {
         let before = base.index_bytes();
         let merged = self.lend(|merger| merger.merge(&*self.function, &leaf, tail, base));
         let mut inner = self.inner.lock();
+        debug_assert!(inner.running > 0, "who works is counted");
         inner.running -= 1;
         let worked = match merged {
             Ok(base) => {

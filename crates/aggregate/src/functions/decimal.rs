@@ -15,6 +15,10 @@ const LIMBS: usize = 5;
 const CHUNK: u128 = 10_u128.pow(19);
 const CHUNK_DIGITS: usize = 19;
 
+const _: () = assert!(CHUNK == 10_u128.pow(CHUNK_DIGITS as u32) && CHUNK < 1 << 64);
+// 10^76 has 253 bits, and 2^64 values of it 317.
+const _: () = assert!(LIMBS * 64 >= 318 && SCALE == 38);
+
 /// The sum of decimal numbers, each of at most 128 bits before the point and 38 digits behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SumDecimal;
@@ -36,6 +40,7 @@ impl Wide {
                 limbs[place + more] = sum as u64;
                 carry = sum >> 64;
             }
+            debug_assert!(carry <= u128::from(u64::MAX));
             limbs[place + 2] = carry as u64;
         }
         Self(limbs)

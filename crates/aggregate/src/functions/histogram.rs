@@ -63,6 +63,7 @@ impl Aggregate for Histogram {
         } else {
             self.bounds.partition_point(|&bound| bound <= value)
         };
+        debug_assert!(bin <= self.bounds.len(), "behind the last bound is one more bin");
         1u64.write(&mut state[start + bin * u64::BYTES..]);
         Ok(())
     }

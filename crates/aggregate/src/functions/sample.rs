@@ -66,6 +66,7 @@ impl Aggregate for Sample {
         // Evenly from between 0 and 1; the library's logarithm is the same on every machine.
         let even = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         let draw = -libm::log(even) / weight;
+        debug_assert!(even > 0.0 && even < 1.0 && draw >= 0.0, "draws sort as their bits do");
         write_all(&[Drawn { draw: draw.to_bits(), item, weight: weight.to_bits() }], state);
         Ok(())
     }

@@ -71,6 +71,7 @@ impl Rule {
             items.dedup();
         }
         let kept = items.len().min(self.items_max);
+        debug_assert!(self.items_max > 0 && items.is_sorted());
         write(&items[..kept], (items.len() - kept) as u64);
     }
 }

@@ -44,6 +44,7 @@ impl Buffer {
     #[inline]
     pub(super) fn push(&mut self, order: Order, key: &[u8], state: &[u8]) {
         let (record, place) = (Record::put(key, state), self.bytes.len() / UNIT_BYTES);
+        debug_assert!(self.bytes.len().is_multiple_of(UNIT_BYTES) && u32::try_from(place).is_ok());
         grow(&mut self.bytes, record.encoded_bytes() + UNIT_BYTES);
         grow(&mut self.words, 1);
         self.words.push(pack(Pieces::WHOLE.of(order.prefix(key)), place as u32));
@@ -54,7 +55,9 @@ impl Buffer {
     fn at(bytes: &[u8], word: u64) -> Record<'_> {
         let start = place_of(word) as usize * UNIT_BYTES;
         // What was encoded here decodes; the empty record is never met.
-        Record::decode(&bytes[start..]).map_or(Record::put(&[], &[]), |(record, _)| record)
+        let decoded = Record::decode(&bytes[start..]);
+        debug_assert!(decoded.is_some(), "no record at {start}");
+        decoded.map_or(Record::put(&[], &[]), |(record, _)| record)
     }
 
     /// Sorts by prefix, then key.

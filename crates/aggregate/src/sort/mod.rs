@@ -32,6 +32,8 @@ const WRITING_BYTES: usize = 3 * BLOCK_BYTES;
 /// More runs than this are not merged at once, whatever the memory.
 const FAN_IN_MAX: usize = 512;
 
+const _: () = assert!(WRITING_BYTES < MEMORY_BYTES_MIN && FAN_IN_MAX >= 2, "the least memory writes a run");
+
 /// An aggregator that sorts in files.
 pub struct SortAggregator<A> {
     function: Arc<A>,
@@ -133,6 +135,7 @@ impl<A: Aggregate> SortAggregator<A> {
 
     /// Makes one run of the first `count`.
     fn merge_runs(&mut self, count: usize) -> Result<()> {
+        debug_assert!((2..=self.runs.len()).contains(&count), "a merge leaves fewer runs");
         let mut writer = self.writer()?;
         let cursors: Result<Vec<_>> =
             self.runs[..count].iter().map(|run| RunCursor::new(run, self.order)).collect();

@@ -115,6 +115,10 @@ impl RunWriter {
     /// Adds a record that comes after all before it.
     #[inline]
     pub(super) fn push(&mut self, prefix: u64, key: &[u8], state: &[u8]) -> Result<()> {
+        debug_assert!(
+            self.run.blocks.last().is_none_or(|last| last.first.place(prefix, key).is_gt()),
+            "runs are sorted"
+        );
         if self.block.is_empty() {
             self.first = Bound { prefix, key: key.into() };
         }
@@ -124,6 +128,7 @@ impl RunWriter {
     }
 
     fn write(&mut self) -> Result<()> {
+        debug_assert!(!self.block.is_empty() && u32::try_from(self.block.len()).is_ok());
         self.run.file.write_at(self.run.bytes, &self.block)?;
         self.run.blocks.push(BlockInfo {
             first: std::mem::take(&mut self.first),
@@ -140,6 +145,10 @@ impl RunWriter {
         if !self.block.is_empty() {
             self.write()?;
         }
+        debug_assert_eq!(
+            self.run.blocks.iter().map(|block| u64::from(block.bytes)).sum::<u64>(),
+            self.run.bytes
+        );
         self.run.blocks.shrink_to_fit();
         Ok(self.run)
     }

@@ -4,6 +4,7 @@
 mod short;
 
 use crate::combine::Combine;
+use crate::limits::STEP_BYTES;
 use crate::record::Shape;
 use crate::wire::put_raw;
 use crate::{Error, Order, Record, Result};
@@ -13,6 +14,9 @@ use short::{End, put_short};
 const BLOCK_BYTES: usize = 32 << 10;
 /// And how many records at least, however long they are.
 const RECORDS_MIN: usize = 16;
+
+const _: () =
+    assert!(RECORDS_MIN < BLOCK_BYTES / 8 && BLOCK_BYTES < STEP_BYTES, "blocks are parts of a step");
 
 /// Sorted records, and their prefixes.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +92,11 @@ impl Block {
         &self.bytes
     }
 
+    /// Whether its bytes are those of its records, to the last one.
+    fn is_whole(&self) -> bool {
+        self.offset(self.len()) == self.bytes.len() && (self.fixed.is_some() || self.ends.len() == self.len())
+    }
+
     /// Where the record at `index` begins in [`bytes`](Self::bytes); that behind the last is where they end.
     #[inline]
     pub fn offset(&self, index: usize) -> usize {
@@ -140,6 +149,7 @@ impl Block {
     /// Adds the records whose keys and values lie in `from` at these places. The block must be of a fixed shape.
     #[inline]
     pub fn gather(&mut self, order: Order, from: &[u8], places: impl ExactSizeIterator<Item = usize>) {
+        debug_assert!(self.fixed.is_some(), "records of any length are not gathered");
         let Some((key_bytes, record_bytes)) = self.fixed else { return };
         // The shortest records are copied by a load and a store rather than a call.
         match record_bytes {
@@ -174,6 +184,7 @@ impl Block {
 
     /// Adds the records at these places of another block of this shape.
     pub fn pick(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
+        debug_assert_eq!(self.fixed, from.fixed, "blocks of one shape");
         match self.record_bytes() {
             Some(16) => self.pick_sized::<16>(from, places),
             Some(32) => self.pick_sized::<32>(from, places),
@@ -208,6 +219,7 @@ impl Block {
         if self.fixed != from.fixed {
             return range.for_each(|index| self.push(from.prefixes[index], &from.record(index)));
         }
+        debug_assert!(from.is_whole() && range.end <= from.len());
         let (start, end) = (from.offset(range.start), from.offset(range.end));
         let before = self.bytes.len();
         self.prefixes.extend_from_slice(&from.prefixes[range.clone()]);
@@ -222,6 +234,7 @@ impl Block {
     /// Adds records from the front of `run`, which holds them side by side and in order, while their prefixes are
     /// at most `high`. Returns how many. The block must be of a fixed shape.
     pub fn extend_up_to(&mut self, order: Order, run: &[u8], high: u64) -> usize {
+        debug_assert!(self.fixed.is_some(), "records of any length do not lie side by side");
         let Some((key_bytes, record_bytes)) = self.fixed else { return 0 };
         let first = self.prefixes.len();
         for record in run.chunks_exact(record_bytes.max(1)) {
@@ -263,6 +276,7 @@ impl Block {
                 spare.copy(self, index);
             }
         }
+        debug_assert!(self.is_whole() && spare.is_whole(), "what is left of whole records is whole");
         std::mem::swap(self, spare);
         spare.len() - self.len()
     }
@@ -293,12 +307,14 @@ impl Block {
             }
             first += 1 + same;
         }
+        debug_assert!(self.is_whole() && spare.is_whole(), "what whole records come to is whole");
         std::mem::swap(self, spare);
         Ok(spare.len() - self.len())
     }
 
     /// Merges older states of its key, which lie in `from`, into the last record.
     fn fold_last(&mut self, rule: &impl Combine, from: &Self, older: std::ops::Range<usize>) {
+        debug_assert!(older.start > 0 && older.end <= from.len(), "what is newer stands before it");
         let last = self.len() - 1;
         let (end, key_bytes) = (self.bytes.len(), self.key_bytes(last));
         let value_start = self.offset(last) + key_bytes;
@@ -319,12 +335,14 @@ impl Block {
 
     /// Takes the last record off into `held`, an empty block of this shape.
     pub fn split_last(&mut self, held: &mut Self) {
+        debug_assert!(held.is_empty() && held.fixed == self.fixed);
         let Some(last) = self.len().checked_sub(1) else { return };
         held.push(self.prefixes[last], &self.record(last));
         let end = self.offset(last);
         self.prefixes.truncate(last);
         self.ends.truncate(last);
         self.bytes.truncate(end);
+        debug_assert!(self.is_whole() && held.len() == 1);
     }
 }
 

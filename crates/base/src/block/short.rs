@@ -1,15 +1,19 @@
 //! Records of differing lengths: where each ends, in a word; and copying short ones without a call.
 
+use crate::limits::KEY_BYTES_MAX;
+
 /// Where a record ends, and the length of its key, in one word: keys are of 64 KiB at most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End(u64);
 
 const KEY_BITS: u32 = 17;
 
+const _: () = assert!(KEY_BYTES_MAX < 1 << KEY_BITS, "any key's length has room beside where it ends");
+
 impl End {
     #[inline]
     pub(super) fn new(end: usize, key_bytes: usize) -> Self {
-        debug_assert!(key_bytes < 1 << KEY_BITS);
+        debug_assert!(key_bytes < 1 << KEY_BITS && key_bytes <= end);
         Self((end as u64) << KEY_BITS | key_bytes as u64)
     }
 

@@ -28,6 +28,7 @@ impl<C: Cursor> BlockCut<C> {
         let low = self.sources.iter().filter_map(|source| source.prefix()).min().unwrap_or(u64::MAX);
         let high = self.width.end(low);
         self.sources.iter_mut().try_for_each(|source| source.fill_up_to(high, block))?;
+        debug_assert!(self.sources.iter().all(|source| source.prefix().is_none_or(|next| next > high)));
         self.cut.sort(low, high);
         self.width.adapt(self.cut.bytes());
         Ok(())

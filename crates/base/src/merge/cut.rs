@@ -82,6 +82,8 @@ impl<C: Cursor> CutMerge<C> {
                 source.advance()?;
             }
         }
+        // Of the sources one stands at `low`, so nobody takes an empty cut for the end.
+        debug_assert!(!self.words.is_empty() && self.words.len() == self.places.len());
         let (block, places) = (&self.block, &self.places);
         sort_words(&mut self.words, &mut |left, right| {
             let ((left_prefix, left_at), (right_prefix, right_at)) =
@@ -91,6 +93,7 @@ impl<C: Cursor> CutMerge<C> {
                 .then_with(|| decode(block, left_at).key.cmp(decode(block, right_at).key))
                 .then(left.cmp(&right))
         });
+        debug_assert!(self.sources.iter().all(|source| source.prefix().is_none_or(|next| next > high)));
         self.width.adapt(self.block.len());
         Ok(())
     }
@@ -99,7 +102,9 @@ impl<C: Cursor> CutMerge<C> {
 #[inline]
 fn decode(block: &[u8], offset: usize) -> Record<'_> {
     // The block holds only what `Record::encode` put there.
-    Record::decode(&block[offset..]).map_or(Record::delete(&[]), |(record, _)| record)
+    let decoded = Record::decode(&block[offset..]);
+    debug_assert!(decoded.is_some(), "no record at {offset}");
+    decoded.map_or(Record::delete(&[]), |(record, _)| record)
 }
 
 impl<C: Cursor> Cursor for CutMerge<C> {

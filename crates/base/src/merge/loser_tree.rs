@@ -104,6 +104,7 @@ impl<C: Cursor> LoserTree<C> {
             let rank = self.direction.rank(self.sources[source].prefix());
             self.enter(Player { rank, source });
         }
+        debug_assert!(self.left == 0 || self.first().is_some_and(|(first, _)| first.prefix().is_some()));
     }
 
     /// Plays a source up from its leaf while the tree is being filled: an empty place keeps it.
@@ -171,6 +172,7 @@ impl<C: Cursor> Cursor for LoserTree<C> {
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
+        debug_assert!(self.left > 0, "the merge is at its end");
         let source = self.losers[0].source;
         self.sources[source].advance()?;
         let prefix = self.sources[source].prefix();

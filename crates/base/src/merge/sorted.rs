@@ -36,6 +36,7 @@ impl Sorted {
             let of = |place: u32| (block.prefixes()[place as usize], block.key(place as usize), place);
             of(left).cmp(&of(right))
         });
+        debug_assert_eq!(self.words.len(), block.len(), "each record is handed on once");
     }
 
     /// Bytes of the records in the block.
@@ -57,6 +58,7 @@ impl Cursor for Sorted {
 
     #[inline]
     fn advance(&mut self) -> Result<()> {
+        debug_assert!(self.at < self.words.len(), "the merge is at its end");
         self.at += 1;
         Ok(())
     }

@@ -267,6 +267,7 @@ impl FileSystem for BoundedFs {
                 }
             }
             let (mut reads, outcomes): (Vec<_>, Vec<_>) = reads.into_iter().unzip();
+            debug_assert_eq!(reads.len(), outcomes.len(), "each read has one outcome");
             self.inner.read_many(&mut reads);
             outcomes.into_iter().zip(reads).for_each(|(outcome, read)| *outcome = read.outcome);
         }

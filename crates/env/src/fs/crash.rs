@@ -164,6 +164,7 @@ impl Machine {
         if state.off {
             return Err(power_is_off(operation, path));
         }
+        debug_assert!(state.operations < state.crash_at, "the power went at an operation that is over");
         state.operations += 1;
         if state.operations < state.crash_at {
             return apply(&mut state.disk, state.operations);
@@ -232,7 +233,8 @@ impl Machine {
         let made = make()?;
         let inode = self.inode(path)?;
         if before.is_none() {
-            disk.files.insert(inode.id, Content::default());
+            let known = disk.files.insert(inode.id, Content::default());
+            debug_assert!(known.is_none(), "a new file has a number of its own");
             disk.change_names(operation, NameChange::Link { path: normal(path), inode: inode.id });
         } else if !was_empty && inode.bytes.read().is_empty() {
             disk.change(operation, inode.id, DataChange::Len(0));

@@ -52,6 +52,7 @@ impl GatedFs {
     pub fn close(&self, check: impl Fn(&dyn FileSystem) -> Result<()> + Send + Sync + 'static) {
         let _ = self.gate.check.set(Box::new(check));
         *self.gate.is_closed.write() = true;
+        debug_assert!(self.gate.check.get().is_some(), "what is opened from here on is checked");
     }
 
     /// The file system behind it, which is as it was.

@@ -55,7 +55,8 @@ impl Opened {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.handles.open.fetch_sub(self.descriptors, Ordering::Relaxed);
+        let open = self.handles.open.fetch_sub(self.descriptors, Ordering::Relaxed);
+        debug_assert!(open >= self.descriptors, "what is closed was counted as open");
     }
 }
 

@@ -54,8 +54,14 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut holders = self.inode.holders.lock();
         match self.mode {
-            LockMode::Shared => holders.shared -= 1,
-            LockMode::Exclusive => holders.exclusive = false,
+            LockMode::Shared => {
+                debug_assert!(holders.shared > 0 && !holders.exclusive);
+                holders.shared -= 1;
+            }
+            LockMode::Exclusive => {
+                debug_assert!(holders.shared == 0 && holders.exclusive);
+                holders.exclusive = false;
+            }
         }
     }
 }
@@ -73,5 +79,6 @@ pub(super) fn write_into(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
         }
         bytes.resize(end, 0);
     }
+    debug_assert!(bytes.len() >= end, "a write makes the file as long as it reaches");
     bytes[offset..end].copy_from_slice(new);
 }

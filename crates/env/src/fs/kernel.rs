@@ -51,6 +51,7 @@ pub(super) fn read(requests: &mut [ReadRequest<'_>]) -> Vec<bool> {
 
 /// As many as the ring takes at once. Returns whether the ring can be used again.
 fn read_some(ring: &mut IoUring, requests: &mut [ReadRequest<'_>], done: &mut [bool]) -> bool {
+    debug_assert!(requests.len() == done.len() && requests.len() <= READS_MAX as usize);
     let mut pushed = 0;
     for (index, request) in requests.iter_mut().enumerate() {
         let Some(handle) = request.file.handle() else { continue };
@@ -87,6 +88,7 @@ fn wait(ring: &mut IoUring, pushed: usize) -> bool {
             Err(_) => break,
         }
     }
+    debug_assert!(ring.submission().len() <= pushed, "the queue has no others' reads");
     let taken = pushed - ring.submission().len();
     while ring.completion().len() < taken {
         std::thread::yield_now();

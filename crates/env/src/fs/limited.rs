@@ -34,7 +34,8 @@ struct Place(Arc<Open>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::Relaxed);
+        let now = self.0.now.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(now > 0, "what is closed was counted as open");
     }
 }
 
@@ -61,6 +62,7 @@ impl LimitedFs {
         if now > self.open.max {
             return Err(Error::io(operation, path, &Errno::MFILE.into()));
         }
+        debug_assert!((1..=self.open.max).contains(&now));
         self.open.most.fetch_max(now, Ordering::Relaxed);
         Ok(place)
     }

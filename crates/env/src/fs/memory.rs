@@ -103,6 +103,10 @@ impl MemoryFs {
         if let Some(inode) = names.files.get(&normal(path)) {
             return Ok(Arc::clone(inode));
         }
+        debug_assert!(
+            names.files.values().all(|inode| inode.id < names.next_id),
+            "a number is never given again"
+        );
         let inode = Inode::new(names.next_id, Vec::new());
         names.next_id += 1;
         names.files.insert(normal(path), Arc::clone(&inode));

@@ -154,6 +154,9 @@ impl<'a> ReadRequest<'a> {
     /// Does it.
     fn read(&mut self) {
         self.outcome = self.file.read_at(self.offset, self.into);
+        debug_assert!(
+            self.outcome.as_ref().is_ok_and(|&count| count <= self.into.len()) || self.outcome.is_err()
+        );
     }
 }
 

@@ -40,6 +40,7 @@ impl Opener {
         let known = openers.entry((fs.identity(), dir)).or_default();
         let opener = Arc::new(Self { earlier: known.clone() });
         known.push(Arc::downgrade(&opener));
+        debug_assert_eq!(known.len(), opener.earlier.len() + 1, "later ones know this one");
         opener
     }
 

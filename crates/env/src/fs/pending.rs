@@ -59,10 +59,12 @@ impl Disk {
         if written.is_empty() {
             return;
         }
+        debug_assert!(written.end <= live.len() && len_before <= live.len(), "the live file has it already");
         let offset = written.start / SECTOR_BYTES * SECTOR_BYTES;
         let end = written.end.next_multiple_of(SECTOR_BYTES);
         let mut sectors = live[offset..end.min(live.len())].to_vec();
         sectors.resize(end - offset, 0);
+        debug_assert!(sectors.len().is_multiple_of(SECTOR_BYTES), "a disk writes whole sectors");
         let grown_to = (live.len() > len_before).then_some(live.len());
         self.change(operation, inode, DataChange::Write { offset, sectors, grown_to });
     }
@@ -82,6 +84,7 @@ impl Disk {
     pub(super) fn sync_file(&mut self, inode: u64) {
         if let Some(content) = self.files.get_mut(&inode) {
             content.apply_pending();
+            debug_assert!(content.pending.is_empty(), "what is synced is durable");
         }
     }
 

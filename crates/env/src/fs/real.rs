@@ -107,6 +107,7 @@ impl RealFile {
     /// For file systems that cannot allocate: zeros from the present end on take the space too.
     fn reserve_by_writing(&self, bytes: u64) -> Result<()> {
         let zeros = [0; 64 << 10];
+        const { assert!((64 << 10) % BLOCK_BYTES == 0, "it writes whole blocks") };
         let mut end = self.len()?;
         while end < bytes {
             let step = zeros.len().min(usize::try_from(bytes - end).unwrap_or(usize::MAX));
@@ -131,6 +132,7 @@ impl File for RealFile {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.error("read", &e)),
             }
+            debug_assert!(done <= into.len());
         }
         Ok(done)
     }
@@ -144,6 +146,7 @@ impl File for RealFile {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.error("write", &e)),
             }
+            debug_assert!(done <= bytes.len());
         }
         Ok(())
     }

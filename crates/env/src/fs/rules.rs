@@ -60,6 +60,7 @@ pub(super) struct Rule {
 impl Rule {
     /// The fault this rule has for an operation on `paths`, which it counts if it matches.
     pub(super) fn fault(&mut self, operation: &str, paths: &[&Path]) -> Option<Fault> {
+        debug_assert!(OPERATIONS.contains(&operation), "no rule can name {operation}");
         let named = |path: &&Path| {
             let name = path.file_name().unwrap_or_default();
             matches(self.files.as_bytes(), name.as_encoded_bytes())

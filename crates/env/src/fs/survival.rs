@@ -16,6 +16,8 @@ use crate::rng::Rng;
 /// What a page cache hands to the disk at once, in bytes.
 const PAGE_BYTES: usize = 4096;
 
+const _: () = assert!(PAGE_BYTES.is_multiple_of(SECTOR_BYTES), "a torn page is torn between sectors");
+
 #[derive(Debug, Clone, Copy)]
 enum Manner {
     Nothing,
@@ -57,6 +59,7 @@ pub(super) fn survivor(disk: &Disk, rng: &mut Rng) -> Disk {
     }
     let named = |inode: &u64| left.names.values().any(|name| name == inode);
     left.files = std::mem::take(&mut left.files).into_iter().filter(|(inode, _)| named(inode)).collect();
+    debug_assert!(left.pending.is_empty() && left.names.values().all(|inode| left.files.contains_key(inode)));
     left
 }
 

@@ -25,6 +25,10 @@ const POINTS_A_PAUSE: u64 = 3;
 /// This many steps of others at most, where it is the driver who yields.
 const YIELD_STEPS_MAX: u64 = 12;
 
+const _: () = assert!(POINTS_A_PAUSE > 1 && YIELD_STEPS_MAX > 0, "a seed decides whether a point pauses");
+const _: () =
+    assert!(YIELD_STEPS_MAX < UNWIND_TURNS_MAX as u64 && (UNWIND_TURNS_MAX as u64) < WAIT_STEPS_MAX);
+
 pub(super) struct Stepper {
     clock: Arc<ManualClock>,
     epoch: AtomicU64,
@@ -81,6 +85,7 @@ impl Stepper {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id += 1;
+        debug_assert!(state.slots.iter().all(|slot| slot.id < id), "an id is never given again");
         let (machine, name) = (Some(machine), name.to_owned());
         state.slots.push(Slot { id, name, machine, paused: None, may_wait, began: 0, rest: Rest::None });
         id
@@ -243,6 +248,7 @@ impl Stepper {
             Step::Until(deadline) => Some(Rest::While { seen, deadline: Some(deadline) }),
             Step::Finished => None,
         };
+        debug_assert!(slot.machine.is_none() && slot.paused.is_none(), "a machine has one turn at a time");
         if let Some(rest) = rest {
             slot.rest = rest;
             slot.machine = Some(machine);
@@ -301,6 +307,10 @@ impl Stepper {
             Pause::Waiting { seen, deadline } => Rest::While { seen, deadline },
         };
         if let Some(slot) = slots.iter_mut().find(|slot| slot.id == id) {
+            debug_assert!(
+                slot.machine.is_none() && slot.paused.is_none(),
+                "a machine has one turn at a time"
+            );
             (slot.rest, slot.paused) = (rest, Some(strand));
         }
         None
@@ -312,6 +322,7 @@ impl Stepper {
         let turns = state.strands.as_ref().map_or(0, |strands| strands.turns);
         let count = state.slots.iter().filter(|slot| slot.runnable(epoch, now, turns)).count();
         let chosen = state.rng.index(count);
+        debug_assert!(chosen < count || count == 0);
         let slot = state.slots.iter_mut().filter(|slot| slot.runnable(epoch, now, turns)).nth(chosen)?;
         let paused = slot.paused.take().map(Turn::GoesOn);
         slot.began = if paused.is_some() { slot.began } else { epoch };

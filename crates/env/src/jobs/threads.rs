@@ -80,7 +80,8 @@ impl Threads {
             };
         }
         drop(guard);
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        let sleepers = self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(sleepers > 0, "who wakes has counted itself");
     }
 
     pub(super) fn wake(&self) {

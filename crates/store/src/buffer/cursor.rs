@@ -12,6 +12,9 @@ use super::{Run, WriteBuffer};
 /// side, rather than waiting for each. It may be a short one: it begins with few.
 const TOUCH_AHEAD: usize = 64;
 const TOUCH_FIRST: usize = 8;
+
+const _: () = assert!(TOUCH_FIRST > 0 && TOUCH_FIRST <= TOUCH_AHEAD);
+
 /// This many records are looked at to tell how long all are.
 const SAMPLES: usize = 32;
 /// The hardware fetches what follows by itself.
@@ -61,6 +64,7 @@ impl BufferCursor {
             Some(high) => run.lower_bound(buffer, high.prefix, &high.key).max(start),
             None => run.len(),
         };
+        debug_assert!(start <= end && end <= run.len());
         Self {
             buffer: Arc::clone(buffer),
             run,
@@ -127,6 +131,7 @@ impl BufferCursor {
             let (bytes, at) = self.run.locate(&self.buffer, place);
             let (record, length) = record_in(bytes, at);
             let end = at + length;
+            debug_assert!(shows(&self.seen, place) && end <= bytes.len());
             self.place = place;
             self.kind = record.kind;
             self.value = end - record.value.len()..end;

@@ -122,6 +122,7 @@ impl<'a> Folding<'a> {
 
     /// The word of the next of the run's own records, whose piece is that of another word.
     fn own_word(&self, like: u64) -> u64 {
+        debug_assert!(self.records.len() < FOLDED_PLACE, "what is folded has places of 31 bits");
         pack(piece_of(like), !((FOLDED_PLACE + self.records.len()) as u32))
     }
 
@@ -155,6 +156,7 @@ impl<'a> Folding<'a> {
 
     fn finish(mut self, rows: &TableRows<'_>, to: usize) -> Run {
         self.close();
+        debug_assert!(self.words.is_sorted_by_key(|&word| piece_of(word)) && self.group.is_empty());
         self.words.shrink_to_fit();
         self.records.shrink_to_fit();
         Run::of(self.words, rows.order, Some(Folded { records: self.records, to }))

@@ -10,7 +10,7 @@ use forebay_env::Attic;
 use super::folding::Folding;
 use super::notes::{Contents, TableNotes};
 use super::range_deletes::RangeDelete;
-use super::run::{Run, place_in};
+use super::run::{FOLDED_PLACE, Run, place_in};
 use super::states::Latest;
 use super::{TableRows, WriteBuffer};
 
@@ -64,6 +64,8 @@ const PAST_MAX: usize = 2;
 /// Notes grow by one part in this many of what is there.
 const GROWTH: usize = 16;
 
+const _: () = assert!(GROWTH > 1 && PAST_MAX > 0);
+
 impl Memtable {
     /// The same with one run over all of it.
     pub(super) fn replaced(&self, run: Arc<Run>, covers: usize) -> Self {
@@ -104,6 +106,7 @@ impl Memtable {
         }
         self.past.extend(made.past);
         self.past.drain(..self.past.len().saturating_sub(PAST_MAX));
+        debug_assert!(self.past.len() <= PAST_MAX);
     }
 
     /// Whether the table had another order when what is here was written. Whoever asks looks at a moment before that,
@@ -129,6 +132,7 @@ impl Memtable {
             tail.reserve_exact(batch.words.len().max(tail.len() / GROWTH));
         }
         // Places are complemented, and all places fit 32 bits: nothing is borrowed from the pieces.
+        debug_assert!(batch.words.iter().all(|&word| place_in(word) + base < FOLDED_PLACE));
         tail.extend(batch.words.iter().map(|word| word - base as u64));
     }
 
@@ -299,6 +303,7 @@ impl Memtable {
             newest.sort(buffer, 0..newest.len());
         }
         self.runs.push(Arc::new(newest));
+        debug_assert!(self.runs.windows(2).all(|pair| pair[0].len() >= 2 * pair[1].len()), "runs are few");
     }
 }
 
@@ -310,6 +315,7 @@ fn pieces_of(mut words: Vec<u64>, range_deletes: &[usize], to: usize) -> Vec<(Ve
         pieces.push((std::mem::replace(&mut words, behind), delete));
     }
     pieces.push((words, to));
+    debug_assert!(pieces.is_sorted_by_key(|(_, end)| *end), "oldest first");
     pieces.retain(|(words, _)| !words.is_empty());
     pieces
 }

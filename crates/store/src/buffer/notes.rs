@@ -7,6 +7,7 @@ use forebay_base::sort::{Pieces, pack};
 use forebay_base::{Order, Record};
 
 use super::RangeDelete;
+use super::run::FOLDED_PLACE;
 
 /// How much there is of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ impl Contents {
         self.records += more.records;
         self.bytes += more.bytes;
         self.shape = self.shape.join(more.shape);
+        debug_assert!(more.records == 0 || more.low <= more.high);
         self.low = self.low.min(more.low);
         self.high = self.high.max(more.high);
     }
@@ -50,6 +52,7 @@ impl Contents {
 /// Places are kept complemented, so that of equal prefixes the newest sorts first.
 #[inline]
 pub(super) fn word_of(piece: u32, place: usize) -> u64 {
+    debug_assert!(place < FOLDED_PLACE, "buffers end before {place}");
     pack(piece, !(place as u32))
 }
 

@@ -51,7 +51,8 @@ impl ArenaPool {
     }
 
     pub(super) fn let_go(&self, arena: &Arena) {
-        self.held_bytes.fetch_sub(arena.capacity() as u64, Ordering::Relaxed);
+        let held_bytes = self.held_bytes.fetch_sub(arena.capacity() as u64, Ordering::Relaxed);
+        debug_assert!(held_bytes >= arena.capacity() as u64, "what is let go was counted as held");
     }
 
     /// Whether another arena would be one more than there are buffers.
@@ -87,6 +88,7 @@ impl ArenaPool {
         let is_surplus = self.held_bytes() > (self.arena_bytes * self.spare_max) as u64;
         if arena.capacity() == self.arena_bytes && free.len() < self.spare_max && !is_surplus {
             free.push(arena);
+            debug_assert!(free.len() <= self.spare_max);
         } else {
             self.let_go(&arena);
         }

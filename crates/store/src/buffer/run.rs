@@ -36,6 +36,8 @@ pub(super) struct Folded {
 /// Places from here on are in [`Folded::records`]: buffers end before.
 pub(super) const FOLDED_PLACE: usize = 1 << 31;
 
+const _: () = assert!(FOLDED_PLACE <= u32::MAX as usize / 2 + 1, "folded places fit a word, too");
+
 /// Whether a record at this place was there at length `limit`.
 #[inline]
 pub(super) fn is_seen(place: usize, limit: usize) -> bool {
@@ -95,6 +97,7 @@ impl Run {
 
     /// Sorts part of the words.
     pub(super) fn sort(&mut self, buffer: &WriteBuffer, part: Range<usize>) {
+        debug_assert!(part.start <= part.end && part.end <= self.words.len());
         let order = self.order;
         sort_words(&mut self.words[part], &mut |left, right| {
             let (left_key, right_key) =
@@ -119,6 +122,10 @@ impl Run {
             return Ok(None);
         }
         let filed = attic.take_words(&self.words)?;
+        debug_assert!(
+            filed.as_ref().is_none_or(|filed| filed.as_slice() == self.words),
+            "words stay as they move"
+        );
         let (pieces, order) = (self.pieces, self.order);
         Ok(filed.map(|filed| Self {
             words: Vec::new(),
@@ -237,5 +244,7 @@ impl Drop for Run {
 #[inline]
 pub(super) fn record_in(bytes: &[u8], at: usize) -> (Record<'_>, usize) {
     // Only places of records are ever handed out.
-    Record::decode(&bytes[at..]).unwrap_or((Record::delete(&[]), 0))
+    let found = Record::decode(&bytes[at..]);
+    debug_assert!(found.is_some(), "no record at {at}");
+    found.unwrap_or((Record::delete(&[]), 0))
 }

@@ -15,6 +15,8 @@ use super::{Contents, RangeDelete, Run, TableNotes, WriteBuffer};
 
 const STEP_WORDS: usize = STEP_BYTES / size_of::<u64>();
 
+const _: () = assert!(STEP_WORDS > 0);
+
 /// A sort on its way.
 pub struct Sorting {
     buffer: Arc<WriteBuffer>,
@@ -60,6 +62,7 @@ impl Sorting {
             return None;
         }
         self.run.shorten(words.len());
+        debug_assert!(words.len() as u64 <= self.notes.contents.records, "no record is sorted twice");
         let deal = self.deal.get_or_insert_with(|| Deal::new(words));
         if deal.dealt() < words.len() {
             self.run.deal(deal, words, STEP_WORDS);
@@ -73,7 +76,9 @@ impl Sorting {
             self.sorted = end;
             self.bucket += 1;
         }
-        (self.bucket == deal.ends().len()).then(|| {
+        let is_sorted = self.bucket == deal.ends().len();
+        debug_assert!(!is_sorted || self.sorted == words.len(), "each word is in one bucket");
+        is_sorted.then(|| {
             self.buffer.give_back_words(std::mem::take(&mut self.notes.words));
             let run = Arc::new(self.run.take());
             // Who looks at the buffer as it was before a range delete still sees what that hides.

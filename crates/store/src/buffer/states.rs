@@ -23,6 +23,8 @@ const TAKEN_MAX: usize = 2048;
 /// By the highest byte of a piece: each grows for itself, so that none takes long.
 const PARTS: usize = 256;
 const SLOTS_MIN: usize = 8;
+
+const _: () = assert!(SLOTS_MIN.is_power_of_two() && PARTS == 1 << 8, "a byte of the piece chooses the part");
 /// No word: no record is at the last place there could be.
 const FREE: u64 = 0;
 
@@ -85,10 +87,13 @@ impl Part {
         let slots = (2 * self.slots.len()).max(SLOTS_MIN);
         let words = std::mem::replace(&mut self.slots, vec![FREE; slots]);
         for word in words.into_iter().filter(|&word| word != FREE) {
-            if let Some(slot) = self.free_slot(piece_of(word)) {
+            let slot = self.free_slot(piece_of(word));
+            debug_assert!(slot.is_some(), "there are more slots than words");
+            if let Some(slot) = slot {
                 self.slots[slot] = word;
             }
         }
+        debug_assert_eq!(self.slots.iter().filter(|&&word| word != FREE).count(), self.used);
     }
 }
 
@@ -123,6 +128,7 @@ impl Latest {
         rule: &dyn Combine,
         limit: usize,
     ) -> bool {
+        debug_assert!(self.taken <= words.len(), "what is taken in was there");
         let end = self.taken + self.untaken(words, limit).len().min(TAKEN_MAX);
         let states = self.states.get_or_insert_with(States::new);
         if self.odd || states.covers > limit {
@@ -246,6 +252,7 @@ impl Merges {
             (false, _) => Err(Odd),
             (true, Some(at)) => {
                 let end = at + record_in(&self.records, at).1;
+                debug_assert!(end <= self.records.len() && at + state.len() <= end);
                 self.records[end - state.len()..end].copy_from_slice(&state);
                 Ok(Some(word))
             }

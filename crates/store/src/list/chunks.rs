@@ -57,6 +57,11 @@ const LONG_CHUNK_BYTES: usize = 256 << 10;
 /// Where they are shorter the kernel fetches this many of them in one request.
 const FETCHED_CHUNKS: u64 = 4;
 
+const _: () = assert!(SCAN_CHUNK_BYTES_MIN <= SCAN_CHUNK_BYTES_MAX && SCAN_CHUNK_BYTES_MAX <= STEP_BYTES);
+const _: () =
+    assert!(SCAN_CHUNK_BYTES_MIN.is_multiple_of(BLOCK_BYTES) && LONG_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
+const _: () = assert!(SCAN_CHUNK_BYTES_MIN > 2 * BLOCK_BYTES, "a page and what is read at either end");
+
 /// A window of whole pages over a list file.
 pub(super) struct Chunks {
     reading: Reading,
@@ -159,6 +164,7 @@ impl Chunks {
             self.load(list, body, number, wanted, direction)?;
         }
         let (offset, bytes) = body.index.extent(number);
+        debug_assert!(self.loaded.contains(&number) && offset >= self.chunk_offset);
         let start = (offset - self.chunk_offset) as usize;
         let chunk = self.chunk.as_ref().map_or(&[][..], |(chunk, _)| chunk);
         Ok(PageBytes { bytes: &chunk[start..start + bytes], offset, shape: body.footer.shape })
@@ -175,6 +181,7 @@ impl Chunks {
         // Whatever happens below, what the chunk held is gone.
         self.loaded = 0..0;
         let loaded = self.choose(body, number, wanted, direction);
+        debug_assert!(loaded.contains(&number), "the page that is asked for is read");
         let bytes;
         (self.chunk_offset, bytes) = extent_of(body, &loaded);
         self.chunk.take_if(|(chunk, _)| chunk.len() < bytes);
@@ -272,6 +279,7 @@ impl Chunks {
 
 /// Where the last of these pages ends in the file.
 fn extent_end(body: &Body, pages: &Pages<usize>) -> u64 {
+    debug_assert!(pages.start < pages.end, "no pages have no end");
     let (last, bytes) = body.index.extent(pages.end - 1);
     last + bytes as u64
 }

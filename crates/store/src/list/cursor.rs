@@ -119,6 +119,7 @@ impl ListCursor {
         }
         let wanted: Vec<_> = waiting.iter().map(|(cursor, number)| (&*cursor.list, *number)).collect();
         let pages = fetch(&wanted)?;
+        debug_assert_eq!(pages.len(), wanted.len(), "each gets its page");
         for ((cursor, number), page) in waiting.into_iter().zip(pages) {
             cursor.chunks.count_single();
             cursor.take(number, page);
@@ -295,11 +296,13 @@ impl ListCursor {
             Some(high) if !is_before(last, high) => split(high),
             _ => page.len(),
         };
+        debug_assert!(start.max(end) <= page.len());
         start..end.max(start)
     }
 
     #[inline]
     fn stand_on(&mut self, at: usize) {
+        debug_assert!(self.inside.contains(&at), "the cursor stands inside its range");
         self.at = at;
         self.spot = self.page.spot(at);
         self.prefix = Some(self.order.prefix(self.page.record_at(&self.spot).key));

@@ -48,7 +48,8 @@ impl DiskUse {
 
     /// What was being written is gone.
     pub fn gave_up(&self, bytes: u64) {
-        self.writing.fetch_sub(bytes, Ordering::Relaxed);
+        let writing = self.writing.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(writing >= bytes, "what is given up was written: {bytes} of {writing}");
     }
 
     /// What was being written is a file.
@@ -70,12 +71,17 @@ impl DiskUse {
     /// Nobody reads that any more, either.
     pub fn let_go(&self, bytes: u64) {
         self.leaving.fetch_add(bytes, Ordering::Relaxed);
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let held = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(held >= bytes, "what is let go was held: {bytes} of {held}");
     }
 
     fn remove(&self, bytes: u64) {
-        self.finished.fetch_sub(bytes, Ordering::Relaxed);
-        self.leaving.fetch_sub(bytes, Ordering::Relaxed);
+        let finished = self.finished.fetch_sub(bytes, Ordering::Relaxed);
+        let leaving = self.leaving.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(
+            finished >= bytes && leaving >= bytes,
+            "{bytes} of {finished}, of which {leaving} leave"
+        );
     }
 }
 

@@ -25,6 +25,7 @@ impl Expiries {
         self.first = if self.records == 0 { expiry } else { self.first.min(expiry) };
         self.last = self.last.max(expiry);
         self.records += 1;
+        debug_assert!(self.first <= self.last);
     }
 
     pub(crate) fn add_block(&mut self, block: &Block) {
@@ -50,6 +51,7 @@ impl Expiries {
             return self.records;
         }
         let share = now.saturating_sub(self.first) as f64 / (self.last - self.first).max(1) as f64;
+        debug_assert!((0.0..=1.0).contains(&share));
         (self.records as f64 * share) as u64
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
         .iter_mut()
         .map(|(_, body, _, offset, bytes)| ReadRequest::new(&*body.file, *offset, bytes))
         .collect();
+    debug_assert_eq!(requests.len(), wanted.len());
     fs.read_many(&mut requests);
     let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
     let read = reads.into_iter().zip(outcomes);

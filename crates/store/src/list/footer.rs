@@ -36,6 +36,8 @@ pub(crate) struct Footer {
 
 impl Footer {
     pub(crate) fn encode(&self, file_id: u64, offset: u64) -> [u8; BLOCK_BYTES] {
+        debug_assert!(self.tombstones <= self.records && self.expiries.records <= self.records);
+        debug_assert!(self.pages_bytes + self.meta_bytes <= offset, "the footer stands behind all else");
         let (shape, key_bytes, value_bytes) = match self.shape {
             Shape::Fixed { key_bytes, value_bytes } => (0, key_bytes, value_bytes),
             _ => (1, 0, 0),
@@ -59,7 +61,13 @@ impl Footer {
         block[..fields.len()].copy_from_slice(&fields);
         let sum = checksum(file_id, offset, &block[4..]);
         block[..4].copy_from_slice(&sum.to_le_bytes());
+        debug_assert!(self.is_read_from(&block, file_id, offset), "what is written is read");
         block
+    }
+
+    fn is_read_from(&self, block: &[u8], file_id: u64, offset: u64) -> bool {
+        let order = if self.is_lexical { Order::Lexical } else { Order::Hashed { seed: 0 } };
+        Self::decode(block, Path::new(""), file_id, offset, order).is_ok_and(|(footer, _)| footer == *self)
     }
 
     /// The footer and its own checksum, which serves as the digest of the whole file.

@@ -104,7 +104,13 @@ impl PageIndex {
         match &mut self.starts {
             Starts::Prefixes(prefixes) => prefixes.push(first),
             Starts::Even(records) => debug_assert_eq!(rank, self.pages as u64 * *records as u64),
-            Starts::Ranks(ranks) => ranks.push(rank as u32),
+            Starts::Ranks(ranks) => {
+                debug_assert!(
+                    ranks.last().map_or(rank == 0, |&last| u64::from(last) < rank),
+                    "no page is empty"
+                );
+                ranks.push(rank as u32);
+            }
         }
         if self.pages == 0 {
             self.first_prefix = first.prefix;
@@ -118,6 +124,11 @@ impl PageIndex {
         if !self.offsets.is_empty() {
             self.offsets.push(((offset + page_bytes) / OFFSET_UNIT_BYTES) as u32);
         }
+        debug_assert_eq!(
+            self.extent(self.pages - 1),
+            (offset, page_bytes as usize),
+            "pages are found where they are"
+        );
     }
 
     pub(crate) fn finish(&mut self, last_prefix: u64) {
@@ -148,6 +159,7 @@ impl PageIndex {
 
     /// Where a page lies: its offset and length in bytes.
     pub(crate) fn extent(&self, page: usize) -> (u64, usize) {
+        debug_assert!(page < self.pages, "page {page} of {}", self.pages);
         match self.offsets.get(page..page + 2) {
             Some(&[start, end]) => {
                 let start = start as u64 * OFFSET_UNIT_BYTES;

@@ -73,6 +73,7 @@ impl Body {
             _ if first == *at => 0.0,
             _ => 0.5,
         };
+        debug_assert!(inside >= 0.0 && page < index.pages());
         (page as f64 + inside.min(1.0)) / index.pages() as f64
     }
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use forebay_base::checksum::checksum;
 use forebay_base::codec::Codec;
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::u32_at;
 use forebay_base::{Kind, Order, Record};
@@ -22,7 +23,7 @@ pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const RECORDS_MAX: u16 = u16::MAX;
 
 /// More than any page has that records share, in bytes.
-const SHARED_BYTES_MAX: usize = 64 << 10;
+pub(crate) const SHARED_BYTES_MAX: usize = 64 << 10;
 
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
@@ -51,6 +52,7 @@ pub(crate) fn seal(out: &mut Vec<u8>, place: Place, raw: &[u8], records: u16) {
 /// Wraps an uncompressed payload of this many records in the page that it is given, which is as long as
 /// [`plain_bytes`] says.
 pub(crate) fn seal_plain(page: &mut [u8], place: Place, raw: &[u8], records: u16) {
+    debug_assert_eq!(page.len(), plain_bytes(place, raw));
     let end = HEADER_BYTES + raw.len();
     page[HEADER_BYTES..end].copy_from_slice(raw);
     page[end..].fill(0);
@@ -63,6 +65,13 @@ pub(crate) fn plain_bytes(place: Place, raw: &[u8]) -> usize {
 }
 
 fn finish(page: &mut [u8], place: Place, used: Codec, stored_bytes: usize, raw_bytes: usize, records: u16) {
+    debug_assert!(records > 0 && page.len().is_multiple_of(place.align_bytes));
+    debug_assert!(match place.shape {
+        Shape::Fixed { key_bytes, value_bytes } => {
+            raw_bytes == records as usize * (key_bytes as usize + value_bytes as usize)
+        }
+        _ => raw_bytes >= records as usize,
+    });
     page[4..8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
     page[8..12].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
     page[12..14].copy_from_slice(&records.to_le_bytes());
@@ -70,6 +79,10 @@ fn finish(page: &mut [u8], place: Place, used: Codec, stored_bytes: usize, raw_b
     page[15] = used as u8;
     let sum = checksum(place.file_id, place.offset, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
+    debug_assert!(
+        page.first_chunk().and_then(|header| declared(header, place.shape)) == Some(stored_bytes),
+        "who salvages a list takes this for the page that it is"
+    );
 }
 
 /// What a page's payload is: part of the bytes that were read, or unpacked from them.
@@ -223,6 +236,7 @@ impl Page {
     /// Where the record at `index`, below [`len`](Self::len), lies: a walk asks once, however often it looks.
     #[inline]
     pub(crate) fn spot(&self, index: usize) -> Spot {
+        debug_assert!(index < self.records, "record {index} of {}", self.records);
         if let Some((key_bytes, value_bytes)) = self.fixed {
             let key_at = self.payload.start + index * (key_bytes + value_bytes);
             let value_at = key_at + key_bytes;
@@ -253,6 +267,7 @@ impl Page {
     /// The records from `first` up to `end`, side by side, of a fixed page with records of any length.
     #[inline]
     pub(crate) fn run(&self, first: usize, end: usize) -> Option<&[u8]> {
+        debug_assert!(first <= end && end <= self.records);
         let record_bytes = self.fixed.map(|(key_bytes, value_bytes)| key_bytes + value_bytes)?;
         let start = self.payload.start;
         (record_bytes > 0).then(|| &self.bytes[start + first * record_bytes..start + end * record_bytes])
@@ -303,3 +318,4 @@ pub(crate) fn checksum_of(page: &[u8]) -> u32 {
 }
 
 const _: () = assert!(HEADER_BYTES == 16, "the header's layout is part of the format");
+const _: () = assert!(HEADER_BYTES < BLOCK_BYTES && BLOCK_BYTES <= SHARED_BYTES_MAX);

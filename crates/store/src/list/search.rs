@@ -72,6 +72,10 @@ impl<'a> Search<'a> {
     /// next.
     #[inline]
     pub fn add(&mut self, lookup: usize, list: &'a ListFile) {
+        debug_assert!(
+            self.probes.last().is_none_or(|last| last.lookup as usize <= lookup),
+            "one lookup after the other"
+        );
         let hash = self.lookups[lookup].hash;
         let body = list.ready();
         let filter = body.and_then(Body::filter);
@@ -96,6 +100,7 @@ impl<'a> Search<'a> {
                 self.candidates.push(Candidate { lookup: probe.lookup, list: probe.list, spot });
             });
         }
+        debug_assert!(self.candidates.is_sorted_by_key(|candidate| candidate.lookup));
         self.probes.clear();
     }
 
@@ -235,6 +240,7 @@ impl Reading<'_, '_> {
                     left.push(turn + 1);
                 }
             }
+            debug_assert!(left.len() <= turns.len() && left.is_sorted(), "each lookup has one turn");
             turns = left;
         }
         Ok(())
@@ -301,7 +307,9 @@ fn read_missing(
             Some((page, (candidate.list, candidate.page_number()?)))
         })
         .unzip();
-    for (slot, page) in slots.into_iter().zip(fetch(&wanted)?) {
+    let fetched = fetch(&wanted)?;
+    debug_assert_eq!(slots.len(), fetched.len(), "each candidate gets its page");
+    for (slot, page) in slots.into_iter().zip(fetched) {
         *slot = Some(page);
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use forebay_base::checksum::append;
 use forebay_base::codec::Codec;
 use forebay_base::digest::Digest;
-use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::{Kind, Shape};
 use forebay_base::wire::put_raw;
 use forebay_base::{Block, Bound, Range, Record, Result};
@@ -27,6 +27,11 @@ use crate::metrics::Cause;
 const MEMORY_CHUNK_BYTES: usize = 256 << 10;
 /// A compressed page holds about this much before compression.
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
+
+const _: () = assert!(RAW_BYTES_COMPRESSED > BLOCK_BYTES && RAW_BYTES_COMPRESSED <= page::SHARED_BYTES_MAX);
+const _: () = assert!(MEMORY_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES) && MEMORY_CHUNK_BYTES <= STEP_BYTES);
+const _: () =
+    assert!((BLOCK_BYTES as u64).is_multiple_of(OFFSET_UNIT_BYTES), "the page index counts in units");
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
@@ -170,6 +175,15 @@ impl ListWriter {
             let mut records = block.prefixes().iter().enumerate();
             return records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)));
         };
+        debug_assert!(match self.shape {
+            Shape::Fixed { key_bytes, value_bytes } =>
+                key_bytes as usize + value_bytes as usize == record_bytes,
+            _ => false,
+        });
+        debug_assert!(
+            block.prefixes().first().is_none_or(|first| self.records == 0 || self.last_prefix <= *first)
+        );
+        debug_assert!(block.prefixes().is_sorted(), "the caller keeps the order");
         let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, page::RECORDS_MAX as usize);
         let mut at = 0;
         while at < block.len() {
@@ -228,6 +242,7 @@ impl ListWriter {
     }
 
     fn seal_page(&mut self) -> Result<()> {
+        debug_assert!(self.raw_records > 0 && !self.finished, "no page is empty");
         let (offset, codec) = (self.pages_bytes(), self.store.options.codec);
         let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
         let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
@@ -276,6 +291,7 @@ impl ListWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
+        debug_assert!(self.chunk_bytes.is_multiple_of(BLOCK_BYTES), "direct I/O wants whole blocks");
         self.file.write_at(self.written_bytes, &self.chunk[..self.chunk_bytes])?;
         self.store.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
         self.store.disk.wrote(self.chunk_bytes as u64);

@@ -3,7 +3,7 @@
 //! table.
 
 use forebay_base::wire::{get_varint, put_varint};
-use forebay_base::{Order, Range, Record};
+use forebay_base::{Kind, Order, Range, Record};
 
 use super::frame::Secret;
 use crate::buffer::{Notes, RangeDelete};
@@ -11,6 +11,9 @@ use crate::buffer::{Notes, RangeDelete};
 const SWITCH: u64 = 3;
 /// The tag of a range delete, which takes a byte.
 const RANGE_DELETE: u8 = 3;
+
+const _: () =
+    assert!(SWITCH == Kind::Merge as u64 + 1 && RANGE_DELETE as u64 == SWITCH, "no record has this tag");
 
 /// Builds a payload.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +38,10 @@ impl Payload {
         let place = self.bytes.len();
         self.bytes.push(RANGE_DELETE);
         RangeDelete::encode(&range, &mut self.bytes);
+        debug_assert_eq!(
+            RangeDelete::decode(&self.bytes[place + 1..]).map(|(read, _)| read).as_ref(),
+            Some(&range)
+        );
         self.notes.add_range_delete(RangeDelete { table, place, range });
         self.records += 1;
     }
@@ -49,6 +56,7 @@ impl Payload {
         record: &Record<'_>,
         merge: impl FnOnce(&mut [u8], &[u8]),
     ) {
+        debug_assert_eq!(record.kind, Kind::Put, "states are puts");
         let prefix = order.prefix(record.key);
         self.switch_to(table);
         let of = (self.recent.batch, table, prefix as u32);
@@ -73,6 +81,7 @@ impl Payload {
 
     #[inline]
     fn switch_to(&mut self, table: u32) {
+        debug_assert!(table > 0, "the tag of table 0 is that of a range delete");
         if self.table != Some(table) {
             put_varint(&mut self.bytes, (table as u64) << 2 | SWITCH);
             self.table = Some(table);
@@ -89,6 +98,7 @@ impl Payload {
                 noted.notes.add(table, order, order.prefix(record.key), place, &record);
             }
         }
+        debug_assert!(records.is_at_end(), "a batch is walked to its end");
         records.into_range_deletes().into_iter().for_each(|delete| noted.notes.add_range_delete(delete));
         noted
     }
@@ -162,10 +172,12 @@ impl Recent {
     const SLOTS: usize = 1024;
     /// Shorter batches do without.
     const RECORDS_MIN: u32 = 16;
+    const IS_A_MASK: () = assert!(Self::SLOTS.is_power_of_two());
 
     /// What stands where this prefix would of this table, once there are this many records.
     #[inline]
     fn slot(&mut self, table: u32, prefix: u64, records: u32) -> Option<&mut Slot> {
+        const { Self::IS_A_MASK };
         if records < Self::RECORDS_MIN {
             return None;
         }

@@ -16,6 +16,8 @@ pub const HEADER_BYTES: usize = 32;
 /// Where a frame may begin.
 pub(super) const ALIGN_BYTES: usize = 8;
 
+const _: () = assert!(HEADER_BYTES == 3 * 8 + 8 && HEADER_BYTES.is_multiple_of(ALIGN_BYTES));
+
 /// What a database's frames are seeded with besides their places. Who chooses keys and values does not know it, and so
 /// cannot make bytes that look like a frame. It is 0 in databases of format version 1, which have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,13 +50,14 @@ pub struct Header {
 }
 
 /// What a frame with so long a payload takes.
-pub fn frame_bytes(payload_bytes: usize) -> usize {
+pub const fn frame_bytes(payload_bytes: usize) -> usize {
     (HEADER_BYTES + payload_bytes).next_multiple_of(ALIGN_BYTES)
 }
 
 impl Header {
     /// The header's bytes for this place.
     pub fn encode(&self, secret: Secret, segment: u64, offset: usize) -> [u8; HEADER_BYTES] {
+        debug_assert!(offset.is_multiple_of(ALIGN_BYTES), "who looks for frames would not look at {offset}");
         let mut bytes = [0; HEADER_BYTES];
         bytes[4..8].copy_from_slice(&self.payload_sum.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.payload_bytes.to_le_bytes());
@@ -63,6 +66,7 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.watermark.to_le_bytes());
         let sum = secret.header_sum(segment, offset, &bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        debug_assert_eq!(Self::fields(&bytes), *self, "what is written is read");
         bytes
     }
 
@@ -113,6 +117,7 @@ pub fn walk(arena: &[u8], from: usize) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// Where the frame ends whose payload, as [`walk`] yields it, starts at `start`.
 pub fn end_of(start: usize, payload: &[u8]) -> usize {
+    debug_assert!(start >= HEADER_BYTES, "a header stands before each payload");
     start - HEADER_BYTES + frame_bytes(payload.len())
 }
 

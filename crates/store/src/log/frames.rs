@@ -14,6 +14,8 @@ use crate::names;
 /// How much of a file is read at a time, unless a frame is longer.
 const PIECE_BYTES: usize = 1 << 20;
 
+const _: () = assert!(PIECE_BYTES > HEADER_BYTES && PIECE_BYTES.is_multiple_of(ALIGN_BYTES));
+
 /// A walk over the frames of a segment.
 pub struct Frames {
     secret: Secret,
@@ -96,6 +98,7 @@ impl Frames {
     /// Goes on behind the frame of the header here.
     pub fn pass(&mut self, header: &Header) {
         self.at = header.end(self.at);
+        debug_assert!(self.at <= self.len, "a header is found only where its frame ends within the segment");
     }
 
     /// Goes on to the next place from here on where a whole sound frame stands that begins with this record or a later
@@ -152,6 +155,7 @@ impl Frames {
             Bytes::Buffer(buffer) => Ok(buffer.bytes().get(at..end).unwrap_or_default()),
             Bytes::File { file, piece, start } => {
                 if at < *start || end > *start + piece.len() {
+                    debug_assert!(at <= self.len, "the walk is within the segment");
                     piece.resize(bytes.max(PIECE_BYTES).min(self.len - at), 0);
                     *start = at;
                     let got = file.read_at(at as u64, piece)?;

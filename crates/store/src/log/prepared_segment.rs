@@ -79,6 +79,7 @@ impl PreparedSegment {
         (arena, appender): (Arc<Arena>, Appender),
         is_renamed: bool,
     ) -> Result<Self, PrepareError> {
+        debug_assert!(appender.is_empty(), "a new segment has nothing of an old one");
         let path = names::log(dir, id);
         let capacity = arena.capacity() as u64;
         // So the arena goes back to the pool whatever happens.

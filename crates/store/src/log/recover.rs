@@ -97,6 +97,7 @@ pub fn recover(
     bounds: &Bounds,
     each: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
 ) -> Result<Recovered> {
+    debug_assert!(ids.is_sorted(), "segments are read in the order in which they were written");
     let found = Recovered { last_sequence: bounds.before, ..Recovered::default() };
     let mut scan = Scan {
         files,
@@ -148,6 +149,9 @@ impl Scan<'_> {
             end = frames.place();
         }
         if end > 0 {
+            debug_assert!(
+                self.found.segments.last().is_none_or(|last| last.id < id && last.before <= before)
+            );
             self.found.segments.push(Extent { id, before, bytes: end as u64 });
             self.behind = None;
             return Ok(());

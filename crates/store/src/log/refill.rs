@@ -51,6 +51,7 @@ impl Refill {
         for piece in [&head[..], frame.payload, &[0; 8][..padding]] {
             self.appender.append(piece).ok_or_else(full)?;
         }
+        debug_assert_eq!(self.appender.len(), end, "a frame ends where its header says");
         self.records += frame.header.records as usize;
         self.range_deletes.extend(frame.range_deletes.iter().map(|delete| placed(delete, offset)));
         Ok(())

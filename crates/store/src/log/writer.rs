@@ -28,6 +28,10 @@ pub(super) const RECORD_BYTES_MIN: usize = 18;
 /// A buffer takes this many range deletes at most, but for those of one batch: lookups go through all of them.
 pub(super) const RANGE_DELETES_MAX: usize = 128;
 
+const _: () =
+    assert!(RECORD_BYTES_MIN >= 2 + size_of::<u64>(), "the order over a buffer is shorter than the buffer");
+const _: () = assert!(RANGE_DELETES_MAX > 0 && frame_bytes(RECORD_BYTES_MIN) > HEADER_BYTES);
+
 /// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
 pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
     let bytes = frame_bytes(batch.bytes().len()) as u64;
@@ -138,6 +142,7 @@ impl Log {
         if inner.closed {
             return Err(Error::invalid("the database is closed"));
         }
+        debug_assert_eq!(payload.sum(self.secret), payload_sum, "the sum is that of the payload");
         if self.epoch() != epoch {
             return Ok(Appended::Stale);
         }
@@ -157,6 +162,10 @@ impl Log {
             sequence: inner.last_sequence + 1,
             watermark: inner.durable_sequence,
         };
+        debug_assert!(
+            header.records > 0 && header.watermark < header.sequence,
+            "no reader takes it for a frame"
+        );
         let end = offset + frame_bytes(payload.bytes().len());
         let records = inner.records + payload.records() as usize;
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
@@ -177,6 +186,7 @@ impl Log {
             }
         }
         let Inner { buffer, appender, .. } = inner;
+        debug_assert_eq!(appender.len(), end, "a frame ends where it was said to end");
         buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
         (inner.records, inner.range_deletes) = (records, range_deletes);
@@ -199,6 +209,10 @@ impl Log {
         if inner.buffer.segment() != segment {
             return Ok(());
         }
+        debug_assert!(
+            next.appender.is_empty() && next.buffer.segment() > segment,
+            "the next segment is a new one"
+        );
         let (start, end) = (inner.written, inner.appender.len());
         inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
         self.metrics.log_bytes.add((end - start) as u64);
@@ -241,6 +255,7 @@ impl Log {
         while inner.writing || inner.syncing {
             inner = self.wait(inner);
         }
+        debug_assert!(inner.written == inner.appender.len() && inner.durable_sequence == inner.last_sequence);
         inner.file.set_len(inner.written as u64)?;
         inner.file.sync()?;
         Ok(inner.last_sequence)
@@ -260,6 +275,9 @@ impl Log {
 
 impl Inner {
     fn check(&self) -> Result<()> {
+        let Self { durable_sequence: durable, written_sequence: written, last_sequence: last, .. } = *self;
+        debug_assert!(durable <= written && written <= last, "{durable}, {written}, {last}");
+        debug_assert!(self.written <= self.appender.len(), "what is written was appended");
         match &self.poison {
             Some(cause) => Err(Error::Poisoned(cause.clone())),
             None => Ok(()),

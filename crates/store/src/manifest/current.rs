@@ -13,6 +13,9 @@ use crate::names;
 const MAGIC: &[u8; 8] = b"FBCURR\r\n";
 const VERSION: u32 = 1;
 
+/// The longest small file.
+const SMALL_BYTES_MAX: usize = 4096;
+
 /// What is known of a database that was closed in order: damage shows even at a file's very end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
@@ -85,7 +88,7 @@ impl Current {
 /// All of a small file.
 pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let file = fs.open_read(path, Access::Buffered)?;
-    let mut bytes = vec![0; file.len()?.min(4096) as usize];
+    let mut bytes = vec![0; file.len()?.min(SMALL_BYTES_MAX as u64) as usize];
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok(bytes)
@@ -93,6 +96,7 @@ pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
 
 /// Replaces a file by rename, so that a crash leaves the old one or the new one.
 pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), AppendError> {
+    debug_assert!(bytes.len() <= SMALL_BYTES_MAX, "who reads it reads all of it");
     let temporary = dir.join(format!("{name}.tmp"));
     let write = || {
         // A crash may have left a rename's both names: what is written to this one would be written to that file.

@@ -45,6 +45,7 @@ impl LogMark {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.kept <= self.low && self.low <= self.flushed, "{self:?}");
         for number in [self.low.0, self.low.1, self.flushed.0, self.flushed.1] {
             put_varint(out, number);
         }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_base::checksum::{append, checksum};
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, File, FileSystem};
@@ -29,6 +30,8 @@ pub use superblock::Superblock;
 const TAIL_BYTES: u64 = 64 << 10;
 /// Bytes before each edit: checksum and length.
 const HEADER_BYTES: usize = 8;
+
+const _: () = assert!(TAIL_BYTES > HEADER_BYTES as u64 && TAIL_BYTES.is_multiple_of(BLOCK_BYTES as u64));
 
 /// The open manifest.
 pub struct Manifest {
@@ -213,6 +216,7 @@ impl Manifest {
     fn find_seal(&mut self, bytes: &[u8]) {
         let end = self.end;
         self.end = end.saturating_sub(self.mark().len() as u64).max(self.snapshot_bytes);
+        debug_assert!(self.snapshot_bytes <= self.end && self.end as usize <= bytes.len());
         self.is_sealed = bytes[self.end as usize..] == self.mark();
         if !self.is_sealed {
             self.end = end;
@@ -254,6 +258,7 @@ impl Manifest {
     }
 
     fn advance(&mut self, record: &[u8]) {
+        debug_assert_eq!(record_bytes(record, 0), record.len(), "the next record begins where this one ends");
         self.end += record.len() as u64;
         self.sum = append(self.sum, record);
         self.metrics.manifest_bytes.add(record.len() as u64);
@@ -262,6 +267,11 @@ impl Manifest {
     fn frame(&self, edit: &Edit) -> Vec<u8> {
         let mut record = vec![0; HEADER_BYTES];
         edit.encode(&mut record);
+        debug_assert_eq!(
+            Edit::decode(&record[HEADER_BYTES..]).as_ref(),
+            Some(edit),
+            "what is written is read"
+        );
         let bytes = (record.len() - HEADER_BYTES) as u32;
         record[4..8].copy_from_slice(&bytes.to_le_bytes());
         let sum = checksum(self.id, self.end, &record[4..]);

@@ -17,6 +17,8 @@ const VERSION: u32 = 2;
 /// The version of those that have none.
 const VERSION_WITHOUT_SECRET: u32 = 1;
 
+const _: () = assert!(VERSION_WITHOUT_SECRET < VERSION);
+
 /// The contents of `FOREBAY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {

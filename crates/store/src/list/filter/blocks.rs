@@ -28,6 +28,8 @@ const REWRITING: u32 = 1 << 31;
 /// Nothing is left of them.
 const GONE: u32 = 1 << 30;
 
+const _: () = assert!(REWRITING & GONE == 0 && BLOCK_BITS == 64 * BLOCK_WORDS as u64);
+
 /// Odd constants that draw eight independent 5-bit numbers from one 32-bit hash.
 const SALTS: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
@@ -193,6 +195,7 @@ impl Blocks {
         let Some(state) = Some(folds).filter(|folds| *folds > 0).and_then(|_| self.begin()) else { return 0 };
         let before = self.count.div_ceil(1 << state);
         let after = before.div_ceil(1 << folds);
+        debug_assert!(after > 0 && after <= before && BLOCK_WORDS * before <= self.words.as_slice().len());
         for block in 0..after {
             let old = block << folds..((block + 1) << folds).min(before);
             for word in 0..BLOCK_WORDS {

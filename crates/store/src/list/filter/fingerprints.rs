@@ -35,6 +35,8 @@ pub(super) const STEPS: [usize; 6] = [LINE_WORDS, 6, 4, 3, 2, 1];
 /// Fewer bits for each key would not even tell how many are in a line.
 const BITS_MIN: u64 = 3;
 
+const _: () = assert!(STEPS[0] == LINE_WORDS && STEPS[STEPS.len() - 1] == 1 && SHARING.is_power_of_two());
+
 /// What a filter is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -162,6 +164,7 @@ impl Fingerprints {
         for (index, rank) in ranks.enumerate() {
             words.set(index / 2, words.get(index / 2) | (rank as u64) << (32 * (index % 2)));
         }
+        debug_assert_eq!(words.as_slice().len(), lines_at + LINE_WORDS * shape.lines as usize);
         let state = AtomicU64::new(State::idle(LINE_WORDS).to_word());
         Self { shape, state, level: Level::here(), lines_at, words }
     }
@@ -296,6 +299,7 @@ impl Fingerprints {
             // From here on whoever sees a word of the new line sees that the line moves.
             fence(Ordering::Release);
             let to = self.lines_at + line as usize * words;
+            debug_assert!(to + words <= from + old, "a shorter line lies where longer ones were");
             (0..words).for_each(|index| self.words.set(to + index, short[index]));
         }
         self.state.store(State::idle(words).to_word(), Ordering::Release);

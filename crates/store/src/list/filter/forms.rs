@@ -13,6 +13,9 @@ pub(super) const CROWDED: usize = 255;
 /// No more low bits than these are of use.
 const LOW_BITS_MAX: u32 = 32;
 
+const _: () = assert!(HEADER_BITS == 16 && CROWDED < 1 << 8, "the header counts a line's keys in eight bits");
+const _: () = assert!(LINE_WORDS * size_of::<u64>() == 64, "a line is a cache line");
+
 /// What a line's bits mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {

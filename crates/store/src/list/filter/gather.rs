@@ -19,6 +19,8 @@ const KEYS_MAX: u64 = 1 << 31;
 /// What is announced may be an estimate, and be this many times less than what comes.
 const SURPLUS: u64 = 4;
 
+const _: () = assert!((EARLY as u64) < KEYS_MAX && KEYS_MAX <= u32::MAX as u64, "ranks are of 32 bits");
+
 /// Fingerprints on their way.
 #[derive(Debug)]
 pub(crate) struct Gathering {
@@ -82,6 +84,7 @@ impl Gathering {
         if self.lines.is_none() {
             self.begin_lines(self.early.len() as u64);
         }
+        debug_assert!(self.early.is_empty(), "those kept aside are in lines");
         self.lines?.finish()
     }
 }
@@ -105,6 +108,7 @@ impl Lines {
     fn end_line(&mut self) {
         let (rank, at) = (self.shape.keys, self.shape.head_words() + LINE_WORDS * self.ranks.len());
         self.ranks.push(rank);
+        debug_assert!(self.ranks.len() <= self.shape.lines as usize, "there is room for each line");
         let line = line_of(&self.fractions, rank);
         line.iter().enumerate().for_each(|(index, &word)| self.words.set(at + index, word));
         self.shape.keys = rank.saturating_add(self.fractions.len() as u32);

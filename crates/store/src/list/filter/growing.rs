@@ -33,6 +33,7 @@ pub struct Mark {
 impl Mark {
     /// That of a key of this filter hash.
     pub fn of(hash: u64, blocks: u32) -> Self {
+        debug_assert!(blocks > 0, "a mark lies in a block");
         let spread = spread(hash);
         Self { block: Span::new(0, u64::MAX, blocks as u64).part(spread).0 as u32, half: spread as u32 }
     }
@@ -49,6 +50,7 @@ impl GrowingFilter {
 
     /// An empty one.
     pub fn new(count: u32) -> Self {
+        debug_assert!(count > 0 && u64::from(count) <= BLOCKS_MAX);
         Self { blocks: Blocks::even(count), count, changing: Mutex::new(()) }
     }
 

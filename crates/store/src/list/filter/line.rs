@@ -73,7 +73,8 @@ fn filled(header: u64, form: &Form, keys: usize, cells: impl Iterator<Item = u64
     }
     words[upper_index] |= upper;
     words[lows_index] |= lows;
-    let [line @ .., _] = words;
+    let [line @ .., spill] = words;
+    debug_assert_eq!(spill, 0, "a form's bits fit its line");
     line
 }
 
@@ -183,6 +184,10 @@ impl Line<'_> {
         let Some((old, new, keys)) = kept.filter(|(_, new, _)| new.slots > 0) else {
             return with_header(header | (CROWDED as u64) << 8);
         };
+        debug_assert!(
+            new.dropped_bits >= old.dropped_bits && new.cells == old.cells,
+            "a shorter line tells less"
+        );
         let dropped_bits = new.dropped_bits - old.dropped_bits;
         filled(header, new, keys, Cells::of(self, old, keys).map(|cell| cell >> dropped_bits))
     }

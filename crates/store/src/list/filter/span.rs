@@ -20,7 +20,12 @@ impl Span {
         // The hashes fill between half and all of the shifted space; scale so that they get `parts`.
         let reach = (width << shift) as u128 + 1;
         let scale = (((parts as u128) << 64) / reach).clamp(1, u64::MAX as u128) as u64;
-        Self { low, shift, scale }
+        let span = Self { low, shift, scale };
+        debug_assert!(
+            span.part(low).0 == 0 && span.part(high).0 <= parts,
+            "the lowest hash is in the first part"
+        );
+        span
     }
 
     /// The part that a hash is in, and how far into it, in units of 2^-64 of a part. Hashes outside count as

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_base::checksum::{append, checksum};
 use forebay_base::digest::Digest;
 use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
 use forebay_env::Access;
 use forebay_env::sync::atomic::Ordering;
@@ -24,6 +25,7 @@ impl ListWriter {
             return Ok(None);
         }
         self.seal_page()?;
+        debug_assert_eq!(self.sealed_records, self.records, "each record is in a page");
         self.index.finish(self.last_prefix);
         self.digest.shrink();
         let too_many = || Error::bug("a list of more records than a filter can number");
@@ -52,6 +54,7 @@ impl ListWriter {
             // It has grown by doubling.
             self.file.set_len(footer_at + BLOCK_BYTES as u64)?;
         }
+        debug_assert_eq!(self.written_bytes, footer_at + BLOCK_BYTES as u64, "the footer is the last block");
         self.file.sync()?;
         let meta = FileMeta {
             id: self.id,
@@ -75,7 +78,13 @@ impl ListWriter {
         let begin = self.pages_bytes();
         let mut piece = Vec::new();
         self.index.encode(&mut piece);
+        debug_assert_eq!(
+            PageIndex::decode(&mut Reader::new(&piece), self.records).as_ref(),
+            Some(&self.index)
+        );
+        let digest_at = piece.len();
         self.digest.encode(&mut piece);
+        debug_assert_eq!(Digest::decode(&mut Reader::new(&piece[digest_at..])).as_ref(), Some(&self.digest));
         Filter::encode_head(filter, &mut piece);
         let mut sum = checksum(self.id, begin, &piece);
         self.emit(&piece)?;

@@ -74,6 +74,7 @@ impl Log {
     pub(super) fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         inner.waiting += 1;
         let mut inner = self.idle.wait_of(&self.inner, inner);
+        debug_assert!(inner.waiting > 0, "who waited was counted");
         inner.waiting -= 1;
         inner
     }
@@ -96,6 +97,7 @@ impl Log {
         if start == end {
             return Ok(inner);
         }
+        debug_assert!(!inner.writing && start < end, "one writes at a time");
         inner.writing = true;
         drop(inner);
         let unlocked = Unlocked { log: self, done: |inner| inner.writing = false };
@@ -103,6 +105,7 @@ impl Log {
         let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
         let mut inner = unlocked.over();
         outcome?;
+        debug_assert_eq!(inner.written, start, "nobody else has written meanwhile");
         self.metrics.log_bytes.add((end - start) as u64);
         (inner.written, inner.written_sequence) = (end, sequence);
         Ok(inner)
@@ -137,6 +140,7 @@ impl Log {
         let mut files: Vec<_> = inner.unsynced.iter().map(|(_, file)| Arc::clone(file)).collect();
         files.push(Arc::clone(&inner.file));
         let (sequence, active) = (inner.written_sequence, inner.buffer.segment());
+        debug_assert!(!inner.syncing, "one syncs at a time");
         inner.syncing = true;
         drop(inner);
         if planted::is("sync-forgotten") {

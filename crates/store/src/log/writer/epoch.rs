@@ -21,6 +21,7 @@ impl Log {
     pub fn change_epoch_behind(&self, sequence: u64, change: impl FnOnce()) {
         self.change_epoch_with(|inner| {
             change();
+            debug_assert!(inner.records == 0 && inner.last_sequence <= sequence, "numbers go on");
             let Inner { last_sequence, written_sequence, durable_sequence, .. } = inner;
             (*last_sequence, *written_sequence, *durable_sequence) = (sequence, sequence, sequence);
         });

@@ -38,6 +38,8 @@ mod background;
 mod changes;
 mod context;
 mod engine;
+#[cfg(doctest)]
+mod examples;
 mod history;
 mod memory;
 mod open;
@@ -50,8 +52,8 @@ mod versions;
 mod write;
 
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Database, Description, MergeRule,
-    OrderedTable, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Database, Description, KeyBounds,
+    MergeRule, OrderedTable, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
     TableDescription, TableStats,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};

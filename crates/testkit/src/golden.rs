@@ -53,7 +53,7 @@ fn fill(db: &Database) -> Result<()> {
             batch.merge(&suffixes, &key, &value);
             batch.add(&hits, &key, ());
             ordered.iter().for_each(|table| batch.put(table, &key, &value));
-            hits.commit(batch, Durability::Os, &number.to_le_bytes())?;
+            hits.commit(batch, Durability::Os, number.to_le_bytes())?;
         }
         if round == 0 {
             db.flush()?;
@@ -66,9 +66,9 @@ fn fill(db: &Database) -> Result<()> {
     }
     for table in &ordered {
         table.delete_range(&key(10)[..]..&key(20)[..])?;
-        table.delete(&key(30))?;
+        table.delete(key(30))?;
     }
-    plain.delete(&key(30))?;
+    plain.delete(key(30))?;
     db.sync()
 }
 
@@ -112,15 +112,15 @@ pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
         check_table(plain.iter()?, &expected(false));
         let suffixes = db.table("suffixes").merge_rule(Suffix).open()?;
         let both = [value(0, 0), value(0, 1)].concat();
-        assert_eq!(suffixes.get(&key(0))?, Some(both));
+        assert_eq!(suffixes.get(key(0))?, Some(both));
         let hits = db.aggregator("hits", Count).open()?;
-        assert_eq!((hits.get(&key(3))?, hits.get(&key(4))?), (Some(2), Some(1)));
+        assert_eq!((hits.get(key(3))?, hits.get(key(4))?), (Some(2), Some(1)));
         assert_eq!(hits.metadata()?, Some((KEYS - 3).to_le_bytes().to_vec()));
         let monday = db.open_savepoint("monday")?;
         for layout in ordered_layouts() {
             let table = db.table(&table_name(&layout)).open_ordered()?;
             check_table(table.iter()?, &expected(true));
-            assert_eq!(monday.get(&table, &key(12))?, Some(value(12, 0)), "{layout} as it was");
+            assert_eq!(monday.get(&table, key(12))?, Some(value(12, 0)), "{layout} as it was");
         }
         let report = db.verify(&mut |_, _| ())?;
         assert!(report.problems.is_empty(), "{:?}", report.problems);

@@ -41,7 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("simulate", &["api"]),
 ];
 /// Files of the house that are no rooms.
-const FOR_ALL: [&str; 2] = ["options", "lib"];
+const FOR_ALL: [&str; 3] = ["options", "lib", "examples"];
 
 /// Every room that is named where it must not be. Tests may name all.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {

@@ -1,9 +1,7 @@
 //! `scan`: many records, in key order where the table has one.
 
-use std::ops::Bound;
-
 use clap::Args;
-use forebay::{Database, Scan, Snapshot, Table};
+use forebay::{Database, Snapshot, Table};
 
 use super::aggregate::{Key, Shown};
 use super::key_range::{KeyRange, RangeArgs, bounds};
@@ -75,7 +73,10 @@ fn print(db: &Database, args: &ScanArgs, form: Form, wanted: KeyRange) -> Result
     sheet.flush()
 }
 
-fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange) -> Result<Scan, Failure> {
+/// Entries on their way to the output.
+type Entries = Box<dyn Iterator<Item = forebay::Result<(Vec<u8>, Vec<u8>)>>>;
+
+fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange) -> Result<Entries, Failure> {
     let name = &args.target.table;
     let layout = snapshot.tables().into_iter().find(|(other, _)| other == name).map(|(_, layout)| layout);
     if !layout.is_some_and(|layout| layout.is_ordered()) {
@@ -85,14 +86,13 @@ fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange)
                  (load it with a layout such as wb-tree:ordered or leveling)"
             )));
         }
-        return Ok(snapshot.iter(table)?);
+        return Ok(Box::new(snapshot.iter(table)?));
     }
     let table = snapshot.ordered_table(name)?;
-    let range = match wanted {
-        KeyRange::Prefix(prefix) if args.reverse => return Ok(snapshot.prefix_reverse(&table, prefix)?),
-        KeyRange::Prefix(prefix) => return Ok(snapshot.prefix(&table, prefix)?),
-        KeyRange::All => (Bound::Unbounded, Bound::Unbounded),
-        KeyRange::Between(from, to) => bounds(from, to),
+    let scan = match wanted {
+        KeyRange::Prefix(prefix) => snapshot.prefix(&table, prefix)?,
+        KeyRange::All => snapshot.range(&table, ..)?,
+        KeyRange::Between(from, to) => snapshot.range(&table, bounds(from, to))?,
     };
-    Ok(if args.reverse { snapshot.range_reverse(&table, range)? } else { snapshot.range(&table, range)? })
+    Ok(if args.reverse { Box::new(scan.rev()) } else { Box::new(scan) })
 }

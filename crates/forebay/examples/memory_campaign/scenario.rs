@@ -99,7 +99,7 @@ pub(crate) fn perform(cell: &Cell, phase: &str, meter: &Meter) -> Result<(), Fai
             std::mem::forget(database);
             return Ok(());
         }
-        "recover" => drop(table.get(&key(1))?),
+        "recover" => drop(table.get(key(1))?),
         "get" => get(cell, &table)?,
         "scan" => scan(cell, &database, &table)?,
         "snapshots" => snapshots(&database, &table, cell.records)?,
@@ -126,7 +126,7 @@ fn load(database: &Database, table: &Table, records: u64, meter: &Meter) -> Resu
     let mut batch = Batch::new();
     let (mut told_bytes, tells) = (0, std::env::var_os("MEMORY_STATS").is_some());
     for index in 0..records {
-        batch.put(table, &key(index), &index.to_le_bytes());
+        batch.put(table, key(index), index.to_le_bytes());
         if (index + 1) % BATCH_RECORDS == 0 {
             database.write(&mut batch, Durability::Os)?;
             batch.clear();
@@ -152,7 +152,7 @@ fn get(cell: &Cell, table: &Table) -> Result<(), Failure> {
     for turn in 0..gets {
         // Half of them are there.
         let index = turn.wrapping_mul(0x9e37_79b9) % (2 * records);
-        let found = table.get(&key(index))?;
+        let found = table.get(key(index))?;
         if found.is_some() != (index < records) {
             return Err(format!("key {index} is {found:?}").into());
         }
@@ -197,15 +197,15 @@ fn snapshots(database: &Database, table: &Table, records: u64) -> Result<(), Fai
     let mut batch = Batch::new();
     for turn in 0..SNAPSHOTS {
         let part = records * turn / SNAPSHOTS..records * (turn + 1) / SNAPSHOTS;
-        part.for_each(|index| batch.put(table, &key(index), &index.to_le_bytes()));
+        part.for_each(|index| batch.put(table, key(index), index.to_le_bytes()));
         database.write(&mut batch, Durability::Os)?;
         batch.clear();
         held.push(database.snapshot());
     }
     for (turn, snapshot) in held.iter().enumerate().step_by(100) {
         let (seen, unseen) = (records * turn as u64 / SNAPSHOTS, records - 1);
-        if snapshot.get(table, &key(seen))?.is_none()
-            || turn == 0 && snapshot.get(table, &key(unseen))?.is_some()
+        if snapshot.get(table, key(seen))?.is_none()
+            || turn == 0 && snapshot.get(table, key(unseen))?.is_some()
         {
             return Err(format!("snapshot {turn} does not show what it should").into());
         }

@@ -4,7 +4,6 @@
 //! **Invariant:** all records of the table are puts of states, each of the function's fixed length where it has one.
 
 use std::fmt;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Visit};
@@ -13,6 +12,7 @@ use forebay_base::{Order, Range, Record, Result};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
+use crate::api::KeyBounds;
 use crate::api::table::{prefix_range, range_of};
 use crate::memory::Memory;
 use crate::read;
@@ -88,21 +88,24 @@ impl<A: Aggregate> Aggregator<A> {
     }
 
     /// Adds a value to a key at the database's default durability.
-    pub fn add(&self, key: &[u8], value: A::Input<'_>) -> Result<()> {
+    pub fn add(&self, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
         let mut batch = Batch::new();
         batch.add(self, key, value);
         self.table.commit(&batch)
     }
 
     /// Merges a state of this function's type into that of a key.
-    pub fn add_state(&self, key: &[u8], state: &[u8]) -> Result<()> {
+    pub fn add_state(&self, key: impl AsRef<[u8]>, state: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.add_state(self, key, state);
         self.table.commit(&batch)
     }
 
     /// Adds all of the values, or on error none.
-    pub fn add_batch<'a>(&self, values: impl IntoIterator<Item = (&'a [u8], A::Input<'a>)>) -> Result<()> {
+    pub fn add_batch<'a, K: AsRef<[u8]>>(
+        &self,
+        values: impl IntoIterator<Item = (K, A::Input<'a>)>,
+    ) -> Result<()> {
         let mut batch = Batch::new();
         values.into_iter().for_each(|(key, value)| batch.add(self, key, value));
         self.table.commit(&batch)
@@ -111,10 +114,15 @@ impl<A: Aggregate> Aggregator<A> {
     /// Writes a batch, of any tables, together with bytes of the caller's, such as how far a stream was read:
     /// after any crash [`metadata`](Self::metadata) gives those of the last batch that was kept. Returns the number of
     /// the last record.
-    pub fn commit(&self, mut batch: Batch, durability: Durability, metadata: &[u8]) -> Result<u64> {
+    pub fn commit(
+        &self,
+        mut batch: Batch,
+        durability: Durability,
+        metadata: impl AsRef<[u8]>,
+    ) -> Result<u64> {
         let engine = &self.table.engine;
         let table = TableBuilder::open_hidden(engine)?;
-        batch.push(&table, Record::put(&self.table.id().to_le_bytes(), metadata));
+        batch.push(&table, Record::put(&self.table.id().to_le_bytes(), metadata.as_ref()));
         engine.writer.write(batch.payload(self.table.database_id())?, durability)
     }
 
@@ -124,13 +132,18 @@ impl<A: Aggregate> Aggregator<A> {
     }
 
     /// What a key's values come to. Device reads: one for each list on the path that has the key.
-    pub fn get(&self, key: &[u8]) -> Result<Option<A::Output>> {
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<A::Output>> {
         self.seen(self.table.engine.versions.latest()).get(key)
     }
 
     /// The state of a key.
-    pub fn get_state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get_state(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.seen(self.table.engine.versions.latest()).get_state(key)
+    }
+
+    /// Whether a key has any values.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_state(key)?.is_some())
     }
 
     /// What several keys' values come to, as of one moment, in the order of the keys.
@@ -144,12 +157,12 @@ impl<A: Aggregate> Aggregator<A> {
     }
 
     /// The keys of a range with what their values come to, ascending, of a layout in key order.
-    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<AggregatorScan<A>> {
+    pub fn range(&self, bounds: impl KeyBounds) -> Result<AggregatorScan<A>> {
         self.seen(self.table.engine.versions.view()).range(bounds)
     }
 
     /// The same of keys that begin so.
-    pub fn prefix(&self, prefix: &[u8]) -> Result<AggregatorScan<A>> {
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<AggregatorScan<A>> {
         self.seen(self.table.engine.versions.view()).prefix(prefix)
     }
 
@@ -184,14 +197,14 @@ pub struct AggregatorSnapshot<A> {
 
 impl<A: Aggregate> AggregatorSnapshot<A> {
     /// What a key's values came to.
-    pub fn get(&self, key: &[u8]) -> Result<Option<A::Output>> {
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<A::Output>> {
         self.get_state(key)?.map(|state| self.aggregator.function.finish(&state)).transpose()
     }
 
     /// The state that a key had.
-    pub fn get_state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get_state(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let table = &self.aggregator.table;
-        read::get(&table.engine.context, &self.view, table.of(self.database_id)?, key)
+        read::get(&table.engine.context, &self.view, table.of(self.database_id)?, key.as_ref())
     }
 
     /// What several keys' values came to, in the order of the keys.
@@ -207,13 +220,13 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     }
 
     /// The keys of a range with what their values came to, ascending, of a layout in key order.
-    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<AggregatorScan<A>> {
+    pub fn range(&self, bounds: impl KeyBounds) -> Result<AggregatorScan<A>> {
         self.scan(self.in_order()?, range_of(Order::Lexical, &bounds))
     }
 
     /// The same of keys that begin so.
-    pub fn prefix(&self, prefix: &[u8]) -> Result<AggregatorScan<A>> {
-        self.scan(self.in_order()?, prefix_range(Order::Lexical, prefix))
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<AggregatorScan<A>> {
+        self.scan(self.in_order()?, prefix_range(Order::Lexical, prefix.as_ref()))
     }
 
     /// The view, of a table that keeps its keys in order.
@@ -224,7 +237,7 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     fn scan(&self, view: View, range: Range) -> Result<AggregatorScan<A>> {
         let Aggregator { table, function } = &self.aggregator;
         let id = table.of(self.database_id)?;
-        let scan = Scan::new(&table.engine, view, id, range, Direction::Forward)?;
+        let scan = Scan::new(&table.engine, view, id, range)?;
         Ok(AggregatorScan { scan, function: Arc::clone(function) })
     }
 
@@ -253,8 +266,20 @@ impl<A: Aggregate> Iterator for AggregatorScan<A> {
     type Item = Result<(Vec<u8>, A::Output)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let finish = |(key, state): (Vec<u8>, Vec<u8>)| Ok((key, self.function.finish(&state)?));
-        self.scan.next().map(|entry| entry.and_then(finish))
+        self.scan.next().map(|entry| self.finish(entry))
+    }
+}
+
+impl<A: Aggregate> DoubleEndedIterator for AggregatorScan<A> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.scan.next_back().map(|entry| self.finish(entry))
+    }
+}
+
+impl<A: Aggregate> AggregatorScan<A> {
+    fn finish(&self, entry: Result<(Vec<u8>, Vec<u8>)>) -> Result<(Vec<u8>, A::Output)> {
+        let (key, state) = entry?;
+        Ok((key, self.function.finish(&state)?))
     }
 }
 

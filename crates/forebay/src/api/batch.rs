@@ -1,6 +1,5 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
-use std::ops::RangeBounds;
 use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
@@ -9,6 +8,7 @@ use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Kind, Order, Range, Record, Result};
 use forebay_store::log::batch::Payload;
 
+use crate::api::KeyBounds;
 use crate::api::table::{prefix_range, range_of};
 use crate::read;
 use crate::{Aggregator, OrderedTable, Table};
@@ -42,18 +42,24 @@ impl Batch {
     /// Sets a key. A key over 64 KiB, a value over 256 MiB or a table of another database makes the commit
     /// fail, and nothing of the batch is written.
     #[inline]
-    pub fn put(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8]) {
+    pub fn put(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let table = table.as_ref();
         match table.ttl() {
-            None => self.write(table, Record::put(key, value)),
-            Some(ttl) => self.put_for(table, key, value, ttl),
+            None => self.write(table, Record::put(key.as_ref(), value.as_ref())),
+            Some(ttl) => self.put_for(table, key.as_ref(), value.as_ref(), ttl),
         }
     }
 
     /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not
     /// come back. [`Duration::MAX`] is forever. For a table that was made without
     /// [`time_to_live`](crate::TableBuilder::time_to_live) the commit fails. The longest value has 8 bytes less here.
-    pub fn put_with_ttl(&mut self, table: impl AsRef<Table>, key: &[u8], value: &[u8], ttl: Duration) {
+    pub fn put_with_ttl(
+        &mut self,
+        table: impl AsRef<Table>,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) {
         let table = table.as_ref();
         if table.ttl().is_none() {
             let fault = format!(
@@ -62,7 +68,7 @@ impl Batch {
             );
             return self.fail(Error::invalid(fault));
         }
-        self.put_for(table, key, value, ttl);
+        self.put_for(table, key.as_ref(), value.as_ref(), ttl);
     }
 
     fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], ttl: Duration) {
@@ -74,19 +80,19 @@ impl Batch {
     }
 
     /// Removes a key, present or not.
-    pub fn delete(&mut self, table: impl AsRef<Table>, key: &[u8]) {
-        self.write(table.as_ref(), Record::delete(key));
+    pub fn delete(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>) {
+        self.write(table.as_ref(), Record::delete(key.as_ref()));
     }
 
     /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
     /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
-    pub fn delete_range<'a>(&mut self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) {
+    pub fn delete_range(&mut self, table: &OrderedTable, bounds: impl KeyBounds) {
         self.add_range_delete(table, range_of(Order::Lexical, &bounds));
     }
 
     /// Removes all keys that begin so.
-    pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: &[u8]) {
-        self.add_range_delete(table, prefix_range(Order::Lexical, prefix));
+    pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: impl AsRef<[u8]>) {
+        self.add_range_delete(table, prefix_range(Order::Lexical, prefix.as_ref()));
     }
 
     fn add_range_delete(&mut self, table: &Table, range: Range) {
@@ -107,23 +113,28 @@ impl Batch {
     }
 
     /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.
-    pub fn merge(&mut self, table: impl AsRef<Table>, key: &[u8], operand: &[u8]) {
+    pub fn merge(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) {
         let table = table.as_ref();
         if !table.merges() {
             let fault =
                 format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
             return self.fail(Error::invalid(fault));
         }
-        self.write(table, Record { kind: Kind::Merge, key, value: operand });
+        self.write(table, Record { kind: Kind::Merge, key: key.as_ref(), value: operand.as_ref() });
     }
 
     /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
     #[inline]
-    pub fn add<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], value: A::Input<'_>) {
+    pub fn add<A: Aggregate>(
+        &mut self,
+        aggregator: &Aggregator<A>,
+        key: impl AsRef<[u8]>,
+        value: A::Input<'_>,
+    ) {
         let mut state = std::mem::take(&mut self.spare);
         state.clear();
         match aggregator.function().lift(value, &mut state) {
-            Ok(()) => self.add_state(aggregator, key, &state),
+            Ok(()) => self.add_state(aggregator, key.as_ref(), &state),
             Err(error) => self.fail(error),
         }
         self.spare = state;
@@ -131,22 +142,32 @@ impl Batch {
 
     /// Merges a state of an aggregator's type into that of a key.
     #[inline]
-    pub fn add_state<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: &[u8], state: &[u8]) {
-        match aggregator.function().state_bytes() {
-            Some(bytes) if bytes != state.len() => {
-                self.fail(aggregator.function().state_type().malformed(state));
+    pub fn add_state<A: Aggregate>(
+        &mut self,
+        aggregator: &Aggregator<A>,
+        key: impl AsRef<[u8]>,
+        state: impl AsRef<[u8]>,
+    ) {
+        self.add_record(aggregator, Record::put(key.as_ref(), state.as_ref()));
+    }
+
+    #[inline]
+    fn add_record<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, record: Record<'_>) {
+        let (table, function) = (aggregator.table(), aggregator.function());
+        match function.state_bytes() {
+            Some(bytes) if bytes != record.value.len() => {
+                self.fail(function.state_type().malformed(record.value));
             }
             Some(_) => {
-                let (table, record) = (aggregator.table(), Record::put(key, state));
                 if self.takes(table, &record) {
                     let has_panicked = std::mem::replace(&mut self.is_merging, true);
                     self.payload.push_state(table.id(), table.order(), &record, |state, other| {
-                        aggregator.function().merge_in_place(state, other);
+                        function.merge_in_place(state, other);
                     });
                     self.is_merging = has_panicked;
                 }
             }
-            None => self.push(aggregator.table(), Record::put(key, state)),
+            None => self.push(table, record),
         }
     }
 
@@ -235,6 +256,25 @@ impl Batch {
             }
             _ => Ok(&self.payload),
         }
+    }
+}
+
+/// Puts, one after the other.
+///
+/// ```
+/// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+/// # use forebay::{Batch, Database, Durability, Options};
+/// # let db = Database::open("/db", Options::default().env(env))?;
+/// let table = db.table("squares").open()?;
+/// let mut batch = Batch::new();
+/// batch.extend((1..4_u32).map(|n| (&table, n.to_be_bytes(), (n * n).to_be_bytes())));
+/// db.commit(batch, Durability::Os)?;
+/// assert_eq!(table.get(3_u32.to_be_bytes())?, Some(9_u32.to_be_bytes().to_vec()));
+/// # Ok::<(), forebay::Error>(())
+/// ```
+impl<T: AsRef<Table>, K: AsRef<[u8]>, V: AsRef<[u8]>> Extend<(T, K, V)> for Batch {
+    fn extend<I: IntoIterator<Item = (T, K, V)>>(&mut self, puts: I) {
+        puts.into_iter().for_each(|(table, key, value)| self.put(table, key, value));
     }
 }
 

@@ -1,14 +1,14 @@
 //! Snapshots: the database as it was at one moment, over all tables. A snapshot pins lists and buffers, not
 //! records: it costs nothing to make, and holds files and memory until it is dropped.
 
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::merge::Direction;
-use forebay_base::{Combine, Error, Range, Result};
+use forebay_base::{Combine, Error, Order, Range, Result};
 use forebay_layouts::{Layout, RuleName};
 
+use crate::api::KeyBounds;
 use crate::api::merge_rule::Operands;
 use crate::api::table::{prefix_range, range_of};
 use crate::engine::Engine;
@@ -117,8 +117,13 @@ impl Snapshot {
     }
 
     /// The value that a key had.
-    pub fn get(&self, table: impl AsRef<Table>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        read::get(&self.engine.context, &self.view, self.own(table.as_ref())?, key)
+    pub fn get(&self, table: impl AsRef<Table>, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        read::get(&self.engine.context, &self.view, self.own(table.as_ref())?, key.as_ref())
+    }
+
+    /// Whether a table had a key.
+    pub fn contains_key(&self, table: impl AsRef<Table>, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(table, key)?.is_some())
     }
 
     /// The values that several keys had, in the order of the keys.
@@ -148,47 +153,33 @@ impl Snapshot {
     }
 
     /// The entry that was nearest to a key, on the given side.
-    pub fn nearest(&self, table: &OrderedTable, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
-        self.cursor(table)?.nearest(key, nearest)
+    pub fn nearest(
+        &self,
+        table: &OrderedTable,
+        key: impl AsRef<[u8]>,
+        nearest: Nearest,
+    ) -> Result<Option<Entry>> {
+        self.cursor(table)?.nearest(key.as_ref(), nearest)
     }
 
     /// All entries that a table had, in its own order.
     pub fn iter(&self, table: impl AsRef<Table>) -> Result<Scan> {
-        self.scan(table.as_ref(), Range::all(), Direction::Forward)
+        Scan::new(&self.engine, self.view.clone(), self.own(table.as_ref())?, Range::all())
     }
 
-    /// Entries that had keys in the range, ascending.
-    pub fn range<'a>(&self, table: &OrderedTable, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Forward)
+    /// Entries that had keys in the range, ascending; from its end by [`rev`](Iterator::rev).
+    pub fn range(&self, table: &OrderedTable, bounds: impl KeyBounds) -> Result<Scan> {
+        self.ordered(table, range_of(Order::Lexical, &bounds))
     }
 
-    /// Entries that had keys in the range, descending.
-    pub fn range_reverse<'a>(
-        &self,
-        table: &OrderedTable,
-        bounds: impl RangeBounds<&'a [u8]>,
-    ) -> Result<Scan> {
-        self.ordered(table, range_of(forebay_base::Order::Lexical, &bounds), Direction::Backward)
+    /// Entries whose keys began so, ascending; from the end by [`rev`](Iterator::rev).
+    pub fn prefix(&self, table: &OrderedTable, prefix: impl AsRef<[u8]>) -> Result<Scan> {
+        self.ordered(table, prefix_range(Order::Lexical, prefix.as_ref()))
     }
 
-    /// Entries whose keys began so, ascending.
-    pub fn prefix(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
-        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Forward)
-    }
-
-    /// Entries whose keys began so, descending.
-    pub fn prefix_reverse(&self, table: &OrderedTable, prefix: &[u8]) -> Result<Scan> {
-        self.ordered(table, prefix_range(forebay_base::Order::Lexical, prefix), Direction::Backward)
-    }
-
-    fn ordered(&self, table: &OrderedTable, range: Range, direction: Direction) -> Result<Scan> {
+    fn ordered(&self, table: &OrderedTable, range: Range) -> Result<Scan> {
         let id = self.own(table)?;
-        let view = self.view.clone().in_order(id)?;
-        Scan::new(&self.engine, view, id, range, direction)
-    }
-
-    fn scan(&self, table: &Table, range: Range, direction: Direction) -> Result<Scan> {
-        Scan::new(&self.engine, self.view.clone(), self.own(table)?, range, direction)
+        Scan::new(&self.engine, self.view.clone().in_order(id)?, id, range)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables: named key-value maps of one database. [`Table`] for any layout, [`OrderedTable`] for those that
 //! keep keys in order; a scan by key of a hash-ordered table is refused by the type.
 
-use std::ops::{Bound as End, Deref, RangeBounds};
+use std::ops::{Bound as End, Deref};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use forebay_base::merge::Direction;
 use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
 
+use crate::api::KeyBounds;
 use crate::engine::Engine;
 use crate::read;
 use crate::read::{Approximation, Entry, approximate};
@@ -105,8 +106,18 @@ impl Table {
 
     /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
     /// absent one (WB paper, section 3.4).
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        read::get(&self.engine.context, &self.engine.versions.latest(), self.id, key)
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        read::get(&self.engine.context, &self.engine.versions.latest(), self.id, key.as_ref())
+    }
+
+    /// Whether there is a key. Costs what [`get`](Self::get) costs.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Whether there is no entry. Reads the beginning of the table, up to its first entry.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.iter()?.next().transpose()?.is_none())
     }
 
     /// The values of several keys, as of one moment, in the order of the keys.
@@ -115,21 +126,21 @@ impl Table {
     }
 
     /// Sets a key at the database's default durability.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(self, key, value);
         self.commit(&batch)
     }
 
     /// Sets a key that expires: [`Batch::put_with_ttl`].
-    pub fn put_with_ttl(&self, key: &[u8], value: &[u8], ttl: Duration) -> Result<()> {
+    pub fn put_with_ttl(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Duration) -> Result<()> {
         let mut batch = Batch::new();
         batch.put_with_ttl(self, key, value, ttl);
         self.commit(&batch)
     }
 
     /// Removes a key, present or not.
-    pub fn delete(&self, key: &[u8]) -> Result<()> {
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(self, key);
         self.commit(&batch)
@@ -137,7 +148,7 @@ impl Table {
 
     /// Merges an operand into a key by the table's [merge rule](crate::TableBuilder::merge_rule), without reading what
     /// is there. A table without a rule refuses it.
-    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.merge(self, key, operand);
         self.commit(&batch)
@@ -179,7 +190,7 @@ impl Table {
 
     /// All entries, in the table's own order, as of now.
     pub fn iter(&self) -> Result<Scan> {
-        Scan::new(&self.engine, self.engine.versions.view(), self.id, Range::all(), Direction::Forward)
+        Scan::new(&self.engine, self.engine.versions.view(), self.id, Range::all())
     }
 
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
@@ -233,8 +244,8 @@ impl OrderedTable {
     }
 
     /// The entry that is nearest to a key, on the given side.
-    pub fn nearest(&self, key: &[u8], nearest: Nearest) -> Result<Option<Entry>> {
-        self.cursor()?.nearest(key, nearest)
+    pub fn nearest(&self, key: impl AsRef<[u8]>, nearest: Nearest) -> Result<Option<Entry>> {
+        self.cursor()?.nearest(key.as_ref(), nearest)
     }
 
     /// About how much lies in a range, every version of a key and every tombstone counted. Device reads: none; of
@@ -244,7 +255,7 @@ impl OrderedTable {
     /// less, as inside a page it is estimated by where the key lies between its neighbours. To that comes what the
     /// tree itself estimates: parts of a list that leaves share after a split that moved no data. What is buffered is
     /// counted, and what was written to it since it was looked at last is sorted for that.
-    pub fn approximate<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Approximation> {
+    pub fn approximate(&self, bounds: impl KeyBounds) -> Result<Approximation> {
         approximate(
             &self.0.engine.versions.view().in_order(self.0.id)?,
             self.0.id,
@@ -252,31 +263,35 @@ impl OrderedTable {
         )
     }
 
-    /// Entries with keys in the range, ascending.
-    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.scan(range_of(Order::Lexical, &bounds), Direction::Forward)
+    /// Entries with keys in the range, ascending; from its end by [`rev`](Iterator::rev). All of them:
+    /// [`iter`](Table::iter).
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Layout, Options};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let users = db.table("users").layout(Layout::wb_tree_ordered()).open_ordered()?;
+    /// for name in ["ada", "bob", "eve"] {
+    ///     users.put(name, "")?;
+    /// }
+    /// let names = users.range("b"..)?.rev().map(|entry| entry.map(|(name, _)| name));
+    /// assert_eq!(names.collect::<Result<Vec<_>, _>>()?, [b"eve", b"bob"]);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn range(&self, bounds: impl KeyBounds) -> Result<Scan> {
+        self.scan(range_of(Order::Lexical, &bounds))
     }
 
-    /// Entries with keys in the range, descending.
-    pub fn range_reverse<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
-        self.scan(range_of(Order::Lexical, &bounds), Direction::Backward)
-    }
-
-    /// Entries whose keys begin with the prefix, ascending.
-    pub fn prefix(&self, prefix: &[u8]) -> Result<Scan> {
-        self.scan(prefix_range(Order::Lexical, prefix), Direction::Forward)
-    }
-
-    /// Entries whose keys begin with the prefix, descending.
-    pub fn prefix_reverse(&self, prefix: &[u8]) -> Result<Scan> {
-        self.scan(prefix_range(Order::Lexical, prefix), Direction::Backward)
+    /// Entries whose keys begin with the prefix, ascending; from the end by [`rev`](Iterator::rev).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan> {
+        self.scan(prefix_range(Order::Lexical, prefix.as_ref()))
     }
 
     /// Removes all keys of a range, at the database's default durability: [`Batch::delete_range`]. They are gone at
     /// once, without being read. Lists lose them in the background: in a layout of runs, parts of files are dropped,
     /// and files that hold nothing else are removed; in a tree each key gets a tombstone, except keys of damaged
     /// pages, which cannot be read.
-    pub fn delete_range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Result<()> {
+    pub fn delete_range(&self, bounds: impl KeyBounds) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete_range(self, bounds);
         self.0.commit(&batch)
@@ -294,14 +309,9 @@ impl OrderedTable {
         self.0.engine.relayout.ingest(self.0.id, Box::new(entries))
     }
 
-    fn scan(&self, range: Range, direction: Direction) -> Result<Scan> {
-        Scan::new(
-            &self.0.engine,
-            self.0.engine.versions.view().in_order(self.0.id)?,
-            self.0.id,
-            range,
-            direction,
-        )
+    fn scan(&self, range: Range) -> Result<Scan> {
+        let Table { engine, id, .. } = &self.0;
+        Scan::new(engine, engine.versions.view().in_order(*id)?, *id, range)
     }
 }
 
@@ -323,13 +333,13 @@ fn key_after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-pub(crate) fn range_of<'a>(order: Order, bounds: &impl RangeBounds<&'a [u8]>) -> Range {
-    let low = match bounds.start_bound() {
+pub(crate) fn range_of(order: Order, bounds: &impl KeyBounds) -> Range {
+    let low = match bounds.low() {
         End::Included(key) => order.bound(key),
         End::Excluded(key) => order.bound(&key_after(key)),
         End::Unbounded => Range::all().low,
     };
-    let high = match bounds.end_bound() {
+    let high = match bounds.high() {
         End::Included(key) => Some(order.bound(&key_after(key))),
         End::Excluded(key) => Some(order.bound(key)),
         End::Unbounded => None,

@@ -21,7 +21,7 @@ fn open(env: &Env) -> Database {
 /// So much that buffers are sealed, of a table of no interest.
 fn seal(db: &Database, filler: &Table) {
     let writes = db.stats().log_bytes;
-    (0..80u8).for_each(|number| filler.put(&[number], &[number; 100]).unwrap());
+    (0..80u8).for_each(|number| filler.put([number], [number; 100]).unwrap());
     assert!(db.stats().log_bytes > writes);
 }
 
@@ -58,7 +58,7 @@ fn memory_that_cannot_go_to_files_is_told_to_whoever_waits_for_that() {
     table.put(b"bad", b"1").unwrap();
     for round in 0..3 {
         seal(&db, &filler);
-        other.put(b"k", &[round]).unwrap();
+        other.put(b"k", [round]).unwrap();
         let waits: [&dyn Fn() -> Result<()>; 3] = [&|| db.flush(), &|| db.savepoint("s").map(drop), &|| {
             table.set_layout(Layout::wb_tree_ordered())
         }];
@@ -87,8 +87,8 @@ fn what_was_set_aside_is_tried_again_by_compact() {
         let table = || db.table("t").layout(layout).merge_rule(Short).open();
         let fill = |table: &Table| {
             for round in 0..3_u8 {
-                table.merge(b"long", &[round; 400]).unwrap();
-                table.put(b"k", &[round]).unwrap();
+                table.merge(b"long", [round; 400]).unwrap();
+                table.put(b"k", [round]).unwrap();
                 db.flush().unwrap();
             }
             let error = table.compact().expect_err(&format!("{layout}"));
@@ -117,7 +117,7 @@ fn a_flush_that_went_on_without_damaged_runs_is_not_told_as_stuck() {
         let db = open(&env);
         let fill = |db: &Database, round: u8| {
             let table = db.table("t").layout(layout).open().unwrap();
-            (0..40u8).for_each(|number| table.put(&[number], &[round; 50]).unwrap());
+            (0..40u8).for_each(|number| table.put([number], [round; 50]).unwrap());
         };
         fill(&db, 0);
         db.flush().unwrap();
@@ -149,7 +149,7 @@ fn damage_in_one_table_stops_no_other() {
     let damaged = |db: &Database| db.table("damaged").layout(Layout::leveling(2)).open().unwrap();
     let table = damaged(&db);
     for round in 0..2u8 {
-        (0..40u8).for_each(|number| table.put(&[number], &[round; 100]).unwrap());
+        (0..40u8).for_each(|number| table.put([number], [round; 100]).unwrap());
         db.flush().unwrap();
     }
     drop(table);
@@ -162,7 +162,7 @@ fn damage_in_one_table_stops_no_other() {
     for number in 0..4000u32 {
         let key = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
         for table in [&sound, &resident] {
-            table.put(&key[..2], &[7; 100]).unwrap_or_else(|error| panic!("write {number}: {error}"));
+            table.put(&key[..2], [7; 100]).unwrap_or_else(|error| panic!("write {number}: {error}"));
         }
     }
     db.flush().unwrap();
@@ -182,7 +182,7 @@ fn filled(layout: Layout) -> Arc<MemoryFs> {
     let table = bounded(&db, layout);
     for round in 0..5u8 {
         for number in 0..150u32 {
-            table.put(&(number * 7 % 200 * 3 + u32::from(round)).to_be_bytes(), &[round; 60]).unwrap();
+            table.put((number * 7 % 200 * 3 + u32::from(round)).to_be_bytes(), [round; 60]).unwrap();
         }
         if round == 2 {
             table.compact().unwrap();
@@ -225,7 +225,7 @@ fn compaction_and_idle_time_over_damage_come_to_an_end() {
                 for number in 0..1000u16 {
                     let table = if number % 80 < 3 { &table } else { &filler };
                     // The flush tells of damage before it goes on without.
-                    if let Err(error) = table.put(&u32::from(number).to_be_bytes(), &[7; 100]) {
+                    if let Err(error) = table.put(u32::from(number).to_be_bytes(), [7; 100]) {
                         assert!(error.is_corruption(), "{layout}, {} at {share}: {error}", path.display());
                     }
                 }
@@ -257,10 +257,10 @@ fn memory_that_is_set_aside_keeps_no_other_table_waiting() {
     });
     let table = table.open_ordered().unwrap();
     let other = db.table("other").layout(Layout::range_merge()).open().unwrap();
-    table.put(b"bad", &[1; 6000]).unwrap();
+    table.put(b"bad", [1; 6000]).unwrap();
     assert!(table.compact().is_err());
     for number in 0..400u16 {
-        other.put(&number.to_be_bytes(), &[7; 100]).unwrap();
+        other.put(number.to_be_bytes(), [7; 100]).unwrap();
     }
     other.compact().unwrap();
     assert_eq!(other.iter().unwrap().count(), 400);

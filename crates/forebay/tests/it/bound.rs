@@ -60,7 +60,7 @@ fn write(
     let mut batch = Batch::new();
     for number in numbers {
         let key = if number < KEYS { number } else { drawn(number) };
-        batch.put(table, &self::key(key), &value(number));
+        batch.put(table, self::key(key), value(number));
         if number % 100 == 99 {
             db.write(&mut batch, Durability::Memory)?;
             look();
@@ -73,7 +73,7 @@ fn check(table: &Table, written: u64) {
     let mut expected: Vec<u64> = (0..KEYS).collect();
     (KEYS..written).for_each(|number| expected[drawn(number) as usize] = number);
     for key in (0..KEYS).step_by(17) {
-        let found = table.get(&self::key(key)).unwrap().unwrap();
+        let found = table.get(self::key(key)).unwrap().unwrap();
         assert_eq!(found, value(expected[key as usize]), "key {key}");
     }
 }
@@ -172,7 +172,7 @@ fn space_follows_deletes_and_growth() {
             let limit = space().limit_bytes.unwrap();
             let mut batch = Batch::new();
             for number in 0..KEYS {
-                batch.delete(&table, &key(number));
+                batch.delete(&table, key(number));
                 if number % 100 == 99 {
                     db.write(&mut batch, Durability::Memory).unwrap();
                     assert!(list_bytes(&env) <= limit, "{layout}, {round}, {number}: {limit}, {:?}", space());
@@ -222,7 +222,7 @@ fn what_rangemerge_keeps_in_memory_waits_for_no_room_in_silence() {
             written += 100;
         }
         for number in 0..200 {
-            let refused = other.put(&key(number), &value(number)).err();
+            let refused = other.put(key(number), value(number)).err();
             assert!(refused.is_none_or(|error| matches!(error, Error::NoSpace(_))));
         }
         let refused = db.flush().err();
@@ -252,7 +252,7 @@ fn memory_that_has_no_room_on_disk_keeps_no_other_table_waiting() {
             written += 100;
         }
         for number in 0..2000 {
-            let refused = other.put(&key(number), &value(number)).err();
+            let refused = other.put(key(number), value(number)).err();
             assert!(refused.is_none_or(|error| matches!(error, Error::NoSpace(_))));
         }
         drop(held);

@@ -57,7 +57,7 @@ fn what_is_asked_of_handles_after_close_changes_no_file() {
         assert_closed(hits.add(b"k", ()), "add");
         assert_closed(hits.finalize(), "finalize");
         assert_closed(builder.open(), "open");
-        assert_eq!(table.get(&[3]).unwrap().as_deref(), Some(&[3][..]), "reads go on");
+        assert_eq!(table.get([3]).unwrap().as_deref(), Some(&[3][..]), "reads go on");
         assert!(before == files(&env), "files have changed");
         let again = Database::open("/db", options(&env)).unwrap();
         assert_closed(table.put(b"k", b"w"), "put");
@@ -106,7 +106,7 @@ fn a_handle_of_before_wipes_no_log_of_who_opened_the_database_again() {
     let table = db.table("t").open().unwrap();
     for n in 0..8_u32 {
         let mut batch = Batch::new();
-        batch.put(&table, &n.to_be_bytes(), b"acknowledged");
+        batch.put(&table, n.to_be_bytes(), b"acknowledged");
         db.commit(batch, Durability::Disk).unwrap();
         let before = files(&env);
         let _ = old.compact();
@@ -128,7 +128,7 @@ fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {
             let written = Arc::clone(&written);
             move || {
                 for number in 0_u64.. {
-                    if old.put(&number.to_be_bytes(), &[1; 100]).is_err() {
+                    if old.put(number.to_be_bytes(), [1; 100]).is_err() {
                         return;
                     }
                     written.store(number + 1, Ordering::SeqCst);
@@ -141,7 +141,7 @@ fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {
         let db = Database::open("/db", options(&env)).unwrap();
         let table = db.table("t").open().unwrap();
         for number in 0..100_u64 {
-            table.put(&(number << 32).to_be_bytes(), &[2; 100]).unwrap();
+            table.put((number << 32).to_be_bytes(), [2; 100]).unwrap();
             env.jobs.step_some(3);
         }
         writer.join();
@@ -150,10 +150,10 @@ fn a_writer_who_sleeps_through_close_and_open_wakes_to_an_error() {
         let db = Database::open("/db", options(&env)).unwrap();
         let table = db.table("t").open().unwrap();
         for number in 1..before {
-            assert!(table.get(&number.to_be_bytes()).unwrap().is_some(), "seed {seed}: {number} of {before}");
+            assert!(table.get(number.to_be_bytes()).unwrap().is_some(), "seed {seed}: {number} of {before}");
         }
         for number in 0..100_u64 {
-            assert_eq!(table.get(&(number << 32).to_be_bytes()).unwrap(), Some(vec![2; 100]), "seed {seed}");
+            assert_eq!(table.get((number << 32).to_be_bytes()).unwrap(), Some(vec![2; 100]), "seed {seed}");
         }
         drop(table);
         db.close().unwrap();
@@ -169,7 +169,7 @@ fn the_log_that_a_handle_of_before_reads_is_given_no_other_use() {
     let db = Database::open("/db", options().keep_changes(64 << 20)).unwrap();
     let table = db.table("t").open().unwrap();
     let fill = |table: &forebay::Table, count: u32| {
-        (0..count).for_each(|number| table.put(&number.to_be_bytes(), &[number as u8; 10_000]).unwrap());
+        (0..count).for_each(|number| table.put(number.to_be_bytes(), [number as u8; 10_000]).unwrap());
     };
     fill(&table, 350);
     db.flush().unwrap();

@@ -13,7 +13,7 @@ fn options(env: &Env) -> Options {
 }
 
 fn fill(table: &Table, value: u8) {
-    (0..300_u32).for_each(|n| table.put(&n.to_be_bytes(), &[value; 40]).unwrap());
+    (0..300_u32).for_each(|n| table.put(n.to_be_bytes(), [value; 40]).unwrap());
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn a_compaction_ends_while_others_write() {
         let layout = LAYOUTS[seed as usize % LAYOUTS.len()].parse().unwrap();
         let table = db.table("t").layout(layout).node_bytes(4 << 10).fan_out(3).open().unwrap();
         let key = |number: u32| number.wrapping_mul(0x9e37_79b9).to_be_bytes();
-        (0..4000).for_each(|number| table.put(&key(number), &[1; 20]).unwrap());
-        (0..4000).step_by(2).for_each(|number| table.delete(&key(number)).unwrap());
+        (0..4000).for_each(|number| table.put(key(number), [1; 20]).unwrap());
+        (0..4000).step_by(2).for_each(|number| table.delete(key(number)).unwrap());
         let puts = Arc::new(Mutex::new(Some(0)));
         let writer = env.jobs.fork("writer", {
             let (db, table, puts) = (Arc::clone(&db), table.clone(), Arc::clone(&puts));
@@ -161,7 +161,7 @@ fn a_compaction_ends_while_others_write() {
                     // As much as a write buffer has, for merges of few runs take few steps.
                     let mut batch = Batch::new();
                     (number..number + 50)
-                        .for_each(|number| batch.put(&table, &key((number % 4000) | 1), &[2; 20]));
+                        .for_each(|number| batch.put(&table, key((number % 4000) | 1), [2; 20]));
                     db.write(&mut batch, Durability::Os).unwrap();
                     puts.lock().as_mut().into_iter().for_each(|puts| *puts += 50);
                 }
@@ -171,7 +171,7 @@ fn a_compaction_ends_while_others_write() {
         let put = puts.lock().take().unwrap();
         writer.join();
         assert!(0 < put && put < PUTS_MAX, "seed {seed}: it took until nobody wrote any more");
-        (0..4000).step_by(2).for_each(|number| assert_eq!(table.get(&key(number)).unwrap(), None));
+        (0..4000).step_by(2).for_each(|number| assert_eq!(table.get(key(number)).unwrap(), None));
         table.compact().unwrap();
         assert_eq!(table.iter().unwrap().count(), 2000);
     }

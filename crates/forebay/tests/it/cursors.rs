@@ -34,7 +34,7 @@ fn load(env: &Env) -> (Database, OrderedTable) {
     let mut batch = Batch::new();
     for number in 0..RECORDS {
         let rank = scattered(number);
-        batch.put(&table, &key(rank), &rank.to_le_bytes());
+        batch.put(&table, key(rank), rank.to_le_bytes());
         if batch.len() == 1000 {
             db.write(&mut batch, Durability::Os).unwrap();
         }
@@ -68,7 +68,7 @@ fn a_cold_short_range_reads_at_most_one_page_of_each_list() {
         let before = db.device_reads();
         let mut cursor = table.cursor().unwrap();
         assert_eq!(db.device_reads(), before, "a new cursor has read nothing");
-        cursor.seek(&key(rank)).unwrap();
+        cursor.seek(key(rank)).unwrap();
         let taken = db.device_reads() - before;
         assert!(taken <= lists, "{taken} reads for the first entry, {lists} lists");
         seeks += taken;
@@ -76,7 +76,7 @@ fn a_cold_short_range_reads_at_most_one_page_of_each_list() {
         let before_turns = db.device_reads();
         cursor.next().unwrap();
         cursor.prev().unwrap();
-        cursor.seek(&key(rank)).unwrap();
+        cursor.seek(key(rank)).unwrap();
         turns += db.device_reads() - before_turns;
         for rank in (rank..RECORDS).take(10) {
             assert_eq!(rank_here(&cursor), Some(rank));
@@ -101,7 +101,7 @@ fn nothing_is_read_of_lists_that_end_before() {
     let (db, table) = open(&env);
     // Each list has a stretch of its own.
     for rank in 0..RECORDS / 2 {
-        table.put(&key(rank), &rank.to_le_bytes()).unwrap();
+        table.put(key(rank), rank.to_le_bytes()).unwrap();
         if rank % 10_000 == 9_999 {
             db.flush().unwrap();
         }
@@ -112,9 +112,9 @@ fn nothing_is_read_of_lists_that_end_before() {
     assert!(lists(&db) > 1);
     let before = db.device_reads();
     assert_eq!(table.last().unwrap().unwrap().0, key(RECORDS / 2 - 1));
-    assert_eq!(table.nearest(&key(RECORDS), Nearest::AtOrAbove).unwrap(), None);
+    assert_eq!(table.nearest(key(RECORDS), Nearest::AtOrAbove).unwrap(), None);
     let mut cursor = table.cursor().unwrap();
-    cursor.seek(&key(25_000)).unwrap();
+    cursor.seek(key(25_000)).unwrap();
     assert_eq!(rank_here(&cursor), Some(25_000));
     let taken = db.device_reads() - before;
     assert!(taken <= 2 * lists(&db), "{taken} reads");
@@ -145,9 +145,9 @@ fn a_range_is_approximated_without_reading() {
     // Every version counts, and what is buffered is counted one by one.
     let before_versions = table.approximate(low..).unwrap();
     for rank in 50_000..50_300 {
-        table.put(&key(rank), &rank.to_le_bytes()).unwrap();
+        table.put(key(rank), rank.to_le_bytes()).unwrap();
     }
-    table.delete(&key(60_000)).unwrap();
+    table.delete(key(60_000)).unwrap();
     let with_versions = table.approximate(low..).unwrap();
     assert_eq!(with_versions.records, before_versions.records + 301);
     assert_eq!(db.device_reads(), before);
@@ -159,7 +159,7 @@ fn dense_tombstones_are_passed_both_ways() {
     let (db, table) = load(&env);
     let mut batch = Batch::new();
     for rank in (0..RECORDS).filter(|rank| rank % 20_000 != 3) {
-        batch.delete(&table, &key(rank));
+        batch.delete(&table, key(rank));
     }
     db.write(&mut batch, Durability::Os).unwrap();
     let kept: Vec<u64> = (0..5).map(|part| 20_000 * part + 3).collect();

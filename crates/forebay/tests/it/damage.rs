@@ -60,7 +60,7 @@ fn sample() -> Files {
     let tables = tables(&db).unwrap();
     for number in 0..KEYS {
         for table in &tables {
-            table.put(&key(number), &value(number, 1)).unwrap();
+            table.put(key(number), value(number, 1)).unwrap();
         }
     }
     db.flush().unwrap();
@@ -68,9 +68,9 @@ fn sample() -> Files {
         for table in &tables {
             let mut batch = forebay::Batch::new();
             match number % 6 {
-                0 => batch.delete(table, &key(number)),
-                4 if table.name() == "ordered" => batch.merge(table, &key(number), b", merged"),
-                _ => batch.put(table, &key(number), &value(number, 2)),
+                0 => batch.delete(table, key(number)),
+                4 if table.name() == "ordered" => batch.merge(table, key(number), b", merged"),
+                _ => batch.put(table, key(number), value(number, 2)),
             }
             db.commit(batch, Durability::Os).unwrap();
         }
@@ -109,7 +109,7 @@ fn complaints_of(files: &Files, read_only: bool) -> Vec<String> {
         Ok((tables, db)) => {
             for table in &tables {
                 for number in 0..KEYS {
-                    match table.get(&key(number)) {
+                    match table.get(key(number)) {
                         Ok(found) => assert_eq!(found, expected(table, number), "a wrong answer"),
                         Err(error) => note(error),
                     }
@@ -248,7 +248,7 @@ fn a_damaged_page_leaves_the_other_keys_readable() {
     {
         let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
         let table = db.table("t").layout(Layout::wb_tree_ordered()).open().unwrap();
-        (0..count).for_each(|number| table.put(&number.to_be_bytes(), &value(number, 1)).unwrap());
+        (0..count).for_each(|number| table.put(number.to_be_bytes(), value(number, 1)).unwrap());
         db.flush().unwrap();
         drop(table);
         db.close().unwrap();
@@ -261,7 +261,7 @@ fn a_damaged_page_leaves_the_other_keys_readable() {
     let table = db.table("t").open().unwrap();
     let mut lost = 0;
     for number in 0..count {
-        match table.get(&number.to_be_bytes()) {
+        match table.get(number.to_be_bytes()) {
             Ok(found) => assert_eq!(found, Some(value(number, 1))),
             Err(Error::Corruption { file, offset, .. }) => {
                 assert_eq!((file, offset), (PathBuf::from(DIR).join(&list), 2 * 4096));
@@ -283,11 +283,11 @@ fn writing_goes_on_over_a_damaged_list() {
     let db = Database::open(DIR, options(&env)).unwrap();
     let tables = tables(&db).unwrap();
     for number in 0..20_000u32 {
-        tables[number as usize % 2].put(&number.to_be_bytes(), &value(number, 3)).unwrap();
+        tables[number as usize % 2].put(number.to_be_bytes(), value(number, 3)).unwrap();
     }
     db.flush().unwrap();
     for number in 0..20_000u32 {
-        let found = tables[number as usize % 2].get(&number.to_be_bytes());
+        let found = tables[number as usize % 2].get(number.to_be_bytes());
         match found {
             Ok(found) => assert_eq!(found, Some(value(number, 3))),
             Err(error) => assert!(error.is_corruption(), "{error}"),
@@ -308,7 +308,7 @@ fn a_range_that_is_deleted_over_a_damaged_page_stops_no_table() {
         };
         let db = Database::open(DIR, options(&env)).unwrap();
         let table = open_table(&db).unwrap();
-        (0..600).for_each(|number| table.put(&key(number), &[number as u8; 100]).unwrap());
+        (0..600).for_each(|number| table.put(key(number), [number as u8; 100]).unwrap());
         table.compact().unwrap();
         drop(table);
         db.close().unwrap();
@@ -323,10 +323,10 @@ fn a_range_that_is_deleted_over_a_damaged_page_stops_no_table() {
             let (table, other) = (open_table(&db).unwrap(), db.table("other").open().unwrap());
             table.delete_range(&key(100)[..]..&key(500)[..]).unwrap();
             for number in 0..10 * KEYS {
-                other.put(&key(number), &[3; 100]).unwrap();
+                other.put(key(number), [3; 100]).unwrap();
             }
             db.flush().unwrap();
-            let found: Vec<_> = (0..600).map(|number| table.get(&key(number))).collect();
+            let found: Vec<_> = (0..600).map(|number| table.get(key(number))).collect();
             let damaged = found.iter().filter(|found| found.is_err()).count();
             assert!(if at < 0.9 { damaged < 100 } else { damaged == 600 }, "{damaged} of 600");
             for (number, found) in found.into_iter().enumerate().filter(|(_, found)| found.is_ok()) {

@@ -36,22 +36,22 @@ fn many_files_are_written_and_read_where_a_process_may_open_few() {
         (0..TABLES).map(|number| db.table(&name(number)).layout(layout(number)).open().unwrap()).collect();
     for round in 0..3u8 {
         for table in &tables {
-            table.put(&[round], b"value").unwrap();
+            table.put([round], b"value").unwrap();
         }
         db.flush().unwrap();
     }
     let snapshot = db.snapshot();
     for table in &tables {
-        table.delete(&[0]).unwrap();
+        table.delete([0]).unwrap();
         table.compact().unwrap();
         // What is not synced of the log stays open, and the clock does not move.
         db.sync().unwrap();
     }
     let present =
-        |table: &forebay::Table| (0..3u8).filter(|key| table.get(&[*key]).unwrap().is_some()).count();
+        |table: &forebay::Table| (0..3u8).filter(|key| table.get([*key]).unwrap().is_some()).count();
     assert!(tables.iter().all(|table| present(table) == 2));
     for (number, table) in tables.iter().enumerate() {
-        let seen = snapshot.get(table, &[0]).unwrap();
+        let seen = snapshot.get(table, [0]).unwrap();
         assert_eq!(
             seen.as_deref(),
             Some(&b"value"[..]),
@@ -121,7 +121,7 @@ fn a_lack_of_files_at_any_moment_stops_writing_for_as_long_as_it_lasts() {
         }
         taken.truncate(taken.len() - left);
         let write = |from: u32| {
-            let write = |number: u32| table.put(&number.to_be_bytes(), &[7; 100]);
+            let write = |number: u32| table.put(number.to_be_bytes(), [7; 100]);
             (from..from + 2000).try_for_each(write)
         };
         let failed = write(0).and_then(|()| db.flush()).and_then(|()| db.table("u").open().map(drop));
@@ -199,7 +199,7 @@ fn a_directory_that_is_swapped_under_open_handles_gives_no_wrong_answer() {
     let value = |of: &str| of.as_bytes().repeat(3000);
     let write = |db: &Database, of: &str| {
         for number in 0..LISTS {
-            db.table(&name(number)).open().unwrap().put(b"key", &value(of)).unwrap();
+            db.table(&name(number)).open().unwrap().put(b"key", value(of)).unwrap();
         }
         db.flush().unwrap();
     };

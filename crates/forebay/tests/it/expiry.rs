@@ -41,9 +41,9 @@ fn minutes(number: u32) -> u32 {
 fn put_all(table: &Table, numbers: impl Iterator<Item = u32>) {
     for number in numbers {
         match minutes(number) {
-            1 => table.put(&key(number), &value(number)).unwrap(),
-            2 => table.put_with_ttl(&key(number), &value(number), 2 * MINUTE).unwrap(),
-            _ => table.put_with_ttl(&key(number), &value(number), Duration::MAX).unwrap(),
+            1 => table.put(key(number), value(number)).unwrap(),
+            2 => table.put_with_ttl(key(number), value(number), 2 * MINUTE).unwrap(),
+            _ => table.put_with_ttl(key(number), value(number), Duration::MAX).unwrap(),
         }
     }
 }
@@ -74,24 +74,24 @@ fn check(table: &Table, ordered: Option<&OrderedTable>, passed: u32, what: &str)
     let Some(table) = ordered else { return };
     let forward: Entries = table.range(..).unwrap().map(Result::unwrap).collect();
     assert_eq!(forward, expected, "{what}");
-    let mut backward: Entries = table.range_reverse(..).unwrap().map(Result::unwrap).collect();
+    let mut backward: Entries = table.range(..).unwrap().rev().map(Result::unwrap).collect();
     backward.reverse();
     assert_eq!(backward, expected, "{what}");
     assert_eq!(
-        sorted(table.prefix(&[0, 0, 1]).unwrap()).len(),
+        sorted(table.prefix([0, 0, 1]).unwrap()).len(),
         expected.iter().filter(|(key, _)| key[2] == 1).count()
     );
     assert_eq!(table.first().unwrap().as_ref(), expected.first(), "{what}");
     assert_eq!(table.last().unwrap().as_ref(), expected.last(), "{what}");
     for number in (0..KEYS).step_by(71) {
         let at = |entry: &&(Vec<u8>, Vec<u8>)| entry.0 >= key(number).to_vec();
-        let above = table.nearest(&key(number), Nearest::AtOrAbove).unwrap();
+        let above = table.nearest(key(number), Nearest::AtOrAbove).unwrap();
         assert_eq!(above.as_ref(), expected.iter().find(at), "{what}");
-        let below = table.nearest(&key(number), Nearest::Below).unwrap();
+        let below = table.nearest(key(number), Nearest::Below).unwrap();
         assert_eq!(below.as_ref(), expected.iter().rfind(|entry| !at(entry)), "{what}");
         // To and fro.
         let mut cursor = table.cursor().unwrap();
-        cursor.seek(&key(number)).unwrap();
+        cursor.seek(key(number)).unwrap();
         let here = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
         cursor.prev().unwrap();
         cursor.next().unwrap();
@@ -103,7 +103,7 @@ fn check_snapshot(snapshot: &Snapshot, table: &Table, passed: u32, what: &str) {
     assert_eq!(sorted(snapshot.iter(table).unwrap()), left(passed), "{what}: a snapshot");
     for number in (0..KEYS).step_by(13) {
         let expected = (minutes(number) > passed).then(|| value(number));
-        assert_eq!(snapshot.get(table, &key(number)).unwrap(), expected, "{what}: a snapshot");
+        assert_eq!(snapshot.get(table, key(number)).unwrap(), expected, "{what}: a snapshot");
     }
 }
 
@@ -198,7 +198,7 @@ fn files_that_are_over_go_without_being_read() {
         let db = open(&env);
         let table = table(&db, layout, MINUTE);
         for number in 0..6_000_u32 {
-            table.put(&key(number.wrapping_mul(0x9e37_79b9)), &[7; 24]).unwrap();
+            table.put(key(number.wrapping_mul(0x9e37_79b9)), [7; 24]).unwrap();
         }
         table.compact().unwrap();
         let (full, before) = (db.stats().tables[0].space, read_bytes(&db));
@@ -231,7 +231,7 @@ fn what_has_expired_leaves_the_disk_although_nobody_writes() {
         // Two of three for a minute each, one after the other; so every file has some of all.
         for number in 0..9_000_u32 {
             let life = if number % 3 == 2 { Duration::MAX } else { MINUTE };
-            table.put_with_ttl(&key(number.wrapping_mul(0x9e37_79b9)), &[7; 24], life).unwrap();
+            table.put_with_ttl(key(number.wrapping_mul(0x9e37_79b9)), [7; 24], life).unwrap();
         }
         table.compact().unwrap();
         let full = db.stats().tables[0].space.live_file_bytes;
@@ -254,7 +254,7 @@ fn ingested_entries_expire_and_another_order_keeps_the_time() {
     pass(&env, MINUTE / 2);
     for layout in [Layout::wb_tree(), Layout::no_merge(), Layout::wb_tree_ordered()] {
         table.set_layout(layout).unwrap();
-        let values: Vec<_> = (0..KEYS).map(|number| table.get(&key(number)).unwrap().unwrap()).collect();
+        let values: Vec<_> = (0..KEYS).map(|number| table.get(key(number)).unwrap().unwrap()).collect();
         assert_eq!(values, (0..KEYS).map(value).collect::<Vec<_>>(), "{layout}");
     }
     pass(&env, MINUTE / 2);

@@ -19,7 +19,7 @@ fn key(number: u32) -> [u8; 4] {
 fn put_round(table: &Table, round: u8) {
     for number in 0..3_000 {
         let is_old = round == 2 && number % 2 == 0;
-        table.put(&key(number), &[if is_old { b'o' } else { b'n' }, round]).unwrap();
+        table.put(key(number), [if is_old { b'o' } else { b'n' }, round]).unwrap();
     }
 }
 
@@ -36,16 +36,16 @@ fn merges_drop_what_the_filter_does_not_keep() {
         db.flush().unwrap();
         let snapshot = db.snapshot();
         // More runs, so that there is something to be merged under every layout.
-        table.put(&key(0), b"o2").unwrap();
-        table.put(&key(2_999), &[b'n', 2]).unwrap();
+        table.put(key(0), b"o2").unwrap();
+        table.put(key(2_999), [b'n', 2]).unwrap();
         table.compact().unwrap();
         for number in 0..3_000 {
-            let found = table.get(&key(number)).unwrap();
+            let found = table.get(key(number)).unwrap();
             // Rather than what was there before.
             let expected = (number % 2 == 1).then(|| vec![b'n', 2]);
             assert_eq!(found, expected, "{layout}, {number}");
         }
-        let seen = snapshot.get(&table, &key(1)).unwrap();
+        let seen = snapshot.get(&table, key(1)).unwrap();
         assert_eq!(seen, Some(vec![b'n', 2]), "{layout}");
         assert_eq!(table.iter().unwrap().count(), 1_500, "{layout}");
         // What is flushed by itself is not asked about.
@@ -65,11 +65,11 @@ fn appends_to_trees_drop_what_the_filter_does_not_keep() {
     let layout = Layout::jungle(1_000.0);
     let table = db.table("t").layout(layout).node_bytes(160 << 10).compaction_filter(keep).open().unwrap();
     for number in 0..1_000 {
-        table.put(&key(number), &[b'n'; 300]).unwrap();
+        table.put(key(number), [b'n'; 300]).unwrap();
     }
     table.compact().unwrap();
     for number in 0..1_000 {
-        table.put(&key(number), &[if number % 2 == 0 { b'o' } else { b'n' }; 300]).unwrap();
+        table.put(key(number), [if number % 2 == 0 { b'o' } else { b'n' }; 300]).unwrap();
     }
     db.wait_until_idle().unwrap();
     // Level 0 has eight write buffers at most.

@@ -173,17 +173,17 @@ fn a_lookup_that_panics_is_told_whatever_it_meets_then() {
     let filler = db.table("filler").open().unwrap();
     for round in 0..2u8 {
         for value in [6, 7] {
-            table.merge(b"bad", &[value]).unwrap();
-            sums.add(&[round], value).unwrap();
+            table.merge(b"bad", [value]).unwrap();
+            sums.add([round], value).unwrap();
         }
         if round == 0 {
-            (0..38u8).for_each(|key| filler.put(&[key], &[0; 100]).unwrap());
+            (0..38u8).for_each(|key| filler.put([key], [0; 100]).unwrap());
         }
     }
     for _ in 0..3 {
         assert_panicked(table.get(b"bad"));
         assert_panicked(table.multi_get(&[b"bad"]));
-        let sum = sums.get(&[1]);
+        let sum = sums.get([1]);
         assert!(matches!(sum, Err(Error::Panicked(_))), "{sum:?}");
     }
 }
@@ -337,7 +337,7 @@ fn a_batch_in_which_a_function_panicked_is_not_committed() {
     let sums = db.aggregator("sums", Adding("half_way", add_half_way)).open().unwrap();
     let mut batch = Batch::new();
     // Longer batches merge as they are filled.
-    (0..20).for_each(|key| batch.add(&sums, &[key], 1));
+    (0..20).for_each(|key| batch.add(&sums, [key], 1));
     batch.add(&sums, b"k", 6);
     assert!(catch_unwind(AssertUnwindSafe(|| batch.add(&sums, b"k", 7))).is_err());
     batch.add(&sums, b"k", 1);

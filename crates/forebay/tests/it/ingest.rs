@@ -34,12 +34,12 @@ fn what_is_ingested_is_newer_than_what_was_written_before_and_older_than_what_co
         let db = open(&env);
         let table = db.table("t").layout(layout.parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap();
         for number in 0..3000_u32 {
-            table.put(&number.to_be_bytes(), b"before").unwrap();
+            table.put(number.to_be_bytes(), b"before").unwrap();
         }
-        table.delete(&7_u32.to_be_bytes()).unwrap();
+        table.delete(7_u32.to_be_bytes()).unwrap();
         assert_eq!(table.ingest(entries(5..2000, "ingested")).unwrap(), 1995);
-        table.delete(&9_u32.to_be_bytes()).unwrap();
-        table.put(&11_u32.to_be_bytes(), b"after").unwrap();
+        table.delete(9_u32.to_be_bytes()).unwrap();
+        table.put(11_u32.to_be_bytes(), b"after").unwrap();
         let expected: Vec<(u32, String)> = (0..3000)
             .filter(|number| *number != 9)
             .map(|number| {

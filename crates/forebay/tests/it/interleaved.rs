@@ -17,7 +17,7 @@ fn open(env: &Env) -> Database {
 }
 
 fn write(table: &Table, number: u64) {
-    table.put(&(number % KEYS).to_be_bytes(), &number.to_be_bytes()).unwrap();
+    table.put((number % KEYS).to_be_bytes(), number.to_be_bytes()).unwrap();
 }
 
 /// What was acknowledged is there, or something newer of the key.
@@ -25,7 +25,7 @@ fn assert_all_there(db: &Database, table: &Table, acknowledged: u64, what: &str)
     let snapshot = db.snapshot();
     for key in 0..KEYS.min(acknowledged) {
         let last = (acknowledged - 1 - key) / KEYS * KEYS + key;
-        let got = snapshot.get(table, &key.to_be_bytes()).unwrap();
+        let got = snapshot.get(table, key.to_be_bytes()).unwrap();
         let got = got.map(|value| u64::from_be_bytes(value.try_into().unwrap()));
         assert!(got.is_some_and(|got| got >= last), "{what}: key {key} is {got:?}, was {last}");
     }
@@ -61,7 +61,7 @@ fn nobody_is_told_that_a_rule_is_missing_once_it_is_there() {
         let db = open(&env);
         for name in ["a", "b"] {
             let table = db.table(name).merge_rule(Suffix).open().unwrap();
-            (0..60_u64).for_each(|n| table.merge(&n.to_be_bytes(), &[0; 8]).unwrap());
+            (0..60_u64).for_each(|n| table.merge(n.to_be_bytes(), [0; 8]).unwrap());
         }
         drop(db);
         env.jobs.interleave(seed);
@@ -69,7 +69,7 @@ fn nobody_is_told_that_a_rule_is_missing_once_it_is_there() {
         env.jobs.step_some(seed as usize);
         let [a, b] = ["a", "b"].map(|name| db.table(name).merge_rule(Suffix).open().unwrap());
         db.flush().unwrap();
-        a.merge(b"k", &[0; 8]).unwrap();
+        a.merge(b"k", [0; 8]).unwrap();
         b.compact().unwrap();
     }
 }
@@ -139,7 +139,7 @@ fn what_is_deleted_while_a_range_goes_to_disk_does_not_come_back() {
         let db = open(&env);
         let hot = db.table("t").layout(Layout::range_merge()).node_bytes(1 << 10).open_ordered().unwrap();
         let (other, value) = (db.table("other").open().unwrap(), [1; 100]);
-        (0..30_u64).for_each(|key| hot.put(&key.to_be_bytes(), &value).unwrap());
+        (0..30_u64).for_each(|key| hot.put(key.to_be_bytes(), value).unwrap());
         // Has the buffer flushed, and so kept in memory.
         other.compact().unwrap();
         assert!(db.stats().memory.resident_records > 0, "seed {seed}");
@@ -149,10 +149,10 @@ fn what_is_deleted_while_a_range_goes_to_disk_does_not_come_back() {
         });
         env.jobs.step_some(seed as usize % 5);
         let key = 3_u64.to_be_bytes();
-        hot.delete(&key).unwrap();
+        hot.delete(key).unwrap();
         db.flush().unwrap();
         compacting.join();
-        assert_eq!(hot.get(&key).unwrap(), None, "seed {seed}");
+        assert_eq!(hot.get(key).unwrap(), None, "seed {seed}");
         db.close().unwrap();
     }
 }

@@ -162,7 +162,7 @@ fn a_checkpoint_has_the_longest_version_of_a_tree_that_was_cut() {
         for round in 0..10_u8 {
             for _ in 0..200 {
                 let (key, value) = (rng.below(4_000).to_be_bytes(), vec![round; 100 + rng.index(300)]);
-                table.put(&key, &value).unwrap();
+                table.put(key, &value).unwrap();
             }
             let low = rng.below(4_000);
             table.delete_range(&low.to_be_bytes()[..]..&(low + 20).to_be_bytes()[..]).unwrap();
@@ -189,7 +189,7 @@ fn a_snapshot_of_before_a_rollback_reads_on_while_the_next_owner_grows_the_tree(
     };
     let put = |table: &OrderedTable, rounds: std::ops::Range<u8>| {
         for byte in rounds {
-            (0..300_u64).for_each(|key| table.put(&key.to_be_bytes(), &[byte; 300]).unwrap());
+            (0..300_u64).for_each(|key| table.put(key.to_be_bytes(), [byte; 300]).unwrap());
         }
     };
     let db = open(&env);

@@ -14,7 +14,7 @@ fn open(env: &Env) -> Database {
 }
 
 fn put(table: &OrderedTable, number: u64, value: &str) {
-    table.put(&key_of(number), value.as_bytes()).unwrap();
+    table.put(key_of(number), value.as_bytes()).unwrap();
 }
 
 /// Keys come in no order.
@@ -97,7 +97,7 @@ fn rangemerge_comes_back_whole_from_any_moment() {
         for number in 0..stop {
             put(&table, number % 8_000, &format!("{number}"));
             model.insert(key_of(number % 8_000), format!("{number}").into_bytes());
-            other.put(b"the same again and again", &number.to_be_bytes()).unwrap();
+            other.put(b"the same again and again", number.to_be_bytes()).unwrap();
             env.jobs.step_some(2);
         }
         let (low, high) = ([0x40; 8], [0xa0; 8]);
@@ -202,7 +202,7 @@ fn a_range_goes_and_nothing_else_does() {
                 entries(snapshot.range(&table, ..).unwrap()).into_iter().eq(before),
                 "{layout}: the snapshot"
             );
-            assert_eq!(table.get(&low).unwrap(), expected.get(&low[..]).cloned());
+            assert_eq!(table.get(low).unwrap(), expected.get(&low[..]).cloned());
         }
         db.wait_until_idle().unwrap();
         drop(table);
@@ -233,7 +233,7 @@ fn a_tree_sees_nothing_that_was_taken_from_files() {
                 for number in 0..600 {
                     put(&table, number, &format!("{round}"));
                 }
-                table.delete(&(round.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()).unwrap();
+                table.delete((round.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()).unwrap();
                 db.flush().unwrap();
             }
             env.jobs.step_some(steps);

@@ -36,7 +36,7 @@ fn a_full_disk_that_is_freed_heals_without_reopening() {
     let (fs, env) = faulty();
     let db = Database::open("/db", options(&env)).unwrap();
     let table = db.table("t").open().unwrap();
-    (0..600u32).for_each(|n| table.put(&n.to_be_bytes(), &[7; 30]).unwrap());
+    (0..600u32).for_each(|n| table.put(n.to_be_bytes(), [7; 30]).unwrap());
     db.flush().unwrap();
     fs.rule("reserve *.log all no-space").unwrap();
     // Until the segment that was ready is used up.
@@ -53,7 +53,7 @@ fn a_full_disk_that_is_freed_heals_without_reopening() {
     fs.clear();
     rest(&env, 1);
     db.flush().unwrap();
-    (0..600u32).for_each(|n| table.put(&n.to_be_bytes(), &[8; 30]).unwrap());
+    (0..600u32).for_each(|n| table.put(n.to_be_bytes(), [8; 30]).unwrap());
     table.compact().unwrap();
     rest(&env, 10);
     assert_eq!(count(&env, "/db", ".list"), db.stats().list_files);
@@ -70,7 +70,7 @@ fn a_manifest_that_cannot_be_named_for_want_of_space_stops_nothing() {
         let table = db.table("t").open().unwrap();
         fs.rule(rule).unwrap();
         for round in 0..120u32 {
-            (0..20u32).for_each(|n| table.put(&n.to_be_bytes(), &round.to_be_bytes()).unwrap());
+            (0..20u32).for_each(|n| table.put(n.to_be_bytes(), round.to_be_bytes()).unwrap());
             db.flush().unwrap();
             rest(&env, 1);
         }
@@ -119,7 +119,7 @@ fn a_segment_that_cannot_be_renamed_is_not_forgotten() {
         if round == 4 {
             fs.rule("rename *.log #1 io-error").unwrap();
         }
-        table.put(b"key", &round.to_be_bytes()).unwrap();
+        table.put(b"key", round.to_be_bytes()).unwrap();
         let _ = db.flush();
         rest(&env, 1);
     }
@@ -136,7 +136,7 @@ fn a_checkpoint_that_fails_leaves_nothing() {
     let (fs, env) = faulty();
     let db = Database::open("/db", options(&env)).unwrap();
     let table = db.table("t").open().unwrap();
-    (0..300u32).for_each(|n| table.put(&n.to_be_bytes(), &[7; 30]).unwrap());
+    (0..300u32).for_each(|n| table.put(n.to_be_bytes(), [7; 30]).unwrap());
     for rule in ["link *.list #1 io-error", "create *.manifest #1 no-space", "sync CURRENT.tmp #1 io-error"] {
         fs.rule(rule).unwrap();
         assert!(db.checkpoint("/copy").is_err(), "{rule}");
@@ -169,7 +169,7 @@ fn what_a_checkpoint_shares_is_written_to_by_nobody() {
         // What is in memory goes to files, and the segment is not needed any more.
         table.compact().unwrap();
         for round in 0..12u8 {
-            (0..40u32).for_each(|n| other.put(&n.to_be_bytes(), &[round; 60]).unwrap());
+            (0..40u32).for_each(|n| other.put(n.to_be_bytes(), [round; 60]).unwrap());
             db.flush().unwrap();
             rest(&env, 1);
         }
@@ -195,7 +195,7 @@ fn segments_that_are_in_lists_are_let_go_of() {
         path.starts_with(&dir) && path.to_string_lossy().trim_end_matches(" (deleted)").ends_with(".log")
     };
     for round in 0..20u32 {
-        table.put(b"key", &round.to_be_bytes()).unwrap();
+        table.put(b"key", round.to_be_bytes()).unwrap();
         db.flush().unwrap();
         #[expect(
             clippy::disallowed_methods,
@@ -223,7 +223,7 @@ fn a_database_that_stopped_writing_edits_no_manifest() {
         let table = db.table("t").open().unwrap();
         fs.rule(&format!("sync_dir * #{number} io-error")).unwrap();
         for round in 0..60u32 {
-            if table.put(&round.to_be_bytes(), b"1").and_then(|()| db.flush()).is_err() {
+            if table.put(round.to_be_bytes(), b"1").and_then(|()| db.flush()).is_err() {
                 break;
             }
             rest(&env, 1);

@@ -28,7 +28,7 @@ fn start(fs: &Arc<MemoryFs>) -> (Env, Database, Table) {
 fn fill(db: &Database, table: &Table, round: u8) {
     (0..KEYS).for_each(|key| {
         let mut batch = Batch::new();
-        batch.put(table, &[round, key], &[7; 40]);
+        batch.put(table, [round, key], [7; 40]);
         db.commit(batch, Durability::Os).unwrap();
     });
 }

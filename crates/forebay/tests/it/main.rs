@@ -41,6 +41,7 @@ mod simulate;
 mod smoke;
 mod space;
 mod suite;
+mod surface;
 mod threads;
 
 #[global_allocator]

@@ -50,13 +50,13 @@ fn memory_stays_under_its_limit() {
             let mut batch = Batch::new();
             for _ in 0..200 {
                 let (key, value) = (rng.next_u64().to_le_bytes(), [rng.next_u64() as u8; 40]);
-                batch.put(&table, &key, &value[..rng.index(40)]);
+                batch.put(&table, key, &value[..rng.index(40)]);
             }
             bytes += batch.encoded_bytes() as u64;
             db.commit(batch, Durability::Os).unwrap();
             // Lookups build indexes and fill the cache.
             for _ in 0..5 {
-                table.get(&rng.next_u64().to_le_bytes()).unwrap();
+                table.get(rng.next_u64().to_le_bytes()).unwrap();
             }
             most = most.max(held(&db));
         }
@@ -78,7 +78,7 @@ fn buffers_that_only_snapshots_see_leave_memory() {
     let mut held = Vec::new();
     let value = [7; 1000];
     for number in 0..4000u32 {
-        table.put(&number.to_le_bytes(), &value).unwrap();
+        table.put(number.to_le_bytes(), value).unwrap();
         if number % 50 == 0 {
             held.push((number, db.snapshot()));
         }
@@ -87,13 +87,13 @@ fn buffers_that_only_snapshots_see_leave_memory() {
     // Sixteen buffers were filled; the housekeeper moves what is too much as soon as it gets a turn.
     let buffers = || db.stats().memory.write_buffers;
     let fit = (0..2000).any(|turn| {
-        table.put(b"again", &[turn as u8]).unwrap();
+        table.put(b"again", [turn as u8]).unwrap();
         buffers() <= limit / 2
     });
     assert!(fit, "{} bytes of {limit} are write buffers", buffers());
     for (number, snapshot) in &held {
-        assert_eq!(snapshot.get(&table, &number.to_le_bytes()).unwrap().as_deref(), Some(&value[..]));
-        assert_eq!(snapshot.get(&table, &(number + 1).to_le_bytes()).unwrap(), None);
+        assert_eq!(snapshot.get(&table, number.to_le_bytes()).unwrap().as_deref(), Some(&value[..]));
+        assert_eq!(snapshot.get(&table, (number + 1).to_le_bytes()).unwrap(), None);
         assert_eq!(snapshot.get(&table, b"again").unwrap(), None);
     }
     let (_, last) = held.last().unwrap();
@@ -115,7 +115,7 @@ fn lists_in_memory_that_only_snapshots_see_leave_memory() {
     let mut held = Vec::new();
     let value = [7; 1000];
     for number in 0..6000u32 {
-        table.put(&number.to_le_bytes(), &value).unwrap();
+        table.put(number.to_le_bytes(), value).unwrap();
         if number % 50 == 0 {
             held.push((number, db.snapshot()));
         }
@@ -125,13 +125,13 @@ fn lists_in_memory_that_only_snapshots_see_leave_memory() {
     // turn.
     let memory = || db.stats().memory;
     let fit = (0..2000).any(|turn| {
-        table.put(b"again", &[turn as u8]).unwrap();
+        table.put(b"again", [turn as u8]).unwrap();
         memory().total <= limit
     });
     assert!(fit, "{:?}", memory());
     for (number, snapshot) in &held {
-        assert_eq!(snapshot.get(&table, &number.to_le_bytes()).unwrap().as_deref(), Some(&value[..]));
-        assert_eq!(snapshot.get(&table, &(number + 1).to_le_bytes()).unwrap(), None);
+        assert_eq!(snapshot.get(&table, number.to_le_bytes()).unwrap().as_deref(), Some(&value[..]));
+        assert_eq!(snapshot.get(&table, (number + 1).to_le_bytes()).unwrap(), None);
     }
     let (_, last) = held.last().unwrap();
     assert_eq!(last.iter(&table).unwrap().count(), 5951);
@@ -151,7 +151,7 @@ fn scans_claim_the_page_that_they_keep_of_each_list() {
     let table = db.table("t").layout("no-merge".parse().unwrap()).open_ordered().unwrap();
     let lists = 20;
     for list in 0..lists {
-        (0..50u8).for_each(|number| table.put(&[number, list], &[7; 100]).unwrap());
+        (0..50u8).for_each(|number| table.put([number, list], [7; 100]).unwrap());
         db.flush().unwrap();
     }
     let mut scans: Vec<_> = (0..32).map(|_| table.range(&[1][..]..).unwrap()).collect();
@@ -172,7 +172,7 @@ fn telling_what_very_many_snapshots_hold_lists_no_file_twice() {
     let table = db.table("t").layout("no-merge".parse().unwrap()).open().unwrap();
     let mut held = Vec::new();
     for number in 0..50u32 {
-        table.put(&number.to_le_bytes(), b"value").unwrap();
+        table.put(number.to_le_bytes(), b"value").unwrap();
         db.flush().unwrap();
         held.extend((0..40).map(|_| db.snapshot()));
     }

@@ -17,7 +17,7 @@ fn the_background_sync_may_be_never() {
         let db = Database::open("/db", options.sync_interval(interval)).unwrap();
         let table = db.table("t").open().unwrap();
         for round in 0..4u32 {
-            (0..200u32).for_each(|n| table.put(&n.to_be_bytes(), &round.to_be_bytes()).unwrap());
+            (0..200u32).for_each(|n| table.put(n.to_be_bytes(), round.to_be_bytes()).unwrap());
             env.jobs.advance(Duration::from_secs(3));
             env.jobs.step_some(1000);
         }
@@ -61,10 +61,10 @@ fn options_at_their_extremes_are_taken_or_refused() {
             Ok(db) => {
                 assert!(taken, "{name}");
                 let table = db.table("t").open().unwrap();
-                (0..500u32).for_each(|n| table.put(&n.to_be_bytes(), b"value").unwrap());
+                (0..500u32).for_each(|n| table.put(n.to_be_bytes(), b"value").unwrap());
                 db.flush().unwrap();
                 table.compact().unwrap();
-                assert_eq!(table.get(&7u32.to_be_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
+                assert_eq!(table.get(7u32.to_be_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
                 db.wait_until_idle().unwrap();
             }
             Err(Error::Invalid(why)) => assert!(!taken && why.contains(name), "{name}: {why}"),
@@ -109,7 +109,7 @@ fn a_relative_path_stays_what_it_was() {
         let db = Database::open("db", options).unwrap();
         let table = db.table("t").open().unwrap();
         std::env::set_current_dir("/").unwrap();
-        (0..500u32).for_each(|n| table.put(&n.to_be_bytes(), &[1; 100]).unwrap());
+        (0..500u32).for_each(|n| table.put(n.to_be_bytes(), [1; 100]).unwrap());
         db.flush().unwrap();
         table.compact().unwrap();
         drop(table);

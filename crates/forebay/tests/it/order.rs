@@ -121,7 +121,7 @@ fn nothing_is_named_before_it_is_durable_or_removed_before_it_is_dropped() {
     let table = traced.db.table("t").node_bytes(6 << 10).fan_out(3).open().unwrap();
     traced.log();
     for number in 0..3000u32 {
-        table.put(&(number % 700).to_be_bytes(), &number.to_le_bytes()).unwrap();
+        table.put((number % 700).to_be_bytes(), number.to_le_bytes()).unwrap();
         if number % 50 == 0 {
             traced.jobs.advance(Duration::from_millis(100));
         }

@@ -30,17 +30,17 @@ fn a_deleted_range_that_was_evicted_stays_deleted_after_opening() {
     let (hot, other) = (table(&db), db.table("other").open().unwrap());
     for prefix in ["a", "m"] {
         for number in 0..200 {
-            hot.put(format!("{prefix}{number:04}").as_bytes(), &[1; 100]).unwrap();
+            hot.put(format!("{prefix}{number:04}").as_bytes(), [1; 100]).unwrap();
         }
     }
     db.flush().unwrap();
     hot.compact().unwrap();
-    hot.put(b"m0199x", &[2; 100]).unwrap();
+    hot.put(b"m0199x", [2; 100]).unwrap();
     // Another table's records seal the buffer, so that nothing but the log's end says where segments end.
     seal(&db, &other);
     for round in 1..=2 {
         for number in 0..80 {
-            hot.put(format!("a000{round}-{number:02}").as_bytes(), &[3; 100]).unwrap();
+            hot.put(format!("a000{round}-{number:02}").as_bytes(), [3; 100]).unwrap();
         }
         seal(&db, &other);
     }
@@ -61,7 +61,7 @@ fn a_deleted_range_that_was_evicted_stays_deleted_after_opening() {
 /// Has the write buffer sealed and flushed, by records of another table.
 fn seal(db: &Database, other: &forebay::Table) {
     for number in 0..200_u32 {
-        other.put(&number.to_be_bytes(), &[0; 100]).unwrap();
+        other.put(number.to_be_bytes(), [0; 100]).unwrap();
     }
     db.wait_until_idle().unwrap();
 }
@@ -104,7 +104,7 @@ fn a_hot_range_beside_idle_ones_is_what_was_written() {
                 model.extend(entries);
             }
             for number in 0..rng.below(3) * 120 {
-                other.put(&number.to_be_bytes(), &[round as u8; 100]).unwrap();
+                other.put(number.to_be_bytes(), [round as u8; 100]).unwrap();
             }
             match rng.below(8) {
                 0 => db.flush().unwrap(),
@@ -175,7 +175,7 @@ fn a_busy_table_has_the_memory_that_idle_ones_do_not_need() {
     let (busy, _idle) = (make("busy"), [make("a"), make("b"), make("c")]);
     let other = db.table("other").open().unwrap();
     for number in 0..100_u64 {
-        busy.put(&number.to_be_bytes(), &[1; 100]).unwrap();
+        busy.put(number.to_be_bytes(), [1; 100]).unwrap();
     }
     seal(&db, &other);
     let resident = db.stats().memory.resident_records;
@@ -194,7 +194,7 @@ fn lists_that_are_mostly_merged_leave_memory() {
         let mut writes = forebay::Batch::new();
         for number in batch * 100..(batch + 1) * 100 {
             let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-            writes.put(&table, &key, &[7; 90]);
+            writes.put(&table, key, [7; 90]);
         }
         db.commit(writes, forebay::Durability::Memory).unwrap();
         most = most.max(db.stats().memory.resident_records);

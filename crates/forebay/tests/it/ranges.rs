@@ -54,7 +54,7 @@ fn a_batch_deletes_a_range_in_order_with_its_other_operations() {
                 let got = table.multi_get(&["a", "b", "bb", "c", "d", "e"]).unwrap();
                 assert_eq!(got.iter().filter(|value| value.is_some()).count(), 2, "{layout}");
                 assert_eq!(table.get(b"c").unwrap(), None);
-                let reversed: Vec<_> = table.range_reverse(..).unwrap().map(Result::unwrap).collect();
+                let reversed: Vec<_> = table.range(..).unwrap().rev().map(Result::unwrap).collect();
                 assert_eq!(reversed[0], (b"d".to_vec(), b"4".to_vec()));
                 assert_eq!(reversed.len(), 2);
                 let below = table.nearest(b"d", Nearest::Below).unwrap();
@@ -95,7 +95,7 @@ fn what_merges_does_not_merge_across_a_deleted_range() {
         let mut batch = Batch::new();
         for key in 0..20_u8 {
             let operand = [round, key];
-            batch.merge(&table, &[key], &operand);
+            batch.merge(&table, [key], operand);
             if key == 10 {
                 let low = round % 9;
                 batch.delete_range(&table, &[low][..]..&[low + 3][..]);
@@ -103,7 +103,7 @@ fn what_merges_does_not_merge_across_a_deleted_range() {
         }
         db.write(&mut batch, Durability::Memory).unwrap();
         for key in 0..20_u8 {
-            table.merge(&[key], b"!").unwrap();
+            table.merge([key], b"!").unwrap();
         }
         // What was looked at is folded.
         let now: BTreeMap<_, _> = all(&table).into_iter().collect();
@@ -144,12 +144,12 @@ fn very_many_ranges_are_deleted() {
         let db = open(&Env::memory(3));
         let table = db.table("t").layout(layout).open_ordered().unwrap();
         for number in 0..2000_u32 {
-            table.put(&number.to_be_bytes(), b"v").unwrap();
+            table.put(number.to_be_bytes(), b"v").unwrap();
         }
         let mut batch = Batch::new();
         for number in (0..1000_u32).step_by(2) {
             table.delete_range(&number.to_be_bytes()[..]..&(number + 1).to_be_bytes()[..]).unwrap();
-            batch.delete_prefix(&table, &(number + 1000).to_be_bytes());
+            batch.delete_prefix(&table, (number + 1000).to_be_bytes());
         }
         db.commit(batch, Durability::Memory).unwrap();
         let odd = |table: &OrderedTable| {
@@ -177,14 +177,14 @@ fn a_range_is_not_gone_without_what_deleted_it() {
         let env = Env::simulated(fs.clone(), 3);
         let db = Database::open("/db", options(&env)).unwrap();
         let table = db.table("t").layout(layout).open_ordered().unwrap();
-        (0..40u8).for_each(|key| table.put(&[key], &[1; 60]).unwrap());
+        (0..40u8).for_each(|key| table.put([key], [1; 60]).unwrap());
         table.compact().unwrap();
         let before = db.last_sequence();
         let mut batch = Batch::new();
         batch.delete_range(&table, &[10][..]..&[30][..]);
         db.commit(batch, Durability::Os).unwrap();
         // The next segment begins, and nothing stands in it.
-        table.put(&[50], &[2; 4200]).unwrap();
+        table.put([50], [2; 4200]).unwrap();
         for moment in 0..40 {
             let left = fs.deep_clone();
             let segment = left.snapshot_files().into_iter().filter(|(path, bytes)| {

@@ -60,7 +60,7 @@ fn an_edit_that_was_never_synced_is_not_acted_upon() {
         let fs = FaultyFs::new(disk.clone());
         let (env, db, table) = start(fs.clone());
         for half in 0..2u8 {
-            (0..40u8).for_each(|n| table.put(&[half, n], &[7; 40]).unwrap());
+            (0..40u8).for_each(|n| table.put([half, n], [7; 40]).unwrap());
             db.flush().unwrap();
         }
         db.sync().unwrap();
@@ -76,7 +76,7 @@ fn an_edit_that_was_never_synced_is_not_acted_upon() {
         drop((db, table));
         let (_env, _db, table) = start(left);
         for half in 0..2u8 {
-            (0..40u8).for_each(|n| assert!(table.get(&[half, n]).unwrap().is_some(), "disk {seed}"));
+            (0..40u8).for_each(|n| assert!(table.get([half, n]).unwrap().is_some(), "disk {seed}"));
         }
     }
 }
@@ -152,7 +152,7 @@ fn many_openings_leave_few_segments_and_take_little_memory() {
     let fs = MemoryFs::new();
     for round in 0..200u32 {
         let (env, db, table) = start(fs.clone());
-        table.put(&round.to_be_bytes(), b"value").unwrap();
+        table.put(round.to_be_bytes(), b"value").unwrap();
         assert!(logs(&*fs).len() <= 11, "{} segments after {round} openings", logs(&*fs).len());
         let memory = db.stats().memory.write_buffers;
         assert!(memory <= 10 * (4 << 10), "{memory} bytes of buffers after {round} openings");
@@ -170,7 +170,7 @@ fn with_long_log(fs: &Arc<MemoryFs>) -> (Env, Database, Table) {
     let large = Options::default().memory_limit(16 << 20).write_buffer(128 << 10).env(env.clone());
     let db = Database::open(DIR, large).unwrap();
     let table = db.table("t").open().unwrap();
-    (0..3000u32).for_each(|n| table.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap());
+    (0..3000u32).for_each(|n| table.put(n.to_be_bytes(), [n as u8; 60]).unwrap());
     (env, db, table)
 }
 
@@ -191,7 +191,7 @@ fn a_log_longer_than_all_buffers_goes_to_lists_while_it_is_read() {
         let memory = db.stats().memory.write_buffers;
         assert!(memory <= 5 * (4 << 10), "{memory} bytes of buffers");
         assert_eq!(table.iter().unwrap().map(Result::unwrap).count(), 3000);
-        (0..3000u32).for_each(|n| assert_eq!(table.get(&n.to_be_bytes()).unwrap().unwrap(), [n as u8; 60]));
+        (0..3000u32).for_each(|n| assert_eq!(table.get(n.to_be_bytes()).unwrap().unwrap(), [n as u8; 60]));
     }
 }
 
@@ -222,7 +222,7 @@ fn a_long_segment_is_read_whole_by_who_opens_for_reading() {
     let db = Database::open(DIR, options(&env).read_only(true)).unwrap();
     let table = db.table("t").open().unwrap();
     assert_eq!(table.iter().unwrap().map(Result::unwrap).count(), 3000);
-    (0..3000u32).for_each(|n| assert_eq!(table.get(&n.to_be_bytes()).unwrap().unwrap(), [n as u8; 60]));
+    (0..3000u32).for_each(|n| assert_eq!(table.get(n.to_be_bytes()).unwrap().unwrap(), [n as u8; 60]));
     assert!(db.stats().memory.write_buffers <= 3 * 3000 * 100);
 }
 
@@ -261,7 +261,7 @@ impl World {
         let merged = self.merged.get(b"key").unwrap().unwrap();
         assert_eq!(String::from_utf8(merged).unwrap(), all, "crash {seed}");
         for round in 0..rounds {
-            let found = self.resident.get(&round.to_be_bytes()).unwrap();
+            let found = self.resident.get(round.to_be_bytes()).unwrap();
             assert_eq!(found.is_none(), round % 5 == 4, "crash {seed}: {round}");
         }
         let mut next = 1;
@@ -284,7 +284,7 @@ fn a_crash_while_segments_are_folded_leaves_each_record_once() {
             let world = world(fs.clone()).unwrap();
             let mut batch = Batch::new();
             batch.merge(&world.merged, b"key", format!("{round},").as_bytes());
-            batch.put(&world.resident, &round.to_be_bytes(), b"value");
+            batch.put(&world.resident, round.to_be_bytes(), b"value");
             if round % 5 == 4 {
                 batch.delete_range(&world.resident, &round.to_be_bytes()[..]..);
             }
@@ -407,9 +407,9 @@ fn what_is_intact_can_be_read_where_the_log_is_damaged() {
     let env = Env::memory(5);
     let db = Database::open(DIR, options(&env)).unwrap();
     let (flushed, table) = (db.table("flushed").open().unwrap(), db.table("t").open().unwrap());
-    (0..50u8).for_each(|n| flushed.put(&[n], b"value").unwrap());
+    (0..50u8).for_each(|n| flushed.put([n], b"value").unwrap());
     db.flush().unwrap();
-    (0..30u8).for_each(|n| table.put(&[n], b"value").unwrap());
+    (0..30u8).for_each(|n| table.put([n], b"value").unwrap());
     drop((flushed, table));
     db.close().unwrap();
     let path = logs(&*env.fs).pop().unwrap();
@@ -423,7 +423,7 @@ fn what_is_intact_can_be_read_where_the_log_is_damaged() {
         let db = Database::open(DIR, salvage()).unwrap();
         let table = db.table("t").open().unwrap();
         for n in 0..30 {
-            let found = table.get(&[n]).unwrap();
+            let found = table.get([n]).unwrap();
             assert_eq!(found.is_none(), usize::from(n) == at / frame, "byte {at}: key {n}");
         }
         assert_eq!(db.table("flushed").open().unwrap().iter().unwrap().count(), 50);
@@ -453,7 +453,7 @@ fn a_lost_segment_costs_what_was_in_it_only() {
     let env = Env::memory(5);
     for round in 0..4u8 {
         let db = Database::open(DIR, options(&env)).unwrap();
-        db.table("t").open().unwrap().put(&[round], b"value").unwrap();
+        db.table("t").open().unwrap().put([round], b"value").unwrap();
         db.close().unwrap();
     }
     let lost = &logs(&*env.fs)[1];
@@ -473,7 +473,7 @@ fn a_lost_segment_costs_what_was_in_it_only() {
 fn verifying_goes_on_beside_writes() {
     let (env, db, table) = start(MemoryFs::new());
     for round in 0..30u8 {
-        (0..20u8).for_each(|n| table.put(&[n], &[round; 40]).unwrap());
+        (0..20u8).for_each(|n| table.put([n], [round; 40]).unwrap());
         if round % 7 == 3 {
             db.flush().unwrap();
         }

@@ -37,7 +37,7 @@ impl Files {
         let (db, table) = self.open(options);
         let mut batch = Batch::new();
         for number in 0..RECORDS {
-            batch.put(&table, &key(number), &number.to_le_bytes());
+            batch.put(&table, key(number), number.to_le_bytes());
             if batch.len() == 1000 {
                 db.write(&mut batch, Durability::Os).unwrap();
             }
@@ -59,7 +59,7 @@ impl Files {
                 let numbers: Vec<u64> = (start..start + group).map(|i| first + scattered(i)).collect();
                 let keys: Vec<_> = numbers.iter().map(|&number| key(number)).collect();
                 let found = match group {
-                    1 => vec![table.get(&keys[0]).unwrap()],
+                    1 => vec![table.get(keys[0]).unwrap()],
                     _ => table.multi_get(&keys).unwrap(),
                 };
                 for (number, value) in numbers.iter().zip(found) {
@@ -144,7 +144,7 @@ fn lookups_pay_for_merges() {
     while lists(&db) > 2 && rounds < 20 {
         files.reads(&table, 40);
         // Somebody writes all the while: this is not a matter of rest.
-        table.put(&key(0), &0u64.to_le_bytes()).unwrap();
+        table.put(key(0), 0u64.to_le_bytes()).unwrap();
         db.flush().unwrap();
         rounds += 1;
     }
@@ -163,7 +163,7 @@ fn idle_time_leaves_one_list_a_leaf_and_lends_memory_to_the_page_cache() {
     assert_eq!(lists(&db), 1);
     // Once it is idle, there is nothing more to do; and a few new records are not worth rewriting all of them.
     let merges = db.stats().jobs_done["merge"];
-    table.put(&key(0), &0u64.to_le_bytes()).unwrap();
+    table.put(key(0), 0u64.to_le_bytes()).unwrap();
     db.wait_until_idle().unwrap();
     assert_eq!((db.stats().jobs_done["merge"], lists(&db)), (merges, 2));
     // The page cache has what spare buffers do not use, until somebody writes again.
@@ -174,7 +174,7 @@ fn idle_time_leaves_one_list_a_leaf_and_lends_memory_to_the_page_cache() {
     let kept = limit / 3 - db.stats().memory.filters;
     let lent = cached();
     assert!(lent > kept + kept / 4 && lent < kept + limit / 4, "{lent} bytes cached, {kept} without loans");
-    table.put(&key(1), &1u64.to_le_bytes()).unwrap();
+    table.put(key(1), 1u64.to_le_bytes()).unwrap();
     db.flush().unwrap();
     assert!(cached() <= kept, "{} bytes cached, {kept} without loans", cached());
 }

@@ -128,7 +128,7 @@ fn a_list_that_could_not_be_opened_is_tried_again() {
 fn a_failed_merge_does_not_stop_writers_or_flushes() {
     let fs = FaultyFs::new(MemoryFs::new());
     let (env, db, table) = open(fs.clone(), "/db").unwrap();
-    let put_some = || (0..300u32).for_each(|number| table.put(&number.to_be_bytes(), &[7; 30]).unwrap());
+    let put_some = || (0..300u32).for_each(|number| table.put(number.to_be_bytes(), [7; 30]).unwrap());
     put_some();
     db.flush().unwrap();
     // Merges read lists; writers and flushes do not.
@@ -173,7 +173,7 @@ fn a_failed_sync_stops_all_writing_until_the_database_is_reopened() {
 #[test]
 fn background_work_rests_when_there_is_none() {
     let (env, db, table) = open(MemoryFs::new(), "/db").unwrap();
-    (0..900u32).for_each(|number| table.put(&number.to_be_bytes(), &[7; 30]).unwrap());
+    (0..900u32).for_each(|number| table.put(number.to_be_bytes(), [7; 30]).unwrap());
     db.flush().unwrap();
     // Time passes only when no machine has anything to do.
     let started = env.clock.now();
@@ -192,7 +192,7 @@ fn background_work_rests_when_there_is_none() {
 fn a_closed_database_has_no_byte_that_nothing_checks() {
     let fs = MemoryFs::new();
     let (env, db, table) = open(fs.clone(), "/db").unwrap();
-    (0..900u32).for_each(|number| table.put(&number.to_be_bytes(), &[7; 30]).unwrap());
+    (0..900u32).for_each(|number| table.put(number.to_be_bytes(), [7; 30]).unwrap());
     drop(table);
     db.close().unwrap();
     for name in fs.list(Path::new("/db")).unwrap().iter().filter(|name| name.ends_with(".log")) {

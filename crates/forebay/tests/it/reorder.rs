@@ -38,7 +38,7 @@ fn write(table: &Table, model: &mut Model, rng: &mut Rng, merges: bool, count: u
             }
             2..5 if merges => {
                 let operand = rng.below(1000).to_le_bytes();
-                table.merge(&key, &operand).unwrap();
+                table.merge(&key, operand).unwrap();
                 let merged = Merging::Operands.merged(&operand, model.get(&key).map(Vec::as_slice));
                 model.insert(key, merged);
             }
@@ -222,7 +222,7 @@ fn what_goes_while_runs_in_memory_are_sorted_anew_does_not_come_back() {
         }
         let life = Duration::from_secs(3600);
         let table = db.table("t").layout(Layout::range_merge()).time_to_live(life).open().unwrap();
-        (0..100_u8).for_each(|key| table.put(&[key], &[1; 50]).unwrap());
+        (0..100_u8).for_each(|key| table.put([key], [1; 50]).unwrap());
         let mut compacting = None;
         table
             .set_layout_telling(Layout::wb_tree(), &mut |_, _| {
@@ -230,16 +230,16 @@ fn what_goes_while_runs_in_memory_are_sorted_anew_does_not_come_back() {
                     let other = other.clone();
                     compacting = Some(env.jobs.fork("compacting", move || other.compact().unwrap()));
                     env.jobs.step_some(8);
-                    table.delete(&[7]).unwrap();
-                    table.put_with_ttl(&[8], b"short", Duration::from_secs(1)).unwrap();
+                    table.delete([7]).unwrap();
+                    table.put_with_ttl([8], b"short", Duration::from_secs(1)).unwrap();
                     env.jobs.advance(Duration::from_secs(2));
                     db.flush().unwrap();
                 }
             })
             .unwrap();
         compacting.unwrap().join();
-        assert_eq!(table.get(&[7]).unwrap(), None, "seed {seed}: deleted");
-        assert_eq!(table.get(&[8]).unwrap(), None, "seed {seed}: expired");
+        assert_eq!(table.get([7]).unwrap(), None, "seed {seed}: deleted");
+        assert_eq!(table.get([8]).unwrap(), None, "seed {seed}: expired");
         assert_eq!(table.iter().unwrap().count(), 98, "seed {seed}");
     }
 }

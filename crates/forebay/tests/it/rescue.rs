@@ -38,10 +38,10 @@ fn sample(layout: Layout) -> Files {
     for round in 0..2 {
         for number in (0..KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
             let mut batch = Batch::new();
-            batch.put(&table, &key(number), &value(number, round));
+            batch.put(&table, key(number), value(number, round));
             if number < 20 {
-                batch.merge(&suffixes, &key(number), b"x");
-                batch.add(&hits, &key(number), ());
+                batch.merge(&suffixes, key(number), b"x");
+                batch.add(&hits, key(number), ());
             }
             hits.commit(batch, Durability::Os, b"so far").unwrap();
         }
@@ -78,7 +78,7 @@ fn rescue(files: &Files) -> forebay::Result<(RescueReport, usize, usize)> {
     let (mut there, mut newest) = (0, 0);
     if let Ok(table) = db.table("t").existing(true).open() {
         for number in 0..KEYS {
-            let Some(found) = table.get(&key(number)).unwrap() else { continue };
+            let Some(found) = table.get(key(number)).unwrap() else { continue };
             let last = u32::from(number.is_multiple_of(3));
             assert!((0..=last).any(|round| found == value(number, round)), "key {number} has {found:?}");
             there += 1;
@@ -109,9 +109,9 @@ fn states_operands_and_metadata_are_rescued_with_their_tables() {
     Rescue::new(options(&env)).merge_rule(Suffix).run("/db", "/new", &mut |_, _| ()).unwrap();
     let db = Database::open("/new", options(&env)).unwrap();
     let suffixes = db.table("suffixes").merge_rule(Suffix).open().unwrap();
-    assert_eq!(suffixes.get(&key(3)).unwrap().as_deref(), Some(&b"xx"[..]));
+    assert_eq!(suffixes.get(key(3)).unwrap().as_deref(), Some(&b"xx"[..]));
     let hits = db.aggregator("hits", Count).open().unwrap();
-    assert_eq!((hits.get(&key(3)).unwrap(), hits.get(&key(4)).unwrap()), (Some(2), Some(1)));
+    assert_eq!((hits.get(key(3)).unwrap(), hits.get(key(4)).unwrap()), (Some(2), Some(1)));
     assert_eq!(hits.metadata().unwrap().as_deref(), Some(&b"so far"[..]));
 }
 

@@ -79,7 +79,7 @@ impl Case {
         let value = vec![7; self.value_bytes as usize];
         let mut batch = Batch::new();
         for number in 0..self.records {
-            batch.put(&table, &self.key(number), &value);
+            batch.put(&table, self.key(number), &value);
             if batch.len() == 1000 {
                 db.write(&mut batch, Durability::Os).unwrap();
                 env.jobs.step_some(usize::MAX);
@@ -143,7 +143,7 @@ fn lists_per_path(db: &Database, layout: Layout) -> f64 {
 fn pages_per_get(db: &Database, table: &Table, case: &Case, numbers: impl Iterator<Item = u64>) -> f64 {
     let pages = |stats: &Stats| stats.device_reads + stats.cache_hits;
     let before = pages(&db.stats());
-    numbers.for_each(|number| drop(table.get(&case.key(number)).unwrap()));
+    numbers.for_each(|number| drop(table.get(case.key(number)).unwrap()));
     (pages(&db.stats()) - before) as f64 / GETS as f64
 }
 

@@ -19,13 +19,13 @@ fn records_survive_spills_splits_and_reopening() {
             let table = db.table("t").layout(layout).node_bytes(32 << 10).fan_out(4).open().unwrap();
             let mut batch = Batch::new();
             for i in 0..20_000u32 {
-                batch.put(&table, &key(i), &i.to_le_bytes());
+                batch.put(&table, key(i), i.to_le_bytes());
                 if batch.len() == 100 {
                     db.write(&mut batch, Durability::Os).unwrap();
                 }
             }
             for i in (0..20_000).step_by(3) {
-                table.delete(&key(i)).unwrap();
+                table.delete(key(i)).unwrap();
             }
             println!("{}", db.stats());
             db.close().unwrap();
@@ -34,7 +34,7 @@ fn records_survive_spills_splits_and_reopening() {
         let table = db.table("t").open().unwrap();
         for i in 0..20_000u32 {
             let expected = (i % 3 != 0).then(|| i.to_le_bytes().to_vec());
-            assert_eq!(table.get(&key(i)).unwrap(), expected, "{i}");
+            assert_eq!(table.get(key(i)).unwrap(), expected, "{i}");
         }
         assert_eq!(table.iter().unwrap().flatten().count(), 20_000 - 6667);
         let report = db.verify(&mut |_, _| ()).unwrap();
@@ -46,7 +46,7 @@ fn records_survive_spills_splits_and_reopening() {
             let table = db.table("t").open_ordered().unwrap();
             let forward: Vec<_> = table.prefix(b"key001").unwrap().map(|entry| entry.unwrap()).collect();
             let mut backward: Vec<_> =
-                table.prefix_reverse(b"key001").unwrap().map(|entry| entry.unwrap()).collect();
+                table.prefix(b"key001").unwrap().rev().map(|entry| entry.unwrap()).collect();
             backward.reverse();
             assert!(forward.is_sorted() && forward.len() > 50, "{}", forward.len());
             assert_eq!(forward, backward);

@@ -20,7 +20,7 @@ fn key(number: u64) -> [u8; 8] {
 
 fn put_all(table: &Table, numbers: std::ops::Range<u64>, value: u64) {
     for number in numbers {
-        table.put(&key(number), format!("{value:032}").as_bytes()).unwrap();
+        table.put(key(number), format!("{value:032}").as_bytes()).unwrap();
     }
 }
 
@@ -67,7 +67,7 @@ fn what_tables_are_said_to_take_is_what_their_files_take() {
         assert!((0.8..1.6).contains(&guess), "{layout}: {full:?}, {least:?}");
         assert_eq!(full.space_amplification, full.disk_bytes as f64 / full.live_bytes as f64);
         for number in 0..2_000 {
-            table.delete(&key(number)).unwrap();
+            table.delete(key(number)).unwrap();
         }
         db.flush().unwrap();
         let deleted = space(&db.stats());
@@ -187,7 +187,7 @@ fn is_on_disk(env: &Env, text: &[u8]) -> bool {
 /// Lets time pass, a second at a time, while something is written now and then.
 fn pass_seconds(env: &Env, table: &Table, seconds: u64) {
     for second in 0..seconds {
-        table.put(&key(1_000_000 + second % 7), b"other").unwrap();
+        table.put(key(1_000_000 + second % 7), b"other").unwrap();
         env.jobs.advance(Duration::from_secs(1));
         env.jobs.step_some(3_000);
     }
@@ -206,15 +206,15 @@ fn what_is_deleted_or_overwritten_leaves_the_disk_in_time() {
             let table = builder.open().unwrap();
             for secret in [&b"SECRET-ONE"[..], b"SECRET-TWO"] {
                 for number in 0..3_000 {
-                    table.put(&key(number), secret).unwrap();
+                    table.put(key(number), secret).unwrap();
                 }
                 // Some is in lists, the rest is buffered.
                 pass_seconds(&env, &table, 7);
                 assert!(is_on_disk(&env, secret), "{layout}");
                 for number in 0..3_000 {
                     match number % 2 {
-                        0 => table.delete(&key(number)).unwrap(),
-                        _ => table.put(&key(number), b"no secret").unwrap(),
+                        0 => table.delete(key(number)).unwrap(),
+                        _ => table.put(key(number), b"no secret").unwrap(),
                     }
                 }
                 pass_seconds(&env, &table, 60);
@@ -224,7 +224,7 @@ fn what_is_deleted_or_overwritten_leaves_the_disk_in_time() {
             }
             for number in 0..3_000 {
                 let expected = (number % 2 == 1).then(|| b"no secret".to_vec());
-                assert_eq!(table.get(&key(number)).unwrap(), expected, "{layout}");
+                assert_eq!(table.get(key(number)).unwrap(), expected, "{layout}");
             }
             let asked = db.table("t").reclaim_interval(Duration::from_secs(61)).open();
             assert!(asked.is_err_and(|error| error.to_string().contains("reclaim_interval")));

@@ -74,7 +74,7 @@ fn copy(world: &World, number: u64) -> Result<()> {
     // It goes on by itself, and takes nothing from the other.
     let table = db.table("t0").existing(true).open()?;
     for key in 0..300u32 {
-        table.put(&key.to_be_bytes(), &[7; 100])?;
+        table.put(key.to_be_bytes(), [7; 100])?;
     }
     db.flush()?;
     db.close()?;

@@ -163,8 +163,8 @@ impl World {
                 let value = (!rng.chance(20)).then(|| value(number, rng));
                 for table in 0..TABLES {
                     match &value {
-                        Some(value) => batch.put(self.table(table), &Self::key(writer, key), value),
-                        None => batch.delete(self.table(table), &Self::key(writer, key)),
+                        Some(value) => batch.put(self.table(table), Self::key(writer, key), value),
+                        None => batch.delete(self.table(table), Self::key(writer, key)),
                     }
                     changed.push((table, key, value.clone()));
                 }
@@ -204,7 +204,7 @@ impl World {
     /// Who writes alone sees just what it has written.
     fn read_own(&self, writer: usize, number: u64, rng: &mut Rng) {
         let (table, key) = (rng.index(TABLES), rng.index(KEYS));
-        let got = self.table(table).get(&Self::key(writer, key)).expect("reading");
+        let got = self.table(table).get(Self::key(writer, key)).expect("reading");
         let wanted = self.history.state(table, writer, key, number);
         assert!(
             got == wanted,
@@ -222,7 +222,7 @@ impl World {
             if rng.chance(90) {
                 let (table, key) = (rng.index(TABLES), rng.index(KEYS));
                 let before = self.history.acknowledged(writer);
-                let got = self.table(table).get(&Self::key(writer, key)).expect("reading");
+                let got = self.table(table).get(Self::key(writer, key)).expect("reading");
                 let possible = self.history.states(table, writer, key, before);
                 assert!(
                     possible.contains(&got),

@@ -154,6 +154,20 @@ impl Cursor {
         self.stored().map(|(key, stored)| (key, self.ttl.user_value(stored)))
     }
 
+    /// Whether this cursor, walking in a direction, has come to where another one stands, or beyond.
+    pub(crate) fn has_reached(&self, other: &Self, direction: Direction) -> bool {
+        let place = |cursor: &Self| {
+            let (key, _) = cursor.stored()?;
+            Some((cursor.table.order.prefix(key), key.to_vec()))
+        };
+        match (place(self), place(other), direction) {
+            (Some(own), Some(other), Direction::Forward) => own >= other,
+            (Some(own), Some(other), Direction::Backward) => own <= other,
+            // Where either is at the end, nothing is left between them.
+            _ => true,
+        }
+    }
+
     /// The entry here, with its value as it is stored.
     #[inline]
     pub(crate) fn stored(&self) -> Option<(&[u8], &[u8])> {
@@ -179,14 +193,14 @@ impl Cursor {
 
     /// Goes to the first entry whose key is not below `key`, or behind the last. Device reads: at most one for each
     /// list on the path to the key.
-    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.seek_nearest(key, Nearest::AtOrAbove)
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.seek_nearest(key.as_ref(), Nearest::AtOrAbove)
     }
 
     /// Goes to the last entry whose key is not above `key`, or before the first. Device reads: as those of
     /// [`seek`](Self::seek).
-    pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
-        self.seek_nearest(key, Nearest::AtOrBelow)
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.seek_nearest(key.as_ref(), Nearest::AtOrBelow)
     }
 
     /// Goes to the first entry, or behind the last where there is none.

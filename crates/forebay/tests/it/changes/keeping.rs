@@ -142,7 +142,7 @@ fn a_reader_of_a_closed_database_is_not_told_of_damage() {
     let db = Database::open(DIR, options.env(env.clone())).unwrap();
     let table = db.table("t").open().unwrap();
     // More than is read at a time.
-    (0..4_u8).for_each(|key| table.put(&[key], &vec![key; 700 << 10]).unwrap());
+    (0..4_u8).for_each(|key| table.put([key], vec![key; 700 << 10]).unwrap());
     db.flush().unwrap();
     let mut changes = db.changes(0).unwrap();
     changes.next().unwrap().unwrap();

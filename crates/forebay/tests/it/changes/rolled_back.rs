@@ -34,8 +34,8 @@ fn write(db: &Database, rng: &mut Rng, batches: usize) -> Result<()> {
         for table in &tables {
             let key = rng.below(200).to_be_bytes();
             match rng.chance(20) {
-                true => batch.delete(table, &key),
-                false => batch.put(table, &key, &vec![rng.below(256) as u8; 1 + rng.index(40)]),
+                true => batch.delete(table, key),
+                false => batch.put(table, key, vec![rng.below(256) as u8; 1 + rng.index(40)]),
             };
         }
         db.commit(batch, Durability::Os)?;

@@ -52,10 +52,10 @@ fn a_get_of_a_hot_counter_folds_a_few_records() {
     let (keys, between) = (10u64, 1000u64);
     for round in 1..=300u64 {
         let mut batch = Batch::new();
-        (0..between).for_each(|number| batch.add(&hits, &(number % keys).to_le_bytes(), ()));
+        (0..between).for_each(|number| batch.add(&hits, (number % keys).to_le_bytes(), ()));
         db.commit(batch, Durability::Memory).unwrap();
         merges.store(0, Ordering::Relaxed);
-        assert_eq!(hits.get(&(round % keys).to_le_bytes()).unwrap(), Some(round * between / keys));
+        assert_eq!(hits.get((round % keys).to_le_bytes()).unwrap(), Some(round * between / keys));
         let merged = merges.load(Ordering::Relaxed);
         // All that came since, of all keys, once; and each key's runs and lists.
         assert!(merged <= between + 40 * keys, "{merged} records merged by one get, round {round}");
@@ -63,7 +63,7 @@ fn a_get_of_a_hot_counter_folds_a_few_records() {
     }
     merges.store(0, Ordering::Relaxed);
     let key = 3u64.to_le_bytes();
-    (0..100).for_each(|_| assert!(hits.get(&key).unwrap().is_some()));
+    (0..100).for_each(|_| assert!(hits.get(key).unwrap().is_some()));
     assert!(merges.load(Ordering::Relaxed) <= 100 * 100, "{merges:?} records merged by a hundred gets");
 }
 
@@ -160,7 +160,7 @@ fn finalizing_leaves_one_record_a_key_and_more_may_be_added() {
     let db = Database::open(DIR, options(&env)).unwrap();
     let hits = db.aggregator("hits", Count).open().unwrap();
     for round in 1..=3u64 {
-        (0..2000u32).for_each(|number| hits.add(&(number % 100).to_be_bytes(), ()).unwrap());
+        (0..2000u32).for_each(|number| hits.add((number % 100).to_be_bytes(), ()).unwrap());
         hits.finalize().unwrap();
         assert_eq!(db.stats().list_records, 100);
         let entries: Vec<_> = hits.iter().unwrap().map(Result::unwrap).collect();
@@ -203,14 +203,14 @@ fn states_may_grow() {
     let lists = db.aggregator("lists", Collect::list(1000).unwrap()).lists_max(2).open().unwrap();
     for round in 0..6u8 {
         for key in 0..200u32 {
-            lists.add(&key.to_be_bytes(), &[round, key as u8][..]).unwrap();
+            lists.add(key.to_be_bytes(), &[round, key as u8][..]).unwrap();
         }
         db.flush().unwrap();
         env.jobs.step_some(200);
     }
     lists.finalize().unwrap();
     for key in 0..200u32 {
-        let state = lists.get_state(&key.to_be_bytes()).unwrap().unwrap();
+        let state = lists.get_state(key.to_be_bytes()).unwrap().unwrap();
         let mut wanted = Vec::new();
         let mut states: Vec<Vec<u8>> = Vec::new();
         for round in 0..6u8 {

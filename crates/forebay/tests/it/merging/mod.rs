@@ -41,11 +41,11 @@ fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
     let table = db.table("t").layout(Layout::wb_tree()).merge_rule(Short).open().unwrap();
-    table.put(b"put", &[1; 2_000]).unwrap();
-    table.merge(b"operand", &[1; 2_000]).unwrap();
+    table.put(b"put", [1; 2_000]).unwrap();
+    table.merge(b"operand", [1; 2_000]).unwrap();
     table.set_layout(Layout::wb_tree_ordered()).unwrap();
     for round in 0..6_u8 {
-        table.merge(b"long", &[round; 300]).unwrap();
+        table.merge(b"long", [round; 300]).unwrap();
         db.flush().unwrap();
     }
     let error = table.set_layout(Layout::wb_tree()).unwrap_err();
@@ -120,9 +120,9 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
         };
         let (db, table) = open();
         for round in 0..6_u8 {
-            table.merge(b"long", &[round; 300]).unwrap();
+            table.merge(b"long", [round; 300]).unwrap();
             for number in 0..20_u8 {
-                table.merge(&[number; 3], &[round; 10]).unwrap();
+                table.merge([number; 3], [round; 10]).unwrap();
             }
             db.flush().unwrap();
         }
@@ -131,7 +131,7 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
         let check = |table: &forebay::Table| {
             assert!(table.get(b"long").unwrap().as_ref() == Some(&long), "{layout}");
             for number in 0..20_u8 {
-                assert_eq!(table.get(&[number; 3]).unwrap().map(|value| value.len()), Some(60), "{layout}");
+                assert_eq!(table.get([number; 3]).unwrap().map(|value| value.len()), Some(60), "{layout}");
             }
         };
         check(&table);
@@ -233,7 +233,7 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
         let hits = db.aggregator("hits", Own).open().unwrap();
         let texts = db.table("texts").merge_rule(Suffix).open().unwrap();
         db.table("plain").open().unwrap().put(b"before", b"value").unwrap();
-        (0..400u32).for_each(|number| hits.add(&(number % 7).to_le_bytes(), ()).unwrap());
+        (0..400u32).for_each(|number| hits.add((number % 7).to_le_bytes(), ()).unwrap());
         db.flush().unwrap();
         hits.add(b"last", ()).unwrap();
         texts.merge(b"text", b"one ").unwrap();
@@ -245,7 +245,7 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     let plain = db.table("plain").open().unwrap();
     // Gets and scans of other tables go on, and so do writes as long as there is room.
     assert_eq!(plain.get(b"before").unwrap().as_deref(), Some(&b"value"[..]));
-    let error = fill(&mut |number| plain.put(&number.to_le_bytes(), &[7; 50]));
+    let error = fill(&mut |number| plain.put(number.to_le_bytes(), [7; 50]));
     assert_says(Err::<(), _>(error), &["`hits`", "own_count/1", "Database::aggregator"]);
     assert_says(db.flush(), &["`hits`", "own_count/1"]);
     env.jobs.step_some(100);
@@ -256,7 +256,7 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     db.flush().unwrap();
     db.wait_until_idle().unwrap();
     assert_eq!(texts.get(b"text").unwrap().as_deref(), Some(&b"one two"[..]));
-    let counts: Vec<u64> = (0..7u32).map(|key| hits.get(&key.to_le_bytes()).unwrap().unwrap()).collect();
+    let counts: Vec<u64> = (0..7u32).map(|key| hits.get(key.to_le_bytes()).unwrap().unwrap()).collect();
     assert_eq!(counts, [58, 57, 57, 57, 57, 57, 57]);
     assert!(plain.iter().unwrap().count() > 10);
 }
@@ -289,14 +289,14 @@ fn built_in_functions_come_with_the_database() {
         let spreads = db.aggregator("spreads", spread()).open().unwrap();
         db.table("plain").open().unwrap();
         for number in 0..400u32 {
-            hits.add(&(number % 7).to_le_bytes(), ()).unwrap();
+            hits.add((number % 7).to_le_bytes(), ()).unwrap();
             spreads.add(b"all", &[Value::from(i64::from(number % 3))]).unwrap();
         }
         db.close().unwrap();
     }
     let db = Database::open(DIR, options(&env)).unwrap();
     let plain = db.table("plain").open().unwrap();
-    (0..2000u32).for_each(|number| plain.put(&number.to_le_bytes(), &[7; 50]).unwrap());
+    (0..2000u32).for_each(|number| plain.put(number.to_le_bytes(), [7; 50]).unwrap());
     db.flush().unwrap();
     db.wait_until_idle().unwrap();
     db.snapshot().table("hits").unwrap().compact().unwrap();
@@ -325,11 +325,11 @@ fn metadata_after_a_crash_are_those_of_what_was_counted() {
         loop {
             let mut batch = Batch::new();
             for _ in 0..1 + rng.below(30) {
-                batch.add(&hits, &(read % 10).to_le_bytes(), ());
+                batch.add(&hits, (read % 10).to_le_bytes(), ());
                 read += 1;
             }
             let durability = durabilities[rng.index(3)];
-            if hits.commit(batch, durability, &read.to_le_bytes()).is_err() {
+            if hits.commit(batch, durability, read.to_le_bytes()).is_err() {
                 break;
             }
             if durability == Durability::Disk {

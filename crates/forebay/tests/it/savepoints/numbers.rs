@@ -9,7 +9,7 @@ fn operate(table: &forebay::OrderedTable, number: u64) {
     let (low, high) = span(number);
     match number % 40 {
         0 => table.delete_range(&low[..]..&high[..]).unwrap(),
-        _ => table.put(&low, &number.to_be_bytes()).unwrap(),
+        _ => table.put(low, number.to_be_bytes()).unwrap(),
     }
 }
 
@@ -55,7 +55,7 @@ fn the_number_says_what_is_in_it_while_others_write() {
         }
         let fresh = |number: u64| (10_000 + number).to_be_bytes().to_vec();
         std::thread::scope(|scope| {
-            let put = |number| table.put(&fresh(number), b"").unwrap();
+            let put = |number| table.put(fresh(number), b"").unwrap();
             let writer = scope.spawn(move || (0..10_000).for_each(put));
             db.rollback("1").unwrap();
             writer.join().unwrap();

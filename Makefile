@@ -15,7 +15,7 @@ RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test planted torture figures data rivals format lint
+.PHONY: help install demo test planted miri shuttle torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -27,6 +27,8 @@ help:
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
+	@echo 'make miri              the unsafe code, and what stands below it, under Miri (a nightly toolchain, which it completes)'
+	@echo 'make shuttle           locks and wakes under a scheduler that draws interleavings'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 # Everything has a count; `power` and `full` mount a small disk of their own and need root.
@@ -73,6 +75,20 @@ rivals:
 # Bugs that were mended are planted again, one after the other: the simulation must find each.
 planted:
 	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
+
+# The tests of the kernels are short; of the base those are left out that are not. The lines of filters are searched in
+# ways that depend on the processor, and Miri has those that it is compiled for.
+MIRI = MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=3 $(CARGO) +nightly miri test --lib
+
+miri:
+	rustup component add --toolchain nightly miri rust-src
+	$(MIRI) --target-dir target/miri --package forebay-env -- kernel::
+	RUSTFLAGS='-C target-feature=+popcnt,+lzcnt,+bmi1,+bmi2,+avx2,+aes,+vaes' \
+	    $(MIRI) --target-dir target/miri-features --package forebay-store -- filter::kernel::
+	$(MIRI) --target-dir target/miri --package forebay-base -- --skip digest::tests::repeats --skip sort::tests::
+
+shuttle:
+	RUSTFLAGS='--cfg shuttle' $(CARGO) test --target-dir target/shuttle --package forebay-env --lib
 
 test: format lint
 	$(CARGO) test --workspace

@@ -148,7 +148,7 @@ impl<B: AsRef<[u8]> + Send + Sync> File for Copy<B> {
 }
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests {
     use super::*;
     use crate::Env;

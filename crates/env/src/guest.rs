@@ -99,7 +99,7 @@ impl Drop for Attempt {
 }
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests {
     use super::*;
 

@@ -10,7 +10,7 @@
     reason = "this crate is where the rest of the workspace gets them from"
 )]
 #![cfg_attr(
-    not(any(loom, shuttle)),
+    not(shuttle),
     expect(clippy::disallowed_types, reason = "sync.rs wraps them for the rest of the workspace")
 )]
 
@@ -31,7 +31,7 @@ pub mod words;
 #[cfg(shuttle)]
 mod shuttle_tests;
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests;
 
 use std::fmt;

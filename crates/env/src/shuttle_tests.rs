@@ -1,11 +1,11 @@
-//! The bell and the arena under every order shuttle draws. See `sync.rs` for how to run these.
+//! The bell and the arena under every order shuttle draws. `make shuttle` runs these.
 
 use crate::clock::RealClock;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, spawn};
 use crate::{Arena, Jobs, Machine, Step};
 
-const SCHEDULES: usize = 5_000;
+const SCHEDULES: usize = 50_000;
 
 /// Idle until told, then tells.
 struct Echo {

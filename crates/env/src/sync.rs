@@ -1,18 +1,15 @@
-//! Locks, condition variables and atomics, from std, shuttle or loom by cfg.
+//! Locks, condition variables and atomics, from std, or under `cfg(shuttle)` from shuttle.
 //!
 //! **Invariant:** poisoning never leaks. A panic under a lock is reported by whoever panicked (see
 //! [`Jobs::panicked`](crate::Jobs::panicked)); the next owner of the lock goes on.
 //!
-//! Tests under a scheduler that picks every interleaving by seed:
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p forebay-env`. `--cfg loom` compiles too.
+//! `make shuttle` runs tests under its scheduler, which picks every interleaving by seed.
 //!
-//! `Arc` is std's everywhere: loom's cannot hold a `dyn Trait`, and its counts are not what we check.
+//! `Arc` is std's everywhere: its counts are not what we check.
 
-#[cfg(loom)]
-use loom::sync as backend;
 #[cfg(shuttle)]
 use shuttle::sync as backend;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 use std::sync as backend;
 
 use std::sync::{PoisonError, TryLockError};
@@ -20,11 +17,9 @@ use std::time::Duration;
 
 use crate::jobs::until_free;
 
-#[cfg(loom)]
-pub(crate) use loom::thread;
 #[cfg(shuttle)]
 pub(crate) use shuttle::thread;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 pub(crate) use std::thread;
 
 pub use backend::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};

@@ -95,7 +95,7 @@ impl Words {
 }
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests {
     use super::*;
 

@@ -75,7 +75,7 @@ fn owner(mut file: &fs::File) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests {
     use std::fs::OpenOptions;
 

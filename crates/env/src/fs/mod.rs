@@ -29,7 +29,7 @@ mod survival;
 mod traced;
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests;
 
 use std::fmt;

@@ -13,7 +13,7 @@ mod strand;
 mod threads;
 
 #[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(shuttle))]
 mod tests;
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The `forebay` command. `docs/cli.md` describes it for its users.
+//! The `forebay` command. `docs/guide/command.md` describes it for its users.
 //!
 //! Standard output carries answers and nothing else; progress and complaints go to standard error. The exit
 //! code is 0, or 1 when the work failed, or 2 when the command has to be called otherwise.

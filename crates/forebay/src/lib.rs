@@ -73,3 +73,24 @@ pub use options::Options;
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;
 pub use versions::SnapshotStats;
+
+/// The programs of README and of the guide: `cargo test --doc` compiles them.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/start.md")]
+    struct Start;
+    #[doc = include_str!("../../../docs/guide/layouts.md")]
+    struct Layouts;
+    #[doc = include_str!("../../../docs/guide/memory.md")]
+    struct Memory;
+    #[doc = include_str!("../../../docs/guide/durability.md")]
+    struct Durability;
+    #[doc = include_str!("../../../docs/guide/backup.md")]
+    struct Backup;
+    #[doc = include_str!("../../../docs/guide/expiry.md")]
+    struct Expiry;
+    #[doc = include_str!("../../../docs/guide/changes.md")]
+    struct Changes;
+}

@@ -1,5 +1,5 @@
-//! The functions that come with the crate: [docs/aggregates.md](../../../../docs/aggregates.md) lists their
-//! states byte by byte.
+//! The functions that come with the crate. Their states are listed byte by byte in
+//! [docs/guide/aggregates.md](../../../../docs/guide/aggregates.md).
 
 mod average;
 mod collect;

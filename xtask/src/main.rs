@@ -34,7 +34,9 @@ fn main() -> ExitCode {
 }
 
 fn tidy() -> ExitCode {
-    let findings = xtask::tidy::check(&xtask::workspace_root());
+    let root = xtask::workspace_root();
+    xtask::tidy::densities(&root).iter().for_each(|density| println!("{density}"));
+    let findings = xtask::tidy::check(&root);
     for finding in &findings {
         println!("{finding}");
     }

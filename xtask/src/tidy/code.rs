@@ -48,14 +48,14 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
 pub(super) fn stale_exceptions(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let this = Source { path: "xtask/src/tidy/code.rs".into(), text: String::new() };
-    let code_of = |path: &str| {
+    let code_at = |path: &str| {
         sources
             .iter()
             .find(|source| source.path == path)
             .map(|source| without_tests(&code_only(&source.text)))
     };
     for (path, _, _) in LONG_FILES {
-        if code_of(path).is_none_or(|code| code_lines(&code) <= FILE_LINES_MAX) {
+        if code_at(path).is_none_or(|code| code_lines(&code) <= FILE_LINES_MAX) {
             findings.push(Finding::new(&this, 1, format!("{path} needs no exception any more")));
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn stale_exceptions(sources: &[Source]) -> Vec<Finding> {
         let is_long = |code: String| {
             functions(&code).iter().any(|found| found.name == *name && found.lines > FUNCTION_LINES_MAX)
         };
-        if !code_of(path).is_some_and(is_long) {
+        if !code_at(path).is_some_and(is_long) {
             findings.push(Finding::new(&this, 1, format!("{path}: {name} needs no exception any more")));
         }
     }
@@ -125,7 +125,13 @@ fn long_functions(source: &Source, code: &str) -> Vec<Finding> {
     findings
 }
 
-fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The code of a Rust file without its tests; `None` where it is nothing else.
+pub(super) fn code_of(source: &Source) -> Option<String> {
+    let is_code = source.path.ends_with(".rs") && !is_test_file(&source.path);
+    is_code.then(|| without_tests(&code_only(&source.text)))
+}
+
+pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 

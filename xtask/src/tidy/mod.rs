@@ -3,6 +3,7 @@
 //! Every check is a function from sources to findings; only this file and [`sources`] touch the disk.
 
 mod arrows;
+mod assertions;
 mod code;
 mod docs;
 mod glossary;
@@ -14,6 +15,7 @@ mod words;
 use std::fmt;
 use std::path::Path;
 
+pub use assertions::Density;
 pub use sources::Source;
 
 /// One broken rule.
@@ -37,6 +39,11 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.text)
     }
+}
+
+/// How many assertions each library crate of the tree at `root` has.
+pub fn densities(root: &Path) -> Vec<Density> {
+    sources::read(root).map_or_else(|_| Vec::new(), |sources| assertions::densities(&sources))
 }
 
 /// Every broken rule of the tree at `root`, in the order of its files.
@@ -66,5 +73,6 @@ fn check_sources(sources: &[Source]) -> Vec<Finding> {
     findings.extend(code::stale_exceptions(sources));
     findings.extend(code::orphans(sources));
     findings.extend(rooms::check(sources));
+    findings.extend(assertions::check(sources));
     findings
 }

@@ -6,6 +6,7 @@ SCALE ?= 1
 ONLY ?=
 ROUNDS ?= 20
 SEED ?= 1
+SEEDS ?= 300
 LAYOUT ?=
 TORTURE_DIR ?= /dev/shm
 DRAW ?=
@@ -15,7 +16,7 @@ RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test planted miri shuttle torture figures data rivals format lint
+.PHONY: help install demo test planted invariants miri shuttle torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -27,6 +28,7 @@ help:
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
+	@echo 'make invariants        the simulation with checks that cost too much elsewhere, on rare roads; SEEDS=300 SEED=1'
 	@echo 'make miri              the unsafe code, and what stands below it, under Miri (a nightly toolchain, which it completes)'
 	@echo 'make shuttle           locks and wakes under a scheduler that draws interleavings'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
@@ -75,6 +77,11 @@ rivals:
 # Bugs that were mended are planted again, one after the other: the simulation must find each.
 planted:
 	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
+
+# References are counted from scratch after each edit, trees are checked, memory that is given back is scrambled; and
+# what happens now and then happens often.
+invariants:
+	RUSTFLAGS='--cfg invariants' $(CARGO) run --profile sim --package sim --target-dir target/invariants -- --seeds $(SEEDS) --first $(SEED)
 
 # The tests of the kernels are short; of the base those are left out that are not. The lines of filters are searched in
 # ways that depend on the processor, and Miri has those that it is compiled for.

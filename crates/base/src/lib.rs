@@ -15,6 +15,7 @@ pub mod limits;
 pub mod merge;
 pub mod order;
 pub mod planted;
+pub mod rare;
 pub mod record;
 pub mod sort;
 pub mod wire;

@@ -19,6 +19,9 @@ impl<F: Clone> Tree<F> {
     pub fn apply(&self, edit: &Edit<F>) -> Result<(Self, Vec<(F, i32)>)> {
         let mut tree = self.clone();
         let changes = tree.apply_in_place(edit)?;
+        if cfg!(invariants) {
+            assert_eq!(tree.check(), Ok(()), "an edit that fits leaves a sound tree");
+        }
         Ok((tree, changes))
     }
 

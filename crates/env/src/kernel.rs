@@ -284,7 +284,14 @@ pub(crate) fn arena(pages: Pages) -> (Arc<Arena>, Appender) {
 
 /// The memory of an arena nobody else holds.
 pub(crate) fn reclaim(arena: Arc<Arena>) -> Result<Pages, Arc<Arena>> {
-    Arc::try_unwrap(arena).map(|arena| arena.pages)
+    let pages = Arc::try_unwrap(arena).map(|arena| arena.pages);
+    #[cfg(invariants)]
+    let pages = pages.map(|mut pages| {
+        // Who reads what was not appended since does not find what he looks for.
+        pages.as_mut_slice().fill(0xdb);
+        pages
+    });
+    pages
 }
 
 impl Arena {

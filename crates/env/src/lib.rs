@@ -37,6 +37,7 @@ mod tests;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
+use forebay_base::rare;
 use sync::{Arc, Mutex};
 
 pub use arena::{Appender, Arena};
@@ -66,6 +67,7 @@ impl Env {
     /// The machine's files, clock, threads and entropy.
     pub fn real() -> Self {
         process::raise_file_limit();
+        rare::seed(None);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let jobs = Jobs::threads(Arc::clone(&clock));
         // The standard hasher's keys come from the system's entropy, and differ at every call.
@@ -80,6 +82,7 @@ impl Env {
 
     /// As [`memory`](Self::memory), over `fs`.
     pub fn simulated(fs: Arc<dyn FileSystem>, seed: u64) -> Self {
+        rare::seed(Some(seed));
         let mut rng = Rng::new(seed);
         let clock = Arc::new(ManualClock::new());
         let jobs = Jobs::stepper(Arc::clone(&clock), rng.next_u64());

@@ -3,10 +3,10 @@
 
 use super::Cursor;
 use crate::combine::{Combine, Depth, Fold};
-use crate::limits::STORED_VALUE_BYTES_MAX;
+use crate::limits::{STEP_BYTES, STORED_VALUE_BYTES_MAX};
 use crate::record::Shape;
 use crate::wire::put_raw;
-use crate::{Block, Error, Kind, Record, Result};
+use crate::{Block, Error, Kind, Record, Result, sometimes};
 
 /// What a stretch of collapsing did. Each count is taken where its records pass, and the end of the stretch checks that
 /// they balance: `consumed == produced + dropped`, but for records that are held for what comes next.
@@ -36,6 +36,11 @@ impl Progress {
             "a merge that read {consumed} records handed on {produced} and dropped {dropped}"
         )))
     }
+}
+
+/// How many bytes a stretch of at most so many has: now and then it ends at once, where it may.
+fn stretch(bytes_max: usize) -> u64 {
+    if bytes_max <= STEP_BYTES && sometimes!(1 in 40) { 1 } else { bytes_max as u64 }
 }
 
 /// A resumable collapse of one merge.
@@ -87,9 +92,9 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         bytes_max: usize,
         mut sink: impl FnMut(u64, &Record<'_>) -> Result<()>,
     ) -> Result<Progress> {
-        let mut progress = Progress::default();
+        let (bytes_max, mut progress) = (stretch(bytes_max), Progress::default());
         while let Some(prefix) = self.input.prefix() {
-            if progress.bytes >= bytes_max as u64 {
+            if progress.bytes >= bytes_max {
                 break;
             }
             let record = self.input.record();
@@ -154,8 +159,8 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         if self.rule.merges_puts() {
             return self.run_states(bytes_max, block, sink);
         }
-        let mut progress = Progress::default();
-        while progress.bytes < bytes_max as u64 {
+        let (bytes_max, mut progress) = (stretch(bytes_max), Progress::default());
+        while progress.bytes < bytes_max {
             block.clear();
             self.input.fill(block)?;
             if block.is_empty() {
@@ -183,13 +188,13 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         block: &mut Block,
         mut sink: impl FnMut(&Block) -> Result<()>,
     ) -> Result<Progress> {
-        let mut progress = Progress::default();
+        let (bytes_max, mut progress) = (stretch(bytes_max), Progress::default());
         let held = self.held.get_or_insert_with(|| {
             block.clear();
             block.clone()
         });
         let held_before = held.len();
-        while progress.bytes < bytes_max as u64 && (self.input.prefix().is_some() || !held.is_empty()) {
+        while progress.bytes < bytes_max && (self.input.prefix().is_some() || !held.is_empty()) {
             std::mem::swap(block, held);
             held.clear();
             let (records, bytes) = (block.len(), block.bytes().len());

@@ -105,6 +105,8 @@ impl Versions {
         let changing = self.changing.lock();
         let mut next = State::clone(&self.state());
         change(&mut next);
+        #[cfg(invariants)]
+        next.check();
         let before = std::mem::replace(&mut *self.state.write(), Arc::new(next));
         // Nobody waits while what only that version had goes: buffers, lists.
         drop(changing);

@@ -160,6 +160,16 @@ impl TableState {
 }
 
 impl State {
+    /// Holds what it is made of against itself.
+    #[cfg(invariants)]
+    pub(super) fn check(&self) {
+        let buffers = std::iter::once(&self.active).chain(&self.sealed);
+        let segments: Vec<u64> = buffers.map(|buffer| buffer.segment()).collect();
+        assert!(segments.is_sorted_by(|newer, older| newer > older), "newest first: {segments:?}");
+        assert!(self.tables.iter().all(|(id, table)| *id == table.id), "tables stand at their ids");
+        assert!(self.tables.values().is_sorted_by_key(|table| table.id), "tables stand in order");
+    }
+
     /// Whether writers of a table wait.
     pub(crate) fn is_frozen(&self, table: u32) -> bool {
         self.is_frozen || self.frozen.contains(&table)

@@ -10,7 +10,7 @@ mod epoch;
 
 use std::sync::Arc;
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Result, sometimes};
 use forebay_env::sync::atomic::AtomicU64;
 use forebay_env::sync::{Condvar, Mutex};
 use forebay_env::{Appender, File};
@@ -171,7 +171,8 @@ impl Log {
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
         let range_deletes = inner.range_deletes + payload.notes().range_deletes().len();
         let too_many_deletes = inner.range_deletes > 0 && range_deletes > RANGE_DELETES_MAX;
-        if too_many || too_many_deletes || end > inner.buffer.capacity() {
+        let is_early = inner.records > 0 && sometimes!(1 in 200);
+        if too_many || too_many_deletes || is_early || end > inner.buffer.capacity() {
             return Ok(None);
         }
         let padding = [0; 8];

@@ -190,6 +190,8 @@ impl VersionSetGuard<'_> {
         self.make_durable(log, pending)?;
         self.publish(versions, pending);
         self.refer(references);
+        #[cfg(invariants)]
+        self.check_references(&self.versions.state());
         self.retain_segments(log, pending.flushed.as_ref().map(|(buffer, _)| &**buffer));
         let resident = &self.versions.lists.resident;
         resident.due_below.store(self.due_below(resident), Ordering::Relaxed);

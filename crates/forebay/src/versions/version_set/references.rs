@@ -37,6 +37,16 @@ impl VersionSet {
         self.refer(more.chain(before.into_iter().map(|file| (file, -1))).collect());
     }
 
+    /// Counts all references from scratch: what edits have added and taken off comes to the same.
+    #[cfg(invariants)]
+    pub(super) fn check_references(&self, state: &crate::versions::State) {
+        let mut counted = std::collections::BTreeMap::new();
+        let kept = self.savepoints.values().flat_map(|savepoint| savepoint.files());
+        state.files().chain(kept).for_each(|file| *counted.entry(file.id()).or_insert(0) += 1);
+        let known = self.references.iter().map(|(&id, (_, count))| (id, *count));
+        assert_eq!(counted, known.collect(), "files, and how often they are referred to");
+    }
+
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
     pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
         for (file, by) in references {

@@ -13,7 +13,7 @@ mod span;
 mod tests;
 
 use forebay_base::wire::Reader;
-use forebay_base::{Order, Range as KeyRange};
+use forebay_base::{Order, Range as KeyRange, sometimes};
 use forebay_env::sync::atomic::AtomicU64;
 
 pub(crate) use blocks::Blocks;
@@ -112,6 +112,7 @@ impl Filter {
 
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
     pub(crate) fn thinned(mut self, bits_per_key: u32, keys: u64) -> Self {
+        let bits_per_key = if sometimes!(1 in 4) { bits_per_key.min(4) } else { bits_per_key };
         if self.thin(bits_per_key, keys) > 0 {
             match &mut self {
                 Self::Blocks(blocks) => blocks.fit(),

@@ -11,6 +11,7 @@ use forebay_buffer_tree::Fragment as _;
 use forebay_store::Cause;
 use forebay_store::list::ListOptions;
 
+mod dialogue;
 mod jungle;
 
 use super::simulate::CountedFile;

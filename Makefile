@@ -16,7 +16,7 @@ RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test planted invariants miri shuttle torture figures data rivals format lint
+.PHONY: help install demo test simulate planted invariants miri shuttle audit torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -27,10 +27,12 @@ help:
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
+	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
 	@echo 'make invariants        the simulation with checks that cost too much elsewhere, on rare roads; SEEDS=300 SEED=1'
 	@echo 'make miri              the unsafe code, and what stands below it, under Miri (a nightly toolchain, which it completes)'
 	@echo 'make shuttle           locks and wakes under a scheduler that draws interleavings'
+	@echo 'make audit             licences and advisories of what the build takes, by cargo-deny'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 # Everything has a count; `power` and `full` mount a small disk of their own and need root.
@@ -74,6 +76,10 @@ rivals:
 	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
 	cd crates/bench-rivals && $(CARGO) build --release --workspace
 
+simulate:
+	$(CARGO) run --profile sim --package sim -- --seeds $(SEEDS) --first $(SEED)
+	$(CARGO) run --profile sim --package sim -- --threads 100 --first $(SEED)
+
 # Bugs that were mended are planted again, one after the other: the simulation must find each.
 planted:
 	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
@@ -96,6 +102,11 @@ miri:
 
 shuttle:
 	RUSTFLAGS='--cfg shuttle' $(CARGO) test --target-dir target/shuttle --package forebay-env --lib
+
+audit:
+	@$(CARGO) deny --version >/dev/null 2>&1 || { \
+	    echo 'cargo-deny is not installed: cargo install --locked cargo-deny' >&2; exit 1; }
+	$(CARGO) deny check
 
 test: format lint
 	$(CARGO) test --workspace

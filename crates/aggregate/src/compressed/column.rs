@@ -214,7 +214,11 @@ mod tests {
             let (mut reader, mut found) = (Reader::new(&bytes), vec![7]);
             prop_assert_eq!(get_column(&mut reader, numbers.len(), &mut found), Some(()));
             prop_assert_eq!(reader.remaining(), 0);
-            prop_assert_eq!(found, numbers);
+            prop_assert_eq!(&found, &numbers);
+            for cut in 0..bytes.len() {
+                let read = get_column(&mut Reader::new(&bytes[..cut]), numbers.len(), &mut found);
+                prop_assert_eq!(read, None, "cut at {}", cut);
+            }
         }
 
         #[test]
@@ -227,12 +231,35 @@ mod tests {
             prop_assert_eq!(get_symbols(&mut reader, bytes.len(), &mut found), Some(()));
             prop_assert_eq!(reader.remaining(), 0);
             prop_assert_eq!(&found[1..], &bytes);
+            for cut in 0..packed.len() {
+                let read = get_symbols(&mut Reader::new(&packed[..cut]), bytes.len(), &mut Vec::new());
+                prop_assert_eq!(read, None, "cut at {}", cut);
+            }
         }
 
         #[test]
-        fn rubbish_is_refused_or_read(bytes: Vec<u8>, count in 0..1000usize) {
-            get_column(&mut Reader::new(&bytes), count, &mut Vec::new());
-            get_symbols(&mut Reader::new(&bytes), count, &mut Vec::new());
+        fn rubbish_is_refused_or_is_a_column_of_that_length(bytes: Vec<u8>, width in 0..70u8, count in 0..40usize) {
+            // With a width of its own some of it is read.
+            let bytes = [&[5, width], &bytes[..]].concat();
+            let (mut reader, mut numbers) = (Reader::new(&bytes), vec![7; 3]);
+            let read = get_column(&mut reader, count, &mut numbers);
+            prop_assert_eq!(read.is_some(), read.is_some() && width <= 64 && numbers.len() == count);
+            let room = (bytes.len() - 2) * 8 / usize::from(width.max(1));
+            prop_assert!(read.is_none() || width == 0 || count <= room, "{count} numbers of {width} bits in {room}");
+            if read.is_some() {
+                let (mut again, mut found) = (Vec::new(), Vec::new());
+                put_column(&numbers, &mut again);
+                prop_assert_eq!(get_column(&mut Reader::new(&again), count, &mut found), Some(()));
+                prop_assert_eq!(found, numbers);
+            }
+            let (mut reader, mut symbols) = (Reader::new(&bytes), vec![7]);
+            let read = get_symbols(&mut reader, count, &mut symbols);
+            let packed_bytes = match width {
+                8 => count,
+                _ => count.div_ceil(8) * usize::from(width),
+            };
+            prop_assert_eq!(read.is_some(), width <= 8 && packed_bytes <= bytes.len() - 2);
+            prop_assert!(read.is_none() || symbols.len() == 1 + count && symbols[0] == 7);
         }
     }
 

@@ -111,9 +111,18 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(0_u8..3, 0..9)) {
-            for pushed in split(&bytes) {
-                column(pushed);
+        fn any_bytes_fall_apart_into_columns_and_a_rest(bytes in prop::collection::vec(prop::sample::select(vec![0_u8, 1, 2, 0xff]), 0..9)) {
+            let pushed = split(&bytes);
+            let joined = pushed.concat();
+            prop_assert!(bytes.starts_with(&joined), "{joined:?}");
+            prop_assert!(split(&bytes[joined.len()..]).is_empty(), "the rest has no end");
+            for pushed in pushed {
+                let Some(value) = column(pushed) else { continue };
+                // What was pushed like this comes back; other bytes stand for no longer a value.
+                let mut again = Vec::new();
+                push(&mut again, Some(&value));
+                prop_assert_eq!(column(&again), Some(value.clone()));
+                prop_assert!(value.len() + END_BYTES <= pushed.len(), "{value:?} of {pushed:?}");
             }
         }
     }

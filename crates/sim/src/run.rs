@@ -277,7 +277,7 @@ impl Run {
     /// Judges an error while the power is on: only faults excuse it. Tells whether the round must end.
     fn is_over(&self, op: &Op, error: &Error) -> bool {
         assert!(self.may_fail, "{} failed without a cause: {error}", brief(op));
-        assert!(!error.is_corruption(), "{} took a fault for damage: {error}", brief(op));
+        assert!(!error.is_corruption() && !error.is_bug(), "{} took a fault for another: {error}", brief(op));
         // Of what has an effect whole or not at all, only recovery tells which.
         let is_doubtful = matches!(
             op,

@@ -16,7 +16,7 @@ RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test simulate planted invariants miri shuttle audit torture figures data rivals format lint
+.PHONY: help install demo test simulate planted invariants miri shuttle audit packages torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -33,11 +33,12 @@ help:
 	@echo 'make miri              the unsafe code, and what stands below it, under Miri (a nightly toolchain, which it completes)'
 	@echo 'make shuttle           locks and wakes under a scheduler that draws interleavings'
 	@echo 'make audit             licences and advisories of what the build takes, by cargo-deny'
+	@echo 'make packages          package every crate that could be published, and build each from its package'
 	@echo 'make test              format, lints and every test, as continuous integration runs them'
 
 # Everything has a count; `power` and `full` mount a small disk of their own and need root.
 torture:
-	$(CARGO) build --profile sim --package torture
+	$(CARGO) build --profile sim --package forebay-torture
 	for campaign in kill power full faults; do \
 	    target/sim/torture $$campaign --rounds $(ROUNDS) --seed $(SEED) --dir $(TORTURE_DIR) $(if $(LAYOUT),--layout $(LAYOUT)) || exit; \
 	done
@@ -77,17 +78,17 @@ rivals:
 	cd crates/bench-rivals && $(CARGO) build --release --workspace
 
 simulate:
-	$(CARGO) run --profile sim --package sim -- --seeds $(SEEDS) --first $(SEED)
-	$(CARGO) run --profile sim --package sim -- --threads 100 --first $(SEED)
+	$(CARGO) run --profile sim --package forebay-sim -- --seeds $(SEEDS) --first $(SEED)
+	$(CARGO) run --profile sim --package forebay-sim -- --threads 100 --first $(SEED)
 
 # Bugs that were mended are planted again, one after the other: the simulation must find each.
 planted:
-	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
+	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package forebay-sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
 
 # References are counted from scratch after each edit, trees are checked, memory that is given back is scrambled; and
 # what happens now and then happens often.
 invariants:
-	RUSTFLAGS='--cfg invariants' $(CARGO) run --profile sim --package sim --target-dir target/invariants -- --seeds $(SEEDS) --first $(SEED)
+	RUSTFLAGS='--cfg invariants' $(CARGO) run --profile sim --package forebay-sim --target-dir target/invariants -- --seeds $(SEEDS) --first $(SEED)
 
 # The tests of the kernels are short; of the base those are left out that are not. The lines of filters are searched in
 # ways that depend on the processor, and Miri has those that it is compiled for.
@@ -107,6 +108,11 @@ audit:
 	@$(CARGO) deny --version >/dev/null 2>&1 || { \
 	    echo 'cargo-deny is not installed: cargo install --locked cargo-deny' >&2; exit 1; }
 	$(CARGO) deny check
+
+# What is not for users.
+PRIVATE := forebay-testkit forebay-sim forebay-torture xtask
+packages:
+	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 
 test: format lint
 	$(CARGO) test --workspace

@@ -1,4 +1,4 @@
-//! `cargo run --profile sim -p sim -- --seeds 10000 [--first N]`, or `--seed N` for one seed, told in full.
+//! `cargo run --profile sim -p forebay-sim -- --seeds 10000 [--first N]`, or `--seed N` for one seed, told in full.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `cargo run --release -p torture -- kill|power|full|faults`: campaigns against the real system, each with a count and
+//! `cargo run --release -p forebay-torture -- kill|power|full|faults`: campaigns against the real system, each with a count and
 //! a seed.
 //!
 //! What the simulation does to a disk in memory, these do to the system's own: processes are killed, a file system

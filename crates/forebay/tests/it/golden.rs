@@ -1,6 +1,6 @@
 //! Databases of every format that was ever written open, and hold what was written.
 //!
-//! `cargo run -p torture -- golden crates/forebay/tests/golden/vN` writes those of the format of this build. A format
+//! `cargo run -p forebay-torture -- golden crates/forebay/tests/golden/vN` writes those of the format of this build. A format
 //! that changes gets a folder of its own; no folder is ever written again.
 
 use std::collections::BTreeMap;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use forebay_units::{amounts, sizes};
 
+use crate::Durability;
 use crate::stop::Stop;
 use crate::workload::{self, Workload, WorkloadError};
-use crate::{Durability, amounts, sizes};
 
 const EXAMPLES: &str = "\
 Examples:

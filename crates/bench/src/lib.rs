@@ -3,7 +3,6 @@
 //! A program that has engines calls [`run`] with its parsed [`BenchArgs`], or [`main`] with its whole command
 //! line. Both start the program again, one process a run, so [`Program::words`] have to lead back to them.
 
-pub mod amounts;
 mod answers;
 mod args;
 mod chunk;
@@ -22,7 +21,6 @@ mod pick;
 mod plan;
 mod report;
 mod run;
-pub mod sizes;
 mod sort;
 mod stop;
 #[cfg(test)]
@@ -34,6 +32,7 @@ use std::process::ExitCode;
 
 use ::forebay::env::RealClock;
 use clap::Parser;
+use forebay_units::sizes;
 
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;

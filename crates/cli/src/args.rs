@@ -12,7 +12,7 @@ use crate::commands::{
     load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::output::Form;
-use forebay_bench::sizes;
+use forebay_units::sizes;
 
 const EXAMPLES: &str = "\
 Examples:

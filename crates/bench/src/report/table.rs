@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use forebay_units::sizes;
+
 use super::{Line, Phase, Setup, Spread, Summary};
 use crate::plan::CgroupState;
-use crate::sizes;
 
 /// Name, width, and what stands in the column.
 type Column = (&'static str, usize, fn(&Phase) -> Option<String>);

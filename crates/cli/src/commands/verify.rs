@@ -10,7 +10,7 @@ use crate::args::{Common, Reading};
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted};
 use crate::screen;
-use forebay_bench::sizes;
+use forebay_units::sizes;
 
 /// Read every byte and check it; tell every problem with its file and offset
 #[derive(Debug, Args)]

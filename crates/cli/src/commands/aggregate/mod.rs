@@ -54,7 +54,7 @@ use by::{By, Table};
 use columns::{Reading, RowFormat};
 use cube::Cube;
 use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
-use forebay_bench::sizes;
+use forebay_units::sizes;
 use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
 use order::Arrangement;

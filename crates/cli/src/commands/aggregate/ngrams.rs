@@ -4,7 +4,7 @@
 //! numbers, four bytes each, big-endian: so keys of rare words and of long ones take as much as any.
 
 use forebay::Error;
-use forebay_bench::sizes;
+use forebay_units::sizes;
 use hashbrown::HashTable;
 use rapidhash::v3::rapidhash_v3;
 

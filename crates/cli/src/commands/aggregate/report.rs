@@ -9,7 +9,7 @@ use super::labels::Labels;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
-use forebay_bench::sizes;
+use forebay_units::sizes;
 
 /// Whether standard output holds the groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

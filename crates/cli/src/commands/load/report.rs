@@ -7,7 +7,7 @@ use super::pump::Tally;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Form, Output, counted, thousands};
-use forebay_bench::sizes;
+use forebay_units::sizes;
 
 /// How far a load came that failed.
 pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {

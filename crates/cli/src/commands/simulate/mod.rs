@@ -13,7 +13,7 @@ use super::parse_layout;
 use crate::args::{Common, Memory};
 use crate::failure::Failure;
 use crate::output::{Form, Output};
-use forebay_bench::{amounts, sizes};
+use forebay_units::{amounts, sizes};
 
 /// Predict what a load would write, read, keep and take, without data
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::fmt;
 use forebay::simulate::{Bound, Forecast, Point};
 
 use crate::output::thousands;
-use forebay_bench::sizes::human;
+use forebay_units::sizes::human;
 
 pub(super) struct Table<'a>(pub(super) &'a Forecast);
 

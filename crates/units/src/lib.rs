@@ -1,0 +1,4 @@
+//! Sizes and counts as a person writes them and reads them.
+
+pub mod amounts;
+pub mod sizes;

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::jobs::text_of;
-use forebay_env::sync::Mutex;
+use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Handle, Machine, Step};
 use forebay_layouts::JobWorker;
 
@@ -74,8 +74,8 @@ impl Background {
             space: Arc::clone(space),
             memory: Arc::clone(memory),
             writer: Arc::clone(writer),
-            compacting: Mutex::default(),
-            worker: Mutex::default(),
+            compacting: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            worker: Mutex::ranked(Rank::Leaf, None),
         }
     }
 }

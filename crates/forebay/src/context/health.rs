@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use forebay_base::Error;
-use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::{Mutex, Rank};
 
 /// The machines that others wait for.
 pub(crate) const FLUSH: &str = "forebay-flush";
@@ -19,7 +19,10 @@ pub(crate) struct Health {
 
 impl Default for Health {
     fn default() -> Self {
-        Self { troubles: Mutex::default(), compactor_is_idle: AtomicBool::new(true) }
+        Self {
+            troubles: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            compactor_is_idle: AtomicBool::new(true),
+        }
     }
 }
 

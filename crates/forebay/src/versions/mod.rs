@@ -2,8 +2,7 @@
 //! version set, which makes them durable before they are seen.
 //!
 //! The version set's lock serialises edits: what needs it is a method of [`VersionSetGuard`]. `state` is replaced whole,
-//! under a write lock held for an assignment. Under the version set's lock the log's may be taken, and then `changing`;
-//! all other locks here are leaves: nothing is asked for under them.
+//! under a write lock held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
 mod followers;
@@ -22,7 +21,7 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_env::sync::{Mutex, RwLock};
+use forebay_env::sync::{Mutex, Rank, RwLock};
 use forebay_layouts::Trees;
 use forebay_store::list::ListStore;
 
@@ -79,16 +78,16 @@ impl Versions {
     ) -> Self {
         Self {
             context,
-            version_set: Mutex::new(version_set),
+            version_set: Mutex::ranked(Rank::VersionSet, version_set),
             state: RwLock::new(Arc::new(state)),
-            changing: Mutex::default(),
+            changing: Mutex::ranked(Rank::State, ()),
             lists,
             trees,
-            pins: Mutex::default(),
-            aside: Mutex::default(),
-            followers: Mutex::default(),
-            wanted: Mutex::default(),
-            spare_segment: Mutex::default(),
+            pins: Mutex::ranked(Rank::Leaf, Pins::default()),
+            aside: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            followers: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            wanted: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            spare_segment: Mutex::ranked(Rank::Leaf, None),
             debt_bytes: AtomicU64::new(0),
             inherited_bytes: AtomicU64::new(u64::MAX),
             resident_bytes: AtomicU64::new(0),

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::sync::{Mutex, MutexGuard};
+use forebay_env::sync::{Mutex, MutexGuard, Rank};
 use forebay_env::yield_point;
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Appended, Durability, PrepareError, PreparedSegment, frame};
@@ -26,8 +26,6 @@ use crate::versions::Versions;
 use pace::Pace;
 
 /// Takes batches in, and gives writers their pace.
-///
-/// `rotating` is taken before the version set's lock and the log's.
 pub(crate) struct Writer {
     context: Arc<Context>,
     versions: Arc<Versions>,
@@ -47,8 +45,8 @@ impl Writer {
             versions: Arc::clone(versions),
             space: Arc::clone(space),
             memory: Arc::clone(memory),
-            rotating: Mutex::default(),
-            next_segment: Mutex::default(),
+            rotating: Mutex::ranked(Rank::Rotation, ()),
+            next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
         }
     }
@@ -144,7 +142,8 @@ impl Writer {
             return Err(closed());
         }
         self.make_room()?;
-        let next = match self.next_segment.lock().take() {
+        let ready = self.next_segment.lock().take();
+        let next = match ready {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
             Some(short) => {
                 self.versions.retire_segment(short.buffer().segment());

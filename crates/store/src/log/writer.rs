@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result, sometimes};
 use forebay_env::sync::atomic::AtomicU64;
-use forebay_env::sync::{Condvar, Mutex};
+use forebay_env::sync::{Condvar, Mutex, Rank};
 use forebay_env::{Appender, File};
 
 use super::batch::Payload;
@@ -115,7 +115,13 @@ impl Log {
             closed: false,
             poison: None,
         };
-        Self { inner: Mutex::new(inner), idle: Condvar::new(), epoch: AtomicU64::new(0), secret, metrics }
+        Self {
+            inner: Mutex::ranked(Rank::Log, inner),
+            idle: Condvar::new(),
+            epoch: AtomicU64::new(0),
+            secret,
+            metrics,
+        }
     }
 
     /// The number of the last accepted record.

@@ -7,11 +7,14 @@
 //!
 //! `Arc` is std's everywhere: its counts are not what we check.
 
+mod rank;
+
 #[cfg(shuttle)]
 use shuttle::sync as backend;
 #[cfg(not(shuttle))]
 use std::sync as backend;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -22,7 +25,8 @@ pub(crate) use shuttle::thread;
 #[cfg(not(shuttle))]
 pub(crate) use std::thread;
 
-pub use backend::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use backend::{RwLockReadGuard, RwLockWriteGuard};
+pub use rank::Rank;
 pub use std::sync::{Arc, Weak};
 /// A bare thread, for tests; the engine's work runs on [`Jobs`](crate::Jobs).
 pub use thread::spawn;
@@ -43,33 +47,69 @@ fn free<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
 
 /// Mutual exclusion without poisoning.
 #[derive(Debug, Default)]
-pub struct Mutex<T>(backend::Mutex<T>);
+pub struct Mutex<T> {
+    inner: backend::Mutex<T>,
+    rank: Rank,
+}
 
 impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub fn new(value: T) -> Self {
-        Self(backend::Mutex::new(value))
+        Self::ranked(Rank::Unordered, value)
+    }
+
+    /// An unlocked mutex with a place in the [order](Rank) of locks.
+    pub fn ranked(rank: Rank, value: T) -> Self {
+        Self { inner: backend::Mutex::new(value), rank }
     }
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.rank.check();
         let free = self.try_lock().or_else(|| until_free(|| self.try_lock()));
-        free.unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        free.unwrap_or_else(|| self.guard(self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// The lock, if nobody holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        free(self.0.try_lock())
+        free(self.inner.try_lock()).map(|inner| self.guard(inner))
+    }
+
+    fn guard<'a>(&self, inner: backend::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard { inner, held: self.rank.hold() }
     }
 
     /// The value, when nobody else can hold the lock.
     pub fn into_inner(self) -> T {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value in place, when nobody else can hold the lock.
     pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a [`Mutex`] guards, for as long as this is held.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    inner: backend::MutexGuard<'a, T>,
+    held: rank::Held,
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
     }
 }
 
@@ -127,12 +167,15 @@ impl Condvar {
 
     /// Unlocks, waits for a notification, locks again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        let MutexGuard { inner, held } = guard;
+        MutexGuard { inner: self.0.wait(inner).unwrap_or_else(PoisonError::into_inner), held }
     }
 
     /// As `wait`, for `timeout` at most; look at a clock to know which it was.
     pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
-        self.0.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner).0
+        let MutexGuard { inner, held } = guard;
+        let waited = self.0.wait_timeout(inner, timeout).unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { inner: waited.0, held }
     }
 
     /// Wakes one waiter.

@@ -10,7 +10,7 @@ use forebay_env::guest;
 use forebay_store::Cause;
 use forebay_store::list::Reading;
 
-use super::plan::{Made, Slice};
+use super::plan::{Act, Made, Slice};
 use super::set::Part;
 use super::writer::{FileWriter, Writers};
 use crate::rule::answered;
@@ -40,7 +40,7 @@ impl<C: Cursor> MergeJob<C> {
         let depth = if writers.appends() { Depth::Partial } else { slice.depth() };
         let mut output = Output::new(writers, Expected { shape, ..expected }, slice.is_bottom, file_bytes);
         // What comes by itself may find a place that nothing else has.
-        output.tight = slice.is_ingest();
+        output.tight = slice.act == Act::Ingest;
         // What a write buffer brings is not chosen from before it meets something else.
         let rule = if slice.taken.is_empty() { rule.keeping_all() } else { rule };
         let collapse = Collapse::new(input, rule, depth);

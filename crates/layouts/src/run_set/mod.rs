@@ -47,6 +47,7 @@ use crate::{DataFile, Layout, Source, TableOptions};
 
 use grow::GrowJob;
 use job::{MergeJob, RunCursor, Within};
+use plan::Act;
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
 use policy::range_merge;
@@ -178,7 +179,7 @@ impl TableVersion for RunSetTable {
     fn plan_flush(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let room = self.room();
         let slice = self.set.flush(segment, contents.bytes, busy, room);
-        let waits = slice.resides.is_some() && self.set.policy.is_full(&self.set, room);
+        let waits = matches!(slice.act, Act::KeepInMemory { .. }) && self.set.policy.is_full(&self.set, room);
         (!waits).then(|| self.planned(slice))
     }
 
@@ -197,7 +198,7 @@ impl TableVersion for RunSetTable {
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order());
-        if let Some(ranges) = &slice.resides {
+        if let Act::KeepInMemory { ranges, .. } = &slice.act {
             let bounds = range_merge::bounds(&self.set);
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
         }
@@ -250,7 +251,7 @@ impl TableVersion for RunSetTable {
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
-        if slice.appends {
+        if let Act::Append { .. } = slice.act {
             return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
         }
         let expected = self.expected(slice, Portion::default(), Shape::default());

@@ -19,27 +19,101 @@ use crate::DataFile;
 pub(crate) struct Slice {
     /// Newest first.
     pub(super) taken: Vec<(NodeId, Range)>,
-    /// Bytes of a write buffer that comes with them; 0 where there is none.
-    pub(super) flushed_bytes: u64,
-    /// It stays in memory, of these ranges.
-    pub(super) resides: Option<Vec<Range>>,
-    /// The log segment behind those of which all that is in the range comes with them; 0 where that is none.
-    pub(super) below: u64,
+    pub(super) act: Act,
     /// Where the result lies.
     pub(super) range: Range,
-    /// `None` for a new run.
-    pub(super) into: Option<NodeId>,
     pub(super) level: u32,
-    /// More slices are to come.
-    pub(super) goes_on: bool,
-    /// What identifies a key range that is being evicted.
-    pub(super) evicted: Option<NodeId>,
-    /// What the other runs have is appended to the parts of `into`.
-    pub(super) appends: bool,
     /// Nothing older has anything of the range.
     pub(super) is_bottom: bool,
     /// See [`RunSet::breaks`]: of the set that it was planned on.
     pub(super) breaks: u64,
+}
+
+/// What is done with what is taken.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) enum Act {
+    /// Records come by themselves, from no run and no write buffer.
+    #[default]
+    Ingest,
+    /// A write buffer comes with it, and makes a new run.
+    Flush(Buffer),
+    /// A write buffer stays in memory, of these ranges.
+    KeepInMemory { buffer: Buffer, ranges: Vec<Range> },
+    /// Resident runs go to disk, in which is all that log segments below this brought.
+    WriteOut { below: u64 },
+    /// It is merged into a run, or a new one; `goes_on` where more slices of that are to come.
+    Merge { into: Option<NodeId>, goes_on: bool },
+    /// What the other runs have is appended to the parts of one; `goes_on` as of a merge.
+    Append { into: NodeId, goes_on: bool },
+    /// A key range goes to the oldest run of files, or a new one: all that log segments below this brought of it.
+    Evict {
+        /// By what it is known that the range is being evicted.
+        range: NodeId,
+        into: Option<NodeId>,
+        /// 0 where none of it was in memory.
+        below: u64,
+    },
+    /// What a run has of a range is written anew where it is.
+    Rewrite { run: NodeId },
+}
+
+/// A write buffer that comes into the runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Buffer {
+    /// How much it has; at least 1.
+    pub(super) bytes: u64,
+    /// The log segment behind the one that mirrors it.
+    pub(super) below: u64,
+}
+
+impl Buffer {
+    fn of(segment: u64, bytes: u64) -> Self {
+        Self { bytes: bytes.max(1), below: segment + 1 }
+    }
+}
+
+impl Act {
+    /// The write buffer that comes with it, if one does.
+    pub(super) fn buffer(&self) -> Option<Buffer> {
+        match self {
+            Self::Flush(buffer) | Self::KeepInMemory { buffer, .. } => Some(*buffer),
+            _ => None,
+        }
+    }
+
+    /// The log segment behind those of which all that is in the range comes to files with it; 0 where that is none.
+    fn below(&self) -> u64 {
+        match self {
+            Self::Flush(Buffer { below, .. }) | Self::KeepInMemory { buffer: Buffer { below, .. }, .. } => {
+                *below
+            }
+            Self::WriteOut { below } | Self::Evict { below, .. } => *below,
+            Self::Ingest | Self::Merge { .. } | Self::Append { .. } | Self::Rewrite { .. } => 0,
+        }
+    }
+
+    /// The run that it goes to, where that is there.
+    pub(super) fn target(&self) -> Option<NodeId> {
+        match *self {
+            Self::Merge { into, .. } | Self::Evict { into, .. } => into,
+            Self::Append { into, .. } => Some(into),
+            Self::Rewrite { run } => Some(run),
+            Self::Ingest | Self::Flush(_) | Self::KeepInMemory { .. } | Self::WriteOut { .. } => None,
+        }
+    }
+
+    /// Whether more slices are to come.
+    pub(super) fn goes_on(&self) -> bool {
+        matches!(self, Self::Merge { goes_on: true, .. } | Self::Append { goes_on: true, .. })
+    }
+
+    /// A slice of a merge that is appended to the run it goes to, or merged with it.
+    fn of_merge(into: Option<NodeId>, appends: bool, goes_on: bool) -> Self {
+        match into.filter(|_| appends) {
+            Some(into) => Self::Append { into, goes_on },
+            None => Self::Merge { into, goes_on },
+        }
+    }
 }
 
 /// What to do next.
@@ -78,11 +152,6 @@ impl Made<DataFile> {
 }
 
 impl Slice {
-    /// Whether its records come by themselves: from no run, and by no write buffer.
-    pub(super) fn is_ingest(&self) -> bool {
-        self.taken.is_empty() && self.flushed_bytes == 0
-    }
-
     /// How far records of one key are merged.
     pub(super) fn depth(&self) -> Depth {
         if self.is_bottom { Depth::Bottom } else { Depth::Partial }
@@ -90,10 +159,10 @@ impl Slice {
 
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        if let Some(range) = self.evicted {
+        if let Act::Evict { range, .. } = self.act {
             return vec![range];
         }
-        let runs = self.taken.iter().map(|(run, _)| *run).chain(self.into);
+        let runs = self.taken.iter().map(|(run, _)| *run).chain(self.act.target());
         runs.collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
@@ -129,7 +198,7 @@ impl<F: tree::Fragment> RunSet<F> {
         busy: &BTreeSet<NodeId>,
         room: ResidentBudget,
     ) -> Slice {
-        let (flushed_bytes, below) = (bytes.max(1), segment + 1);
+        let buffer = Buffer::of(segment, bytes);
         let residents = self.residents_end();
         let mut flush = self.policy.flush(self, bytes, residents);
         // A key range that is being merged takes something of each.
@@ -137,20 +206,21 @@ impl<F: tree::Fragment> RunSet<F> {
         let mut taken = self.runs[..flush.runs].iter();
         let is_free = taken.all(|run| !is_evicting && self.is_free(run.id, busy));
         if (self.policy == Policy::RangeMerge && room.resides) || (!is_free && residents > 0) {
-            let resides = Some(vec![Range::all()]);
-            return Slice { flushed_bytes, resides, below, breaks: self.breaks, ..Slice::default() };
+            let act = Act::KeepInMemory { buffer, ranges: vec![Range::all()] };
+            return Slice { act, breaks: self.breaks, ..Slice::default() };
         }
         if !is_free {
             flush = Flush { runs: 0, level: 0 };
         }
-        Slice { flushed_bytes, below, ..self.front(flush) }
+        self.front(flush, Act::Flush(buffer))
     }
 
     /// What of a write buffer that was flushed before a crash stays in memory: the ranges of which files lack it.
     pub(super) fn reload(&self, segment: u64, bytes: u64) -> Option<Slice> {
         let ranges = self.marks.lacking(segment);
-        let slice = Slice { flushed_bytes: bytes.max(1), below: segment + 1, ..Slice::default() };
-        (!ranges.is_empty()).then_some(Slice { resides: Some(ranges), ..slice })
+        let is_wanted = !ranges.is_empty();
+        let act = Act::KeepInMemory { buffer: Buffer::of(segment, bytes), ranges };
+        is_wanted.then_some(Slice { act, ..Slice::default() })
     }
 
     /// Up to where runs are resident, or have resident ones behind them.
@@ -163,21 +233,22 @@ impl<F: tree::Fragment> RunSet<F> {
         let runs = self.residents_end();
         let is_free = self.runs[..runs].iter().all(|run| self.is_free(run.id, busy));
         let below = self.residents().next()?.below;
-        is_free.then(|| Slice { below, ..self.front(Flush { runs, level: 0 }) })
+        is_free.then(|| self.front(Flush { runs, level: 0 }, Act::WriteOut { below }))
     }
 
     /// The newest runs, whole.
-    fn front(&self, Flush { runs, level }: Flush) -> Slice {
+    fn front(&self, Flush { runs, level }: Flush, act: Act) -> Slice {
         let (inputs, older) = self.runs.split_at(runs);
         let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
-        Slice { taken, level, is_bottom: older.is_empty(), breaks: self.breaks, ..Slice::default() }
+        let (is_bottom, breaks) = (older.is_empty(), self.breaks);
+        Slice { taken, act, level, is_bottom, breaks, ..Slice::default() }
     }
 
     /// What all runs have of a range, or of as much of it as is enough for one go.
     fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
-        let evicted = Some(range_merge::node_of(&range));
+        let evicted = range_merge::node_of(&range);
         let last = self.last_on_disk();
         let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
         let waiting = runs.iter().filter(|run| Some(run.id) != into);
@@ -194,8 +265,8 @@ impl<F: tree::Fragment> RunSet<F> {
         let range = range.intersect(&Range { low: Bound::least(), high: end });
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
-        let breaks = self.breaks;
-        Slice { taken, below, range, into, level, evicted, is_bottom: true, breaks, ..Slice::default() }
+        let act = Act::Evict { range: evicted, into, below };
+        Slice { taken, act, range, level, is_bottom: true, breaks: self.breaks }
     }
 
     pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {
@@ -290,24 +361,24 @@ impl<F: tree::Fragment> RunSet<F> {
 
     /// Fits what a job made to the runs as they are.
     pub(super) fn rebase(&self, made: Made<F>) -> Result<Edit<F>> {
-        let Made { slice, parts, .. } = made;
-        let is_ingest = slice.is_ingest();
-        let Slice { taken, flushed_bytes, resides, below, range, into, level, goes_on, .. } = slice;
-        if resides.is_some() {
-            return Ok(Edit::Reside(Reside { below, parts }));
+        let Made { slice: Slice { taken, act, range, level, .. }, parts, .. } = made;
+        if let Act::KeepInMemory { buffer, .. } = act {
+            return Ok(Edit::Reside(Reside { below: buffer.below, parts }));
         }
+        let is_ingest = act == Act::Ingest;
         if let Some((run, _)) = taken.iter().find(|(run, _)| self.run(*run).is_none()) {
             return Err(Error::bug(format!("run {} went while it was merged", run.0)));
         }
         // Resident runs are not the manifest's business: they let go of what files have.
         let on_disk = taken.iter().filter(|(run, _)| self.run(*run).is_some_and(|run| !run.is_resident));
         let taken: Vec<Taken> = on_disk.map(|(run, range)| self.taken(*run, range)).collect();
-        let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { below };
+        let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { act.below() };
         let (into, level) = match self.last_on_disk() {
             // What has a range of its own needs no run of its own.
             Some(last) if is_ingest && self.has_nothing_at(&parts) => (last.id, last.level),
-            _ => (into.unwrap_or(NodeId(self.next_id)), level),
+            _ => (act.target().unwrap_or(NodeId(self.next_id)), level),
         };
+        let (flushed_bytes, goes_on) = (act.buffer().map_or(0, |buffer| buffer.bytes), act.goes_on());
         let replace = Replace { flushed_bytes, is_ingest, below, range, taken, into, level, parts, goes_on };
         Ok(Edit::Replace(replace))
     }

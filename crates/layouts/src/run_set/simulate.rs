@@ -15,7 +15,7 @@ use forebay_store::{Cause, ListFile};
 
 use super::describe;
 use super::job::FileSizes;
-use super::plan::{Made, Next, Slice};
+use super::plan::{Act, Made, Next, Slice};
 use super::policy::range_merge;
 use super::policy::{Policy, ResidentBudget};
 use super::set::{Edit, Part, Run, RunSet};
@@ -64,12 +64,13 @@ impl SimulatedRuns {
 
     /// Merges a slice, and the write buffer that may come with it.
     pub(super) fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
-        let flushed = slice.flushed_bytes / self.inventory.model().record_bytes;
+        let flushed =
+            slice.act.buffer().map_or(0, |buffer| buffer.bytes) / self.inventory.model().record_bytes;
         let (newest, coverage) = self.keys.collapse(flushed);
-        if slice.resides.is_some() {
+        if let Act::KeepInMemory { .. } = slice.act {
             return self.reside(slice, newest, coverage);
         }
-        if slice.appends {
+        if let Act::Append { .. } = slice.act {
             return self.append(slice, cause);
         }
         let buffer = (newest as f64 / width(&slice.range), coverage);

@@ -209,7 +209,7 @@ fn what_comes_while_geometric_merges_goes_to_places_before() {
     };
     flush(&mut runs, 0);
     let slice = next(&runs).unwrap();
-    assert!(slice.level == 6 && slice.goes_on, "{slice:?}");
+    assert!(slice.level == 6 && slice.act.goes_on(), "{slice:?}");
     runs.merge(slice, Cause::Merge).unwrap();
     for number in 1..=11 {
         flush(&mut runs, number);
@@ -266,7 +266,7 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
         let merged = Slice {
             taken: set.runs().iter().map(|run| (run.id, middle.clone())).collect(),
             range: middle.clone(),
-            goes_on: true,
+            act: Act::Merge { into: None, goes_on: true },
             ..Slice::default()
         };
         let parts = vec![(**set.parts().next().unwrap()).clone()];
@@ -444,7 +444,7 @@ fn what_is_set_aside_lets_all_else_end() {
                 Some(Next::Merge(slice)) if meets(&runs.set, &slice) => busy.extend(slice.nodes()),
                 Some(Next::Merge(slice)) => {
                     assert!(
-                        busy.is_empty() || to != Policy::RangeMerge || slice.evicted.is_some(),
+                        busy.is_empty() || to != Policy::RangeMerge || matches!(slice.act, Act::Evict { .. }),
                         "{from}: {slice:?}"
                     );
                     runs.merge(slice, Cause::Merge).unwrap();

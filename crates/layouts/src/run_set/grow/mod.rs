@@ -70,7 +70,7 @@ type Piece = (Arc<Part<DataFile>>, Range);
 
 impl GrowJob {
     pub(super) fn new(set: &RunSet<DataFile>, slice: Slice, context: &TableContext) -> Result<Self> {
-        let into = slice.into.and_then(|id| set.run(id)).ok_or_else(Plan::foreign)?;
+        let into = slice.act.target().and_then(|id| set.run(id)).ok_or_else(Plan::foreign)?;
         let uppers = slice.taken.iter().filter(|(id, _)| *id != into.id());
         let uppers = uppers.map(|(id, range)| Some((Arc::clone(set.run(*id)?), range.clone())));
         let subcompactions = SubcompactionQueue::new(into, &slice.range);

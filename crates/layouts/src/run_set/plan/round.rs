@@ -28,10 +28,10 @@ impl<F: Fragment> RunSet<F> {
                 return Some((slice, then));
             }
         }
-        let then = |slice: &Slice| slice.range.high.clone().filter(|_| slice.goes_on).map(Place::at);
+        let then = |slice: &Slice| slice.range.high.clone().filter(|_| slice.act.goes_on()).map(Place::at);
         let Some(from) = begun else {
             let slice = self.next_full_compaction(busy)?;
-            let merges_all = self.underway.is_empty() && slice.into.is_none();
+            let merges_all = self.underway.is_empty() && slice.act.target().is_none();
             let then = if merges_all { then(&slice) } else { Some(Place::beginning()) };
             return Some((slice, then));
         };

@@ -4,7 +4,7 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken};
-use super::{Next, Slice};
+use super::{Act, Next, Slice};
 
 /// A slice of a merge is about this many files long.
 const SLICE_FILES: u64 = 4;
@@ -17,11 +17,10 @@ impl<F: Fragment> RunSet<F> {
         Slice {
             taken: vec![(run.id, range.clone())],
             range: range.clone(),
-            into: Some(run.id),
+            act: Act::Rewrite { run: run.id },
             level: run.level,
             is_bottom: self.is_bottom(&[run.id], range),
             breaks: self.breaks,
-            ..Slice::default()
         }
     }
 
@@ -53,8 +52,8 @@ impl<F: Fragment> RunSet<F> {
             [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
         let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
         let is_bottom = self.is_bottom(&runs, &range);
-        let (appends, breaks) = (self.policy.grows(level), self.breaks);
-        Some(Next::Merge(Slice { taken, range, into, level, appends, is_bottom, breaks, ..Slice::default() }))
+        let act = Act::of_merge(into, self.policy.grows(level), false);
+        Some(Next::Merge(Slice { taken, act, range, level, is_bottom, breaks: self.breaks }))
     }
 
     /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
@@ -83,8 +82,8 @@ impl<F: Fragment> RunSet<F> {
         let range = Range { low, high: high.filter(|_| goes_on) };
         let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
         let is_bottom = self.is_bottom(inputs, &range);
-        let breaks = self.breaks;
-        Some(Slice { taken, range, into, level, goes_on, appends, is_bottom, breaks, ..Slice::default() })
+        let act = Act::of_merge(into, appends, goes_on);
+        Some(Slice { taken, act, range, level, is_bottom, breaks: self.breaks })
     }
 
     /// Where there is enough to be appended for one go between `low` and this bound. What is there already counts for

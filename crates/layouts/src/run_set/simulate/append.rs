@@ -17,9 +17,9 @@ impl SimulatedRuns {
     pub(super) fn append(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let set = self.set.clone();
         let mut inputs = taken(&set, &slice);
-        inputs.retain(|(run, _)| Some(run.id) != slice.into);
+        inputs.retain(|(run, _)| Some(run.id) != slice.act.target());
         let mut input = self.read(&inputs, cause);
-        let target = slice.into.and_then(|id| set.run(id));
+        let target = slice.act.target().and_then(|id| set.run(id));
         let groups =
             target.map_or_else(|| vec![(slice.range.clone(), None)], |run| groups(run, &slice.range));
         let mut parts = Vec::new();

@@ -20,7 +20,7 @@ use forebay_base::record::Shape;
 use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
-use super::super::plan::{Next, Slice};
+use super::super::plan::{Act, Next, Slice};
 use super::super::policy::{Policy, ResidentBudget};
 use super::super::set::{Edit, Part, Run, RunSet, Underway};
 use super::*;
@@ -173,26 +173,30 @@ fn step<F: Fragment>(set: &RunSet<F>, next: &Next<F>) -> String {
 /// A slice in words: what comes together, where it goes, and what is special about it.
 fn slice<F: Fragment>(set: &RunSet<F>, slice: &Slice) -> String {
     let sources = slice.taken.iter().map(|(run, _)| run.0.to_string());
-    let buffer = (slice.flushed_bytes > 0).then(|| "the write buffer".to_string());
+    let buffer = slice.act.buffer().map(|_| "the write buffer".to_string());
     let sources: Vec<String> = buffer.into_iter().chain(sources).collect();
     let range = slice.taken.first().map_or(&slice.range, |(_, range)| range);
     let mut said = sources.join(" ") + &shown(range);
-    if let Some(ranges) = &slice.resides {
-        said += " stays in memory";
-        ranges.iter().filter(|range| **range != Range::all()).for_each(|range| said += &shown(range));
-        return said;
-    }
-    match slice.into {
-        Some(into) if slice.appends => write!(said, " appended to {}", into.0).unwrap(),
-        Some(into) => write!(said, " merged to {}", into.0).unwrap(),
-        None => said += " to a run",
+    match &slice.act {
+        Act::KeepInMemory { ranges, .. } => {
+            said += " stays in memory";
+            ranges.iter().for_each(|range| said += &shown(range));
+            return said;
+        }
+        Act::Append { into, .. } => write!(said, " appended to {}", into.0).unwrap(),
+        Act::Rewrite { .. } => said += " rewritten",
+        act => match act.target() {
+            Some(into) => write!(said, " merged to {}", into.0).unwrap(),
+            None => said += " to a run",
+        },
     }
     write!(said, " at L{}", slice.level).unwrap();
-    if set.run(slice.into.unwrap_or(NodeId(u64::MAX))).is_none() && slice.into.is_some() {
+    if slice.act.target().is_some_and(|into| set.run(into).is_none()) {
         said += " (new)";
     }
+    let is_evicted = matches!(slice.act, Act::Evict { .. });
     for (is_so, what) in
-        [(slice.evicted.is_some(), "evicted"), (slice.goes_on, "goes on"), (slice.is_bottom, "bottom")]
+        [(is_evicted, "evicted"), (slice.act.goes_on(), "goes on"), (slice.is_bottom, "bottom")]
     {
         if is_so {
             write!(said, ", {what}").unwrap();

@@ -49,7 +49,7 @@ impl Load {
         let mut count = |set: &RunSet<CountedFile>, next: &Next<CountedFile>| {
             let Next::Merge(slice) = next else { return };
             let [(run, range)] = &slice.taken[..] else { return };
-            if slice.into == Some(*run) {
+            if slice.act == (Act::Rewrite { run: *run }) {
                 let run = set.run(*run).unwrap();
                 match &run.parts[run.overlapping(range)] {
                     [part] if part.portion.bytes > 3 * BYTES / 2 => done.splits += 1,
@@ -260,15 +260,15 @@ fn slices_of_batches_are_counted_by_what_comes() {
     let (mut slices, mut longest) = (0, 0);
     let mut look = |set: &RunSet<CountedFile>, next: &Next<CountedFile>| {
         let Next::Merge(slice) = next else { return };
-        let inputs = slice.taken.iter().filter(|(run, _)| Some(*run) != slice.into);
+        let inputs = slice.taken.iter().filter(|(run, _)| Some(*run) != slice.act.target());
         let parts = inputs.flat_map(|(run, range)| {
             let run = set.run(*run).unwrap();
             run.parts[run.overlapping(range)].iter().filter_map(|part| part.portion_in(range))
         });
-        if slice.appends {
+        if let Act::Append { .. } = slice.act {
             slices += 1;
             longest = longest.max(parts.map(|portion| portion.bytes).sum::<u64>());
-            let target = set.run(slice.into.unwrap()).unwrap();
+            let target = set.run(slice.act.target().unwrap()).unwrap();
             let ends = |high: &Bound| target.parts.iter().any(|part| part.range.high.as_ref() == Some(high));
             assert!(slice.range.high.as_ref().is_none_or(ends), "a tree is cut");
         }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::aggregate::functions::Count;
 use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
+use forebay_aggregate::functions::Count;
 
 use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions};
 

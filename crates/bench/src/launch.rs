@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
-use forebay::env::sync::{Mutex, MutexGuard};
+use forebay_env::sync::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::plan::Plan;

@@ -30,7 +30,7 @@ mod workload;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use ::forebay::env::RealClock;
+use ::forebay_env::RealClock;
 use clap::Parser;
 use forebay_units::sizes;
 

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use forebay::env::Clock;
+use forebay_env::Clock;
 use hdrhistogram::Histogram;
 
 use crate::host::counters::{Counters, Device};
@@ -253,7 +253,7 @@ fn coefficient_of_variation(slots: &[u64]) -> Option<f64> {
 mod tests {
     use std::path::Path;
 
-    use forebay::env::ManualClock;
+    use forebay_env::ManualClock;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay::env::Clock;
+use forebay_env::Clock;
 
 /// What the kernel may take to wake somebody up.
 const WAKING: Duration = Duration::from_micros(300);

@@ -4,7 +4,7 @@
 //! with theta 0.99, and spread over all records by a stride that shares no factor with their number, so that
 //! no two ranks meet in one record. Powers come from `libm`, whose results are the same on every machine.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 use serde::{Deserialize, Serialize};
 
 const THETA: f64 = 0.99;

@@ -1,6 +1,6 @@
 //! One run: every phase of a workload on one engine, measured.
 
-use forebay::env::Clock;
+use forebay_env::Clock;
 
 use crate::counts::Counts;
 use crate::host::counters::{Counters, Device};

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use forebay::aggregate::functions::Count;
-use forebay::aggregate::{Aggregator, Order, SortAggregator};
-use forebay::env::fs::RealFs;
+use forebay_aggregate::functions::Count;
+use forebay_aggregate::{Aggregator, Order, SortAggregator};
+use forebay_env::fs::RealFs;
 
 use crate::{Adds, Batch, Engine, Failure, Kind, Setup};
 

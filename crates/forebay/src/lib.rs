@@ -57,17 +57,15 @@ pub use api::{
     TableDescription, TableStats,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
-/// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
-pub use forebay_aggregate as aggregate;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
-pub use forebay_env as env;
 pub use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
 pub use forebay_layouts::{Keep, Layout, TableOptions};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
 pub use history::SavepointStats;
+pub use memory::Memory;
 pub use open::{Damage, VerifyReport};
 pub use options::Options;
 pub use read::{Approximation, Cursor, Nearest};
@@ -93,4 +91,25 @@ mod documents {
     struct Expiry;
     #[doc = include_str!("../../../docs/guide/changes.md")]
     struct Changes;
+}
+
+/// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
+pub mod aggregate {
+    pub use forebay_aggregate::{
+        Aggregate, Aggregator, AggregatorOptions, BuiltIn, Composite, CompressedAggregator, FUNCTIONS,
+        FixedAggregate, Function, Optional, Order, Plain, StateType, Value, Visit, functions, parse_function,
+    };
+}
+
+/// Where a database runs: its files, its clock and its threads. Programs that are tested without a disk, or under
+/// simulated time, give their own by [`Options::env`].
+pub mod env {
+    pub use forebay_env::{
+        Access, Clock, Env, File, FileLock, FileSystem, Jobs, LockMode, ManualClock, RealClock,
+    };
+
+    /// File systems: the machine's own, and one in memory.
+    pub mod fs {
+        pub use forebay_env::fs::{MemoryFs, RealFs};
+    }
 }

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use forebay::Durability;
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{FileSystem, Rng};
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::{FileSystem, Rng};
 
 use crate::run::Run;
 

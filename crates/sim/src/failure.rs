@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
-use forebay::env::sync::Mutex;
+use forebay_env::sync::Mutex;
 
 use crate::options::PLAIN;
 use crate::threads::{self, Threaded};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use forebay::Error;
-use forebay::env::Rng;
-use forebay::env::fs::FaultyFs;
+use forebay_env::Rng;
+use forebay_env::fs::FaultyFs;
 use forebay_testkit::Op;
 
 use crate::run::{Run, STEPS_TO_IDLE};

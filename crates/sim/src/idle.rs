@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay::env::FileSystem;
+use forebay_env::FileSystem;
 use forebay_testkit::{Harness, Op};
 
 use crate::run::{Run, STEPS_TO_IDLE};

@@ -2,7 +2,7 @@
 //! name.
 
 use forebay::Durability;
-use forebay::env::Rng;
+use forebay_env::Rng;
 use forebay_testkit::Op;
 
 use crate::run::Run;

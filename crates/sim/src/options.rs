@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 use forebay_testkit::{Config, TABLES, Theme};
 
 /// One simulation.

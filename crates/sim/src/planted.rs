@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** a seed that fails without the bug finds nothing.
 
-use forebay::env::{Clock, RealClock};
 use forebay_base::planted::{BUGS, Bug, Campaign, plant, reached};
+use forebay_env::{Clock, RealClock};
 
 use crate::{Part, attempt, attempt_threads};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay::env::fs::{CrashFs, FaultyFs, TracedFs};
-use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error};
+use forebay_env::fs::{CrashFs, FaultyFs, TracedFs};
+use forebay_env::{Env, FileSystem, Rng};
 use forebay_testkit::{Generator, Harness, Op, Wall};
 
 use crate::trace::Trace;

@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use forebay::env::Rng;
 use forebay::{Result, Scan, Snapshot};
+use forebay_env::Rng;
 
 use crate::seen::{Shown, Time};
 use crate::tables::keeps_order;

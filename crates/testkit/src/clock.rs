@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use forebay::env::{Clock, Env, FileSystem, Jobs, ManualClock, Rng};
+use forebay_env::{Clock, Env, FileSystem, Jobs, ManualClock, Rng};
 
 /// What the machine's wall clock shows, whichever environments come and go.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Wall {
         let manual = Arc::new(ManualClock::new());
         let jobs = Jobs::stepper(Arc::clone(&manual), rng.next_u64());
         let clock = Arc::new(WallClock { manual, wall: Arc::clone(self) });
-        let draws = forebay::env::sync::Mutex::new(rng);
+        let draws = forebay_env::sync::Mutex::new(rng);
         Env { fs, clock, jobs, entropy: Arc::new(move || draws.lock().next_u64()) }
     }
 }

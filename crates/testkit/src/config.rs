@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::{Env, Rng};
 use forebay::{Codec, Database, Layout, Options, Result};
+use forebay_env::{Env, Rng};
 
 use crate::{Keys, Merging, TABLES, Trip, Values};
 

@@ -1,6 +1,6 @@
 //! Keys and values of many kinds, from a seed.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 /// What keys look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use forebay::Durability;
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::config::{ASIDE, draw_layout};
 use crate::ops::{USUAL, WIDE};

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay::aggregate::functions::Count;
-use forebay::env::Env;
-use forebay::env::fs::MemoryFs;
 use forebay::{Batch, Codec, Database, Durability, Layout, Options, Result};
+use forebay_aggregate::functions::Count;
+use forebay_env::Env;
+use forebay_env::fs::MemoryFs;
 
 use crate::{Suffix, ordered_layouts};
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::Env;
 use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
+use forebay_env::Env;
 
 use crate::check::View;
 use crate::seen::{Kept, Shown, Time};

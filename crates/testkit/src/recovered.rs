@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::FileSystem;
 use forebay::{Database, Durability, Result};
+use forebay_env::FileSystem;
 
 use crate::check::{View, holds};
 use crate::seen::Shown;

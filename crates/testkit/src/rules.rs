@@ -3,8 +3,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use forebay::aggregate::{Aggregate, StateType};
 use forebay::{MergeRule, Result};
+use forebay_aggregate::{Aggregate, StateType};
 
 /// What a table merges by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Change, Config, Harness, Keys, Merging, Op, Query, Values, Write};
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Durability, Error, Layout};
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::{Env, FileSystem, Rng};
 
 const DIR: &str = "/some/where/db";
 /// How many tables there are.

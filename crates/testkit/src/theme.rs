@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** a theme says how a database is used, and nothing of what should go wrong.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::ops::Kind;
 use crate::{Aside, Config, Keys, Merging, Values};

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use forebay::aggregate::{Aggregate, StateType};
 use forebay::{MergeRule, Result};
+use forebay_aggregate::{Aggregate, StateType};
 
 /// Says when such code panics. Shared by all to whom it was cloned.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 
-use forebay::env::Rng;
 use forebay::{Nearest, OrderedTable, Result, Snapshot};
+use forebay_env::Rng;
 
 use crate::Contents;
 

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::{Env, Rng};
 use forebay::{Durability, Error, Layout, Result};
+use forebay_env::{Env, Rng};
 use forebay_testkit::{Change, Generator, Harness, Kind, Op, Write};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 

@@ -1,8 +1,8 @@
 //! What is written, batch by batch: batch `n` of a seed is the same in every process, so that the one that is killed
 //! and the one that judges agree without a word.
 
-use forebay::env::Rng;
 use forebay::{Durability, Layout};
+use forebay_env::Rng;
 use forebay_testkit::{Change, Config, Generator, Keys, Merging, Op, Values};
 
 /// The database's options: tiny, so that a few hundred batches go all the way down.

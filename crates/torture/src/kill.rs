@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use forebay::env::Rng;
 use forebay::{Durability, Error, Layout, Result};
+use forebay_env::Rng;
 use tempfile::TempDir;
 
 use crate::Asked;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use forebay::env::Env;
 use forebay::{Batch, Durability, Layout, Result};
+use forebay_env::Env;
 use forebay_testkit::{Config, Model, Tables, Write, assert_same};
 
 use crate::history;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::env::Env;
 use forebay::{Batch, Database, Durability, Layout, Result};
+use forebay_env::Env;
 use forebay_testkit::{Change, Config, Op, Tables, Write as Wanted};
 
 use crate::history;

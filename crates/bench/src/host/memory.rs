@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use forebay::env::process::peak_memory_bytes;
+use forebay_env::process::peak_memory_bytes;
 
 /// All memory of the machine.
 pub(crate) fn total_bytes() -> Option<u64> {

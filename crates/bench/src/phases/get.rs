@@ -1,6 +1,6 @@
 //! `get`: lookups, one by one or many at a time.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::answers::{Answers, Expected};
 use crate::chunk::records_at_a_time;

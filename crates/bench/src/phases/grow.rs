@@ -1,7 +1,7 @@
 //! `grow`: a table that is read at one size after the other. Each step loads a part of the records and drains; then the
 //! cache is emptied, and single ranges are read while nothing else goes on.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::data::Presence;
 use crate::meter::Meter;

@@ -3,7 +3,7 @@
 //! Operations are made a group at a time, each with what it has to find when its turn comes; what they found
 //! is compared behind the group.
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::answers::{Answers, Expected};
 use crate::chunk::records_at_a_time;

@@ -17,7 +17,7 @@ pub(crate) use reopen::load_until_killed;
 
 use std::time::Duration;
 
-use forebay::env::Clock;
+use forebay_env::Clock;
 
 use crate::counts::Counts;
 use crate::data::Records;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use forebay::env::Rng;
+use forebay_env::Rng;
 
 use crate::answers;
 use crate::chunk::Chunk;

@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use forebay::env::{Clock, RealClock, Rng};
+use forebay_env::{Clock, RealClock, Rng};
 
 use crate::chunk::{Chunk, records_at_a_time};
 use crate::data::RECORDS_MAX;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ::forebay::env::sync::Arc;
-use ::forebay::env::{Clock, ManualClock};
+use ::forebay_env::{Clock, ManualClock};
+use ::std::sync::Arc;
 
 use super::map::{Lie, Map};
 use super::run_all;

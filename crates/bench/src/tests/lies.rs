@@ -1,6 +1,6 @@
 //! A wrong answer fails the run, and says which key had what instead of what.
 
-use ::forebay::env::RealClock;
+use ::forebay_env::RealClock;
 
 use super::map::{Lie, Map};
 use super::{run_all, small_workloads};

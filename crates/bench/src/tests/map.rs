@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ::forebay::env::sync::{Arc, Mutex};
+use ::forebay_env::sync::{Arc, Mutex};
 
 use crate::{Adds, Batch, Engine, Failure, Kind, Setup};
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::forebay::env::{Clock, RealClock};
+use ::forebay_env::{Clock, RealClock};
 
 use crate::host::cache::CacheDrop;
 use crate::host::disk;

@@ -1,7 +1,7 @@
 //! What tables in key order are measured by: growth, removal in the midst, scans of everything, a change of layout in
 //! use, and looks at the engine meanwhile.
 
-use ::forebay::env::RealClock;
+use ::forebay_env::RealClock;
 
 use super::map::{Lie, Map};
 use super::run_all;

@@ -30,8 +30,8 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
-use forebay::aggregate::names::similar;
 use forebay::{Database, Durability, Error, Layout, Options, Snapshot, Table};
+use forebay_aggregate::names::similar;
 
 use crate::args::{Cli, Command, Common};
 use crate::clock::{Stopwatch, pause};

@@ -5,8 +5,8 @@
 
 use std::io::Read;
 
-use forebay::aggregate::Value;
-use forebay::aggregate::names::similar;
+use forebay_aggregate::Value;
+use forebay_aggregate::names::similar;
 use serde::{Deserialize, Serialize};
 
 use super::format::Column;

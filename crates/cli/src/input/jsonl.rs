@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 
-use forebay::aggregate::names::similar;
+use forebay_aggregate::names::similar;
 use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -19,7 +19,7 @@ pub(crate) mod window;
 
 use std::io;
 
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 use serde::{Deserialize, Serialize};
 
 /// A borrowed key and value.

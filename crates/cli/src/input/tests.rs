@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 
 /// Every table's tree.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Description {
     /// By name.
     pub tables: Vec<TableDescription>,
@@ -24,6 +25,7 @@ pub struct Description {
 /// A table's options and tree.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "the fields' names are those of the options")]
+#[non_exhaustive]
 pub struct TableDescription {
     pub name: String,
     pub layout: String,

@@ -19,21 +19,27 @@ use crate::versions::{SnapshotStats, TableState};
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
 #[derive(Clone, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the fields' names say what they are, with their units")]
+#[non_exhaustive]
 pub struct Stats {
+    /// Records that writers gave.
     pub user_records: u64,
+    /// Bytes of their keys and values.
     pub user_bytes: u64,
     /// The number of the last record that was accepted, ever.
     pub last_sequence: u64,
     /// The number up to which records survive a power loss; all that is there, where the database is open for reading.
     pub durable_sequence: u64,
-    /// Records that are in the log and in no list or tree yet, and their bytes there.
+    /// Records that are in the log and in no list or tree yet.
     pub unlisted_records: u64,
+    /// Bytes of those in the log.
     pub unlisted_bytes: u64,
     /// Bytes written to the device for each byte of keys and values accepted.
     pub write_amplification: f64,
+    /// Bytes written to the log.
     pub log_bytes: u64,
+    /// Syncs of the log.
     pub log_syncs: u64,
+    /// Bytes written to manifests.
     pub manifest_bytes: u64,
     /// Bytes written to lists, by cause.
     pub list_bytes_written: BTreeMap<String, u64>,
@@ -43,27 +49,41 @@ pub struct Stats {
     pub jobs_done: BTreeMap<String, u64>,
     /// Splits that moved no data, of leaves and of inner nodes.
     pub free_edits: u64,
+    /// Seconds that writers have waited, all together.
     pub stall_seconds: f64,
+    /// Bytes of background work that writers have caused and that is still to be done.
     pub debt_bytes: u64,
+    /// How long commits took, in microseconds.
     pub commit_latency_us: Percentiles,
+    /// How long lookups took, in microseconds: of one in sixteen.
     pub get_latency_us: Percentiles,
+    /// Keys that were looked up.
     pub gets: u64,
+    /// Those of them that write buffers answered.
     pub gets_from_buffer: u64,
     /// Pages read from files by lookups and scans, for each lookup.
     pub device_reads_per_get: f64,
+    /// Pages read from files by lookups and scans.
     pub device_reads: u64,
+    /// Bytes of those.
     pub device_read_bytes: u64,
+    /// Pages that the page cache had.
     pub cache_hits: u64,
+    /// Questions to filters.
     pub filter_probes: u64,
+    /// Those that a filter did not deny, of keys that were not there.
     pub filter_false_positives: u64,
     /// Bytes of lists, and of the log's records, for each byte of records in lists, outdated ones included.
     pub space_amplification: f64,
+    /// Bytes on disk: lists, trees and the log.
     pub disk_bytes: u64,
     /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
     pub kept_log_bytes: u64,
     /// Lists and trees.
     pub list_files: u64,
+    /// Records in lists and trees, every version of a key and every tombstone counted: an upper bound of how many keys there are.
     pub list_records: u64,
+    /// Bytes of those.
     pub list_record_bytes: u64,
     /// Memory now, by owner.
     pub memory: Memory,
@@ -79,13 +99,17 @@ pub struct Stats {
 
 /// A table's levels, and what it takes.
 #[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "the fields' names say what they are")]
+#[non_exhaustive]
 pub struct TableStats {
+    /// Its name.
     pub name: String,
+    /// Its layout, as the command writes it.
     pub layout: String,
+    /// Its levels, top first.
     pub levels: Vec<LevelDescription>,
     /// How much of it is copied, from 0 to 1, while it is being given another order.
     pub reordered_share: Option<f64>,
+    /// What it takes on disk.
     pub space: TableSpaceStats,
 }
 

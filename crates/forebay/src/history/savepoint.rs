@@ -21,6 +21,7 @@ use crate::versions::{Savepoint, State, View, excess, longest};
 
 /// A savepoint, and what it costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SavepointStats {
     /// Its name.
     pub name: String,

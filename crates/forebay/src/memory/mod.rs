@@ -33,13 +33,21 @@ impl MemoryShares {
 
 /// Memory by owner, in bytes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct Memory {
+    /// The memory limit.
     pub limit: u64,
+    /// Write buffers, also those that only snapshots see.
     pub write_buffers: u64,
+    /// The order over the records of write buffers.
     pub buffer_indexes: u64,
+    /// Records that tables keep in memory and no file has.
     pub resident_records: u64,
+    /// Filters of lists and trees.
     pub filters: u64,
+    /// What finds the page of a key in a list.
     pub page_search: u64,
+    /// Pages of lists and nodes of trees.
     pub page_cache: u64,
     /// What merges read lists and trees into.
     pub merging: u64,

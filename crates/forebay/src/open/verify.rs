@@ -20,6 +20,7 @@ use crate::versions::{State, TableState, Versions};
 
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// Files of records read: lists and trees.
     pub files: u64,
@@ -159,6 +160,7 @@ fn segments(versions: &Versions) -> Vec<Extent> {
 
 /// A place that could not be read, or a key of which nothing can be copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Damage {
     /// The file; `None` where no file is damaged, but the records of the key `low` do not merge, or to too much.
     pub file: Option<PathBuf>,

@@ -28,6 +28,7 @@ impl Space {
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TableSpaceStats {
     /// All of them: the five that follow.
     pub disk_bytes: u64,

@@ -41,6 +41,7 @@ pub(crate) struct Pin {
 
 /// A snapshot that is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SnapshotStats {
     /// As [`Snapshot::number`](crate::Snapshot::number).
     pub number: u64,

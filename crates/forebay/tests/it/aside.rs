@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{Access, Env};
 use forebay::{Database, Error, Keep, Layout, Options, Result, Table};
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::{Access, Env};
 use forebay_testkit::{Short, ordered_layouts};
 
 const DIR: &str = "/db";

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use forebay::env::Env;
 use forebay::{Batch, Database, Durability, Error, Layout, Options, Table};
+use forebay_env::Env;
 use forebay_testkit::ordered_layouts;
 
 use crate::space::list_bytes;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay::aggregate::functions::Count;
-use forebay::env::{Access, Env};
 use forebay::{Batch, Database, Durability, Layout, Options, Result};
+use forebay_env::{Access, Env};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())
@@ -73,8 +73,8 @@ fn an_ingest_that_is_under_way_when_the_database_is_closed_brings_nothing_in() {
     let env = Env::memory(2);
     let db = Database::open("/db", options(&env)).unwrap();
     let table = db.table("t").layout(Layout::leveling(4)).open_ordered().unwrap();
-    let left = Arc::new(forebay::env::sync::Mutex::new(Vec::new()));
-    let closes = forebay::env::sync::Mutex::new({
+    let left = Arc::new(forebay_env::sync::Mutex::new(Vec::new()));
+    let closes = forebay_env::sync::Mutex::new({
         let (mut db, env, left) = (Some(db), env.clone(), Arc::clone(&left));
         move |n: u16| {
             if n == 500 {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use forebay::env::Env;
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::sync::Mutex;
 use forebay::{Batch, Database, Durability, Error, Layout, Options, Table};
+use forebay_env::Env;
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::sync::Mutex;
 use forebay_testkit::Suffix;
 
 fn options(env: &Env) -> Options {
@@ -86,7 +86,7 @@ fn all_who_ask_for_a_compaction_are_told() {
                 table.compact().unwrap();
             })
         });
-        users.into_iter().for_each(forebay::env::Handle::join);
+        users.into_iter().for_each(forebay_env::Handle::join);
         drop(table);
         db.close().unwrap();
     }
@@ -124,7 +124,7 @@ fn a_table_that_fails_keeps_no_other_waiting() {
     b.compact().unwrap();
     assert!(!outcomes.lock().is_empty());
     fs.clear();
-    compacting.into_iter().for_each(forebay::env::Handle::join);
+    compacting.into_iter().for_each(forebay_env::Handle::join);
 }
 
 /// It was over once a compactor found nothing to merge, and where others write that moment may never come.

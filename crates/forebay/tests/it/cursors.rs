@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::{Env, FileSystem};
 use forebay::{Approximation, Batch, Cursor, Database, Durability, Layout, Nearest, Options, OrderedTable};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Env, FileSystem};
 
 const RECORDS: u64 = 100_000;
 /// Of a key and a value of eight bytes each.

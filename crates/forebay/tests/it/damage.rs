@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::{Access, Env, FileSystem};
 use forebay::{Codec, Database, Durability, Error, Layout, Result, Table};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Access, Env, FileSystem};
 use forebay_testkit::Suffix;
 
 type Files = BTreeMap<String, Vec<u8>>;

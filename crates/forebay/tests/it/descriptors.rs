@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::Env;
-use forebay::env::fs::{FileSystem, LimitedFs, MemoryFs, TracedFs};
 use forebay::{Database, Layout, Options};
+use forebay_env::Env;
+use forebay_env::fs::{FileSystem, LimitedFs, MemoryFs, TracedFs};
 
 const TABLES: usize = 100;
 /// What a process may have open, and what the database is told.
@@ -94,7 +94,7 @@ fn where_no_file_can_be_opened_the_error_says_so_and_passes() {
     // Somebody else takes all that there is.
     let current = std::path::Path::new("/db/CURRENT");
     let mut taken = Vec::new();
-    while let Ok(file) = limited.open_read(current, forebay::env::Access::Buffered) {
+    while let Ok(file) = limited.open_read(current, forebay_env::Access::Buffered) {
         taken.push(file);
     }
     let error = table.get(b"key").unwrap_err();
@@ -116,7 +116,7 @@ fn a_lack_of_files_at_any_moment_stops_writing_for_as_long_as_it_lasts() {
         let table = db.table("t").open().unwrap();
         let current = std::path::Path::new("/db/CURRENT");
         let mut taken = Vec::new();
-        while let Ok(file) = limited.open_read(current, forebay::env::Access::Buffered) {
+        while let Ok(file) = limited.open_read(current, forebay_env::Access::Buffered) {
             taken.push(file);
         }
         taken.truncate(taken.len() - left);

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay::aggregate::functions::Count;
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{Access, Env, FileSystem};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, limits};
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::{Access, Env, FileSystem};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())

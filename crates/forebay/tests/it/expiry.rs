@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::Env;
 use forebay::{Batch, Database, Layout, MergeRule, Nearest, Options, OrderedTable, Snapshot, Table};
+use forebay_env::Env;
 use forebay_testkit::ordered_layouts;
 
 const MINUTE: Duration = Duration::from_secs(60);

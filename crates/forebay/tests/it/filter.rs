@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use forebay::env::Env;
 use forebay::{Database, Keep, Layout, Options, Table};
+use forebay_env::Env;
 use forebay_testkit::ordered_layouts;
 
 fn open(env: &Env) -> Database {

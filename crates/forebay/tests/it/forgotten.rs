@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay::env::fs::{CrashFs, FaultyFs, MemoryFs};
-use forebay::env::{Env, FileSystem};
 use forebay::{Batch, Database, Durability, Options, Result, Table};
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
+use forebay_env::{Env, FileSystem};
 
 const DIR: &str = "/db";
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use forebay::aggregate::{Aggregate, StateType};
-use forebay::env::Env;
-use forebay::env::sync::Mutex;
 use forebay::{Batch, Database, Durability, Error, Keep, Layout, MergeRule, Options, Result, Table};
+use forebay_env::Env;
+use forebay_env::sync::Mutex;
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())

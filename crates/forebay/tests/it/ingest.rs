@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use forebay::env::Env;
 use forebay::{Database, Durability, Error, Layout, Options, OrderedTable, Result};
+use forebay_env::Env;
 
 type Entry = (Vec<u8>, Vec<u8>);
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use forebay::env::Env;
 use forebay::{Database, Layout, Options, Table};
+use forebay_env::Env;
 use forebay_testkit::Suffix;
 
 const KEYS: u64 = 50;

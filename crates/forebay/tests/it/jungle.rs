@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::{Access, Env, FileSystem, Rng};
 use forebay::{Database, Layout, Options, OrderedTable};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Access, Env, FileSystem, Rng};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

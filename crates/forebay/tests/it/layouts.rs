@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay::env::Env;
-use forebay::env::fs::{CrashFs, FaultyFs};
 use forebay::{Database, Layout, Options, OrderedTable};
+use forebay_env::Env;
+use forebay_env::fs::{CrashFs, FaultyFs};
 use forebay_testkit::ordered_layouts;
 
 fn open(env: &Env) -> Database {

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::Env;
-use forebay::env::fs::{FaultyFs, MemoryFs};
 use forebay::{Batch, Database, Durability, Error, Layout, Options};
+use forebay_env::Env;
+use forebay_env::fs::{FaultyFs, MemoryFs};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(4 << 10).env(env.clone())

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::Env;
-use forebay::env::fs::MemoryFs;
 use forebay::{Batch, Database, Durability, Options, Table};
+use forebay_env::Env;
+use forebay_env::fs::MemoryFs;
 
 const DIR: &str = "/db";
 const KEYS: u8 = 30;

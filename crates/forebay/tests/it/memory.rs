@@ -1,7 +1,7 @@
 //! One limit for all memory: however much is written and read, what the engine says it holds stays under it.
 
-use forebay::env::{Env, Rng};
 use forebay::{Batch, Codec, Database, Durability, Layout, Options};
+use forebay_env::{Env, Rng};
 use forebay_testkit::CountingHeap;
 
 /// All that counts against the limit, but for what work takes: of that some is free.

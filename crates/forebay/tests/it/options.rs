@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use forebay::env::Env;
 use forebay::{Database, Error, Options};
+use forebay_env::Env;
 
 /// "Never" is what who syncs by himself asks for. The housekeeper added it to the time, panicked, and all writing
 /// stopped.

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::fs::{MemoryFs, TracedFs};
-use forebay::env::{Env, FileSystem, Jobs};
 use forebay::{Batch, Database, Durability, Options};
+use forebay_env::fs::{MemoryFs, TracedFs};
+use forebay_env::{Env, FileSystem, Jobs};
 
 struct Traced {
     files: Arc<TracedFs>,

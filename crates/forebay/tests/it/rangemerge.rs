@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay::env::{Env, Rng};
 use forebay::{Database, Layout, Options, OrderedTable};
+use forebay_env::{Env, Rng};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

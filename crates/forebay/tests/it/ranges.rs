@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::Env;
-use forebay::env::fs::MemoryFs;
 use forebay::{Batch, Database, Durability, Layout, Nearest, Options, OrderedTable};
+use forebay_env::Env;
+use forebay_env::fs::MemoryFs;
 use forebay_testkit::{Suffix, ordered_layouts};
 
 fn open(env: &Env) -> Database {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::fs::{CrashFs, FaultyFs, MemoryFs};
-use forebay::env::{Access, Env, FileSystem};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, OrderedTable, Result, Table};
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
+use forebay_env::{Access, Env, FileSystem};
 use forebay_store::log::frame::{Header, Secret};
 use forebay_testkit::Suffix;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use forebay::env::Env;
-use forebay::env::fs::{MemoryFs, TracedFs};
 use forebay::{Batch, Database, Durability, Options, Table};
+use forebay_env::Env;
+use forebay_env::fs::{MemoryFs, TracedFs};
 
 const RECORDS: u64 = 400_000;
 const GETS: u64 = 5_000;

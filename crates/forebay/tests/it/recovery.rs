@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::fs::{CrashFs, FaultyFs, MemoryFs};
-use forebay::env::{Env, FileSystem};
 use forebay::{Batch, Database, Durability, Options, Result, Table};
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
+use forebay_env::{Env, FileSystem};
 
 /// How often a crash is drawn.
 const DRAWS: u64 = 60;
@@ -196,7 +196,7 @@ fn a_closed_database_has_no_byte_that_nothing_checks() {
     drop(table);
     db.close().unwrap();
     for name in fs.list(Path::new("/db")).unwrap().iter().filter(|name| name.ends_with(".log")) {
-        let file = fs.open(&Path::new("/db").join(name), forebay::env::Access::Buffered).unwrap();
+        let file = fs.open(&Path::new("/db").join(name), forebay_env::Access::Buffered).unwrap();
         let Some(last) = file.len().unwrap().checked_sub(1) else { continue };
         let mut byte = [0];
         file.read_at(last, &mut byte).unwrap();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::fs::CrashFs;
-use forebay::env::{Env, Rng};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, Result, Table};
+use forebay_env::fs::CrashFs;
+use forebay_env::{Env, Rng};
 use forebay_testkit::{Merging, Suffix, ordered_layouts};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use forebay::aggregate::functions::Count;
-use forebay::env::fs::{FaultyFs, MemoryFs};
-use forebay::env::{Env, FileSystem, Rng};
 use forebay::limits::VALUE_BYTES_MAX;
 use forebay::{Batch, Codec, Database, Durability, Layout, MergeRule, Options, Rescue, RescueReport};
+use forebay_env::fs::{FaultyFs, MemoryFs};
+use forebay_env::{Env, FileSystem, Rng};
 use forebay_testkit::{Suffix, ordered_layouts};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;

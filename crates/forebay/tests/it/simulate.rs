@@ -1,9 +1,9 @@
 //! The planner without data against the engine: what it predicts of a load is what the load comes to, within
 //! 15 %, where background work keeps pace.
 
-use forebay::env::Env;
 use forebay::simulate::{Forecast, Keys, Load, Point, Rates, Simulation};
 use forebay::{Batch, Database, Durability, Layout, Options, Stats, Table, TableOptions};
+use forebay_env::Env;
 
 /// How far a prediction may be off.
 const TOLERANCE: f64 = 0.15;

@@ -1,7 +1,7 @@
 //! One walk through everything, in memory.
 
-use forebay::env::Env;
 use forebay::{Batch, Database, Durability, Layout, Options};
+use forebay_env::Env;
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())

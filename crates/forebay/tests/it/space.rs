@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::{Access, Env};
 use forebay::{Database, Layout, Options, OrderedTable, Stats, Table, TableSpaceStats};
+use forebay_env::{Access, Env};
 use forebay_testkit::ordered_layouts;
 
 const DIR: &str = "/db";

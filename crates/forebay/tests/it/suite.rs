@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use forebay::Codec;
-use forebay::env::{Env, Rng};
+use forebay_env::{Env, Rng};
 use forebay_testkit::{Config, Generator, Harness, Keys, Merging, Op, Values};
 
 const NODE_BYTES: [u64; 3] = [2 << 10, 6 << 10, 20 << 10];

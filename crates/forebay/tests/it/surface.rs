@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 
-use forebay::env::{Env, Rng};
 use forebay::{Batch, Database, Durability, Layout, Options, Result};
+use forebay_env::{Env, Rng};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 

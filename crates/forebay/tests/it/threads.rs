@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay::aggregate::functions::Count;
-use forebay::env::sync::atomic::{AtomicU64, Ordering};
-use forebay::env::{Env, FileSystem, Rng, sync};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, OrderedTable, Table};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::{Env, FileSystem, Rng, sync};
 
 /// A directory of this test alone, removed at its end.
 struct TestDir {

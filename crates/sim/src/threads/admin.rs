@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay::env::Rng;
 use forebay::{Database, Error, Layout, Result};
+use forebay_env::Rng;
 use forebay_testkit::ordered_layouts;
 
 use super::{CUT, Contents, Seen, TABLES, World, check_database, other_order};

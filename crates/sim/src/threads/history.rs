@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay::env::sync::Mutex;
+use forebay_env::sync::Mutex;
 
 use super::{Contents, World};
 

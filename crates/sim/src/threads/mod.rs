@@ -17,10 +17,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::sync::RwLock;
-use forebay::env::{Env, Rng};
 use forebay::{Batch, Database, Durability, Error, Layout, Options, OrderedTable, Result, Snapshot, Table};
+use forebay_env::fs::MemoryFs;
+use forebay_env::sync::RwLock;
+use forebay_env::{Env, Rng};
 use forebay_testkit::ordered_layouts;
 
 use history::{History, KEYS, WRITERS};

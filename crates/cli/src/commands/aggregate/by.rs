@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use forebay::aggregate::names::{quoted, split_words, unquoted};
-use forebay::aggregate::{Composite, FUNCTIONS};
+use forebay_aggregate::names::{quoted, split_words, unquoted};
+use forebay_aggregate::{Composite, FUNCTIONS};
 use serde::{Deserialize, Serialize};
 
 use super::{kmers, ngrams};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay::Error;
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,

@@ -1,7 +1,7 @@
 //! Words, n-grams and k-mers of the inputs, given to the engine one by one.
 
-use forebay::aggregate::functions::Count;
 use forebay::limits::KEY_BYTES_MAX;
+use forebay_aggregate::functions::Count;
 
 use super::engine::{Engine, Means};
 use super::inputs::{Input, Inputs};

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use forebay::Error;
-use forebay::aggregate::{Aggregate, Aggregator as _, HashAggregator};
-use forebay::env::sync::Arc;
+use forebay_aggregate::{Aggregate, Aggregator as _, HashAggregator};
+use std::sync::Arc;
 
 use super::engine::{Groups, Held, Means};
 use super::gathering::Gatherer;

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use forebay::Error;
-use forebay::aggregate::functions::Count;
-use forebay::aggregate::{
+use forebay::limits::KEY_BYTES_MAX;
+use forebay_aggregate::functions::Count;
+use forebay_aggregate::{
     Aggregate, Aggregator, Composite, HashAggregator, Order, SortAggregator, Value, Visit,
 };
-use forebay::env::Env;
-use forebay::env::sync::Arc;
-use forebay::limits::KEY_BYTES_MAX;
+use forebay_env::Env;
+use std::sync::Arc;
 
 use super::cube;
 use super::gathering::{Gathered, Gatherer};

@@ -1,9 +1,9 @@
 //! Groups that live as long as the command: in a compressed buffer tree, which goes on in temporary files.
 
 use forebay::Error;
-use forebay::aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
-use forebay::env::Env;
-use forebay::env::sync::Arc;
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_env::Env;
+use std::sync::Arc;
 
 use super::engine::{Groups, Held, Means, Refused, Scratch, refusal};
 
@@ -65,8 +65,8 @@ impl<A: Aggregate> Gatherer<A> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use forebay::aggregate::{Composite, Value};
     use forebay::limits::KEY_BYTES_MAX;
+    use forebay_aggregate::{Composite, Value};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::Scope;
 
 use forebay::Error;
-use forebay::aggregate::Aggregate;
+use forebay_aggregate::Aggregate;
 
 use super::ahead::Ahead;
 use super::engine::{Engine, Refused};

@@ -1,7 +1,7 @@
 //! What the columns of the output hold, where that has to be known before it is written.
 
 use forebay::Error;
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 
 use super::engine::{Groups, Measure};
 use super::labels::{GROUPING, Labels};

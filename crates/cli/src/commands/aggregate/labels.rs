@@ -1,6 +1,6 @@
 //! What keys look like to people, and the order they are shown in.
 
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 
 use super::ngrams::{self, Vocabulary};
 use super::{cube, keys};

@@ -39,8 +39,8 @@ use std::mem;
 use std::path::PathBuf;
 use std::thread;
 
-use forebay::aggregate::functions::Count;
-use forebay::env::sync::Arc;
+use forebay_aggregate::functions::Count;
+use std::sync::Arc;
 
 use super::progress::Progress;
 use crate::args::Common;

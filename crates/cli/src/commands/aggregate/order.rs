@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use forebay::Error;
-use forebay::aggregate::{Aggregator, Order, Value, Visit};
+use forebay_aggregate::{Aggregator, Order, Value, Visit};
 
 use super::engine::{Groups, Measure};
 use super::labels::Labels;

@@ -1,6 +1,6 @@
 //! The last words of an aggregation.
 
-use forebay::aggregate::Aggregate;
+use forebay_aggregate::Aggregate;
 use serde::Serialize;
 
 use super::engine::Groups;
@@ -77,7 +77,7 @@ impl Report {
         self.output_seconds = seconds;
         let is_stored = self.known_files.is_some();
         self.bytes_per_group = (!is_stored && groups > 0).then(|| self.memory_bytes as f64 / groups as f64);
-        self.peak_memory_bytes = forebay::env::process::peak_memory_bytes();
+        self.peak_memory_bytes = forebay_env::process::peak_memory_bytes();
         // A database's buffers count whole, though what nothing was written to yet takes no memory.
         let most = self.peak_memory_bytes.and_then(|bytes| usize::try_from(bytes).ok());
         self.memory_bytes = self.memory_bytes.min(most.unwrap_or(usize::MAX));

@@ -1,6 +1,6 @@
 //! What the groups of a run are: what the command line asks for, or what a store keeps, which must agree.
 
-use forebay::aggregate::names::split_words;
+use forebay_aggregate::names::split_words;
 use serde::{Deserialize, Serialize};
 
 use super::args::AggregateArgs;

@@ -8,7 +8,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use forebay::Error;
-use forebay::aggregate::Value;
+use forebay_aggregate::Value;
 use memchr::{memchr, memchr_iter, memchr3};
 
 use super::columnar::Columnar;

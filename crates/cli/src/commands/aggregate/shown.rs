@@ -5,8 +5,8 @@
 
 use std::convert::Infallible;
 
-use forebay::aggregate::{Aggregate, BuiltIn, Composite, Value};
 use forebay::{Snapshot, limits};
+use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
 
 use super::by::{self, By};
 use super::labels::Labels;

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay::aggregate::{Aggregate, Aggregator as _, HashAggregator};
-use forebay::env::sync::Arc;
 use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, Options, Table};
+use forebay_aggregate::{Aggregate, Aggregator as _, HashAggregator};
+use std::sync::Arc;
 
 use super::args::AggregateArgs;
 use super::engine::{Groups, Held, Means, Refused, refusal};

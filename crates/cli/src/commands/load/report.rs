@@ -66,7 +66,7 @@ pub(super) fn print(
                 "input_bytes": tally.input_bytes,
                 "write_amplification": write_amplification,
                 "stall_seconds": stats.stall_seconds,
-                "peak_memory_bytes": forebay::env::process::peak_memory_bytes(),
+                "peak_memory_bytes": forebay_env::process::peak_memory_bytes(),
                 "batch_latency_us": {
                     "p50": microseconds(0.5),
                     "p99": microseconds(0.99),

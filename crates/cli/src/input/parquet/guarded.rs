@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-use forebay::env::jobs::text_of;
+use forebay_env::jobs::text_of;
 use parquet::errors::ParquetError;
 
 thread_local! {

@@ -9,8 +9,8 @@ mod text;
 
 use std::fs::File;
 
-use forebay::aggregate::Value;
-use forebay::aggregate::names::similar;
+use forebay_aggregate::Value;
+use forebay_aggregate::names::similar;
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;

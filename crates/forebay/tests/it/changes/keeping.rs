@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::{Access, Env, FileSystem};
 use forebay::{ChangeBatch, Database, Durability, Error, Options};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Access, Env, FileSystem};
 
 use super::world::{DIR, World, assert_same};
 

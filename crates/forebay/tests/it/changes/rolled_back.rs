@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::env::fs::CrashFs;
-use forebay::env::{Env, Rng};
 use forebay::{Batch, ChangeBatch, Database, Durability, Error, Layout, Operation, Options, Result, Table};
+use forebay_env::fs::CrashFs;
+use forebay_env::{Env, Rng};
 
 use super::world::{DIR, assert_same};
 

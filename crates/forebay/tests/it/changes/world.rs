@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use forebay::aggregate::Aggregate;
 use forebay::aggregate::functions::Count;
-use forebay::env::fs::{CrashFs, TracedFs};
-use forebay::env::{Env, Rng};
 use forebay::{
     Aggregator, Batch, Change, ChangeBatch, Database, Durability, Error, Layout, Operation, Options,
     OrderedTable, Result, Table,
 };
+use forebay_env::fs::{CrashFs, TracedFs};
+use forebay_env::{Env, Rng};
 use forebay_testkit::Suffix;
 
 pub(super) const DIR: &str = "/db";

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use forebay::env::fs::MemoryFs;
-use forebay::env::{Env, FileSystem};
 use forebay::{Database, Layout, Options, Table};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Env, FileSystem};
 
 use document::{examples, print};
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay::aggregate::functions::{Collect, Count, SumInt};
 use forebay::aggregate::{self, Aggregate, StateType};
-use forebay::env::{Env, Rng};
 use forebay::{Aggregator, Batch, Database, Durability, Layout, Options, Result};
+use forebay_env::{Env, Rng};
 
 use super::{DIR, options};
 
@@ -192,7 +192,7 @@ fn it_is_an_aggregator_like_any_other() {
     let env = Env::memory(1);
     let db = Database::open(Path::new(DIR), options(&env)).unwrap();
     let durable = count_words(db.aggregator("words", Count).open().unwrap()).unwrap();
-    assert_eq!(durable, count_words(aggregate::HashAggregator::new(Count, 1 << 20)).unwrap());
+    assert_eq!(durable, count_words(forebay_aggregate::HashAggregator::new(Count, 1 << 20)).unwrap());
 }
 
 /// States that all had one length so far may merge to longer ones.

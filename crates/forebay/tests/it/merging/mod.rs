@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use forebay::aggregate::functions::{Count, SumInt};
 use forebay::aggregate::{Aggregate, BuiltIn, Composite, StateType, Value};
-use forebay::env::fs::CrashFs;
-use forebay::env::{Env, FileSystem, Rng};
 use forebay::{Batch, Database, Durability, Error, Layout, MergeRule, Options, Result};
+use forebay_env::fs::CrashFs;
+use forebay_env::{Env, FileSystem, Rng};
 use forebay_testkit::{Short, Suffix};
 
 const DIR: &str = "/db";

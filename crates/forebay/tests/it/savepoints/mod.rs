@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::env::fs::{CrashFs, MemoryFs};
-use forebay::env::{Access, Env, FileSystem, Rng};
 use forebay::{Database, Error, Layout, Options, Result, Snapshot, Table};
+use forebay_env::fs::{CrashFs, MemoryFs};
+use forebay_env::{Access, Env, FileSystem, Rng};
 use forebay_testkit::{Suffix, ordered_layouts};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -67,6 +67,21 @@ impl Layout {
         matches!(self, Self::RunSet(Policy::Jungle { .. }))
     }
 
+    /// Whether it keeps records in memory that no file has.
+    pub fn keeps_in_memory(&self) -> bool {
+        matches!(self, Self::RunSet(Policy::RangeMerge))
+    }
+
+    /// Whether it has a place for what another layout keeps in memory, until that is in files.
+    pub fn takes_residents(&self) -> bool {
+        matches!(self, Self::RunSet(_))
+    }
+
+    /// Whether it has a use for trees that another layout has left.
+    pub fn takes_trees(&self) -> bool {
+        matches!(self, Self::RunSet(_))
+    }
+
     /// Whether ranges of keys can be scanned.
     pub fn is_ordered(&self) -> bool {
         !matches!(self, Self::WbTree { ordered: false })

@@ -92,8 +92,7 @@ impl Relayout {
         // Ranges that were deleted before are gone from the lists that are copied.
         self.writer.flush()?;
         // Nor need a flush take along what an earlier layout has left in memory.
-        self.background
-            .wait_for_files(|table| table.id == id && table.options.layout != Layout::range_merge())?;
+        self.background.wait_for_files(|table| table.id == id && !table.options.layout.keeps_in_memory())?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
         let store = store_for(

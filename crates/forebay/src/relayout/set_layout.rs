@@ -24,7 +24,7 @@ impl Relayout {
         if self.try_layout(id, layout)? {
             return Ok(());
         }
-        // A tree keeps nothing in memory. What is there goes to files first, and nothing new stays.
+        // It has no place for what is kept in memory. What is there goes to files first, and nothing new stays.
         let _draining = Draining::new(&self.versions);
         loop {
             self.background.wait_for_files(|table| table.id == id)?;
@@ -52,7 +52,7 @@ impl Relayout {
             let reason = format!("table `{}` is being given another order; wait for that", table.name);
             return Err(Error::invalid(reason));
         }
-        if matches!(layout, Layout::WbTree { .. }) && table.version.resident().is_some() {
+        if !layout.takes_residents() && table.version.resident().is_some() {
             return Ok(false);
         }
         let options = TableOptions { layout, ..table.options };
@@ -71,5 +71,5 @@ impl Relayout {
 
 /// Whether a layout can do with the files that the table has.
 fn can_take(table: &TableState, layout: Layout) -> bool {
-    matches!(layout, Layout::RunSet(_)) || table.version.files().iter().all(|file| file.list().is_some())
+    layout.takes_trees() || table.version.files().iter().all(|file| file.list().is_some())
 }

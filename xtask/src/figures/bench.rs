@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::compact;
 use super::groups;
 use super::part::{DirectIo, FOREBAY, Part, Run};
 
 const RIVALS: &str = "crates/bench-rivals/target/release/forebay-bench-rivals";
 /// Where databases are made, from the workspace's root.
 pub(super) const SCRATCH: &str = "target/figures";
-const WORKLOADS: &str = "docs/figures/workloads";
+const WORKLOADS: &str = "target/figures/workloads";
 pub(super) const RECORDS_MIN: u64 = 1000;
 pub(super) const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Below it no program works.
@@ -64,8 +65,8 @@ impl Bench {
     /// Runs a part and keeps its results in the folder.
     pub(super) fn measure(&self, part: &Part, scale: f64, folder: &Path) -> Result<(), String> {
         let cannot = |error: std::io::Error| format!("cannot write below {}: {error}", folder.display());
-        std::fs::create_dir_all(self.root.join(WORKLOADS)).map_err(cannot)?;
         std::fs::create_dir_all(self.root.join(SCRATCH)).map_err(cannot)?;
+        write_workloads(&[part])?;
         println!("== {}", part.title);
         let groups = groups::runs(part.name);
         if !groups.is_empty() && !groups::is_built(&self.root) {
@@ -78,8 +79,6 @@ impl Bench {
         for round in 1..=runs.iter().map(|run| run.rounds).max().unwrap_or(0) {
             for run in runs.iter().filter(|run| round <= run.rounds) {
                 let Some(order) = self.order(run, scale) else { continue };
-                let file = self.root.join(WORKLOADS).join(format!("{}.toml", run.name));
-                std::fs::write(file, &run.workload).map_err(cannot)?;
                 println!("{:6.0} s  {}", started.elapsed().as_secs_f64(), order.shown);
                 self.start(&self.program, &order, &mut lines)?;
                 commands.push(order.shown);
@@ -117,7 +116,11 @@ impl Bench {
             "type": "campaign", "part": part.name, "scale": scale, "seconds": seconds, "commands": commands,
         });
         let mut file = File::create(folder.join(format!("{}.jsonl", part.name))).map_err(cannot)?;
-        [&campaign].into_iter().chain(&lines).try_for_each(|line| writeln!(file, "{line}")).map_err(cannot)
+        let lines = [campaign]
+            .into_iter()
+            .chain(lines)
+            .map(|line| compact::pack(line, super::parts::shown(part.name)));
+        lines.into_iter().try_for_each(|line| writeln!(file, "{line}")).map_err(cannot)
     }
 
     /// The command of a run, if this program has any of its engines.
@@ -168,7 +171,8 @@ impl Bench {
             let line = line.map_err(cannot)?;
             let value = serde_json::from_str(&line)
                 .map_err(|error| format!("{} printed {line:?}: {error}", order.shown))?;
-            lines.extend(kept(value));
+            // Summaries are made anew.
+            lines.extend(Some(value).filter(|line: &Value| line["type"] != "summary"));
         }
         let status = child.wait().map_err(cannot)?;
         match lines.len() > before {
@@ -179,13 +183,12 @@ impl Bench {
     }
 }
 
-/// The line without what it says of this machine's places; summaries are made anew.
-fn kept(mut line: Value) -> Option<Value> {
-    if line["type"] == "summary" {
-        return None;
-    }
-    if let Some(peak) = line.pointer_mut("/cgroup/limited").and_then(Value::as_object_mut) {
-        peak.remove("peak_file");
-    }
-    Some(line)
+/// Writes the files that the commands of these parts name.
+pub(super) fn write_workloads(parts: &[&Part]) -> Result<(), String> {
+    let folder = crate::workspace_root().join(WORKLOADS);
+    let cannot = |error: std::io::Error| format!("cannot write below {}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(cannot)?;
+    let mut runs = parts.iter().flat_map(|part| (part.runs)());
+    runs.try_for_each(|run| std::fs::write(folder.join(format!("{}.toml", run.name)), &run.workload))
+        .map_err(cannot)
 }

@@ -2,12 +2,13 @@
 //! `docs/figures.md` drawn from what they told.
 //!
 //! 1. Each part is a list of runs and a way to show them. Its results are kept as JSON lines in
-//!    `docs/figures/PART.jsonl`.
+//!    `docs/figures/PART.jsonl`, without what the page does not show.
 //! 2. The page is drawn from the kept results of all parts, whenever they were measured. Drawing measures
 //!    nothing.
 
 mod applications;
 mod bench;
+mod compact;
 mod draw;
 mod groups;
 mod log;
@@ -70,6 +71,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             |part: &&&Part| options.only.is_empty() || options.only.iter().any(|name| name == part.name);
         measure(&folder, parts::ALL.iter().filter(wanted).copied(), options.scale)?;
     }
+    bench::write_workloads(parts::ALL)?;
     let page = draw::page(&folder)?;
     let path = folder.with_extension("md");
     std::fs::write(&path, page).map_err(|error| format!("cannot write {}: {error}", path.display()))?;

@@ -127,7 +127,7 @@ impl Run {
         let (from, to) = (format!("name = \"{}\"", self.name), format!("name = \"{name}\""));
         self.workload = self.workload.replacen(&from, &to, 1);
         if !shape.is_empty() {
-            self.workload.push_str("\n[forebay]\nrelief_ratio = 0.0\n");
+            self.workload.push_str("\n[forebay]\nread_compaction_ratio = 0.0\n");
         }
         for (option, value) in shape {
             self.workload.push_str(&format!("{option} = {value}\n"));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::compact;
 use super::part::DIRECT;
 
 /// The lines of one part.
@@ -57,6 +58,7 @@ impl Results {
         for (index, line) in text.lines().enumerate() {
             let line: Value =
                 serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))?;
+            let line = compact::unpack(line);
             let word = |name: &str| line[name].as_str().unwrap_or_default().to_string();
             match line["type"].as_str() {
                 Some("campaign") => results.campaign = line,

@@ -50,6 +50,11 @@ pub(super) const ALL: &[&Part] = &[
     &applications::PART,
 ];
 
+/// What a part shows besides what all do.
+pub(super) fn shown(part: &str) -> &'static [&'static str] {
+    if part == bursts::PART.name { &["operations_per_100_ms"] } else { &[] }
+}
+
 /// What of a part is held against the planner without data.
 pub(super) fn forecasts(part: &str) -> Vec<Forecast> {
     match part {

@@ -1,0 +1,82 @@
+//! Results as they are kept: without what the page does not show, and samples by columns.
+//!
+//! **Invariant:** the page that is drawn from a kept line is the one that is drawn from the line itself, to nine digits.
+
+use serde_json::{Map, Value, json};
+
+/// What no part shows.
+const UNSHOWN: [&str; 4] = ["dir", "bench_version", "operations_per_100_ms", "peak_file"];
+
+/// The line as it is kept; `shown` are names that this part shows besides.
+pub(super) fn pack(line: Value, shown: &[&str]) -> Value {
+    match line {
+        Value::Object(fields) => {
+            let is_kept = |name: &str, field: &Value| {
+                !field.is_null() && (shown.contains(&name) || !UNSHOWN.contains(&name))
+            };
+            let kept = fields.into_iter().filter(|(name, field)| is_kept(name, field));
+            kept.map(|(name, field)| {
+                let packed = pack(field, shown);
+                let packed = if name == "samples" { columns(&packed).unwrap_or(packed) } else { packed };
+                (name, packed)
+            })
+            .collect()
+        }
+        Value::Array(items) => items.into_iter().map(|item| pack(item, shown)).collect(),
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, rounded),
+        other => other,
+    }
+}
+
+/// To nine digits.
+fn rounded(number: f64) -> Value {
+    let rounded: f64 = format!("{number:.8e}").parse().unwrap_or(number);
+    match rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+        true => json!(rounded as i64),
+        false => json!(rounded),
+    }
+}
+
+/// Samples of the same fields, a list for each field.
+fn columns(samples: &Value) -> Option<Value> {
+    let samples: Vec<&Map<String, Value>> =
+        samples.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
+    let names = || samples.iter().flat_map(|sample| sample.keys());
+    let column = |name: &String| -> Vec<Value> {
+        samples.iter().map(|sample| sample.get(name).cloned().unwrap_or(Value::Null)).collect()
+    };
+    Some(names().map(|name| (name.clone(), column(name).into())).collect::<Map<_, _>>().into())
+}
+
+/// The line with its samples as a list again.
+pub(super) fn unpack(mut line: Value) -> Value {
+    if let Some(columns) = line.get("samples").and_then(Value::as_object) {
+        let len = columns.values().filter_map(Value::as_array).map(Vec::len).max().unwrap_or(0);
+        let sample =
+            |at: usize| columns.iter().map(|(name, column)| (name.clone(), column[at].clone())).collect();
+        line["samples"] = (0..len).map(|at| Value::Object(sample(at))).collect();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_comes_back() {
+        let line = json!({
+            "type": "phase", "dir": "target/x", "rate": 9674495.751870144, "gets": null, "count": 3.0,
+            "operations_per_100_ms": [1, 2],
+            "samples": [{"seconds": 0.1234567891, "us": null, "runs": 7}, {"seconds": 2.0, "us": 5, "runs": 8}],
+        });
+        let packed = pack(line.clone(), &[]);
+        let columns = json!({"seconds": [0.123456789, 2], "us": [null, 5], "runs": [7, 8]});
+        assert_eq!(packed, json!({"type": "phase", "rate": 9674495.75, "count": 3, "samples": columns}));
+        let samples =
+            json!([{"seconds": 0.123456789, "us": null, "runs": 7}, {"seconds": 2, "us": 5, "runs": 8}]);
+        assert_eq!(unpack(packed.clone())["samples"], samples);
+        assert_eq!(pack(unpack(packed.clone()), &[]), packed);
+        assert_eq!(pack(line, &["operations_per_100_ms"])["operations_per_100_ms"], json!([1, 2]));
+    }
+}

@@ -53,16 +53,16 @@ demo:
 
 # Where a program of other engines was built before, it is brought up to date.
 figures:
-	$(CARGO) build --release --package forebay-cli --package xtask --package forebay --bins --example image_neighbours --example memory_campaign
+	$(CARGO) build --release --package forebay-cli --package forebay-campaign --package forebay --bins --example image_neighbours --example memory_campaign
 	@for program in forebay-bench-rivals forebay-bench-groups; do \
 	    if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/$$program ]; then \
 	        (cd crates/bench-rivals && $(CARGO) build --release --package $$program) || exit; fi; \
 	done
-	@$(CARGO) run --quiet --release --package xtask -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
+	@$(CARGO) run --quiet --release --package forebay-campaign -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
 
 # Unpacked, not installed. What is there is kept.
 data:
-	@$(CARGO) run --quiet --release --package xtask -- data
+	@$(CARGO) run --quiet --release --package forebay-campaign -- data
 
 # Debian's packages, where one is missing; Python's wheels; then, from sources that Cargo brings, the engines themselves.
 rivals:
@@ -110,7 +110,7 @@ audit:
 	$(CARGO) deny check
 
 # What is not for users.
-PRIVATE := forebay-testkit forebay-sim forebay-torture xtask
+PRIVATE := forebay-testkit forebay-sim forebay-torture forebay-campaign xtask
 packages:
 	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 

@@ -4,9 +4,7 @@
     reason = "chores read source files and time programs, never a database"
 )]
 
-pub mod data;
 pub mod demo;
-pub mod figures;
 pub mod tidy;
 mod tool;
 

@@ -8,9 +8,6 @@ usage: cargo run -p xtask -- CHORE
 
   tidy                 check the house rules that a machine can check (see STYLE.md)
   demo [FILE]          load real text, read it back, report; needs `cargo build --release`
-  figures [WORD...]    measure, and write docs/figures.md; needs `cargo build --release`. Words are
-                       scale=NUMBER, only=PART,PART and draw, which draws what was measured before
-  data                 fetch real text, reads and images for the figures into target/figures/data
   demo-input           print the demonstration's input: every line of the sources Cargo fetched
 ";
 
@@ -21,10 +18,6 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(),
         ["demo"] => report(xtask::demo::run(None)),
         ["demo", file] => report(xtask::demo::run(Some(&PathBuf::from(file)))),
-        ["figures", words @ ..] => {
-            report(xtask::figures::Options::parse(words).and_then(|options| xtask::figures::run(&options)))
-        }
-        ["data"] => report(xtask::data::run()),
         ["demo-input"] => report(xtask::demo::input::print()),
         _ => {
             eprint!("{USAGE}");

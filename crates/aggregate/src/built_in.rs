@@ -108,7 +108,7 @@ impl<A: Aggregate, S: Fn(A::Output) -> Value<'static> + Send + Sync> Function fo
         self.function.state_bytes()
     }
     fn lift(&self, _row: &[Value<'_>], _state: &mut Vec<u8>) -> Result<()> {
-        Err(Error::invalid("a function that is known by its states only takes no values"))
+        Err(Error::invalid("a function known only by its states takes no values"))
     }
     fn lift_missing(&self, _state: &mut Vec<u8>) {}
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {

@@ -154,8 +154,9 @@ impl Error {
         let (start, rest) = key.split_at(key.len().min(64));
         let more = if rest.is_empty() { "" } else { "…" };
         Self::TooLong(format!(
-            "the records of key `{}{more}` merge to {bytes} bytes, and a value has {bytes_max} at most; they stay unmerged, \
-             with what is kept beside them; delete the key, in key order by delete_range, and compact the table",
+            "the records of key `{}{more}` merge to {bytes} bytes, more than the {bytes_max} that a value may have; they \
+             stay unmerged, and so do the records in the same lists; delete the key (in key order by delete_range) and \
+             compact the table",
             start.escape_ascii()
         ))
     }
@@ -196,7 +197,7 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "corruption in {} at offset {offset}: {reason}; restore the database from a checkpoint, or save what \
-                     is intact of it with `forebay rescue`",
+                     is intact with `forebay rescue`",
                     file.display()
                 )
             }
@@ -221,13 +222,13 @@ impl fmt::Display for Error {
             ),
             Self::ChangesGone { since, rolled_back: Some(number), .. } => write!(
                 f,
-                "changes after {since} were asked for, and number {number} is a rollback to a savepoint, which the feed \
-                 cannot tell; copy the database anew and follow it from there"
+                "changes after {since} were asked for, and number {number} is a rollback to a savepoint, which \
+                 takes back what the feed told; copy the database anew and follow it from there"
             ),
             Self::ChangesGone { since, oldest, rolled_back: None } => write!(
                 f,
                 "changes after {since} were asked for, and those before number {oldest} are not kept any more; copy the \
-                 database anew and follow it from there, or raise keep_changes before that"
+                 database anew and follow it from there; a higher keep_changes keeps more"
             ),
             Self::Panicked(what) => {
                 write!(f, "{what}; mend that code, and open the database again or compact the table")

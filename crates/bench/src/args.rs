@@ -119,7 +119,7 @@ impl BenchArgs {
 
 fn parse_count(text: &str) -> Result<u64, String> {
     match amounts::parse(text)? {
-        0 => Err("at least 1 is wanted".into()),
+        0 => Err("give at least 1".into()),
         count => Ok(count),
     }
 }

@@ -169,7 +169,7 @@ impl Root {
         }
         let root = Self::fields(&mut from, root_at).ok_or_else(|| damaged("the root's fields do not fit"))?;
         if root.order_is_lexical != order.is_lexical() {
-            return Err(damaged("the tree is sorted in another order"));
+            return Err(damaged("the tree is sorted in another order than its table"));
         }
         Ok(root)
     }

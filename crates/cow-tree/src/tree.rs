@@ -101,7 +101,7 @@ impl Tree {
         let mut block = [0; ROOT_BYTES as usize];
         file.read_at(&**file.handle()?, version.root_at, &mut block)?;
         if Root::digest_of(&block, version.file_id, version.root_at) != Some(version.digest) {
-            let reason = "there is no root with the version's checksum";
+            let reason = "no root has the version's checksum";
             return Err(Error::corruption(file.path(), version.root_at, reason));
         }
         Root::decode(&block, file.path(), version.root_at, self.order())

@@ -63,16 +63,16 @@ pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 
 impl Options {
     /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges, scans. At
-    /// least 1 MiB. The process stays within the limit plus a tenth, or plus 16 MiB where that is more. Two things can
-    /// exceed it: a batch longer than a write buffer, which gets a buffer of its own length, and the page search of
-    /// very many lists. Flushed buffers that only snapshots see move to files without names when they do not fit.
+    /// least 1 MiB. The process stays within the limit plus a tenth, or plus 16 MiB where that is more;
+    /// `docs/guide/memory.md` lists what breaks this. Among it: a batch longer than a write buffer, which gets a buffer
+    /// of its own length, and the page search of very many lists. Flushed buffers that only snapshots see move to files
+    /// without names when they do not fit.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = bytes;
         self
     }
 
-    /// Size of one write buffer; an eighth of the memory limit by default. Each crash leaves at most
-    /// `write_buffers` of them to be read back.
+    /// Size of one write buffer; an eighth of the memory limit by default.
     pub fn write_buffer(mut self, bytes: u64) -> Self {
         self.write_buffer_bytes = Some(bytes);
         self
@@ -91,35 +91,36 @@ impl Options {
     }
 
     /// How often the log is synced in the background: what a power loss can take from writes at [`Durability::Os`].
-    /// With [`Duration::MAX`] it never is: for programs that call [`Database::sync`](crate::Database::sync).
+    /// With [`Duration::MAX`] it is never synced in the background: for programs that call
+    /// [`Database::sync`](crate::Database::sync).
     pub fn sync_interval(mut self, interval: Duration) -> Self {
         self.sync_interval = interval;
         self
     }
 
-    /// How readily lists are merged for the sake of lookups. Where a table has many lists, a lookup spends time on
-    /// those that do not have its key. For each second that is wasted so, idle background work may spend this many
-    /// seconds on merging: 8 by default, 0 for never.
+    /// How readily lists are merged for the sake of lookups. In a table with many lists a lookup spends time on lists
+    /// that lack its key. For each second wasted in this way, idle background work may spend this many seconds on
+    /// merging: 8 by default, 0 for never.
     pub fn read_compaction_ratio(mut self, ratio: f64) -> Self {
         self.read_compaction_ratio = ratio;
         self
     }
 
-    /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables do not need it any
-    /// more. It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a
-    /// few times the size of a write buffer. 0 by default: then only the newest changes are there, which are not in
-    /// lists yet. What is kept stays over restarts, as far as the next open asks for as much.
+    /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables no longer need it.
+    /// It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a few
+    /// times the size of a write buffer. 0 by default: then only the newest changes are there, those that are not in
+    /// lists yet. Kept segments survive restarts, as far as the next opening asks for as much.
     pub fn keep_changes(mut self, bytes: u64) -> Self {
         self.keep_changes_bytes = bytes;
         self
     }
 
-    /// How many files this database keeps open at the most, at least 16; of what the process may open (`ulimit -n`) a
-    /// quarter by default, and no more than 4,096. Files are opened when they are read, and those that were not read
-    /// for the longest time are closed. One that is written or read around the page cache counts twice. What is being
-    /// written stays open: that is fewer than 16 but for what a long [`sync_interval`](Self::sync_interval) leaves of
-    /// the log, and for many readers at once, each of whom has at least one. Few open files cost lookups and scans an
-    /// `open` now and then, and no more memory.
+    /// The most files that this database keeps open, at least 16. By default it is a quarter of what the process may
+    /// open (`ulimit -n`), and no more than 4,096. Files are opened when they are read, and those that were not read
+    /// for the longest time are closed. A file that is written, or read around the page cache, counts twice. Files
+    /// being written stay open: fewer than 16, apart from log segments that a long
+    /// [`sync_interval`](Self::sync_interval) leaves unsynced, and from many readers at once, each of which has at
+    /// least one. With few open files, lookups and scans cost an `open` now and then, and no more memory.
     pub fn open_files_max(mut self, files: usize) -> Self {
         self.open_files_max = Some(files);
         self
@@ -140,16 +141,15 @@ impl Options {
         self
     }
 
-    /// Opens for reading only what can be read where the log is damaged: frames that are not sound are passed over,
-    /// and what stands behind them is read. [`Database::damage`](crate::Database::damage) lists what was passed over.
-    /// Batches that were newer may then be there without older ones: copy what is intact to a new database, and go on
-    /// with that.
+    /// Opens a database with a damaged log for reading only: damaged frames are passed over, and sound ones after them
+    /// are read. [`Database::damage`](crate::Database::damage) lists what was passed over. Newer batches may then be
+    /// there without older ones: copy what is intact to a new database, and go on with that.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         if salvage { self.read_only(true) } else { self }
     }
 
-    /// Runs in another environment than the machine's own: in memory, under simulation.
+    /// Runs in another environment than the machine's own: in memory, or in simulation.
     pub fn env(mut self, env: Env) -> Self {
         self.env = Some(env);
         self
@@ -176,8 +176,8 @@ impl Options {
         }
         if buffer.saturating_mul(self.write_buffers as u64) > self.memory_limit_bytes / 4 * 3 {
             return Err(Error::invalid(format!(
-                "write_buffers is {} of {buffer} bytes each, which leave too little of a memory_limit of {} bytes; raise \
-                 the limit to {} at least, or lower write_buffer",
+                "write_buffers is {} of {buffer} bytes each, too much for a memory_limit of {} bytes; raise the limit \
+                 to at least {}, or lower write_buffer",
                 self.write_buffers,
                 self.memory_limit_bytes,
                 buffer.saturating_mul(self.write_buffers as u64).div_ceil(3).saturating_mul(4)
@@ -185,8 +185,8 @@ impl Options {
         }
         if self.sync_interval < SYNC_INTERVAL_MIN {
             return Err(Error::invalid(format!(
-                "sync_interval is {:?}; at least {SYNC_INTERVAL_MIN:?} are needed; for writes that are durable at \
-                 once use Durability::Disk",
+                "sync_interval is {:?}; it must be at least {SYNC_INTERVAL_MIN:?}; for writes that are durable at once use \
+                 Durability::Disk",
                 self.sync_interval
             )));
         }

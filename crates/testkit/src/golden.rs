@@ -136,5 +136,5 @@ fn check_table(scan: forebay::Scan, expected: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let found: Result<BTreeMap<Vec<u8>, Vec<u8>>> = scan.collect();
     let mut found = found.expect("every record can be read");
     found.remove(LATER);
-    assert!(found == *expected, "{} records where {} were written", found.len(), expected.len());
+    assert!(found == *expected, "{} records; {} were written", found.len(), expected.len());
 }

@@ -120,7 +120,7 @@ impl Aggregate for SumDecimal {
     fn lift(&self, value: Number, state: &mut Vec<u8>) -> Result<()> {
         let (is_negative, digits, power) = value.units(SCALE).ok_or_else(|| {
             Error::invalid(format!(
-                "an exact sum takes numbers of at most 38 digits before the point and 38 behind it, not {value}"
+                "an exact sum takes numbers of at most 38 digits before the point and 38 after it, not {value}"
             ))
         })?;
         let size = Wide::product(digits, 10_u128.pow(power));

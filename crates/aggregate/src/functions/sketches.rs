@@ -189,7 +189,7 @@ impl ApproxQuantiles {
     pub fn new(k: u16, ranks: impl Into<Box<[f64]>>) -> Result<Self> {
         let ranks = ranks.into();
         if ranks.is_empty() || !ranks.iter().all(|rank| (0.0..=1.0).contains(rank)) {
-            return Err(Error::invalid("quantiles are asked for by shares from 0 to 1, as in 0.5"));
+            return Err(Error::invalid("a quantile is a share from 0 to 1, such as 0.5"));
         }
         TDigestMut::new(k).map_err(|error| refused(&error))?;
         Ok(Self { k, ranks })

@@ -166,7 +166,7 @@ const LAYOUTS: [&str; 8] =
 /// Reads `--max-space-amplification`.
 fn parse_space_amplification(text: &str) -> Result<f64, String> {
     let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.25);
-    ratio.ok_or_else(|| "a ratio of at least 1.25 is wanted".into())
+    ratio.ok_or_else(|| "give a ratio of at least 1.25".into())
 }
 
 /// Reads `--layout`.

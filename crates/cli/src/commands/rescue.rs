@@ -103,7 +103,7 @@ fn rescue(args: &RescueArgs, common: &Common, options: &Options) -> Result<Rescu
     let target = &args.destination;
     if target.symlink_metadata().is_ok() {
         let target = target.display();
-        return Err(Failure::work(format!("{target} is there already; name a new directory")));
+        return Err(Failure::work(format!("{target} exists already; name a new directory")));
     }
     // Without a slash at its end.
     let target: PathBuf = target.components().collect();

@@ -17,7 +17,7 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     };
     let ttl = number.parse::<u64>().ok().and_then(|number| number.checked_mul(milliseconds));
     let ttl = ttl.filter(|&ttl| ttl > 0 && ttl < u64::MAX);
-    ttl.map(Duration::from_millis).ok_or_else(|| format!("`{text}` is no time that can be kept"))
+    ttl.map(Duration::from_millis).ok_or_else(|| format!("`{text}` is too long a time"))
 }
 
 #[cfg(test)]

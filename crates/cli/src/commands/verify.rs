@@ -67,10 +67,10 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     }
     // Some tell themselves what to do.
     let is_advised =
-        |problem: &String| problem.contains("forebay rescue") || problem.contains("makes it anew");
+        |problem: &String| problem.contains("forebay rescue") || problem.contains("written anew");
     if !report.problems.iter().any(is_advised) {
         tell!(
-            "forebay: restore the database from a checkpoint, or save what is intact of it with `forebay rescue`"
+            "forebay: restore the database from a checkpoint, or save what is intact with `forebay rescue`"
         );
     }
     Err(Failure::Said)

@@ -229,7 +229,7 @@ impl<R: Read> Delimited<R> {
         }
         if let Some(Chosen { place, option, .. }) = self.chosen.iter().find(|chosen| chosen.place >= found) {
             return Err(TroubleKind::bad(format!(
-                "{}, and number {} is wanted: {option} chooses another",
+                "{}, but number {} is needed; {option} chooses another",
                 counted(found as u64, "column"),
                 place + 1
             )));

@@ -22,7 +22,7 @@ impl<R: Rows, F: Fn() -> u64> Source for RowRecords<R, F> {
         }
         match self.rows.column(0) {
             Some(key) => Ok(Some((key, self.rows.column(1).unwrap_or_default()))),
-            None => Err(TroubleKind::bad("the column of the key has no value here")),
+            None => Err(TroubleKind::bad("the key's column has no value here")),
         }
     }
 

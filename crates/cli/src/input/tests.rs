@@ -126,7 +126,7 @@ fn rows_are_split_at_tabs() {
         tsv("a\t1\nb\nc\t3\t4\nd\t5\n"),
         ["a=1", "2@4 1 column, where the first row has 2", "3@6 3 columns, where the first row has 2", "d=5"]
     );
-    assert_eq!(tsv("a\n"), ["1@0 1 column, and number 2 is wanted: --value chooses another"]);
+    assert_eq!(tsv("a\n"), ["1@0 1 column, but number 2 is needed; --value chooses another"]);
 }
 
 #[test]

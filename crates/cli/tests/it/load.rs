@@ -34,7 +34,7 @@ fn a_header_that_nobody_has_told_of_is_remarked() {
     let remark = |options: &str| folder.run(format!("load db t users.csv {options}").trim()).stderr;
     assert_eq!(
         remark(""),
-        "forebay: users.csv: the first row, id,e-mail, is loaded as a record; --header says that it names the columns\n"
+        "forebay: users.csv: the first row, id,e-mail, is loaded as a record; if it names the columns, give --header\n"
     );
     assert_eq!(remark("--quiet"), "");
     assert_eq!(remark("--header"), "");

@@ -62,7 +62,7 @@ fn a_missing_spare_is_told_by_verify() {
     std::fs::remove_file(folder.path("db/FOREBAY.spare")).unwrap();
     folder
         .run("verify db")
-        .refused(1, &["FOREBAY.spare is damaged at offset 0: the file is missing", "makes it anew"]);
+        .refused(1, &["FOREBAY.spare is damaged at offset 0: the file is missing", "written anew"]);
     folder.ok("put db t d 4");
     folder.ok("verify db");
 }
@@ -100,5 +100,5 @@ fn a_missing_file_of_the_log_is_not_blamed_on_the_next() {
     std::fs::remove_file(&lost[0]).unwrap();
     folder.run("get db t k1").refused(1, &["missing", "forebay rescue"]);
     let told = folder.run("rescue db saved");
-    assert!(told.code == 1 && told.stderr.contains("were in no file of the log that is there"), "{told:?}");
+    assert!(told.code == 1 && told.stderr.contains("are in none of the log's files"), "{told:?}");
 }

@@ -59,7 +59,7 @@ fn messages_name_what_was_meant() {
         ("put db t k v --layout leveling:t=0", 2, &["t is 0; it must be between 2 and 1000; see"]),
         ("put db t k v --durabilty disk", 2, &["--durability"]),
         ("load db t n.csv --key nmae", 1, &["did you mean \"name\"?"]),
-        ("load db t n.csv", 1, &["1 column, and number 2 is wanted: --value chooses another"]),
+        ("load db t n.csv", 1, &["1 column, but number 2 is needed; --value chooses another"]),
         ("load db users n.csv --format lines --sorted", 1, &["hash order", "forebay layout", "leveling"]),
         ("load db t n.csv --format lines --sorted --layout wb-tree", 1, &["hash order", "leveling"]),
         ("load db lives n.csv --format lines --ttl 1h", 1, &["with time_to_live forever, not 1h"]),
@@ -71,7 +71,7 @@ fn messages_name_what_was_meant() {
     }
     let long = "x".repeat(70_000);
     for words in [format!("put db t {long} v"), format!("delete db users {long}")] {
-        folder.run(&words).refused(1, &["the key has 70000 bytes, 65536 at most"]);
+        folder.run(&words).refused(1, &["the key has 70000 bytes; at most 65536 are allowed"]);
     }
     folder.ok("compact db");
     let gone = folder.run("changes db --since 1");

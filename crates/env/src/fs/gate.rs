@@ -141,7 +141,7 @@ impl FileSystem for GatedFs {
         check(&*self.inner)?;
         opened.map_err(|error| match error.is_not_found() {
             true => Error::NotFound(format!(
-                "{}, and {} was removed by who has opened it since",
+                "{}, and {} was removed after another process opened it",
                 self.gate.reason,
                 path.display()
             )),

@@ -50,8 +50,8 @@ impl Batch {
         }
     }
 
-    /// Sets a key for so long, counted from now: then it is gone, as if it were deleted. What it had before does not
-    /// come back. [`Duration::MAX`] is forever. For a table that was made without
+    /// Sets a key for a time, counted from now. After that it is gone, as if it were deleted; the value that it had
+    /// before does not come back. [`Duration::MAX`] is forever. For a table that was made without
     /// [`time_to_live`](crate::TableBuilder::time_to_live) the commit fails. The longest value has 8 bytes less here.
     pub fn put_with_ttl(
         &mut self,
@@ -84,13 +84,13 @@ impl Batch {
         self.write(table.as_ref(), Record::delete(key.as_ref()));
     }
 
-    /// Removes all keys of a range that the table has by then, what was put before in the same batch included. Costs a
-    /// record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
+    /// Removes all keys of a range that the table has at the commit, including those put earlier in the same batch. It
+    /// costs one record, however many keys those are. The bounds are keys, as those of [`OrderedTable::range`].
     pub fn delete_range(&mut self, table: &OrderedTable, bounds: impl KeyBounds) {
         self.add_range_delete(table, range_of(Order::Lexical, &bounds));
     }
 
-    /// Removes all keys that begin so.
+    /// Removes all keys that begin with a prefix.
     pub fn delete_prefix(&mut self, table: &OrderedTable, prefix: impl AsRef<[u8]>) {
         self.add_range_delete(table, prefix_range(Order::Lexical, prefix.as_ref()));
     }
@@ -219,8 +219,8 @@ impl Batch {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many records. What is added to a key of an aggregator several times, one shortly behind the other, may be
-    /// one.
+    /// How many records there are. Values that are added to one key of an aggregator shortly after one another may be
+    /// one record.
     pub fn len(&self) -> usize {
         self.payload.records() as usize
     }
@@ -289,7 +289,7 @@ fn too_long(record: &Record<'_>) -> Error {
         true => ("key", record.key.len(), KEY_BYTES_MAX),
         false => ("value", record.value.len(), VALUE_BYTES_MAX),
     };
-    Error::invalid(format!("the {what} has {bytes} bytes, {most} at most"))
+    Error::invalid(format!("the {what} has {bytes} bytes; at most {most} are allowed"))
 }
 
 #[cfg(test)]

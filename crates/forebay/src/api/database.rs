@@ -35,12 +35,12 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database at `path`, or makes one there. After a crash it is brought back to the last batch
-    /// that reached the log: no flag is needed. Reads the manifest, the log (a few write buffers at most) and
-    /// every list's filter and page search.
+    /// Opens the database at `path`, or makes one there. After a crash it comes back with every batch that reached the
+    /// log: no flag is needed. Opening reads the manifest and the log (a few write buffers); lists and their filters
+    /// are read when they are first needed.
     ///
-    /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log
-    /// or manifest is damaged below what was durable.
+    /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log or
+    /// manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let Opened { engine, pending, lock, made } = open::open(path.as_ref(), options)?;
         let db = Self { engine, machines: Mutex::default(), lock: Mutex::new(lock), made };
@@ -80,7 +80,7 @@ impl Database {
         self.engine.versions.state().layouts()
     }
 
-    /// Drops a table and all its records. Snapshots keep what they see of it.
+    /// Drops a table with all its records. Snapshots and savepoints keep what they have of it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         refuse_guests()?;
         let engine = &self.engine;
@@ -100,13 +100,13 @@ impl Database {
         Ok(())
     }
 
-    /// Writes a batch: all of it or, on error or in a crash, nothing. Returns the number of its last record.
-    /// If a write that reached the log returns an error, it may still turn out to have been kept.
+    /// Writes a batch: all of it or, on an error or in a crash, nothing. Returns the number of its last record. If a
+    /// write has reached the log and then returns an error, it may still turn out to have been kept.
     pub fn commit(&self, batch: Batch, durability: Durability) -> Result<u64> {
         self.engine.writer.write(batch.payload(self.id())?, durability)
     }
 
-    /// As [`commit`](Self::commit), but clears the batch on success, so that its memory can be used again.
+    /// Like [`commit`](Self::commit), but clears the batch on success, so that its memory can be used again.
     pub fn write(&self, batch: &mut Batch, durability: Durability) -> Result<u64> {
         let sequence = self.engine.writer.write(batch.payload(self.id())?, durability)?;
         batch.clear();
@@ -185,15 +185,15 @@ impl Database {
         self.wait_durable(u64::MAX)
     }
 
-    /// Writes all buffered records to files, also those that tables of layout `range-merge` keep in memory, so that
-    /// reopening reads no log.
+    /// Writes all buffered records to files, including those that tables of layout `range-merge` keep in memory, so
+    /// that the next opening reads no log.
     pub fn flush(&self) -> Result<()> {
         self.engine.background.flush_to_files().map(drop)
     }
 
-    /// Writes all buffered records to lists, and returns once background work has nothing more to do: nodes are within
-    /// their limits, and lists that were never merged are. This happens by itself when nobody writes for a second.
-    /// Call it to have it done now and to know when it is done, for instance between a load and many lookups.
+    /// Writes all buffered records to lists, and returns once background work has nothing left to do: nodes are within
+    /// their limits, and lists that were never merged are merged. This happens by itself once no write has come for a
+    /// second. Call it to know when it is done, for instance between a load and many lookups.
     pub fn wait_until_idle(&self) -> Result<()> {
         self.engine.background.wait_until_idle()
     }
@@ -205,10 +205,10 @@ impl Database {
         self.engine.history.checkpoint(path.as_ref())
     }
 
-    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint): whatever
-    /// is merged, dropped or restarted. Returns the number of the last record that is in it: all that was accepted
-    /// before the call is, and nothing later than that number. (What is ingested has no number.) Writes go on. It
-    /// takes a flush, and one edit of the manifest; from then on it holds the files that it needs.
+    /// Keeps all tables as they are now, inside the database, until [`drop_savepoint`](Self::drop_savepoint), across
+    /// merges, dropped tables and restarts. Returns the number of the last record in it: everything accepted before the
+    /// call is in it, and nothing later than that number. (Ingested entries have no number.) Writes go on. It takes a
+    /// flush and one edit of the manifest; from then on it holds the files that it needs.
     pub fn savepoint(&self, name: &str) -> Result<u64> {
         self.engine.history.savepoint(name)
     }
@@ -220,36 +220,39 @@ impl Database {
     }
 
     /// The database as it was at a savepoint, also when it is opened for reading only. [`Snapshot::table`] gives tables
-    /// that were dropped since. Entries that have expired since are seen. It may be dropped and rolled back meanwhile.
+    /// that were dropped since. Entries that have expired since are seen. The savepoint may be dropped, or rolled back
+    /// to, meanwhile.
     pub fn open_savepoint(&self, name: &str) -> Result<Snapshot> {
         let (view, taken_at_milliseconds) = self.engine.history.view_savepoint(name)?;
         Ok(Snapshot::of(&self.engine, view, taken_at_milliseconds))
     }
 
-    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably, or, on
-    /// error or in a crash, not at all. Tables that were made since go, tables that were dropped since come back; this
-    /// and the other savepoints stay, and snapshots keep what they see. Writers wait meanwhile, and then write to the
-    /// tables as they are after the rollback: handles can still be used. It takes a flush, and one edit of the
-    /// manifest. Refused while a table is being given another order. It takes a number, as a record would. A follower
-    /// of the [feed of changes](Self::changes) from before it gets [`Error::ChangesGone`], and needs a new copy.
+    /// Makes all tables what they were at a savepoint, in records, layouts and options: at once and durably or, on an
+    /// error or in a crash, not at all. Tables made since then go, tables dropped since then come back. This and the
+    /// other savepoints stay, and snapshots keep what they see.
+    ///
+    /// Writers wait, and then write to the tables as they are after the rollback: handles stay valid. It takes a flush
+    /// and one edit of the manifest, and a number, as a record would. A follower of the [feed of
+    /// changes](Self::changes) gets [`Error::ChangesGone`] and needs a new copy. Refused while a table is being sorted
+    /// into another order.
     pub fn rollback(&self, name: &str) -> Result<()> {
         self.engine.history.rollback(name)
     }
 
-    /// Gives a savepoint up, and the files that only it needs. What was opened of it can still be read.
+    /// Gives up a savepoint, and the files that only it needs. Snapshots that were opened of it can still be read.
     pub fn drop_savepoint(&self, name: &str) -> Result<()> {
         self.engine.history.drop_savepoint(name)
     }
 
-    /// Reads every byte that is kept and checks it. `progress` is told the bytes done and the bytes in all.
-    /// The report lists every fault with its file and offset.
+    /// Reads every byte that is kept and checks it. `progress` gets the bytes that are done and the number of all. The
+    /// report lists every fault with its file and offset.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         verify(&self.engine, progress)
     }
 
-    /// What could not be read and was passed over so far, of a database that was opened by
-    /// [`Options::salvage`](crate::Options::salvage), file by file; else empty, for then damage is an error. What
-    /// nobody has read yet is not known to be damaged.
+    /// What could not be read and was passed over so far, file by file, if the database was opened with
+    /// [`Options::salvage`](crate::Options::salvage). Otherwise it is empty, because damage is an error then. Damage
+    /// that no read has met yet is not known.
     pub fn damage(&self) -> Vec<Damage> {
         Damage::all(&self.engine.versions)
     }
@@ -273,23 +276,21 @@ impl Database {
 
     /// Makes everything durable and marks the database as closed in order, so that any later damage shows.
     ///
-    /// Tables, snapshots, cursors and scans that are still held can be read on: of them nothing has changed, and a
-    /// table shows what it held when this was called. Everything else that they are asked for is refused with an
-    /// error, and changes no file, also where it was under way: writes, ingests, compactions, layouts, tables that are
-    /// to be made.
+    /// Tables, snapshots, cursors and scans that are still held can be read: they show what they held when this was
+    /// called. All their other calls are refused with an error and change no file, even if they were under way: writes,
+    /// ingests, compactions, changes of layout, tables to be made.
     pub fn close(self) -> Result<()> {
         self.shut()
     }
 
-    /// Removes the database at `path`: its files, and the directory if nothing else is in it, which else stays.
-    /// Refuses a directory that is not a database, and one that is open.
+    /// Removes the database at `path`: its files, and the directory if it holds nothing else. Refuses a directory that
+    /// is not a database, and one that is open.
     pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         destroy(&Env::real(), path.as_ref())
     }
 
-    /// Closes the database, and removes it if it was made when it was [opened](Self::open), before anybody else can
-    /// open it. For whoever has made one for work that fails. One that was there stays, with all that was written to
-    /// it.
+    /// Closes the database and, if this [opening](Self::open) made it, removes it before another process can open it:
+    /// for a caller whose work has failed. A database that was there before stays, with everything written to it.
     pub fn take_back(self) -> Result<()> {
         let engine = self.engine();
         let _lock = self.lock.lock().take();

@@ -79,7 +79,7 @@ impl Rescue {
         Self { options, rules: BTreeMap::new() }
     }
 
-    /// Knows a merge rule. Tables whose rule nobody knows are left out; this crate's functions are known.
+    /// Adds a merge rule. Tables whose rule is not known are left out; this crate's functions are known.
     #[must_use]
     pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
         self.rules.insert(rule.name().to_string(), Arc::new(Operands(rule)));
@@ -103,7 +103,7 @@ impl Rescue {
         let (fs, target) = (&engine.context.env.fs, target.as_ref());
         if fs.exists(target)? {
             let target = target.display();
-            return Err(Error::invalid(format!("{target} is there already; name a new directory")));
+            return Err(Error::invalid(format!("{target} exists already; name a new directory")));
         }
         let mut report = RescueReport::default();
         let mut half_made = HalfMade(Some((&**fs, target)));

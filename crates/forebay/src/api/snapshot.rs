@@ -62,8 +62,8 @@ impl Snapshot {
         })
     }
 
-    /// A table that was there and merges by a rule, which comes with this: of a table that was dropped nobody else
-    /// brings it once the database was opened again. For others it is [`table`](Self::table).
+    /// A table that was there and merges by a rule, together with the rule. If the table was dropped since, no other
+    /// call brings its rule once the database was opened again. Otherwise [`table`](Self::table) does.
     pub fn table_merging(&self, name: &str, rule: impl MergeRule) -> Result<Table> {
         let asked = RuleName::Operands(rule.name().to_string());
         self.provide(name, &asked, Arc::new(Operands(rule)))

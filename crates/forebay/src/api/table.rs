@@ -100,12 +100,12 @@ impl Table {
         if self.database_id() == database_id || planted::is("snapshot-of-another-database") {
             return Ok(self.id);
         }
-        let fault = "a snapshot is asked for a table of another database, or of one that was closed; ask the database for it";
+        let fault = "the table belongs to another database, or to one that was closed; open it from this snapshot's database";
         Err(Error::invalid(fault))
     }
 
-    /// The value of a key. Device reads: 0 from memory, else 1 for a present key and nearly none for an
-    /// absent one (WB paper, section 3.4).
+    /// The value of a key. Device reads: none if memory has it; otherwise one for a present key and nearly none for an
+    /// absent one (WB paper, section 3.4; the papers are cited in `docs/papers.md`).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         read::get(&self.engine.context, &self.engine.versions.latest(), self.id, key.as_ref())
     }
@@ -172,7 +172,7 @@ impl Table {
     #[cold]
     fn has_states(&self, state_type: &str) -> Error {
         Error::invalid(format!(
-            "table `{}` keeps states of `{state_type}`, so this handle only reads; write by Database::aggregator",
+            "table `{}` keeps states of `{state_type}`, so this handle only reads; write through Database::aggregator",
             self.name
         ))
     }
@@ -193,10 +193,8 @@ impl Table {
         Scan::new(&self.engine, self.engine.versions.view(), self.id, Range::all())
     }
 
-    /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads.
-    /// Reads and rewrites the table.
-    ///
-    /// Records that are written meanwhile may or may not be merged. It ends all the same.
+    /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads. Reads and
+    /// rewrites the table. Records that are written meanwhile may or may not be merged; it ends all the same.
     pub fn compact(&self) -> Result<()> {
         self.engine.background.compact(self.id)
     }

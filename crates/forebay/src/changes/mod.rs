@@ -139,8 +139,8 @@ impl Changes {
             .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
         if since > last {
             return Err(Error::invalid(format!(
-                "changes after {since} were asked for, and the last record has number {last}: whoever has seen more has \
-                 followed another database, or what was lost in a crash"
+                "changes after {since} were asked for, but the last record has number {last}; a follower that is ahead has followed \
+                 another database, or has seen commits that a crash took; make its copy anew"
             )));
         }
         // The last segment that begins at or before the first change that is wanted, and all behind it.
@@ -294,7 +294,7 @@ impl Changes {
         damaged(
             &self.versions.context,
             place,
-            format!("records {} to {last} were kept and cannot be read", self.next),
+            format!("records {} to {last} were kept but cannot be read", self.next),
         )
     }
 }

@@ -9,7 +9,7 @@ pub(crate) fn refuse_guests() -> Result<()> {
     match guest::is_inside() {
         false => Ok(()),
         true => Err(Error::invalid(
-            "a merge rule, an aggregation function or a compaction filter must ask nothing of a database while it is asked",
+            "a merge rule, an aggregation function or a compaction filter must not call a database while it runs",
         )),
     }
 }

@@ -124,7 +124,7 @@ impl Context {
                 Ok(found) if found == superblock => Ok(()),
                 Err(error) if !error.is_not_found() => Err(error),
                 _ => Err(Error::NotFound(format!(
-                    "{CLOSED}, and was removed since: what is still held of it can be read no more from {}",
+                    "{CLOSED} and was removed since, so nothing can be read from {} any more",
                     dir.display()
                 ))),
             }

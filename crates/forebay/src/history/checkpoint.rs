@@ -27,7 +27,7 @@ impl History {
                 if fs.absolute(ancestor)?.starts_with(&self.context.dir) {
                     let target = target.display();
                     return Err(Error::invalid(format!(
-                        "{target} is inside of the database; name a directory elsewhere"
+                        "{target} is inside the database; name a directory elsewhere"
                     )));
                 }
                 break;
@@ -42,7 +42,7 @@ impl History {
             true => error,
             // As where the database was closed meanwhile.
             false => Error::invalid(format!(
-                "{error}; what was copied until then is left in {}: remove it before you try again",
+                "{error}; the unfinished copy is in {}: remove it before you try again",
                 target.display()
             )),
         })

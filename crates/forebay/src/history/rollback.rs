@@ -51,7 +51,10 @@ impl History {
         let state = self.versions.state();
         let rewritten = self.versions.first_reordering();
         if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
-            let reason = format!("table `{}` is being given another order; wait for that", table.name);
+            let reason = format!(
+                "table `{}` is being sorted into another order; try again when that is done",
+                table.name
+            );
             return Err(Error::invalid(reason));
         }
         let savepoint = Arc::clone(version_set.savepoint(name)?);

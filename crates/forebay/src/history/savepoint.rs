@@ -40,8 +40,11 @@ pub struct SavepointStats {
 impl fmt::Display for SavepointStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, sequence, tables, held_bytes, own_bytes, .. } = self;
-        write!(f, "{name}: {tables} tables up to record {sequence}; holds {held_bytes} bytes, ")?;
-        write!(f, "{own_bytes} of them alone")
+        let tables = if *tables == 1 { "1 table".into() } else { format!("{tables} tables") };
+        write!(
+            f,
+            "{name}: {tables} up to record {sequence}; holds {held_bytes} bytes, {own_bytes} of them alone"
+        )
     }
 }
 

@@ -73,7 +73,7 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
                 _ if list()? != names => return Ok(Entered::Destroyed),
                 _ => {}
             }
-            let reason = "the superblock is missing, and there are lists, logs or manifests of a database";
+            let reason = "the superblock is missing, but lists, logs or manifests of a database are there";
             return Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason));
         }
         if !options.create_if_missing {

@@ -33,7 +33,7 @@ impl Evidence<'_> {
         let there: BTreeSet<&u64> = listing.lists.iter().chain(&listing.trees).collect();
         let stray = there.iter().find(|id| !live.contains_key(id));
         if let (1, Some(id)) = (self.next_table, stray) {
-            return Err(self.lost(&format!("file {id} is there, of a table that was never made")));
+            return Err(self.lost(&format!("file {id} belongs to a table that was never made")));
         }
         let missing = live.iter().find(|(id, _)| !there.contains(id));
         match missing {
@@ -49,7 +49,7 @@ impl Evidence<'_> {
         match last_table < self.next_table {
             true => Ok(()),
             false => {
-                Err(self.lost(&format!("the log has records of table {last_table}, that was never made")))
+                Err(self.lost(&format!("the log has records of table {last_table}, which was never made")))
             }
         }
     }

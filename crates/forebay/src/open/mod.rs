@@ -100,7 +100,7 @@ fn read(
     let (log, active, manifest) = if options.read_only {
         (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
     } else {
-        let mut manifest = manifest.ok_or_else(|| Error::bug("what is salvaged is read only"))?;
+        let mut manifest = manifest.ok_or_else(|| Error::bug("a salvaged database is read-only"))?;
         let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
@@ -171,8 +171,10 @@ fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -
     };
     match spare {
         Ok(spare) if spare != superblock => {
-            let (name, reason) =
-                (names::SUPERBLOCK_SPARE, "are of two databases; put away the one that is not of this one");
+            let (name, reason) = (
+                names::SUPERBLOCK_SPARE,
+                "belong to two databases; move away the one that does not belong here",
+            );
             Err(Error::corruption(&path, 0, format!("this superblock and {name} {reason}")))
         }
         Err(error) if options.salvage && !error.is_not_found() => {

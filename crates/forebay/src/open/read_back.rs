@@ -199,7 +199,11 @@ impl Reader<'_> {
 
     fn changed(&self, segment: u64, end: u64) -> Error {
         let path = names::log(self.files.dir, segment);
-        Error::corruption(&path, end, "what was sound here before this is not any more; open again")
+        Error::corruption(
+            &path,
+            end,
+            "data that were intact here a moment ago no longer are; open the database again",
+        )
     }
 }
 
@@ -216,7 +220,11 @@ pub(crate) fn load_buffer(
     let buffer = refill.finish(pool);
     if buffer.len() as u64 != extent.bytes {
         let path = names::log(files.dir, extent.id);
-        return Err(Error::corruption(&path, buffer.len() as u64, "what was sound here can be read no more"));
+        return Err(Error::corruption(
+            &path,
+            buffer.len() as u64,
+            "data that were intact here can no longer be read",
+        ));
     }
     Ok(buffer)
 }

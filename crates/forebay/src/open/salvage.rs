@@ -51,6 +51,6 @@ pub(crate) fn salvage(
         return Ok(counts.and_then(|current| current.closed).map(|closed| closed.last_sequence));
     }
     let wanted = current.map_or_else(|| dir.to_path_buf(), |current| names::manifest(dir, current.manifest));
-    let reason = "there is no manifest with a sound front, and nothing else tells of tables";
+    let reason = "no manifest can be read from its start, and only a manifest says which tables there are";
     Err(Error::corruption(&wanted, 0, reason))
 }

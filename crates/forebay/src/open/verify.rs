@@ -107,7 +107,7 @@ fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
     let spare = Superblock::read_spare(fs, &context.dir).map_err(Error::or_missing);
     let spare_problem = match spare {
         Err(Error::Corruption { file, offset, reason }) => Some(format!(
-            "{} is damaged at offset {offset}: {reason}; opening the database to write makes it anew",
+            "{} is damaged at offset {offset}: {reason}; it is written anew when the database is opened to write",
             file.display()
         )),
         read => {

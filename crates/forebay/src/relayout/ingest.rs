@@ -53,7 +53,7 @@ impl Relayout {
             if self.versions.is_reordering(id) {
                 finished.discard();
                 return Err(Error::invalid(format!(
-                    "table `{}` is being given another order; nothing was brought in",
+                    "table `{}` is being sorted into another order, so nothing was ingested; try again when that is done",
                     table.name
                 )));
             }
@@ -73,7 +73,7 @@ impl Relayout {
         self.memory.tend_filters();
         if !committed? {
             return Err(Error::invalid(format!(
-                "table `{}` got another layout meanwhile, and nothing was brought in; try again",
+                "table `{}` got another layout meanwhile, so nothing was ingested; try again",
                 table.name
             )));
         }

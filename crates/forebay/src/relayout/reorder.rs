@@ -70,7 +70,10 @@ impl Relayout {
         // Held by whoever is about to bring in what was ingested.
         let _sealing = self.writer.stop_rotating();
         if !self.versions.begin_following(table.id) {
-            return Err(Error::invalid(format!("table `{}` is being reordered already", table.name)));
+            return Err(Error::invalid(format!(
+                "table `{}` is already being sorted into another order",
+                table.name
+            )));
         }
         // Whoever was about to delete a range looks again.
         log.change_epoch(|| ());

@@ -46,10 +46,13 @@ impl Relayout {
             return Ok(true);
         }
         if before.is_ordered() != layout.is_ordered() {
-            return Err(Error::invalid("the table has got another order meanwhile; try again"));
+            return Err(Error::invalid("the table's order has changed meanwhile; try again"));
         }
         if self.versions.is_reordering(id) {
-            let reason = format!("table `{}` is being given another order; wait for that", table.name);
+            let reason = format!(
+                "table `{}` is being sorted into another order; try again when that is done",
+                table.name
+            );
             return Err(Error::invalid(reason));
         }
         if !layout.takes_residents() && table.version.resident().is_some() {

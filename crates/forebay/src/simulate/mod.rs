@@ -76,7 +76,9 @@ impl Load {
             )));
         }
         if key_bytes + value_bytes == 0 || records == 0 || keys == Keys::DrawnFrom(0) {
-            return Err(Error::invalid("a load has at least one record of one byte, and one key"));
+            return Err(Error::invalid(
+                "a load needs at least one record, one byte in a record, and one key",
+            ));
         }
         Ok(())
     }
@@ -100,7 +102,9 @@ impl Simulation {
         rates.validate()?;
         load.validate()?;
         if table.codec != Codec::None {
-            return Err(Error::invalid("how well values compress is not known: simulate without a codec"));
+            return Err(Error::invalid(
+                "the planner cannot know how well values compress; simulate without a codec",
+            ));
         }
         let batch = load.batch();
         let batch_records = u64::from(batch.records());

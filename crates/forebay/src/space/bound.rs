@@ -216,8 +216,8 @@ impl Space {
             false => snapshots.join(", "),
         };
         Error::NoSpace(format!(
-            "table `{}` takes {} bytes on disk and wants {} more to merge them, where its max_space_amplification of {} \
-             allows {}; {} of them are held for readers ({who}); let go of those, and write again",
+            "table `{}` takes {} bytes on disk and needs {} more to merge them; its max_space_amplification of {} allows {}; \
+             readers hold {} of them ({who}); drop those, and write again",
             table.name,
             room.disk,
             room.claimed - room.disk,

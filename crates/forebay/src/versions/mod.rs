@@ -158,5 +158,5 @@ impl Versions {
 
 /// The error of a layout that has no use for what the last one has left.
 pub(crate) fn has_other_files() -> Error {
-    Error::invalid("the table has files by now that the new layout has no use for; try again")
+    Error::invalid("the table has files that the new layout cannot use; try again")
 }

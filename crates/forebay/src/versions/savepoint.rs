@@ -56,7 +56,7 @@ impl VersionSet {
             return Err(Error::invalid(reason));
         }
         if self.savepoints.contains_key(name) {
-            return Err(Error::invalid(format!("there is a savepoint `{name}` already; drop that first")));
+            return Err(Error::invalid(format!("a savepoint `{name}` exists already; drop it first")));
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl VersionSetGuard<'_> {
     pub(crate) fn want_savepoint(&self, name: &str) -> Result<()> {
         let mut wanted = self.versions.wanted.lock();
         if wanted.contains_key(name) {
-            return Err(Error::invalid(format!("savepoint `{name}` is being taken already")));
+            return Err(Error::invalid(format!("savepoint `{name}` is already being taken")));
         }
         wanted.insert(name.to_string(), None);
         Ok(())

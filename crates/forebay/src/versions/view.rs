@@ -33,7 +33,7 @@ impl View {
         let table = self.table(id)?;
         if !table.order.is_lexical() {
             return Err(Error::invalid(format!(
-                "table `{}` has layout {} here, which keeps no order; open it anew as a Table",
+                "table `{}` has layout {} here, which keeps no order; open it as a Table instead",
                 table.name, table.options.layout
             )));
         }

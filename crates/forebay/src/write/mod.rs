@@ -110,7 +110,7 @@ impl Writer {
         }
         if let Some(gone) = of_tables().find(|table| !state.tables.contains_key(table)) {
             return Err(Error::NotFound(format!(
-                "a table of the batch, number {gone}, was dropped; nothing of the batch is written"
+                "the batch writes to a table that was dropped, number {gone}; nothing of the batch is written"
             )));
         }
         for delete in notes.range_deletes() {
@@ -118,8 +118,8 @@ impl Writer {
                 || self.versions.is_reordering(delete.table)
             {
                 return Err(Error::invalid(format!(
-                    "table {} keeps no order, or is being given another; ranges of it cannot be deleted, and nothing of \
-                     the batch is written",
+                    "table {} keeps no order, or is being sorted into another; its ranges cannot be deleted, and \
+                     nothing of the batch is written",
                     delete.table
                 )));
             }

@@ -152,7 +152,7 @@ fn a_snapshot_that_needs_the_room_is_named_and_writes_go_on_without_it() {
             written += 100;
             assert!(written < 40 * KEYS, "{layout}: no error");
         };
-        assert!(error.to_string().contains("held for readers (scans)"), "{layout}: {error}");
+        assert!(error.to_string().contains("of them (scans)"), "{layout}: {error}");
         assert_eq!(scan.count() as u64, KEYS);
         write(&db, &table, written..written + KEYS, &mut || ()).unwrap();
         check(&table, written + KEYS);

@@ -150,7 +150,7 @@ fn keys_and_values_have_limits_and_a_batch_with_one_too_long_writes_nothing() {
     table.put(&longest, b"v").unwrap();
     assert_eq!(table.get(&longest).unwrap().as_deref(), Some(&b"v"[..]));
     let too_long = vec![1; limits::KEY_BYTES_MAX + 1];
-    assert_says(table.put(&too_long, b"v"), &["key has 65537 bytes, 65536 at most"]);
+    assert_says(table.put(&too_long, b"v"), &["key has 65537 bytes; at most 65536 are allowed"]);
     assert_eq!(table.get(&too_long).unwrap(), None);
     let mut batch = Batch::new();
     batch.put(&table, b"good", b"v");
@@ -257,7 +257,7 @@ fn a_copy_that_cannot_be_cleared_away_says_so() {
     db.flush().unwrap();
     fs.rule("create *.manifest #1 no-space").unwrap();
     fs.rule("remove *.list all io-error").unwrap();
-    assert_says(db.checkpoint("/copy"), &["create", "/copy", "is left", "remove it"]);
+    assert_says(db.checkpoint("/copy"), &["create", "/copy", "the unfinished copy is in", "remove it"]);
     fs.clear();
     assert_says(db.checkpoint("/copy"), &["/copy is not empty"]);
     db.checkpoint("/other").unwrap();

@@ -216,7 +216,7 @@ fn a_rule_that_asks_something_of_its_database_gets_an_error() {
     table.merge(b"k", b"1").unwrap();
     table.merge(b"k", b"2").unwrap();
     let said = String::from_utf8(table.get(b"k").unwrap().unwrap()).unwrap();
-    assert_eq!(said.matches("must ask nothing of a database").count(), 2, "{said}");
+    assert_eq!(said.matches("must not call a database").count(), 2, "{said}");
     db.flush().unwrap();
     own.get().into_iter().for_each(|table| assert!(table.get(b"from the rule").unwrap().is_none()));
 }
@@ -312,7 +312,7 @@ fn a_function_that_asks_anything_of_its_database_gets_an_error() {
         let told = asks.answer.lock().take().or(got.as_ref().err().cloned());
         match told {
             Some(told) => {
-                assert!(told.to_string().contains("must ask nothing of a database"), "{name}: {told}");
+                assert!(told.to_string().contains("must not call a database"), "{name}: {told}");
             }
             None => assert!(!has_error && got.as_ref().ok() == Some(&Some(3)), "{name}: {got:?}"),
         }

@@ -193,7 +193,7 @@ impl World {
     fn write(&self, batch: &mut Batch, durability: Durability) -> Result<u64> {
         loop {
             match self.db.write(batch, durability) {
-                Err(Error::Invalid(reason)) if reason.contains("ranges of it cannot be deleted") => {
+                Err(Error::Invalid(reason)) if reason.contains("ranges cannot be deleted") => {
                     std::thread::yield_now();
                 }
                 outcome => return outcome,

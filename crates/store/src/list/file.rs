@@ -169,7 +169,7 @@ impl ListFile {
         let bytes = file.len()?;
         let block = BLOCK_BYTES as u64;
         if bytes != self.meta.bytes || bytes < block || bytes % block != 0 {
-            let reason = format!("the file has {bytes} bytes where {} were written", self.meta.bytes);
+            let reason = format!("the file has {bytes} bytes; {} were written", self.meta.bytes);
             return Err(self.damaged(bytes, &reason));
         }
         let footer_at = bytes - block;

@@ -75,7 +75,7 @@ impl ListFile {
         } else if walk.pages_sum != body.footer.pages_sum {
             damaged("the pages are not those that the footer counts".into());
         } else if walk.records != body.footer.records {
-            damaged(format!("{} records where {} were written", walk.records, body.footer.records));
+            damaged(format!("{} records; {} were written", walk.records, body.footer.records));
         }
         Ok(report)
     }

@@ -206,7 +206,7 @@ impl Scan<'_> {
             let place = frames.place();
             let reason = match (at, place) {
                 (0, 0) => format!(
-                    "records {next} to {last} were in no file of the log that is there; this one goes on behind them"
+                    "records {next} to {last} are in none of the log's files; this file goes on after them"
                 ),
                 _ => format!("records {next} to {last} cannot be read; the next sound frame is at {place}"),
             };
@@ -227,8 +227,8 @@ impl Scan<'_> {
         let Some((header, _)) = frames.whole(first)? else { return Ok(()) };
         let last = header.sequence - 1;
         let reason = format!(
-            "records {next} to {last} are missing, and no segment is there that could have had them; the manifest may have \
-             lost its last edits"
+            "records {next} to {last} are missing, and so is every segment that could have held them; the manifest may have lost \
+             its last edits"
         );
         self.damaged(id, 0, reason)
     }
@@ -276,8 +276,8 @@ impl Scan<'_> {
             let known = self.known;
             let reason = match offset {
                 0 => format!(
-                    "records {missing} to {known} were durable and cannot be read; where this file is whole, the file of the log \
-                     that had them is missing"
+                    "records {missing} to {known} were durable and cannot be read; if this file is intact, the log file that held \
+                     them is missing"
                 ),
                 _ => format!("records {missing} to {known} were durable and cannot be read"),
             };

@@ -117,7 +117,7 @@ impl Manifest {
         if let Some(closed) = &current.closed
             && (bytes.len() as u64 != closed.manifest_bytes || append(0, &bytes) != closed.manifest_sum)
         {
-            let reason = "the manifest is not as it was when closed";
+            let reason = "the manifest differs from what it was when the database was closed";
             return Err(Error::corruption(&path, end as u64, reason));
         }
         if edits.is_empty() {

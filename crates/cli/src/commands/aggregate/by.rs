@@ -32,7 +32,7 @@ impl FromStr for By {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str, most: usize| match text.parse() {
             Ok(number) if (1..=most).contains(&number) => Ok(number),
-            _ => Err(format!("a number from 1 to {most} is wanted")),
+            _ => Err(format!("use a number from 1 to {most}")),
         };
         match text.split_once(':') {
             None if text == "word" => Ok(Self::Word),

@@ -150,7 +150,7 @@ impl Column {
                 let units = units(&text, *scale).ok_or_else(|| {
                     let text = String::from_utf8_lossy(&text);
                     Error::invalid(format!(
-                        "{}: {text} has more than {DECIMAL_DIGITS} digits, of which {scale} stand behind the point; \
+                        "{}: {text} has more than {DECIMAL_DIGITS} digits, of which {scale} stand after the point; \
                          write .csv or .jsonl",
                         self.name
                     ))

@@ -63,7 +63,7 @@ impl Reading {
         match self.format.or_else(|| RowFormat::of(path)) {
             Some(format) => Ok(format),
             None => Err(Failure::Usage(format!(
-                "{}: its name does not end in .csv, .tsv, .jsonl or .parquet; say --format",
+                "{}: its name does not end in .csv, .tsv, .jsonl or .parquet; give --format",
                 path.display()
             ))),
         }

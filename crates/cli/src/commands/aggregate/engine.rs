@@ -186,7 +186,7 @@ pub(super) enum Refused {
 #[cold]
 pub(super) fn refusal<A: Aggregate>(function: &A, key: &[u8], value: A::Input<'_>, error: Error) -> Refused {
     if key.len() > KEY_BYTES_MAX {
-        let reason = format!("the key has {} bytes, {KEY_BYTES_MAX} at most", key.len());
+        let reason = format!("the key has {} bytes; at most {KEY_BYTES_MAX} are allowed", key.len());
         return Refused::Record(Error::Invalid(reason));
     }
     function.lift(value, &mut Vec::new()).map_or_else(Refused::Record, |()| Refused::Work(error))

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
     }
     let store = args.store.as_deref().map(|dir| Store::open(dir, args, common, &means)).transpose()?;
     let shape = store.as_ref().map(|store| store.shape.clone()).or_else(|| Shape::asked(args));
-    let shape = shape.ok_or_else(|| Failure::Usage("say --by".into()))?;
+    let shape = shape.ok_or_else(|| Failure::Usage("say what to group by: --by".into()))?;
     let job = Job::new(args, common, &shape, means, store.as_ref());
     match (job.and_then(|job| job.run_by(&shape)), store) {
         (Ok(()), Some(store)) => Ok(store.close()?),
@@ -154,7 +154,7 @@ fn check(args: &AggregateArgs, shape: &Shape) -> Result<(), Failure> {
         return usage(&format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX));
     }
     if args.store.is_some() && args.files.iter().any(|path| path.as_os_str() == "-") {
-        return usage("--store takes files: standard input cannot be read on where it was left");
+        return usage("--store takes files: reading standard input cannot be resumed");
     }
     Ok(())
 }

@@ -237,7 +237,7 @@ impl Tracked {
             )));
         }
         if self.packing != reached.packing || self.print(reached.bytes)? != reached.print {
-            return Err(self.refuse("it has changed where it was read already"));
+            return Err(self.refuse("the part that was read before has changed"));
         }
         if reached.extent == Extent::Whole {
             if self.bytes == reached.bytes {
@@ -259,7 +259,9 @@ impl Tracked {
         let can_go_on = matches!(separator, Separator::None | Separator::File);
         let is_ended = can_go_on || around.iter().any(|byte| separator.ends(*byte));
         match reached.extent == Extent::Whole && reached.bytes > 0 && around.len() > 1 && !is_ended {
-            true => Err(self.refuse("its last record was counted without an end, and goes on now")),
+            true => {
+                Err(self.refuse("its last record was counted before it was complete, and has grown since"))
+            }
             false => Ok(Found::On(reached.at, reached.state)),
         }
     }

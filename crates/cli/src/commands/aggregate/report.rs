@@ -95,7 +95,7 @@ impl Report {
         }
         if self.refused_values > 0 {
             let values = counted(self.refused_values, "value");
-            remarks.push(format!("{values} refused by functions, which took none instead"));
+            remarks.push(format!("{values} refused by functions and taken as missing"));
         }
         if form == Form::Text && stdout == Stdout::Taken {
             remarks.iter().for_each(|remark| tell!("forebay: {remark}"));

@@ -85,7 +85,9 @@ impl Store {
     /// The table of the inputs, how groups are told, and whether nobody has said that before.
     fn begin(db: &Database, dir: &Path, args: &AggregateArgs) -> Result<(Table, Shape, bool), Failure> {
         let (is_read_only, name, place) = (args.files.is_empty(), &args.table, dir.display());
-        let say_by = || Failure::Usage(format!("{place} has no groups called `{name}` yet: say --by"));
+        let say_by = || {
+            Failure::Usage(format!("{place} has no groups called `{name}` yet; say what to group by: --by"))
+        };
         let inputs_name = format!("{name}{INPUTS}");
         let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);
         if is_read_only && !is_known {

@@ -239,7 +239,7 @@ fn start_source(
 }
 
 fn untold_header(name: &str, row: &str) -> String {
-    format!("{name}: the first row, {row}, is loaded as a record; --header says that it names the columns")
+    format!("{name}: the first row, {row}, is loaded as a record; if it names the columns, give --header")
 }
 
 fn header_trouble(trouble: TroubleKind) -> Stop {

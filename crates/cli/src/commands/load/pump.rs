@@ -190,10 +190,10 @@ fn new_histogram() -> Histogram<u64> {
 #[inline]
 pub(super) fn over_limit(key: &[u8], value: &[u8]) -> Option<String> {
     if key.len() > KEY_BYTES_MAX {
-        return Some(format!("the key has {} bytes, {KEY_BYTES_MAX} at most", key.len()));
+        return Some(format!("the key has {} bytes; at most {KEY_BYTES_MAX} are allowed", key.len()));
     }
     if value.len() > VALUE_BYTES_MAX {
-        return Some(format!("the value has {} bytes, {VALUE_BYTES_MAX} at most", value.len()));
+        return Some(format!("the value has {} bytes; at most {VALUE_BYTES_MAX} are allowed", value.len()));
     }
     None
 }

@@ -132,7 +132,7 @@ impl Chosen {
         let wanted = match column {
             Column::Place(place) => fields.get(*place).map(|field| field.name()).ok_or_else(|| {
                 let columns = counted(fields.len() as u64, "column");
-                format!("{columns}, and number {} is wanted: {option} chooses another", place + 1)
+                format!("{columns}, but number {} is needed; {option} chooses another", place + 1)
             })?,
             Column::Name(name) => name,
         };
@@ -302,7 +302,7 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
             let decoded = guarded(|| self.decode()).map_err(|error| {
                 let reason = reason(&error);
                 let number = self.position.number;
-                Box::new(TroubleKind::Read(std::io::Error::other(format!("behind row {number}: {reason}"))))
+                Box::new(TroubleKind::Read(std::io::Error::other(format!("after row {number}: {reason}"))))
             })?;
             if !decoded {
                 return Ok(false);

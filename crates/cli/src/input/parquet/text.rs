@@ -26,7 +26,7 @@ pub(super) enum Form {
     Time(i64),
     /// This many parts of a second since 1970; in UTC, or wherever it was written.
     Timestamp(i64, Zone),
-    /// Integers with this many digits behind the point.
+    /// Integers with this many digits after the point.
     Decimal(u32),
     Uuid,
     /// Floating-point numbers of 16 bits.
@@ -81,7 +81,7 @@ impl Form {
                 Err(format!("column {:?} has decimals of more than 16 bytes", column.name()))
             }
             Self::Decimal(scale) if scale > DECIMAL_DIGITS => {
-                Err(format!("column {:?} has decimals with {scale} digits behind the point", column.name()))
+                Err(format!("column {:?} has decimals with {scale} digits after the point", column.name()))
             }
             form => Ok(form),
         }
@@ -118,7 +118,7 @@ impl Form {
                 decimal(value.iter().fold(sign, |all, byte| all << 8 | i128::from(*byte)), scale, out);
             }
             Self::Decimal(_) => {
-                return Err(format!("a decimal of {} bytes, where 1 to 16 are read", value.len()));
+                return Err(format!("a decimal of {} bytes; only 1 to 16 can be read", value.len()));
             }
             Self::Half => match value {
                 [low, high] => single(half::f16::from_le_bytes([*low, *high]).to_f32(), out),

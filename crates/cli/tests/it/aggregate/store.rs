@@ -311,7 +311,13 @@ fn a_file_that_fails_does_not_stop_others() {
     for _ in 0..2 {
         folder.run(&format!("{by} a.csv no.csv b.csv c.csv")).refused(
             1,
-            &["3 files of 4", "a.csv: it has changed", "no.csv", "b.csv: record 2", "others were counted"],
+            &[
+                "3 files of 4",
+                "a.csv: the part that was read before has changed",
+                "no.csv",
+                "b.csv: record 2",
+                "others were counted",
+            ],
         );
         assert_eq!(folder.ok("aggregate --store db"), "k\tsum:v\na\t1\nb\t10\nc\t1000\n");
     }
@@ -371,7 +377,9 @@ fn renamed_files_are_counted_once() {
         if round == 1 {
             // Written anew in place: what was counted is not what is there.
             std::fs::write(folder.path("log.csv"), "k\nc1\n").unwrap();
-            folder.run(&format!("{by} log.csv")).refused(1, &["log.csv: it has changed"]);
+            folder
+                .run(&format!("{by} log.csv"))
+                .refused(1, &["log.csv: the part that was read before has changed"]);
             std::fs::write(folder.path("log.csv"), "k\nb1\n").unwrap();
         }
     }
@@ -426,7 +434,7 @@ fn what_does_not_agree_is_refused() {
     std::fs::write(folder.path("b.csv"), "k,v\nx,1").unwrap();
     folder.ok("aggregate --store db b.csv --final");
     append(&folder, "b.csv", "0\n");
-    folder.run("aggregate --store db b.csv").refused(1, &["b.csv", "without an end"]);
+    folder.run("aggregate --store db b.csv").refused(1, &["b.csv", "before it was complete"]);
     write_gzip(&folder, "c.csv.gz", b"k,v\nx,1\n");
     folder.ok("aggregate --store db c.csv.gz");
     write_gzip(&folder, "c.csv.gz", b"k,v\nx,1\nx,1\n");

@@ -25,8 +25,8 @@ const NAME_BYTES_MAX: usize = 255;
 /// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
 const REPEATS_MAX_MERGING: f64 = 1.5;
 
-/// Opens a table, or makes it. Options count when it is made and are kept; asking for others later is an
-/// error.
+/// Opens a table, or makes it. Options count when it is made, and are kept: to ask for others later is an error. Section
+/// numbers are those of the WB paper, which `docs/papers.md` cites.
 #[derive(Clone, Debug)]
 #[must_use = "call open or open_ordered"]
 pub struct TableBuilder<K = ()> {
@@ -119,10 +119,10 @@ impl TableBuilder {
         Self { rule, asked, ..Self::new(engine, &table.name) }
     }
 
-    /// The rule that merges operands of [`Table::merge`]. A table keeps the name of the rule that it is made with.
-    /// Opening a database does not bring its code back, so the table must be opened with it again. Until then it is not
-    /// read and nothing of it is merged; once what was left in the log by then fills the write buffers, writes to any
-    /// table are refused with an error that names table and rule.
+    /// The rule that merges operands of [`Table::merge`]. The table keeps the rule's name. Opening a database does not
+    /// bring back the rule's code, so open the table with the rule again soon afterwards. Until then the table is not
+    /// read and none of it is merged; and once its records in the log fill the write buffers, writes to any table are
+    /// refused with an error that names table and rule.
     pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
         let name = RuleName::Operands(rule.name().to_string());
         self.rule = AskedRule { name, code: Some(Arc::new(Operands(rule))) };
@@ -162,7 +162,7 @@ impl TableBuilder {
         match (layout.filter(|layout| !layout.is_ordered()), state) {
             (None, Some(state)) => Ok(OrderedTable::new(Table::new(&self.engine, &state))),
             (layout, _) => Err(Error::invalid(format!(
-                "table `{}` has layout {}, which keeps no order; ranges need another, such as wb-tree:ordered",
+                "table `{}` has layout {}, which keeps no order; ranges need a layout in key order, such as wb-tree:ordered",
                 self.name,
                 layout.unwrap_or_else(Layout::wb_tree)
             ))),
@@ -186,19 +186,19 @@ impl<A: Aggregate> TableBuilder<Aggregating<A>> {
 }
 
 impl<K> TableBuilder<K> {
-    /// Only opens a table that is there.
+    /// Opens the table only if it exists; otherwise it is an error.
     pub fn existing(mut self, existing: bool) -> Self {
         self.existing = existing;
         self
     }
 
-    /// The organisation; [`Layout::wb_tree`] by default.
+    /// How the records are organised; [`Layout::wb_tree`] by default. `docs/guide/layouts.md` helps to choose.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.asked.layout = Some(layout);
         self
     }
 
-    /// Capacity of a node, in bytes; the size of a write buffer by default (WB paper, section 3.1).
+    /// Capacity of a node, in bytes; by default the size of a write buffer (WB paper, section 3.1).
     pub fn node_bytes(mut self, bytes: u64) -> Self {
         self.asked.node_bytes = Some(bytes);
         self
@@ -222,9 +222,8 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled
-    /// or merged; 2.0 by default (section 6), and 1.5 in a table that merges, where a lookup reads each of a key's
-    /// records.
+    /// The bound on memory amplification: how often a node may hold a key, on average, before it is spilled or merged.
+    /// 2.0 by default (section 6); 1.5 in a table that merges, because a lookup there reads each of a key's records.
     pub fn repeats_max(mut self, repeats: f64) -> Self {
         self.asked.repeats_max = Some(repeats);
         self
@@ -237,32 +236,32 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Compression of lists, page by page; none by default. Trees are not compressed: of layout `jungle` only what
-    /// waits in level 0 is.
+    /// Compression of lists, page by page; none by default. Trees are not compressed: of layout `jungle` only level 0
+    /// is.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.asked.codec = Some(codec);
         self
     }
 
-    /// The most bytes that the table's files may take for each live byte: no bound by default, else at least 1.25. In
+    /// The most bytes that the table's files may take for each live byte, at least 1.25; no bound by default. In
     /// addition they may take one more write buffer than there are, and eight times `node_bytes`. The live bytes are
     /// estimated from samples: see `live_bytes` of [`TableSpaceStats`](crate::TableSpaceStats). Deletes reduce them at
     /// once. The files follow as merges go on, and writers wait for those.
     ///
-    /// Near the bound, background work merges what is outdated with the rest, which costs about 4 / (`most` − 1) bytes
-    /// for each that is written, and writers wait for it. Where files are held by snapshots or scans, so that merging
-    /// frees nothing, a write gets [`Error::NoSpace`], which names them.
+    /// Near the bound, background work merges outdated records with the rest, which costs about 4 / (`most` − 1) bytes
+    /// for each byte written, and writers wait for it. If snapshots or scans hold files, so that merging frees nothing,
+    /// a write gets [`Error::NoSpace`], which names them.
     pub fn max_space_amplification(mut self, most: f64) -> Self {
         self.asked.max_space_amplification = Some(most);
         self
     }
 
-    /// Says which entries merges keep. It is asked by merges of lists beneath which nothing older lies, about what is
-    /// the newest that they have of a key, and for a key perhaps often: in a tree by merges and slow splits of leaves,
-    /// in runs by merges with the oldest run that has the key, appends to trees and [`Table::compact`] included. It is
-    /// not asked when a write buffer is written to a list by itself, and nothing that is dropped is gone from
-    /// snapshots. So nobody can tell when an entry that it drops is no longer seen. The filter is not kept on disk:
-    /// pass it each time the table is first opened; until then merges keep all entries.
+    /// Says which entries merges keep. Merges beneath which nothing older lies ask it about the newest entry that they
+    /// have of a key, perhaps several times: in a tree these are merges and slow splits of leaves; in runs, merges with
+    /// the oldest run that has the key, including appends to trees and [`Table::compact`]. A flush that merges nothing
+    /// does not ask it, and snapshots keep entries that it drops. So there is no telling when a dropped entry stops
+    /// being seen. The filter is not kept on disk: pass it each time the table is first opened. Until then merges keep
+    /// all entries.
     pub fn compaction_filter(
         mut self,
         filter: impl Fn(&[u8], &[u8]) -> Keep + Send + Sync + 'static,
@@ -271,22 +270,24 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// How soon what is deleted or overwritten leaves the table's files and the log, in whole seconds, at least 10; no
-    /// such time by default. It counts while the database is open and background work keeps up, and not what snapshots
-    /// and scans hold, nor keys that are bounds of lists. Twice in that time the write buffer is flushed, and records
-    /// that were not yet merged with everything older are merged: up to the whole table, or nothing if nobody wrote.
+    /// How soon deleted and overwritten data leave the table's files and the log, in whole seconds, at least 10; no
+    /// such time by default. It counts while the database is open and background work keeps up; data that snapshots and
+    /// scans hold, and keys that are bounds of lists, are excepted. Twice in that time the write buffer is flushed, and
+    /// records that were not yet merged with everything older are merged: up to the whole table, or nothing if no write
+    /// came.
     pub fn reclaim_interval(mut self, interval: Duration) -> Self {
         self.asked.reclaim_interval = Some(interval);
         self
     }
 
-    /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are
-    /// [put for a time](Table::put_with_ttl) expire. Tables that merge have no time to live.
+    /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are [put for a
+    /// time](Table::put_with_ttl) expire. A table with a merge rule or an aggregation function cannot have a time to
+    /// live.
     ///
-    /// An expired entry is not seen any more; cursors and snapshots still see the entries that were alive when they
-    /// were made. An expired entry takes space until a merge drops it. Lists in which every entry has expired are
-    /// removed unread. The time is the machine's wall clock: where that jumps, entries live longer or shorter. A
-    /// stored value is 8 bytes longer.
+    /// From the moment that an entry expires no reader sees it; cursors and snapshots still see the entries that were
+    /// alive when they were made. An expired entry takes space until a merge drops it. Lists in which every entry has
+    /// expired are removed unread. The time is the machine's wall clock: if that jumps, entries live longer or shorter.
+    /// A stored value is 8 bytes longer.
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.asked.time_to_live = Some(ttl);
         self
@@ -332,7 +333,9 @@ impl<K> TableBuilder<K> {
         let options = self.options();
         options.validate()?;
         if options.time_to_live.is_some() && self.rule.name != RuleName::None {
-            return Err(Error::invalid("what merges does not expire, so such a table has no time_to_live"));
+            return Err(Error::invalid(
+                "a table with a merge rule or an aggregation function cannot have a time_to_live",
+            ));
         }
         let entry = TableEntry {
             id: version_set.next_table,

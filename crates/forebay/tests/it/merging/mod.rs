@@ -126,7 +126,7 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
             }
             db.flush().unwrap();
         }
-        assert_says(table.compact(), &["table `t`", "key `long`", "1000 at most"]);
+        assert_says(table.compact(), &["table `t`", "key `long`", "more than the 1000 that"]);
         let long: Vec<u8> = (0..6_u8).flat_map(|round| [round; 300]).collect();
         let check = |table: &forebay::Table| {
             assert!(table.get(b"long").unwrap().as_ref() == Some(&long), "{layout}");

@@ -108,7 +108,7 @@ impl FromStr for Policy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let unknown = || Error::invalid(format!("`{text}` is none of {NAMES}"));
+        let unknown = || Error::invalid(format!("`{text}` is not one of {NAMES}"));
         let (name, parameters) = match text.split_once(':') {
             Some((name, list)) => {
                 let pairs: Option<Vec<_>> = list.split(',').map(|pair| pair.split_once('=')).collect();

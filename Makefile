@@ -11,8 +11,8 @@ LAYOUT ?=
 TORTURE_DIR ?= /dev/shm
 DRAW ?=
 RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-dev libtbb-dev python3-venv pkg-config cmake g++ make kmc jellyfish
-RIVALS_VENV := crates/bench-rivals/target/venv
-RIVALS_WHEELS := crates/bench-rivals/groups/python/requirements.txt
+RIVALS_VENV := bench/rivals/target/venv
+RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
@@ -55,8 +55,8 @@ demo:
 figures:
 	$(CARGO) build --release --package forebay-cli --package forebay-campaign --package forebay --bins --example image_neighbours --example memory_campaign
 	@for program in forebay-bench-rivals forebay-bench-groups; do \
-	    if [ -z "$(DRAW)" ] && [ -f crates/bench-rivals/target/release/$$program ]; then \
-	        (cd crates/bench-rivals && $(CARGO) build --release --package $$program) || exit; fi; \
+	    if [ -z "$(DRAW)" ] && [ -f bench/rivals/target/release/$$program ]; then \
+	        (cd bench/rivals && $(CARGO) build --release --package $$program) || exit; fi; \
 	done
 	@$(CARGO) run --quiet --release --package forebay-campaign -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
 
@@ -75,7 +75,7 @@ rivals:
 	fi
 	python3 -m venv $(RIVALS_VENV)
 	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
-	cd crates/bench-rivals && $(CARGO) build --release --workspace
+	cd bench/rivals && $(CARGO) build --release --workspace
 
 simulate:
 	$(CARGO) run --profile sim --package forebay-sim -- --seeds $(SEEDS) --first $(SEED)

@@ -2,7 +2,7 @@
 
 use super::{Finding, Source};
 
-/// A crate's folder under `crates/`, and the project's crates it may depend on.
+/// A crate's folder, without `crates/`, and the project's crates it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("buffer-tree", &["base"]),
@@ -14,9 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forebay", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate"]),
     ("units", &[]),
     ("cli", &["env", "aggregate", "forebay", "bench", "units"]),
-    ("bench", &["env", "aggregate", "forebay", "units"]),
-    ("bench-rivals", &["forebay", "bench"]),
-    ("bench-rivals/groups", &["base", "aggregate"]),
+    ("bench/engine", &["env", "aggregate", "forebay", "units"]),
+    ("bench/campaign", &[]),
+    ("bench/rivals", &["forebay", "bench"]),
+    ("bench/rivals/groups", &["base", "aggregate"]),
     ("testkit", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay"]),
     ("torture", &["env", "forebay", "testkit"]),
     (
@@ -36,10 +37,10 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     if !inherits_lints(&source.text) {
         findings.push(Finding::new(source, 1, "add `[lints] workspace = true`"));
     }
-    let folder =
-        source.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml")).unwrap_or("");
+    let path = source.path.strip_suffix("/Cargo.toml").unwrap_or("");
+    let folder = path.strip_prefix("crates/").unwrap_or(path);
     let allowed = ARROWS.iter().find(|(name, _)| *name == folder).map(|(_, allowed)| *allowed);
-    if allowed.is_none() && source.path.starts_with("crates/") {
+    if allowed.is_none() && (folder != path || path.starts_with("bench/")) {
         findings.push(Finding::new(source, 1, "a crate without arrows: add it to the table of arrows"));
     }
     for dependency in dependencies(&source.text) {

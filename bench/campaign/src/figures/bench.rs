@@ -14,7 +14,7 @@ use super::compact;
 use super::groups;
 use super::part::{DirectIo, FOREBAY, Part, Run};
 
-const RIVALS: &str = "crates/bench-rivals/target/release/forebay-bench-rivals";
+const RIVALS: &str = "bench/rivals/target/release/forebay-bench-rivals";
 /// Where databases are made, from the workspace's root.
 pub(super) const SCRATCH: &str = "target/figures";
 const WORKLOADS: &str = "target/figures/workloads";

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::bench::{Order, SCRATCH};
 use super::parts::{GROUPS, GROUPS_FACTORS};
 
-pub(super) const PROGRAM: &str = "crates/bench-rivals/target/release/forebay-bench-groups";
+pub(super) const PROGRAM: &str = "bench/rivals/target/release/forebay-bench-groups";
 const ADDS_MIN: u64 = 10_000;
 const GROUPS_MIN: u64 = 1000;
 

@@ -1,5 +1,5 @@
 //! The seam between workloads and engines. Forebay's adapter lies beside this file; other engines' are in the
-//! crate `bench-rivals`, outside the default build.
+//! crate `forebay-bench-rivals`, outside the default build.
 
 use std::path::Path;
 use std::time::Duration;

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, List, Tree, TreeOptions};
 
-use crate::DataFile;
-use crate::files;
+use crate::files::{self, DataFile};
 use crate::run_set::{Part, Policy, Run, RunSet};
 
 type Parts<F> = Vec<Arc<Part<F>>>;

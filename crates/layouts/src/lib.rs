@@ -4,29 +4,25 @@
 //! it is given. It takes no lock, and opens files only through the stores it is given.
 
 mod convert;
-mod data_file;
 mod files;
 pub mod inventory;
 pub mod options;
+mod registry;
 mod reorder_target;
-mod restore;
 mod rule;
 pub mod run_set;
-mod simulated;
-mod source;
-mod space;
-mod table_version;
+mod seam;
+mod simulation;
 pub mod wb_tree;
 
-pub use data_file::{DataFile, FileReport, Store, Trees, WeakFile};
+pub use files::{DataFile, FileReport, ResidentBudget, Source, Store, Trees, WeakFile};
 pub use forebay_buffer_tree::{Place, Portion, ReadTerms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
+pub use registry::{convert, empty, restore, simulated};
 pub use reorder_target::ReorderTarget;
-pub use restore::{empty, restore};
 pub use rule::{Filter, Keep, Rule, RuleName, TableRule, answered};
-pub use simulated::{Paths, Simulated, simulated};
-pub use source::Source;
-pub use space::{FilePart, Usage};
-pub use table_version::{
-    Applied, Check, Job, JobWorker, NodeKey, Outcome, Plan, Planned, Rebased, Resident, Stretch, TableVersion,
+pub use seam::{
+    Applied, Check, Description, FilePart, Inspect, Job, JobWorker, LevelDescription, NodeDescription,
+    NodeKey, Outcome, Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Usage,
 };
+pub use simulation::{Paths, Simulated};

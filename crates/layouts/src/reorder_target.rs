@@ -9,10 +9,12 @@ use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Error, Order, Range, Record, Result};
 use forebay_store::Cause;
 
-use crate::files::TableContext;
+use crate::files::{DataFile, Source, Store, TableContext};
+use crate::options::TableOptions;
+use crate::registry::convert;
+use crate::rule::TableRule;
 use crate::run_set::{Policy, RunSet, RunSetTable};
-use crate::table_version::{Applied, Check, Job, Planned, Rebased, TableVersion};
-use crate::{DataFile, Source, Store, TableOptions, TableRule};
+use crate::seam::{Applied, Check, Job, Planned, Rebased, TableVersion};
 
 /// This many runs are merged to one: a record is written once for each time that their number grows by this.
 const RUNS_MAX: u32 = 16;
@@ -91,7 +93,7 @@ impl ReorderTarget {
 
     /// The table version, in the form of these options' layout. It has all that log segments below `below` brought.
     pub fn version(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn TableVersion>> {
-        self.version.convert(options, below)
+        convert(&*self.version, options, below)
     }
 
     /// Leaves the files to whoever refers to them.

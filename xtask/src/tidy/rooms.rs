@@ -1,71 +1,102 @@
-//! The rooms of the engine: which folder of `crates/forebay/src` may name which.
+//! The rooms of the upper floors: which folder or file of a crate may name which.
 
 use std::collections::BTreeMap;
 
 use super::mask::code_only;
 use super::{Finding, Source};
 
-const HOUSE: &str = "crates/forebay/src/";
+/// A crate whose rooms are checked.
+struct House {
+    path: &'static str,
+    /// From the bottom up, each with the rooms that it may name.
+    rooms: &'static [(&'static str, &'static [&'static str])],
+    /// Files that are no rooms: all may name them.
+    for_all: &'static [&'static str],
+}
 
-/// The rooms from the bottom up, each with the rooms that it may name. All may name `options`.
-const ROOMS: &[(&str, &[&str])] = &[
-    ("context", &[]),
-    ("versions", &["context"]),
-    ("read", &["context", "versions"]),
-    ("changes", &["context", "versions"]),
-    ("space", &["context", "versions"]),
-    ("memory", &["context", "versions"]),
-    ("write", &["context", "versions", "space", "memory"]),
-    ("background", &["context", "versions", "space", "memory", "write"]),
-    ("history", &["context", "versions", "memory", "write", "background"]),
-    ("relayout", &["context", "versions", "read", "space", "memory", "write", "background"]),
-    ("engine", &["context", "versions", "space", "memory", "write", "background", "history", "relayout"]),
-    ("open", &["context", "versions", "changes", "memory", "background", "engine"]),
-    (
-        "api",
-        &[
-            "context",
-            "versions",
-            "read",
-            "changes",
-            "space",
-            "memory",
-            "write",
-            "background",
-            "history",
-            "relayout",
-            "engine",
-            "open",
-        ],
-    ),
-    ("simulate", &["api"]),
-];
-/// Files of the house that are no rooms.
-const FOR_ALL: [&str; 3] = ["options", "lib", "examples"];
+const ENGINE: House = House {
+    path: "crates/forebay/src/",
+    rooms: &[
+        ("context", &[]),
+        ("versions", &["context"]),
+        ("read", &["context", "versions"]),
+        ("changes", &["context", "versions"]),
+        ("space", &["context", "versions"]),
+        ("memory", &["context", "versions"]),
+        ("write", &["context", "versions", "space", "memory"]),
+        ("background", &["context", "versions", "space", "memory", "write"]),
+        ("history", &["context", "versions", "memory", "write", "background"]),
+        ("relayout", &["context", "versions", "read", "space", "memory", "write", "background"]),
+        ("engine", &["context", "versions", "space", "memory", "write", "background", "history", "relayout"]),
+        ("open", &["context", "versions", "changes", "memory", "background", "engine"]),
+        (
+            "api",
+            &[
+                "context",
+                "versions",
+                "read",
+                "changes",
+                "space",
+                "memory",
+                "write",
+                "background",
+                "history",
+                "relayout",
+                "engine",
+                "open",
+            ],
+        ),
+        ("simulate", &["api"]),
+    ],
+    for_all: &["options", "lib", "examples"],
+};
+
+/// A layout is a folder; `options` and `registry` have a line for each family.
+const LAYOUTS: House = House {
+    path: "crates/layouts/src/",
+    rooms: &[
+        ("rule", &[]),
+        ("files", &["rule"]),
+        ("seam", &["files"]),
+        ("inventory", &[]),
+        ("simulation", &["seam", "inventory"]),
+        ("wb_tree", &["rule", "files", "seam", "inventory", "simulation"]),
+        ("run_set", &["rule", "files", "seam", "inventory", "simulation"]),
+        ("options", &["rule", "run_set"]),
+        ("convert", &["files", "run_set"]),
+        (
+            "registry",
+            &["rule", "files", "seam", "inventory", "simulation", "wb_tree", "run_set", "options", "convert"],
+        ),
+        ("reorder_target", &["rule", "files", "seam", "run_set", "options", "registry"]),
+    ],
+    for_all: &["lib"],
+};
 
 /// Every room that is named where it must not be. Tests may name all.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
-    let doors = doors(sources);
+    [ENGINE, LAYOUTS].iter().flat_map(|house| check_house(house, sources)).collect()
+}
+
+fn check_house(house: &House, sources: &[Source]) -> Vec<Finding> {
+    let doors = doors(house, sources);
     let mut findings = Vec::new();
     for source in sources {
-        let Some(path) = source.path.strip_prefix(HOUSE) else { continue };
+        let Some(path) = source.path.strip_prefix(house.path) else { continue };
         let room = path.split_once('/').map_or(path.trim_end_matches(".rs"), |(room, _)| room);
-        if FOR_ALL.contains(&room) {
+        if house.for_all.contains(&room) || path.contains("/tests/") || path.ends_with("/tests.rs") {
             continue;
         }
-        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
-            findings.push(Finding::new(
-                source,
-                1,
-                format!("{room} is no room: add it to the table of rooms"),
-            ));
+        let Some((_, allowed)) = house.rooms.iter().find(|(name, _)| *name == room) else {
+            let what = format!("{room} is no room: add it to the table of rooms");
+            findings.push(Finding::new(source, 1, what));
             continue;
         };
         let code = code_only(&source.text);
-        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (name, line) in named(code) {
             let other = doors.get(&name).unwrap_or(&name);
-            let is_room = ROOMS.iter().any(|(name, _)| name == other);
+            let is_room = house.rooms.iter().any(|(name, _)| name == other);
             if is_room && other != room && !allowed.contains(&&**other) {
                 let what = format!("{room} must not know {other} ({name})");
                 findings.push(Finding::new(source, line, what));
@@ -76,8 +107,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
 }
 
 /// By what names the crate gives out what its rooms have: in which room each is.
-fn doors(sources: &[Source]) -> BTreeMap<String, String> {
-    let lib = sources.iter().find(|source| source.path.strip_prefix(HOUSE) == Some("lib.rs"));
+fn doors(house: &House, sources: &[Source]) -> BTreeMap<String, String> {
+    let lib = sources.iter().find(|source| source.path.strip_prefix(house.path) == Some("lib.rs"));
     let code = lib.map(|lib| code_only(&lib.text)).unwrap_or_default();
     let mut doors = BTreeMap::new();
     for given in code.split("pub use ").skip(1) {
@@ -114,11 +145,13 @@ mod tests {
     use super::*;
 
     fn texts(sources: &[(&str, &str)]) -> Vec<String> {
-        let source =
-            |(path, text): &(&str, &str)| Source { path: format!("{HOUSE}{path}"), text: (*text).into() };
+        let source = |(path, text): &(&str, &str)| Source {
+            path: format!("{}{path}", ENGINE.path),
+            text: (*text).into(),
+        };
         let sources: Vec<Source> = sources.iter().map(source).collect();
-        let findings = check(&sources).into_iter().filter(|finding| finding.path.starts_with(HOUSE));
-        findings.map(|finding| finding.to_string().replace(HOUSE, "")).collect()
+        let findings = check(&sources).into_iter().filter(|finding| finding.path.starts_with(ENGINE.path));
+        findings.map(|finding| finding.to_string().replace(ENGINE.path, "")).collect()
     }
 
     #[test]
@@ -139,6 +172,11 @@ mod tests {
             "read/mod.rs:2: read must not know open (open)",
         ];
         assert_eq!(texts(&[lib, ("read/mod.rs", wrong)]), said);
+        let seam = Source {
+            path: "crates/layouts/src/seam/mod.rs".into(),
+            text: "use crate::run_set::Slice;\n".into(),
+        };
+        assert_eq!(check(&[seam]).len(), 1, "the seam knows no layout");
         assert_eq!(
             texts(&[("attic/a.rs", "")]),
             ["attic/a.rs:1: attic is no room: add it to the table of rooms"]

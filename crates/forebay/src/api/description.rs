@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
-use forebay_layouts::wb_tree::{LevelDescription, NodeDescription};
+use forebay_layouts::{LevelDescription, NodeDescription};
 use forebay_layouts::{RuleName, milliseconds_of};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
-use forebay_layouts::wb_tree::LevelDescription;
+use forebay_layouts::LevelDescription;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::Serialize;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_env::yield_point;
+use forebay_layouts::convert;
 use forebay_store::manifest::{Edit, LogMark, Rollback};
 
 use crate::history::History;
@@ -63,7 +64,7 @@ impl History {
             (version_set.rollbacks * GENERATIONS_PER_ROLLBACK, version_set.log.flushed);
         let restored = |table: &Arc<TableState>| {
             // What the log still has of it is no longer its own.
-            let version = table.version.convert(&table.options, below);
+            let version = convert(&*table.version, &table.options, below);
             Ok(table.with_generation(version.ok_or_else(has_other_files)?, generation))
         };
         let tables: Tables = savepoint.tables.values().map(restored).collect::<Result<_>>()?;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_layouts::{Layout, TableOptions};
+use forebay_layouts::{Layout, TableOptions, convert};
 use forebay_store::manifest::Edit;
 
 use crate::background::Draining;
@@ -60,7 +60,7 @@ impl Relayout {
         }
         let options = TableOptions { layout, ..table.options };
         options.validate()?;
-        let version = table.version.convert(&options, version_set.log.flushed.0);
+        let version = convert(&*table.version, &options, version_set.log.flushed.0);
         let altered = table.with_options(options, version.ok_or_else(has_other_files)?);
         version_set.append(&Edit::AlterTable(altered.entry()))?;
         self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_layouts::wb_tree::LevelDescription;
+use forebay_layouts::LevelDescription;
 use forebay_layouts::{Simulated, TableOptions};
 use forebay_store::metrics::CAUSES;
 use serde::Serialize;

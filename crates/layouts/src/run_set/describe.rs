@@ -1,8 +1,8 @@
 //! Runs as a person would draw them, and as numbers.
 
 use super::set::RunSet;
-use crate::DataFile;
-use crate::wb_tree::{Description, LevelDescription, NodeDescription};
+use crate::files::DataFile;
+use crate::seam::{Description, LevelDescription, NodeDescription};
 
 pub(super) fn describe(set: &RunSet<DataFile>) -> Description {
     let parts = set.runs().iter().flat_map(|run| run.parts.iter().map(move |part| (run, part)));

@@ -7,8 +7,8 @@ use forebay_buffer_tree::NodeId;
 
 use super::plan::Made;
 use super::{Policy, RunSetTable, encode};
-use crate::DataFile;
-use crate::table_version::Planned;
+use crate::files::DataFile;
+use crate::seam::Planned;
 
 impl RunSetTable {
     /// What to do about the oldest part of which about this much has expired.

@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 
-use forebay_base::{Record, Result};
+use forebay_base::{Range, Record, Result};
+use forebay_buffer_tree::Portion;
 use forebay_store::list::{Lookup, Search};
 
-use super::set::RunSet;
-use crate::DataFile;
+use super::set::{Part, RunSet};
+use crate::files::DataFile;
 
 /// As [`TableVersion::find`](crate::TableVersion::find), one key after the other. Lists side by side are asked
 /// together.
@@ -46,4 +47,11 @@ pub(super) fn one_by_one(
         }
     }
     Ok(wasted_nanoseconds)
+}
+
+impl Part<DataFile> {
+    /// About how much of it lies in a range.
+    pub(crate) fn portion_inside(&self, range: &Range) -> Portion {
+        self.fragment.portion_inside(&self.range, self.portion, &self.range.intersect(range))
+    }
 }

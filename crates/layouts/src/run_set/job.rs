@@ -13,8 +13,9 @@ use forebay_store::list::Reading;
 use super::plan::{Act, Made, Slice};
 use super::set::Part;
 use super::writer::{FileWriter, Writers};
-use crate::rule::answered;
-use crate::{DataFile, Job, Outcome, Rule, Source};
+use crate::files::{DataFile, Source};
+use crate::rule::{Rule, answered};
+use crate::seam::{Job, Outcome};
 
 /// A merge on its way.
 pub(super) struct MergeJob<C> {
@@ -66,7 +67,7 @@ impl<C: Cursor + Send> Job for MergeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.collapse.is_finished() {
             let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
-            return Ok(Some(Outcome::Runs(Made::new(slice, parts))));
+            return Ok(Some(Outcome::new(Made::new(slice, parts))));
         }
         guest::take_failure();
         let (output, bytes_max) = (&mut self.output, bytes_max.max(1));

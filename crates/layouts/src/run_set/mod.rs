@@ -35,26 +35,35 @@ use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::{BufferCursor, Cause, WriteBuffer};
 
-use crate::convert::tree_of;
-use crate::files::{Fragment, TableContext, malformed_edit};
-use crate::restore::{Restored, malformed};
-use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart};
-use crate::table_version::{
-    Applied, Job, NodeKey, Outcome, Plan, Planned, Rebased, Resident, Stretch, TableVersion, Work,
+use crate::files::{DataFile, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit};
+use crate::seam::{
+    Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
+    Plan, Planned, Produced, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Work,
 };
-use crate::wb_tree::{Description, WbTree};
-use crate::{DataFile, Layout, Source, TableOptions};
 
 use grow::GrowJob;
 use job::{MergeJob, RunCursor, Within};
 use plan::Act;
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
+pub use policy::Policy;
 use policy::range_merge;
-pub use policy::{Policy, ResidentBudget};
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::Writers;
+
+impl Work for Slice {}
+
+impl Produced for Made<DataFile> {
+    fn records(&self) -> u64 {
+        self.parts.iter().map(|part| part.portion.records).sum()
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        let files = self.parts.iter().map(|part| &part.fragment);
+        files.filter(|file| !self.kept.contains(&file.version())).cloned().collect()
+    }
+}
 
 /// The runs of one table.
 pub struct RunSetTable {
@@ -149,33 +158,11 @@ impl RunSetTable {
 
     fn planned(&self, slice: Slice) -> Plan {
         let bytes = self.parts(&slice).map(|part| part.portion.bytes).sum();
-        Plan { nodes: slice.nodes(), bytes, work: Work::Runs(slice) }
+        Plan::new(slice.nodes(), bytes, slice)
     }
 }
 
 impl TableVersion for RunSetTable {
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
-        if self.has_trees {
-            return find::one_by_one(&self.set, lookups, each);
-        }
-        let mut search = Search::new(lookups);
-        for (number, lookup) in lookups.iter().enumerate() {
-            let parts = self.set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key));
-            parts.filter_map(|part| part.fragment.list()).for_each(|list| search.add(number, list));
-        }
-        search.finish(each)
-    }
-
-    fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
-        let Some(range) = self.set.stretch(from, within, direction) else { return Ok(None) };
-        let parts = self.set.runs().iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
-        let cursor = |part: &Arc<Part<DataFile>>| {
-            Source::new(&part.fragment, &part.range.intersect(&range), direction, Reading::Scan)
-        };
-        let sources = parts.map(cursor).collect::<Result<_>>()?;
-        Ok(Some(Stretch { range, sources }))
-    }
-
     fn plan_flush(&self, segment: u64, contents: &Contents, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let room = self.room();
         let slice = self.set.flush(segment, contents.bytes, busy, room);
@@ -194,7 +181,7 @@ impl TableVersion for RunSetTable {
         run: Arc<BufferRun>,
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
-        let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
+        let slice: &Slice = plan.work()?;
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order());
@@ -230,6 +217,71 @@ impl TableVersion for RunSetTable {
         }
     }
 
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
+        let slice: &Slice = plan.work()?;
+        if let Act::Append { .. } = slice.act {
+            return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
+        }
+        let expected = self.expected(slice, Portion::default(), Shape::default());
+        self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
+    }
+
+    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
+        let edit = self.set.rebase(outcome.take()?)?;
+        Ok(Rebased { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
+    }
+
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
+        let edit = edit.map(self.context.find(edit.fragments(), file, Some)?);
+        let (set, references) = self.set.apply(&edit)?;
+        let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
+        let (options, context) = (self.options, self.context.clone());
+        Ok(Applied {
+            version: Arc::new(Self { set, options, context, has_trees, wasteful: OnceLock::new() }),
+            references,
+        })
+    }
+
+    fn takes(&self, outcome: &Outcome) -> bool {
+        outcome.of().is_some_and(|made| self.set.takes(made))
+    }
+}
+
+impl Reads for RunSetTable {
+    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+        if self.has_trees {
+            return find::one_by_one(&self.set, lookups, each);
+        }
+        let mut search = Search::new(lookups);
+        for (number, lookup) in lookups.iter().enumerate() {
+            let parts = self.set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key));
+            parts.filter_map(|part| part.fragment.list()).for_each(|list| search.add(number, list));
+        }
+        search.finish(each)
+    }
+
+    fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
+        let Some(range) = self.set.stretch(from, within, direction) else { return Ok(None) };
+        let parts = self.set.runs().iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
+        let cursor = |part: &Arc<Part<DataFile>>| {
+            Source::new(&part.fragment, &part.range.intersect(&range), direction, Reading::Scan)
+        };
+        let sources = parts.map(cursor).collect::<Result<_>>()?;
+        Ok(Some(Stretch { range, sources }))
+    }
+
+    fn portion(&self, range: &Range) -> Portion {
+        let parts = self.set.runs().iter().flat_map(|run| &run.parts()[run.overlapping(range)]);
+        parts.map(|part| part.portion_inside(range)).fold(Portion::default(), Portion::saturating_add)
+    }
+
+    fn records(&self) -> u64 {
+        self.set.parts().map(|part| part.portion.records).sum()
+    }
+}
+
+impl Upkeep for RunSetTable {
     fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
         self.set.next_full_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
@@ -249,56 +301,8 @@ impl TableVersion for RunSetTable {
         None
     }
 
-    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
-        let Work::Runs(slice) = &plan.work else { return Err(Plan::foreign()) };
-        if let Act::Append { .. } = slice.act {
-            return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
-        }
-        let expected = self.expected(slice, Portion::default(), Shape::default());
-        self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
-    }
-
-    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
-        let Outcome::Runs(made) = outcome else { return Err(Plan::foreign()) };
-        let edit = self.set.rebase(made)?;
-        Ok(Rebased { edit: encode(&edit), is_lasting: !matches!(edit, Edit::Reside(_)) })
-    }
-
-    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
-        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
-        let edit = edit.map(self.context.find(edit.fragments(), file, Some)?);
-        let (set, references) = self.set.apply(&edit)?;
-        let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
-        let (options, context) = (self.options, self.context.clone());
-        Ok(Applied {
-            version: Arc::new(Self { set, options, context, has_trees, wasteful: OnceLock::new() }),
-            references,
-        })
-    }
-
-    fn takes(&self, outcome: &Outcome) -> bool {
-        matches!(outcome, Outcome::Runs(made) if self.set.takes(made))
-    }
-
     fn drop_range(&self, range: &Range) -> Option<Vec<u8>> {
         Some(encode(&self.set.drop_range(range)))
-    }
-
-    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn TableVersion>> {
-        let (set, context) = (&self.set, self.context.clone());
-        Some(match options.layout {
-            Layout::WbTree { .. } => {
-                let lists = set.map(|file| Fragment::of(file.clone()).ok_or_else(Plan::foreign)).ok()?;
-                Arc::new(WbTree::new(tree_of(&lists, options.tree), context))
-            }
-            Layout::RunSet(policy) => {
-                let mut set = RunSet { policy, ..set.clone() };
-                if set.residents().next().is_none() {
-                    set.mark_all(below);
-                }
-                Arc::new(Self::new(set, options.tree, context))
-            }
-        })
     }
 
     fn debt_bytes(&self) -> u64 {
@@ -317,22 +321,15 @@ impl TableVersion for RunSetTable {
     fn has_trees(&self) -> bool {
         self.has_trees && self.set.parts().any(|part| part.fragment.tree().is_some())
     }
+}
 
-    fn records(&self) -> u64 {
-        self.set.parts().map(|part| part.portion.records).sum()
-    }
-
-    fn portion(&self, range: &Range) -> Portion {
-        let parts = self.set.runs().iter().flat_map(|run| &run.parts()[run.overlapping(range)]);
-        parts.map(|part| part.portion_inside(range)).fold(Portion::default(), Portion::saturating_add)
+impl Inspect for RunSetTable {
+    fn files(&self) -> Vec<DataFile> {
+        self.set.parts().map(|part| part.fragment.clone()).collect()
     }
 
     fn named(&self, meta: FileMeta) -> DataFile {
         self.context.store.named(meta)
-    }
-
-    fn files(&self) -> Vec<DataFile> {
-        self.set.parts().map(|part| part.fragment.clone()).collect()
     }
 
     fn each_list(&self, visit: &mut dyn FnMut(FilePart<'_>)) {

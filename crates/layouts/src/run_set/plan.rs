@@ -10,9 +10,9 @@ use forebay_base::combine::Depth;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
 
-use super::policy::{Flush, Policy, ResidentBudget, Step, range_merge};
+use super::policy::{Flush, Policy, Step, range_merge};
 use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
-use crate::DataFile;
+use crate::files::ResidentBudget;
 
 /// What some runs have of some ranges, to become parts of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -125,7 +125,7 @@ pub(super) enum Next<F> {
 
 /// What a merge or a flush made, to be rebased on the runs as they are by then.
 #[derive(Clone, Debug)]
-pub struct Made<F> {
+pub(crate) struct Made<F> {
     pub(super) slice: Slice,
     pub(super) parts: Vec<Part<F>>,
     /// Fragments among them that were there before, in these versions.
@@ -136,18 +136,6 @@ impl<F> Made<F> {
     /// Of parts that are all new.
     pub(super) fn new(slice: Slice, parts: Vec<Part<F>>) -> Self {
         Self { slice, parts, kept: BTreeSet::new() }
-    }
-}
-
-impl Made<DataFile> {
-    /// The files that were written, or grew.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
-        let files = self.parts.iter().map(|part| &part.fragment);
-        files.filter(|file| !self.kept.contains(&file.version()))
-    }
-
-    pub(crate) fn records(&self) -> u64 {
-        self.parts.iter().map(|part| part.portion.records).sum()
     }
 }
 

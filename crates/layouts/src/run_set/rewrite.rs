@@ -9,8 +9,8 @@ use forebay_buffer_tree::NodeId;
 
 use super::plan::Slice;
 use super::{Part, RunSetTable};
-use crate::DataFile;
-use crate::space::{by_file, is_wasteful};
+use crate::files::DataFile;
+use crate::seam::{by_file, is_wasteful};
 
 impl RunSetTable {
     /// The part of the file with the largest dead share. It is written anew where it is.

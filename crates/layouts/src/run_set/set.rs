@@ -152,6 +152,19 @@ impl<F> RunSet<F> {
         }
     }
 
+    /// The same runs under another policy. Their files have all that log segments below `below` brought, if nothing is
+    /// resident.
+    pub(crate) fn under(&self, policy: Policy, below: u64) -> Self
+    where
+        F: Clone,
+    {
+        let mut set = Self { policy, ..self.clone() };
+        if set.residents().next().is_none() {
+            set.mark_all(below);
+        }
+        set
+    }
+
     /// Adds a run behind all others.
     pub(crate) fn push_run(&mut self, level: u32, parts: Vec<Arc<Part<F>>>) {
         let id = NodeId(self.next_id);

@@ -16,13 +16,13 @@ use forebay_store::{Cause, ListFile};
 use super::describe;
 use super::job::FileSizes;
 use super::plan::{Act, Made, Next, Slice};
+use super::policy::Policy;
 use super::policy::range_merge;
-use super::policy::{Policy, ResidentBudget};
 use super::set::{Edit, Part, Run, RunSet};
-use crate::files::Fragment;
+use crate::files::{Fragment, ResidentBudget};
 use crate::inventory::{Inventory, Keys, ListModel};
-use crate::simulated::{Path, Paths, Simulated, Sums};
-use crate::wb_tree::LevelDescription;
+use crate::seam::LevelDescription;
+use crate::simulation::{Path, Paths, Simulated, Sums};
 
 pub(super) use file::CountedFile;
 use file::CountedTree;

@@ -17,7 +17,7 @@ mod jungle;
 use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
-use crate::simulated::Simulated;
+use crate::simulation::Simulated;
 
 const RECORD_BYTES: u64 = 16;
 /// Records of a write buffer.

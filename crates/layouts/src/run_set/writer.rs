@@ -8,7 +8,8 @@ use forebay_cow_tree::{Tree, TreeWriter};
 use forebay_store::{Cause, ListWriter};
 
 use crate::files::Files;
-use crate::{DataFile, Rule, Store};
+use crate::files::{DataFile, Store};
+use crate::rule::Rule;
 
 /// Begins the files of one merge.
 pub(super) struct Writers {

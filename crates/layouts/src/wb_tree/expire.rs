@@ -7,7 +7,7 @@ use forebay_buffer_tree::{Edit, Node, NodeId, Portion};
 
 use super::{WbTree, encode};
 use crate::files::Fragment;
-use crate::table_version::Planned;
+use crate::seam::Planned;
 
 impl WbTree {
     /// What to do about a leaf of which about this much has expired.

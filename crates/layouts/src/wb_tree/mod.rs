@@ -26,18 +26,17 @@ use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::salvage::Gaps;
 use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
 
-use crate::convert::runs_of;
+use crate::files::{DataFile, Restored, Source};
 use crate::files::{Fragment, TableContext, Writer, malformed_edit};
-use crate::restore::Restored;
+use crate::rule::Rule;
 use crate::rule::answered;
-use crate::run_set::RunSetTable;
-use crate::space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart};
-use crate::table_version::{Applied, Job, NodeKey, Plan, Planned, Rebased, Stretch, TableVersion, Work};
-use crate::{DataFile, Layout, Outcome, Rule, Source, TableOptions};
+use crate::seam::{
+    Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
+    Plan, Planned, Produced, Reads, Rebased, Stretch, TableVersion, Upkeep, Work,
+};
 
 use tombstones::Tombstones;
 
-pub use describe::{Description, LevelDescription, NodeDescription};
 pub use simulate::SimulatedTree;
 
 /// A WB tree of one table.
@@ -55,14 +54,14 @@ impl WbTree {
 
     /// A tree as the manifest has it, without the list files of its lists.
     pub(crate) fn restore(version: &[u8], restored: &mut Restored<'_>) -> Result<Self> {
-        let ids = Tree::<u64>::decode(&mut Reader::new(version)).ok_or_else(crate::restore::malformed)?;
-        let tree = ids.map(|&id| Fragment::of(restored.file(id)?).ok_or_else(crate::restore::malformed))?;
+        let ids = Tree::<u64>::decode(&mut Reader::new(version)).ok_or_else(crate::files::malformed)?;
+        let tree = ids.map(|&id| Fragment::of(restored.file(id)?).ok_or_else(crate::files::malformed))?;
         Ok(Self::new(tree, restored.context.clone()))
     }
 
     fn plan(&self, job: JobPlan) -> Plan {
         let bytes = self.tree.find(&job.node).map_or(0, |node| node.bytes());
-        Plan { nodes: vec![job.node.id], bytes, work: Work::Tree(job) }
+        Plan::new(vec![job.node.id], bytes, job)
     }
 
     fn node_sources<'a>(
@@ -78,6 +77,22 @@ impl WbTree {
     }
 }
 
+impl Work for JobPlan {}
+/// A write buffer becomes a list of the root.
+impl Work for () {}
+
+impl Produced for tree::Outcome<Fragment> {
+    /// Nobody counts them.
+    fn records(&self) -> u64 {
+        0
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        let lists = self.fragment().into_iter().map(|Fragment(list)| Arc::clone(list));
+        lists.map(DataFile::List).collect()
+    }
+}
+
 /// A job of the tree, with what it is counted as.
 struct TreeJob<C> {
     job: tree::Job<C, Writer, Rule>,
@@ -89,7 +104,7 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
         guest::take_failure();
         let outcome = match self.job.step(bytes_max)? {
             JobStep::Worked(_) => None,
-            JobStep::Done(outcome) => Some(Outcome::Tree(outcome)),
+            JobStep::Done(outcome) => Some(Outcome::new(outcome)),
         };
         answered(Ok(())).inspect_err(|_| outcome.iter().for_each(Outcome::discard))?;
         Ok(outcome)
@@ -101,6 +116,65 @@ impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
 }
 
 impl TableVersion for WbTree {
+    fn plan_flush(&self, _: u64, _: &Contents, _: &BTreeSet<NodeKey>) -> Option<Plan> {
+        Some(Plan::new(Vec::new(), 0, ()))
+    }
+
+    fn flush(
+        &self,
+        _plan: &Plan,
+        buffer: &Arc<WriteBuffer>,
+        run: Arc<Run>,
+        contents: &Contents,
+    ) -> Result<Box<dyn Job>> {
+        let expected = Expected {
+            range: Range::all(),
+            bytes: contents.bytes,
+            records: contents.records,
+            shape: contents.shape,
+        };
+        let input = BufferCursor::whole(buffer, run, self.context.store.order());
+        let files = self.context.files(Cause::Flush);
+        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
+        Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
+    }
+
+    fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        match self.tree.next_work(busy) {
+            Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
+            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job))),
+            None => self.next_expired(busy, EXPIRED_SHARE),
+        }
+    }
+
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
+        let plan: &JobPlan = plan.work()?;
+        let cause = cause_of(plan.kind);
+        let files = self.context.files(cause);
+        let job: tree::Job<Merge<ListCursor>, _, _> =
+            tree::Job::start(&self.tree, plan, self.context.store.order(), self.context.code()?, &files)?;
+        Ok(Box::new(TreeJob { job, cause }))
+    }
+
+    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
+        Ok(Rebased { edit: encode(&self.tree.rebase(outcome.take()?)?), is_lasting: true })
+    }
+
+    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
+        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
+        let edit = edit.map(self.context.find(edit.fragment().into_iter(), file, Fragment::of)?);
+        let (tree, references) = self.tree.apply(&edit)?;
+        let version = Arc::new(Self::new(tree, self.context.clone()));
+        let references = references.into_iter().map(|(Fragment(list), by)| (DataFile::List(list), by));
+        Ok(Applied { version, references: references.collect() })
+    }
+
+    fn takes(&self, outcome: &Outcome) -> bool {
+        outcome.of::<tree::Outcome<Fragment>>().is_some()
+    }
+}
+
+impl Reads for WbTree {
     fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
         let mut search = Search::new(lookups);
         for (number, lookup) in lookups.iter().enumerate() {
@@ -127,48 +201,18 @@ impl TableVersion for WbTree {
         Ok(Some(Stretch { range, sources }))
     }
 
-    fn plan_flush(&self, _: u64, _: &Contents, _: &BTreeSet<NodeKey>) -> Option<Plan> {
-        Some(Plan { nodes: Vec::new(), bytes: 0, work: Work::Flush })
+    fn portion(&self, range: &Range) -> Portion {
+        portion::portion(self.tree.root(), range)
     }
 
-    fn flush(
-        &self,
-        _plan: &Plan,
-        buffer: &Arc<WriteBuffer>,
-        run: Arc<Run>,
-        contents: &Contents,
-    ) -> Result<Box<dyn Job>> {
-        let expected = Expected {
-            range: Range::all(),
-            bytes: contents.bytes,
-            records: contents.records,
-            shape: contents.shape,
-        };
-        let input = BufferCursor::whole(buffer, run, self.context.store.order());
-        let files = self.context.files(Cause::Flush);
-        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
-        Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
+    fn records(&self) -> u64 {
+        let mut records = 0;
+        self.tree.for_each_node(&mut |_, node| records += node.records());
+        records
     }
+}
 
-    fn delete_by_tombstones(&self, ranges: &[Range], gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {
-        let parts = ranges.iter().map(|range| self.portion(range));
-        let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
-        let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
-        let files = self.context.files(Cause::Flush);
-        let reading = files.reading(self.tree.options().lists_max);
-        let input = Tombstones::new(self.tree.clone(), ranges, reading, Arc::clone(gaps))?;
-        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
-        Ok(Some(Box::new(TreeJob { job, cause: Cause::Flush })))
-    }
-
-    fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        match self.tree.next_work(busy) {
-            Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
-            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job))),
-            None => self.next_expired(busy, EXPIRED_SHARE),
-        }
-    }
-
+impl Upkeep for WbTree {
     fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
         self.tree.next_full_compaction(busy).map(|job| self.plan(job)).or_else(expired)
@@ -187,65 +231,29 @@ impl TableVersion for WbTree {
         read_compaction.or_else(tidying).map(|(job, cost)| (self.plan(job), cost))
     }
 
-    fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
-        let Work::Tree(plan) = &plan.work else { return Err(Plan::foreign()) };
-        let cause = cause_of(plan.kind);
-        let files = self.context.files(cause);
-        let job: tree::Job<Merge<ListCursor>, _, _> =
-            tree::Job::start(&self.tree, plan, self.context.store.order(), self.context.code()?, &files)?;
-        Ok(Box::new(TreeJob { job, cause }))
-    }
-
-    fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
-        let Outcome::Tree(outcome) = outcome else { return Err(Plan::foreign()) };
-        Ok(Rebased { edit: encode(&self.tree.rebase(outcome)?), is_lasting: true })
-    }
-
-    fn apply(&self, edit: &[u8], file: &dyn Fn(u64) -> Option<DataFile>) -> Result<Applied> {
-        let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
-        let edit = edit.map(self.context.find(edit.fragment().into_iter(), file, Fragment::of)?);
-        let (tree, references) = self.tree.apply(&edit)?;
-        let version = Arc::new(Self::new(tree, self.context.clone()));
-        let references = references.into_iter().map(|(Fragment(list), by)| (DataFile::List(list), by));
-        Ok(Applied { version, references: references.collect() })
-    }
-
-    fn takes(&self, outcome: &Outcome) -> bool {
-        matches!(outcome, Outcome::Tree(_))
-    }
-
-    fn convert(&self, options: &TableOptions, below: u64) -> Option<Arc<dyn TableVersion>> {
-        let (tree, context) = (&self.tree, self.context.clone());
-        Some(match options.layout {
-            Layout::WbTree { .. } => Arc::new(Self::new(tree.clone(), context)),
-            Layout::RunSet(policy) => {
-                let mut set = runs_of(tree, policy);
-                set.mark_all(below);
-                Arc::new(RunSetTable::new(set, options.tree, context))
-            }
-        })
+    fn delete_by_tombstones(&self, ranges: &[Range], gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {
+        let parts = ranges.iter().map(|range| self.portion(range));
+        let Portion { bytes, records } = parts.fold(Portion::default(), Portion::saturating_add);
+        let expected = Expected { range: Range::all(), bytes, records, shape: Shape::Variable };
+        let files = self.context.files(Cause::Flush);
+        let reading = files.reading(self.tree.options().lists_max);
+        let input = Tombstones::new(self.tree.clone(), ranges, reading, Arc::clone(gaps))?;
+        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
+        Ok(Some(Box::new(TreeJob { job, cause: Cause::Flush })))
     }
 
     fn debt_bytes(&self) -> u64 {
         self.tree.debt_bytes()
     }
+}
 
-    fn records(&self) -> u64 {
-        let mut records = 0;
-        self.tree.for_each_node(&mut |_, node| records += node.records());
-        records
-    }
-
-    fn portion(&self, range: &Range) -> Portion {
-        portion::portion(self.tree.root(), range)
+impl Inspect for WbTree {
+    fn files(&self) -> Vec<DataFile> {
+        self.tree.fragments().into_iter().map(|Fragment(list)| DataFile::List(list)).collect()
     }
 
     fn named(&self, meta: FileMeta) -> DataFile {
         self.context.store.named(meta)
-    }
-
-    fn files(&self) -> Vec<DataFile> {
-        self.tree.fragments().into_iter().map(|Fragment(list)| DataFile::List(list)).collect()
     }
 
     fn each_list(&self, visit: &mut dyn FnMut(FilePart<'_>)) {

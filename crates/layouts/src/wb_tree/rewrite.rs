@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use forebay_buffer_tree::{JobPlan, NodeId};
 
 use super::WbTree;
-use crate::space::{by_file, is_wasteful};
+use crate::seam::{by_file, is_wasteful};
 
 impl WbTree {
     pub(super) fn next_rewrite(&self, busy: &BTreeSet<NodeId>) -> Option<JobPlan> {

@@ -9,10 +9,11 @@ use forebay_base::{Error, Result};
 use forebay_buffer_tree::{Counted, List, Node, Outcome, Portion, Tree, TreeOptions, Work};
 use forebay_store::{Cause, ListFile};
 
-use super::{LevelDescription, cause_of, describe};
+use super::{cause_of, describe};
 use crate::files::Fragment;
 use crate::inventory::{Inventory, Keys, ListModel};
-use crate::simulated::{Path, Paths, Simulated, Sums};
+use crate::seam::LevelDescription;
+use crate::simulation::{Path, Paths, Simulated, Sums};
 
 /// A WB tree of one table that nobody fills.
 pub struct SimulatedTree {

@@ -22,8 +22,10 @@ use super::plan::{Made, Slice};
 use super::policy::Policy;
 use super::set::{Part, Run, RunSet};
 use super::writer::Writers;
+use crate::files::DataFile;
 use crate::files::TableContext;
-use crate::{DataFile, Job, JobWorker, Outcome, Plan, Rule};
+use crate::rule::Rule;
+use crate::seam::{Job, JobWorker, Outcome, Plan};
 
 /// See the module.
 pub(super) struct GrowJob {
@@ -157,10 +159,11 @@ impl SubcompactionWorker {
             begun.left_bytes -= done_bytes;
             // What is begun and what is finished take their time, too.
             left_bytes = left_bytes.saturating_sub(done_bytes.max(BLOCK_BYTES as u64));
-            if let Some(Outcome::Runs(made)) = outcome
+            if let Some(outcome) = outcome
                 && let Some(Begun { merge, claimed, .. }) = self.current.take()
             {
                 drop(merge);
+                let made: Made<DataFile> = outcome.take()?;
                 let before = claimed.subcompaction().target.as_ref().map(|part| part.fragment.version());
                 claimed.done(Done { parts: made.parts, before });
             }
@@ -217,7 +220,7 @@ impl Job for GrowJob {
             made.kept.extend(versions.filter(|now| Some(*now) == done.before));
             made.parts.append(&mut done.parts);
         }
-        Ok(Some(Outcome::Runs(made)))
+        Ok(Some(Outcome::new(made)))
     }
 
     fn cause(&self) -> Cause {

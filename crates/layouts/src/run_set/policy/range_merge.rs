@@ -10,7 +10,7 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Part, Run, RunSet};
-use super::ResidentBudget;
+use crate::files::ResidentBudget;
 
 /// How much waits for a key range.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
 use super::super::plan::{Act, Next, Slice};
-use super::super::policy::{Policy, ResidentBudget};
+use super::super::policy::Policy;
 use super::super::set::{Edit, Part, Run, RunSet, Underway};
 use super::*;
 

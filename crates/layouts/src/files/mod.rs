@@ -1,5 +1,10 @@
 //! Files as fragments, and what it takes to make and find them.
 
+mod budget;
+mod data_file;
+mod restored;
+mod source;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +17,16 @@ use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::list::{FileKind, FileMeta, Reading};
 use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
 
-use crate::run_set::{Part, ResidentBudget};
-use crate::{DataFile, Rule, RuleName, Store, TableRule};
+use crate::rule::{Rule, RuleName, TableRule};
+
+pub use budget::ResidentBudget;
+pub use data_file::{DataFile, FileReport, Store, Trees, WeakFile};
+pub(crate) use restored::{Restored, malformed};
+pub use source::Source;
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]
-pub struct Fragment(pub Arc<ListFile>);
+pub(crate) struct Fragment(pub(crate) Arc<ListFile>);
 
 /// What a table's version works with, whatever its layout.
 #[derive(Clone)]
@@ -125,13 +134,6 @@ impl DataFile {
                 high - tree.share_below(whole, &part.low)
             }
         })
-    }
-}
-
-impl Part<DataFile> {
-    /// About how much of it lies in a range.
-    pub(crate) fn portion_inside(&self, range: &Range) -> Portion {
-        self.fragment.portion_inside(&self.range, self.portion, &self.range.intersect(range))
     }
 }
 

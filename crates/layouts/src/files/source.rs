@@ -6,7 +6,7 @@ use forebay_cow_tree::{Reading as TreeReading, TreeCursor};
 use forebay_store::ListCursor;
 use forebay_store::list::{Pace, Reading};
 
-use crate::DataFile;
+use super::DataFile;
 
 /// See the module.
 #[expect(clippy::large_enum_variant, reason = "walks over lists are many, and read record by record")]

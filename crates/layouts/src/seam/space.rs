@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use forebay_base::{Range, digest};
 use forebay_buffer_tree::Portion;
 
-use crate::{DataFile, TableVersion};
+use super::TableVersion;
+use crate::files::DataFile;
 
 /// What a table version has of a file.
 pub struct FilePart<'a> {

@@ -3,10 +3,8 @@
 
 use forebay_base::Result;
 
-use crate::inventory::{Inventory, Keys, ListModel};
-use crate::run_set::{ResidentBudget, SimulatedRuns};
-use crate::wb_tree::{LevelDescription, SimulatedTree};
-use crate::{Layout, TableOptions};
+use crate::inventory::{Inventory, Keys};
+use crate::seam::LevelDescription;
 
 /// A table's lists under its layout, of which only counts are known.
 pub trait Simulated {
@@ -25,21 +23,6 @@ pub trait Simulated {
     fn tree_memory_bytes(&self) -> u64;
     /// What lookups meet.
     fn paths(&self) -> Paths;
-}
-
-/// A table of these options that nobody fills.
-pub fn simulated(
-    options: &TableOptions,
-    lists: ListModel,
-    keys: Keys,
-    room: ResidentBudget,
-) -> Result<Box<dyn Simulated>> {
-    Ok(match options.layout {
-        Layout::WbTree { .. } => Box::new(SimulatedTree::new(options.tree, lists, keys)?),
-        Layout::RunSet(policy) => {
-            Box::new(SimulatedRuns::new(policy, options.tree.node_bytes, lists, keys, room))
-        }
-    })
 }
 
 /// What a lookup meets on its way, on average over all places.

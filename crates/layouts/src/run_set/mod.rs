@@ -2,7 +2,7 @@
 //! `docs/layouts/run_set.md`.
 //!
 //! 1. The value is runs of parts of list files, and edits of it ([set](set), [apply](apply), [wire](wire)).
-//! 2. A policy says what is merged ([policy](policy)); [plan](plan) makes a bounded slice of it.
+//! 2. A policy says what is merged ([rules](rules)); [plan](plan) makes a bounded slice of it.
 //! 3. One executor runs all of them ([job](job)).
 //! 4. Runs may be resident: in memory, until their key ranges are merged ([marks](marks)).
 
@@ -16,6 +16,7 @@ mod marks;
 mod plan;
 mod policy;
 mod rewrite;
+mod rules;
 mod set;
 mod simulate;
 #[cfg(test)]
@@ -47,7 +48,7 @@ use plan::Act;
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
 pub use policy::Policy;
-use policy::range_merge;
+use rules::range_merge;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::Writers;

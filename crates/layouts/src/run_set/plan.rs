@@ -10,7 +10,8 @@ use forebay_base::combine::Depth;
 use forebay_base::{Bound, Error, Range, Result};
 use forebay_buffer_tree::{self as tree, NodeId};
 
-use super::policy::{Flush, Policy, Step, range_merge};
+use super::policy::Policy;
+use super::rules::{Flush, Step, range_merge};
 use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 use crate::files::ResidentBudget;
 

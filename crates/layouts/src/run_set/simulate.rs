@@ -17,7 +17,7 @@ use super::describe;
 use super::job::FileSizes;
 use super::plan::{Act, Made, Next, Slice};
 use super::policy::Policy;
-use super::policy::range_merge;
+use super::rules::range_merge;
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::{Fragment, ResidentBudget};
 use crate::inventory::{Inventory, Keys, ListModel};

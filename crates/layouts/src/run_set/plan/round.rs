@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use forebay_base::Bound;
 use forebay_buffer_tree::{Fragment, NodeId, Place};
 
-use super::super::policy::{Policy, range_merge};
+use super::super::policy::Policy;
+use super::super::rules::range_merge;
 use super::super::set::{RunSet, Underway};
 use super::Slice;
 

@@ -4,7 +4,6 @@
 mod geometric;
 mod jungle;
 mod leveling;
-mod name;
 pub(super) mod range_merge;
 mod tiering;
 
@@ -13,50 +12,11 @@ use std::sync::Arc;
 use forebay_base::Range;
 use forebay_buffer_tree::{Fragment, NodeId};
 
+use super::policy::{Policy, factor_of};
 use super::set::{Part, Run, RunSet};
 use crate::files::ResidentBudget;
 use geometric::Shape;
 use leveling::Levels;
-
-/// Which organisation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Policy {
-    /// Every write buffer is a run forever: the cheapest writes (Rangemerge paper, section III.B).
-    NoMerge,
-    /// Every write buffer is merged with the one run that there is: the cheapest reads (section III.B).
-    Immediate,
-    /// Runs grow geometrically: the k-th has between r^(k-1) and (r-1) r^(k-1) write buffers (section III.B).
-    Geometric {
-        /// r
-        ratio: u32,
-    },
-    /// As geometric, with r chosen so that there are at most this many runs.
-    Partitions {
-        /// p
-        runs_max: u32,
-    },
-    /// Write buffers stay in memory until their key range is merged: one run for each key range, for half of what
-    /// immediate merge writes (section IV).
-    RangeMerge,
-    /// Levels of one run each, each this many times as large as the one above (Jungle paper, section 2.1).
-    Leveling {
-        /// T
-        ratio: u32,
-    },
-    /// Levels of up to this many runs, which are merged into one of the next level (section 2.1).
-    Tiering {
-        /// T
-        runs_max: u32,
-    },
-    /// As leveling, but runs are trees that what comes down is appended to, until they are this many times as long as
-    /// what lives of them (Jungle paper, section 3).
-    Jungle {
-        /// T
-        ratio: u32,
-        /// C, in hundredths.
-        factor_percent: u32,
-    },
-}
 
 /// A write buffer's way into the runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,10 +124,6 @@ impl Policy {
 
 /// How much longer than what lives of it a tree is that a compaction leaves alone.
 const COMPACT_FACTOR: f64 = 1.1;
-
-fn factor_of(percent: u32) -> f64 {
-    f64::from(percent) / 100.0
-}
 
 /// Merges what another organisation left behind.
 fn merge_into_one<F>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {

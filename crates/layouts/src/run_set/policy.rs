@@ -1,4 +1,4 @@
-//! Policies by name, and as bytes.
+//! Which organisations of runs there are, by name and as bytes. What each decides is in [rules](super::rules).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,45 @@ use std::str::FromStr;
 use forebay_base::wire::{Reader, put_varint};
 use forebay_base::{Error, Result};
 
-use super::{Policy, factor_of};
+/// Which organisation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Every write buffer is a run forever: the cheapest writes (Rangemerge paper, section III.B).
+    NoMerge,
+    /// Every write buffer is merged with the one run that there is: the cheapest reads (section III.B).
+    Immediate,
+    /// Runs grow geometrically: the k-th has between r^(k-1) and (r-1) r^(k-1) write buffers (section III.B).
+    Geometric {
+        /// r
+        ratio: u32,
+    },
+    /// As geometric, with r chosen so that there are at most this many runs.
+    Partitions {
+        /// p
+        runs_max: u32,
+    },
+    /// Write buffers stay in memory until their key range is merged: one run for each key range, for half of what
+    /// immediate merge writes (section IV).
+    RangeMerge,
+    /// Levels of one run each, each this many times as large as the one above (Jungle paper, section 2.1).
+    Leveling {
+        /// T
+        ratio: u32,
+    },
+    /// Levels of up to this many runs, which are merged into one of the next level (section 2.1).
+    Tiering {
+        /// T
+        runs_max: u32,
+    },
+    /// As leveling, but runs are trees that what comes down is appended to, until they are this many times as long as
+    /// what lives of them (Jungle paper, section 3).
+    Jungle {
+        /// T
+        ratio: u32,
+        /// C, in hundredths.
+        factor_percent: u32,
+    },
+}
 
 impl Policy {
     /// Jungle of this C, and T as usual.
@@ -153,4 +191,8 @@ fn percent(value: &str) -> Option<u32> {
     let rounded = percent.round();
     let is_whole = (percent - rounded).abs() < 1e-6 && (0.0..=f64::from(u32::MAX)).contains(&rounded);
     is_whole.then_some(rounded as u32)
+}
+
+pub(super) fn factor_of(percent: u32) -> f64 {
+    f64::from(percent) / 100.0
 }

@@ -108,16 +108,21 @@ impl Background {
 
     /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked.
     pub(crate) fn found_compact(&self, table: &TableState, asked: u64) {
-        if self
-            .versions
-            .lock()
-            .busy
-            .get(&table.id)
-            .is_some_and(|busy| self.versions.is_worked_on(table.id, busy))
-        {
+        let version_set = self.versions.lock();
+        let nothing = BTreeSet::new();
+        let busy = version_set.busy.get(&table.id).unwrap_or(&nothing);
+        if self.versions.is_worked_on(table.id, busy) {
             // Who is at work on it tells when that is done.
             return;
         }
+        let is_left =
+            || table.version.next_work(busy).is_some() || table.version.next_full_compaction(busy).is_some();
+        if table.space.found_no_room() && !table.space.lacks_room() && is_left() {
+            // Readers have let go of what there was no room beside: it is planned anew.
+            self.context.env.jobs.wake();
+            return;
+        }
+        drop(version_set);
         self.note_compaction(table, asked);
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::output::Form;
+use crate::form::Form;
 use crate::screen;
 
 /// Why a command stopped.

@@ -12,12 +12,16 @@ macro_rules! tell {
 }
 
 mod args;
+mod cli;
 mod clock;
 mod commands;
+mod database;
 mod failure;
+mod form;
 mod input;
 mod keys;
 mod output;
+mod progress;
 mod screen;
 mod temporary;
 mod usage;
@@ -25,15 +29,15 @@ mod written;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage::report(&error),
+    let line = match cli::Cli::try_parse() {
+        Ok(line) => line,
+        Err(error) => return usage::report(&error, cli::Cli::command()),
     };
-    let form = cli.common.form();
-    match commands::run(cli) {
+    let form = line.common.form();
+    match cli::run(&line) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(form),
     }

@@ -7,17 +7,9 @@ use serde::Serialize;
 
 use crate::args::Common;
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
 use crate::screen::Screen;
-
-/// Whether answers are for a person or for a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Text.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// An object of a kind.
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-use crate::output::Form;
+use crate::form::Form;
 
 /// Standard output. To a terminal nothing goes but what can be seen, and line ends and tabs.
 pub(crate) struct Screen<W = StdoutLock<'static>> {

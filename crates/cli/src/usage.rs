@@ -2,15 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use crate::args::Cli;
 use crate::failure::Failure;
-use crate::output::Form;
+use crate::form::Form;
 
 /// Shows the help that was asked for, or says what is wrong.
-pub(crate) fn report(error: &clap::Error) -> ExitCode {
+pub(crate) fn report(error: &clap::Error, mut known: clap::Command) -> ExitCode {
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if is_help || !error.use_stderr() {
         // Whoever reads it may have gone away.
@@ -20,11 +18,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     if matches!(&words[..], [help, of] if help == "help" && matches!(&of[..], "--help" | "-h" | "help")) {
-        let _ = Cli::command().print_help();
+        let _ = known.print_help();
         return ExitCode::SUCCESS;
     }
     let form = if words.iter().any(|word| word == "--json") { Form::Json } else { Form::Text };
-    let known = Cli::command();
     let command =
         words.iter().find(|word| known.get_subcommands().any(|command| command.get_name() == *word));
     let help = command.map_or_else(|| "forebay --help".into(), |name| format!("forebay {name} --help"));

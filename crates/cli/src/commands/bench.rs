@@ -5,7 +5,7 @@ use forebay_bench::{Forebay, Program, Stop};
 
 use crate::args::{Common, Memory};
 use crate::failure::Failure;
-use crate::output::Form;
+use crate::form::Form;
 use crate::temporary::Temporary;
 
 /// Run workloads on a new database and measure them

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::{Change, ChangeBatch, Operation};
 
-use super::{Access, open};
 use crate::args::{Common, Reading};
+use crate::database::{Access, open};
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Print what was written, in the order of commits, one change a line
 ///

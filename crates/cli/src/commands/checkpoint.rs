@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::{Access, open};
 use crate::args::{Common, Writing};
 use crate::clock::Stopwatch;
+use crate::database::{Access, open};
 use crate::failure::Failure;
 use crate::output::Output;
 

@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Access, known_table, open};
 use crate::args::{Common, DatabaseArgs, Writing};
 use crate::clock::Stopwatch;
+use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::output::Output;
 

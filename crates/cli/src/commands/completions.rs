@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::failure::Failure;
 
 /// Print a script that makes a shell complete this command's words
@@ -20,9 +19,9 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompletionsArgs, mut program: clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "forebay", &mut script);
+    clap_complete::generate(args.shell, &mut program, "forebay", &mut script);
     let mut out = std::io::stdout().lock();
     out.write_all(&script).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
 }

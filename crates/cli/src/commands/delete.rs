@@ -6,9 +6,12 @@ use clap::Args;
 use forebay::{Batch, Database, Durability};
 use serde_json::json;
 
-use super::key_range::{KeyRange, RangeArgs, bounds};
-use super::{Access, existing_table, key_list, open, parse_durability, writable};
+use super::aggregate::writable;
+use crate::args::key_list;
+use crate::args::key_range::{KeyRange, RangeArgs, bounds};
+use crate::args::parse::parse_durability;
 use crate::args::{Common, TableArgs, Writing};
+use crate::database::{Access, existing_table, open};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;

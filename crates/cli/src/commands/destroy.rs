@@ -5,8 +5,8 @@ use forebay::Database;
 use serde_json::json;
 
 use super::aggregate::INPUTS;
-use super::{Access, known_table, open};
 use crate::args::{Common, DatabaseArgs, Writing};
+use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::screen;

@@ -7,12 +7,14 @@ use forebay::{Database, Snapshot, Table};
 use serde_json::json;
 
 use super::aggregate::{Key, Shown};
-use super::{Access, key_list, open, table_at};
+use crate::args::key_list;
 use crate::args::{Common, Reading, TableArgs};
 use crate::clock::Stopwatch;
+use crate::database::{Access, open, table_at};
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
-use crate::output::{Form, Output, thousands};
+use crate::output::{Output, thousands};
 
 /// Print the values of keys, one a line
 ///

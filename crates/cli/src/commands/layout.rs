@@ -4,12 +4,13 @@ use clap::Args;
 use forebay::Layout;
 use serde_json::json;
 
-use super::progress::record_bar;
-use super::{Access, known_table, open, parse_layout};
+use crate::args::parse::parse_layout;
 use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
+use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::record_bar;
 
 /// Give a table another layout, and bring what it holds into that form
 #[derive(Debug, Args)]

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::args::Cli;
 use crate::failure::Failure;
 
 /// Write manual pages into a directory: one of the program and one of each command
@@ -16,8 +15,8 @@ pub(crate) struct ManArgs {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the pages are the user's files, not the database's")]
-pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ManArgs, program: clap::Command) -> Result<(), Failure> {
     let failed = |error| Failure::work(format!("cannot write to {}: {error}", args.dir.display()));
     std::fs::create_dir_all(&args.dir).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), &args.dir).map_err(failed)
+    clap_mangen::generate_to(program, &args.dir).map_err(failed)
 }

@@ -7,10 +7,11 @@ use clap::Args;
 use forebay::{Batch, Database, Durability, Layout, Table};
 use serde_json::json;
 
-use super::made::Made;
-use super::ttl::parse_ttl;
-use super::{LAYOUT_HELP, parse_durability, parse_layout, writable};
+use super::aggregate::writable;
+use crate::args::parse::parse_ttl;
+use crate::args::parse::{LAYOUT_HELP, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs, Writing};
+use crate::database::made::Made;
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;

@@ -12,8 +12,8 @@ use forebay::{Batch, Damage, Database, Durability, Error, Options, Rescue, Rescu
 use serde_json::{Map, Value};
 
 use super::aggregate::{INPUTS, RESCUED};
-use super::patiently;
 use crate::args::{Common, Reading};
+use crate::database::patiently;
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::{Output, counted};

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Access, open};
 use crate::args::{Common, Reading};
+use crate::database::{Access, open};
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::form::Form;
+use crate::output::Output;
 
 /// List the savepoints, oldest first, and what each holds
 #[derive(Debug, Args)]

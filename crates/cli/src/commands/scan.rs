@@ -4,12 +4,13 @@ use clap::Args;
 use forebay::{Database, Snapshot, Table};
 
 use super::aggregate::{Key, Shown};
-use super::key_range::{KeyRange, RangeArgs, bounds};
-use super::{Access, open, table_at};
+use crate::args::key_range::{KeyRange, RangeArgs, bounds};
 use crate::args::{Common, Reading, TableArgs};
+use crate::database::{Access, open, table_at};
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
-use crate::output::{Form, Output};
+use crate::output::Output;
 
 /// Print records as key<TAB>value, in key order where the table has one
 ///

@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::{Access, known_table, open};
 use crate::args::{Common, DatabaseArgs, Reading};
+use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::form::Form;
+use crate::output::Output;
 
 /// Print amplifications, stalls, latencies, lists by level and memory by owner
 #[derive(Debug, Args)]

@@ -5,10 +5,11 @@ use std::io::IsTerminal;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Access, open};
 use crate::args::{Common, Reading};
+use crate::database::{Access, open};
 use crate::failure::Failure;
-use crate::output::{Form, Output, counted};
+use crate::form::Form;
+use crate::output::{Output, counted};
 use crate::screen;
 use forebay_units::sizes;
 

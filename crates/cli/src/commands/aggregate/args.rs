@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use super::by::{self, By};
-use super::columns::RowFormat;
+use super::row_format::RowFormat;
 use crate::args::Reading;
 
 const EXAMPLES: &str = "\

@@ -3,49 +3,21 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use super::by::Table;
-use super::engine::{Engine, Measure, Refused};
+use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs, OnBad};
 use super::keys;
 use super::reached::{Extent, Place, Separator, State};
+use super::refused::Refused;
+use super::row_format::RowFormat;
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
-use crate::input::format::{Column, ending};
+use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
 use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
-
-/// How rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowFormat {
-    Delimited(Dialect),
-    Jsonl,
-    Parquet,
-}
-
-impl FromStr for RowFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "csv" => Ok(Self::Delimited(Dialect::Csv)),
-            "tsv" => Ok(Self::Delimited(Dialect::Tsv)),
-            "jsonl" | "ndjson" => Ok(Self::Jsonl),
-            "parquet" => Ok(Self::Parquet),
-            _ => Err("one of csv, tsv, jsonl, parquet".into()),
-        }
-    }
-}
-
-impl RowFormat {
-    /// What a file's name tells, with or without what packing and rotating put behind.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        ending(path)?.parse().ok()
-    }
-}
 
 /// What rows are read as.
 pub(super) struct Reading {

@@ -15,7 +15,8 @@ use std::path::Path;
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::reached::{Found, PRINT_BYTES, Packing, Reached, Separator, Tracked};
+use super::reached::{PRINT_BYTES, Packing, Reached, Separator};
+use super::tracked::Tracked;
 use crate::failure::Failure;
 use crate::input::format::unrotated;
 use crate::input::unpack::Packer;
@@ -29,12 +30,13 @@ pub(super) fn key(head: &[u8]) -> Vec<u8> {
 }
 
 impl Tracked {
-    /// What is to be done with a file that is known neither by its path nor by its number.
+    /// How far a file was read that is known neither by its path nor by its number; and the bytes just before and behind
+    /// that.
     pub(super) fn find_content(
         &self,
         reached: impl Fn(&[u8]) -> Result<Option<Reached>, Failure>,
         separator: Separator,
-    ) -> Result<Option<Found>, Failure> {
+    ) -> Result<Option<(Reached, Vec<u8>)>, Failure> {
         let Some(packer) = self.packer else { return Ok(None) };
         let mut head = Vec::new();
         let unpacked = packer.unpack(self.open_at(0)?.from, &self.name);
@@ -49,7 +51,7 @@ impl Tracked {
             if self.succeeds(&found)
                 && let Some(around) = self.around(&found, packer)?
             {
-                return self.read_on(found, &around, separator).map(Some);
+                return Ok(Some((found, around)));
             }
         }
         Ok(None)

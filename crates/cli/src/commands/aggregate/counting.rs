@@ -3,9 +3,10 @@
 use forebay::limits::KEY_BYTES_MAX;
 use forebay_aggregate::functions::Count;
 
-use super::engine::{Engine, Means};
+use super::engine::Engine;
 use super::inputs::{Input, Inputs};
 use super::labels::Labels;
+use super::means::Means;
 use super::reached::{Extent, Place, Separator, State};
 use super::reads::Reads;
 use super::sequences::{Piece, Records};

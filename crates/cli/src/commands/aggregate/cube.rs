@@ -14,14 +14,13 @@ use forebay::Error;
 use forebay_aggregate::{Aggregate, Aggregator as _, HashAggregator};
 use std::sync::Arc;
 
-use super::engine::{Groups, Held, Means};
 use super::gathering::Gatherer;
+use super::groups::{Groups, Held};
 use super::keys;
+use super::means::Means;
 
 /// The most columns of a cube.
 pub(super) const COLUMNS_MAX: usize = 12;
-/// Bytes of a grouping in a key.
-const GROUPING_BYTES: usize = 2;
 
 /// Which columns are left out in each grouping.
 #[derive(Debug)]
@@ -56,14 +55,14 @@ impl Cube {
             match levels.last() {
                 None => finest.for_each(&mut |key, state| level.add_below(0, key, &children, state))?,
                 Some(before) => before.for_each(&mut |key, state| {
-                    let (grouping, key) = split(key);
+                    let (grouping, key) = keys::split_grouping(key);
                     level.add_below(grouping, key, &children, state)
                 })?,
             }
             let level = level.finish()?;
             sizes.clear();
             level.for_each(&mut |key, _| {
-                *sizes.entry(split(key).0).or_default() += 1;
+                *sizes.entry(keys::split_grouping(key).0).or_default() += 1;
                 Ok(())
             })?;
             levels.push(level);
@@ -121,7 +120,7 @@ impl<'a, A: Aggregate> Level<'a, A> {
         for child in children {
             let mut masked = std::mem::take(&mut self.key);
             masked.clear();
-            push(*child, &[], &mut masked);
+            keys::push_grouping(*child, &[], &mut masked);
             for (bit, column) in (0..columns.len()).rev().zip(&columns) {
                 match child >> bit & 1 {
                     0 => masked.extend_from_slice(column),
@@ -161,19 +160,5 @@ impl<'a, A: Aggregate> Level<'a, A> {
                 Ok(Held::Loose(groups))
             }
         }
-    }
-}
-
-/// Appends the key of a group: its grouping, and the key of its columns.
-pub(super) fn push(grouping: u16, key: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&grouping.to_be_bytes());
-    out.extend_from_slice(key);
-}
-
-/// The grouping of a key, and the key of its columns.
-pub(super) fn split(key: &[u8]) -> (u16, &[u8]) {
-    match key.split_first_chunk::<GROUPING_BYTES>() {
-        Some((grouping, columns)) => (u16::from_be_bytes(*grouping), columns),
-        None => (0, key),
     }
 }

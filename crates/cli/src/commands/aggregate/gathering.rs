@@ -5,19 +5,15 @@ use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggr
 use forebay_env::Env;
 use std::sync::Arc;
 
-use super::engine::{Groups, Held, Means, Refused, Scratch, refusal};
+use super::groups::{Gathered, Groups, Held};
+use super::means::Means;
+use super::refused::{Refused, refusal};
 
 /// See the module.
 pub(super) struct Gatherer<A: Aggregate> {
     function: Arc<A>,
     means: Means,
     groups: Gathered<A>,
-}
-
-/// The groups, and the directory of their files, which goes with them.
-pub(super) struct Gathered<A: Aggregate> {
-    pub(super) table: CompressedAggregator<Arc<A>>,
-    _directory: Scratch,
 }
 
 impl<A: Aggregate> Gatherer<A> {

@@ -11,15 +11,17 @@ use forebay::Error;
 use forebay_aggregate::Aggregate;
 
 use super::ahead::Ahead;
-use super::engine::{Engine, Refused};
-use super::reached::{Extent, Found, Packing, Place, Separator, State, Tracked};
-use crate::commands::progress::Progress;
+use super::engine::Engine;
+use super::reached::{Extent, Found, Packing, Place, Separator, State};
+use super::refused::Refused;
+use super::tracked::Tracked;
 use crate::failure::Failure;
 use crate::input::open::{Opened, bytes_of, open};
 use crate::input::unpack::{MAGIC_BYTES, Packer};
 use crate::input::window::Tail;
 use crate::input::{Position, TroubleKind};
 use crate::output::counted;
+use crate::progress::Progress;
 
 /// What a malformed record does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

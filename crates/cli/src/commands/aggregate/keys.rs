@@ -68,6 +68,20 @@ pub(super) fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
+/// Appends the key of a group: its grouping, and the key of its columns.
+pub(super) fn push_grouping(grouping: u16, key: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&grouping.to_be_bytes());
+    out.extend_from_slice(key);
+}
+
+/// The grouping of a key, and the key of its columns.
+pub(super) fn split_grouping(key: &[u8]) -> (u16, &[u8]) {
+    match key.split_first_chunk() {
+        Some((grouping, columns)) => (u16::from_be_bytes(*grouping), columns),
+        None => (0, key),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

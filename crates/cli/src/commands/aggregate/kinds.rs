@@ -3,7 +3,8 @@
 use forebay::Error;
 use forebay_aggregate::Value;
 
-use super::engine::{Groups, Measure};
+use super::engine::Measure;
+use super::groups::Groups;
 use super::labels::{GROUPING, Labels};
 
 /// What the columns hold: of those of the key, and of every answer.

@@ -3,8 +3,7 @@
 use forebay_aggregate::Value;
 
 use super::ngrams::{self, Vocabulary};
-use super::{cube, keys};
-use super::{kmers, phrases};
+use super::{keys, kmers, phrases};
 
 /// What the column of a cube's groupings is called.
 pub(super) const GROUPING: &str = "grouping";
@@ -79,7 +78,7 @@ impl Labels {
             Self::Kmers(k) => kmers::letters(*k, key, text),
             Self::Columns(_) => return columns(key, cells),
             Self::Cube(_) => {
-                let (grouping, key) = cube::split(key);
+                let (grouping, key) = keys::split_grouping(key);
                 columns(key, cells);
                 return cells.push(Value::from(i64::from(grouping)));
             }

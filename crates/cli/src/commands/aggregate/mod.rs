@@ -9,6 +9,7 @@
 
 mod ahead;
 mod args;
+mod asked;
 mod by;
 mod columnar;
 mod columns;
@@ -16,23 +17,30 @@ mod content;
 mod counting;
 mod cube;
 mod engine;
+mod found;
 mod gathering;
+mod groups;
 mod inputs;
 mod keys;
 mod kinds;
 mod kmers;
 mod labels;
+mod means;
 mod ngrams;
 mod order;
 mod phrases;
 mod reached;
 mod reads;
+mod refused;
 mod report;
+mod row_format;
 mod sequences;
 mod shape;
 mod sheet;
 mod shown;
 mod store;
+mod tables;
+mod tracked;
 mod words;
 
 use std::mem;
@@ -42,40 +50,28 @@ use std::thread;
 use forebay_aggregate::functions::Count;
 use std::sync::Arc;
 
-use super::progress::Progress;
 use crate::args::Common;
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::input::delimited;
 use crate::input::window::Tail;
-use crate::output::Form;
+use crate::progress::Progress;
 pub(crate) use args::AggregateArgs;
 use by::{By, Table};
-use columns::{Reading, RowFormat};
+use columns::Reading;
 use cube::Cube;
-use engine::{Engine, MEMORY_BYTES_MIN, Means, Measure};
-use forebay_units::sizes;
+use engine::{Engine, Measure};
 use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
+use means::Means;
 use order::Arrangement;
 use report::{Report, Stdout};
 use shape::Shape;
 use sheet::{Header, Sheet, Style};
 pub(crate) use shown::{Key, Shown};
 use store::Store;
-pub(crate) use store::{INPUTS, RESCUED, SHAPE};
-
-const MEMORY_BYTES: u64 = 512 << 20;
-/// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,
-const PROGRAM_BYTES: u64 = 4 << 20;
-/// pages of Parquet that are read,
-const PARQUET_READ_BYTES: u64 = 4 << 20;
-/// and a row group that is written.
-const PARQUET_WRITTEN_BYTES: u64 = 20 << 20;
-/// The least memory that a store works in.
-const STORE_BYTES_MIN: u64 = 64 << 20;
-/// The one thread that reads and adds keeps no more than these busy.
-const THREADS_OF_USE: usize = 4;
+pub(crate) use tables::{INPUTS, RESCUED, writable};
 
 /// What the command line asks for, once all of it is found to go together.
 struct Job<'a> {
@@ -90,9 +86,9 @@ struct Job<'a> {
 }
 
 pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> {
-    let means = means(args, common)?;
+    let means = asked::means(args, common)?;
     if let Some(shape) = Shape::asked(args) {
-        check(args, &shape)?;
+        asked::check(args, &shape)?;
     }
     let store = args.store.as_deref().map(|dir| Store::open(dir, args, common, &means)).transpose()?;
     let shape = store.as_ref().map(|store| store.shape.clone()).or_else(|| Shape::asked(args));
@@ -108,57 +104,6 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
     }
 }
 
-/// What the work may use.
-fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Failure> {
-    let memory = common.memory.unwrap_or(MEMORY_BYTES);
-    let least = if args.store.is_some() { STORE_BYTES_MIN } else { MEMORY_BYTES_MIN };
-    if memory < least {
-        return Err(Failure::Usage(format!(
-            "aggregating takes a --memory of at least {}",
-            sizes::human(least)
-        )));
-    }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    // Groups have the least memory in any case, though the program takes more than what is left.
-    let groups = memory.saturating_sub(program_bytes(args)).max(MEMORY_BYTES_MIN);
-    Ok(Means {
-        memory_bytes: usize::try_from(groups).unwrap_or(usize::MAX),
-        threads: args.threads.map_or(cores.min(THREADS_OF_USE), usize::from),
-        temp: args.temp.clone().unwrap_or_else(std::env::temp_dir),
-    })
-}
-
-/// What the program takes besides groups.
-fn program_bytes(args: &AggregateArgs) -> u64 {
-    let format = |path: &PathBuf| args.format.or_else(|| RowFormat::of(path));
-    let is_read = args.files.iter().any(|path| format(path) == Some(RowFormat::Parquet));
-    let is_written = args.out.as_deref().and_then(Style::of) == Some(Style::Parquet);
-    let parquet = |is_used, bytes| if is_used { bytes } else { 0 };
-    PROGRAM_BYTES + parquet(is_read, PARQUET_READ_BYTES) + parquet(is_written, PARQUET_WRITTEN_BYTES)
-}
-
-/// Whether these groups go together with everything else that is asked.
-fn check(args: &AggregateArgs, shape: &Shape) -> Result<(), Failure> {
-    let usage = |reason: &str| Err(Failure::Usage(reason.into()));
-    let columns = if let By::Columns(names) = &shape.by { names.len() } else { 0 };
-    if columns == 0 && !shape.counts() {
-        return usage("only count goes with words, n-grams and k-mers: --fn is for columns");
-    }
-    if columns == 0 && (args.format.is_some() || args.header || args.cube || args.rollup) {
-        return usage("--format, --header, --cube and --rollup are for columns");
-    }
-    if args.fold_case && !matches!(shape.by, By::Word | By::Ngram(_)) {
-        return usage("--fold-case is for words and n-grams");
-    }
-    if columns > cube::COLUMNS_MAX && (args.cube || args.rollup) {
-        return usage(&format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX));
-    }
-    if args.store.is_some() && args.files.iter().any(|path| path.as_os_str() == "-") {
-        return usage("--store takes files: reading standard input cannot be resumed");
-    }
-    Ok(())
-}
-
 impl<'a> Job<'a> {
     fn new(
         args: &'a AggregateArgs,
@@ -167,7 +112,7 @@ impl<'a> Job<'a> {
         means: Means,
         store: Option<&'a Store>,
     ) -> Result<Self, Failure> {
-        check(args, shape)?;
+        asked::check(args, shape)?;
         let columns = if let By::Columns(names) = &shape.by { names.len() } else { 0 };
         let cube = match (args.cube, args.rollup) {
             (true, _) => Some(Cube::full(columns)),
@@ -308,7 +253,7 @@ impl<'a> Job<'a> {
 
     fn show<A: Measure>(
         &self,
-        groups: &engine::Groups<A>,
+        groups: &groups::Groups<A>,
         labels: &Labels,
         sheet: &mut Sheet,
     ) -> Result<u64, forebay::Error> {

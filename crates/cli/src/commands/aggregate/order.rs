@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 use forebay::Error;
 use forebay_aggregate::{Aggregator, Order, Value, Visit};
 
-use super::engine::{Groups, Measure};
+use super::engine::Measure;
+use super::groups::Groups;
 use super::labels::Labels;
 
 /// See the module.

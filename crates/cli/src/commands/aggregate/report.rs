@@ -3,12 +3,13 @@
 use forebay_aggregate::Aggregate;
 use serde::Serialize;
 
-use super::engine::Groups;
+use super::groups::Groups;
 use super::inputs::Tally;
 use super::labels::Labels;
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::output::{Form, Output, counted, thousands};
+use crate::form::Form;
+use crate::output::{Output, counted, thousands};
 use forebay_units::sizes;
 
 /// Whether standard output holds the groups.

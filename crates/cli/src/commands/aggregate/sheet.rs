@@ -14,8 +14,8 @@ use memchr::{memchr, memchr_iter, memchr3};
 use super::columnar::Columnar;
 use super::kinds::Kind;
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
-use crate::output::Form;
 use crate::screen::Screen;
 use crate::written::Written;
 

@@ -11,11 +11,12 @@ use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
 use super::by::{self, By};
 use super::labels::Labels;
 use super::sheet::{self, Header, Sheet, Style};
-use super::store::{self, INPUTS};
+use super::store;
+use super::tables::{INPUTS, RESCUED, SHAPE};
 use super::{keys, kmers};
 use crate::failure::Failure;
+use crate::form::Form;
 use crate::keys::Notation;
-use crate::output::Form;
 use crate::screen;
 
 /// What a table's groups are.
@@ -43,10 +44,10 @@ impl Shown {
         let inputs = snapshot.table(&format!("{table}{INPUTS}"));
         let shape = match inputs {
             Ok(inputs) => {
-                if let Some(losses) = store::told_losses(table, snapshot.get(&inputs, store::RESCUED)?) {
+                if let Some(losses) = store::told_losses(table, snapshot.get(&inputs, RESCUED)?) {
                     tell!("forebay: {}", screen::message(&losses));
                 }
-                snapshot.get(&inputs, store::SHAPE)?.map(|text| store::parse_shape(&text)).transpose()?
+                snapshot.get(&inputs, SHAPE)?.map(|text| store::parse_shape(&text)).transpose()?
             }
             Err(_) => None,
         };

@@ -13,23 +13,19 @@ use forebay_aggregate::{Aggregate, Aggregator as _, HashAggregator};
 use std::sync::Arc;
 
 use super::args::AggregateArgs;
-use super::engine::{Groups, Held, Means, Refused, refusal};
+use super::groups::{Groups, Held};
+use super::means::Means;
 use super::reached::Reached;
+use super::refused::{Refused, refusal};
 use super::shape::Shape;
+use super::tables::{INPUTS, RESCUED, SHAPE};
 use crate::args::Common;
-use crate::commands::made::Made;
-use crate::commands::patiently;
+use crate::database::made::Made;
+use crate::database::patiently;
 use crate::failure::Failure;
 use crate::output::counted;
 use crate::screen;
 
-/// What the name of a table of inputs ends in.
-pub(crate) const INPUTS: &str = ".inputs";
-/// Where it keeps the shape of the groups; files are kept by their paths, which begin with a slash, and by their
-/// numbers in the file system, behind `file:`, and by how they begin, behind `content:`.
-pub(crate) const SHAPE: &[u8] = b"shape";
-/// Where it tells that groups were rescued from a damaged database, of which this many places could not be read.
-pub(crate) const RESCUED: &[u8] = b"rescued";
 /// The database has this many sixteenths of the memory.
 const DATABASE_SHARE: usize = 10;
 /// What is not committed yet is committed at a sixteenth, and takes four of them while the table grows.

@@ -9,24 +9,20 @@
 //!
 //! A bad record ends the load, once what stands before it is committed; with `--skip-bad` it is counted.
 
+mod args;
 mod pump;
 mod reading;
 mod report;
 mod sorted;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use clap::Args;
-use forebay::{Database, Durability, Layout, Table};
+use forebay::{Database, Durability, Table};
 
-use super::made::Made;
-use super::progress::Progress;
-use super::ttl::parse_ttl;
-use super::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, writable};
-use crate::args::{Common, TableArgs, Writing};
+use super::aggregate::writable;
+use crate::args::Common;
 use crate::clock::Stopwatch;
+use crate::database::made::Made;
 use crate::failure::Failure;
 use crate::input::TroubleKind;
 use crate::input::delimited::{Delimited, Dialect, Header};
@@ -37,73 +33,12 @@ use crate::input::lines::Lines;
 use crate::input::open::open as open_input;
 use crate::input::unpack::Packer;
 use crate::input::window::Window;
+use crate::progress::Progress;
 use crate::temporary::at_signal;
+pub(crate) use args::LoadArgs;
 use pump::{OnBad, Pump, Sink, Stop, Tally};
 use reading::{Input, parquet, unpacked};
 use sorted::Sorted;
-
-const EXAMPLES: &str = "\
-Formats, by the name of the file by default:
-  lines      a line is a key; values are empty. Of files whose names tell no other
-  csv, tsv   --key and --value choose columns, by number from 1 or by name in the first row
-  jsonl      --key and --value choose fields; without --value the value is the whole line
-  parquet    --key and --value choose columns, by number from 1 or by name
-  fixed:K,V  binary records of K key bytes and V value bytes
-Inputs that are gzip or zstd data are unpacked.
-
-Examples:
-  forebay load words.db words /usr/share/dict/words
-  forebay load users.db users users.csv --key id --value email
-  forebay load users.db events - --format jsonl --key id < events.jsonl
-  forebay load big.db records records.bin --format fixed:8,8 --memory 512M --json
-  LC_ALL=C sort -u words.txt | forebay load words.db words - --sorted";
-
-/// Load records from a file or from standard input, making the database and the table where they are missing
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct LoadArgs {
-    #[command(flatten)]
-    target: TableArgs,
-    /// The input; - is standard input
-    #[arg(default_value = "-")]
-    file: PathBuf,
-    #[arg(long, value_parser = parse_layout, help = LAYOUT_HELP)]
-    layout: Option<Layout>,
-    /// The most that a new table's files may take, by what lives of them: at least 1.25
-    #[arg(long, value_name = "RATIO", value_parser = parse_space_amplification)]
-    max_space_amplification: Option<f64>,
-    /// How long the entries of a new table live, such as 90s, 12h or 7d
-    #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
-    ttl: Option<Duration>,
-    /// How the input is written: lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE [default: as the name of the file
-    /// says, else lines]
-    #[arg(long, value_parser = str::parse::<Format>)]
-    format: Option<Format>,
-    /// The column or field of the key [csv, tsv, parquet: 1]
-    #[arg(long, value_name = "COLUMN|N")]
-    key: Option<String>,
-    /// The column or field of the value [csv, tsv, parquet: 2; jsonl: the whole line]
-    #[arg(long, value_name = "COLUMN|N")]
-    value: Option<String>,
-    /// The first row of csv or tsv names the columns; so it does where --key or --value is a name
-    #[arg(long)]
-    header: bool,
-    /// What a record survives once it is acknowledged: memory, os (a crash of the process), disk (of the machine)
-    #[arg(long, default_value = "os", value_parser = parse_durability)]
-    durability: Durability,
-    /// Records a commit
-    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
-    /// Count malformed records and go on
-    #[arg(long)]
-    skip_bad: bool,
-    /// Keys ascend as bytes, each once: records go straight to lists, all or none of them, and survive a crash of the
-    /// machine. For layouts of runs; a new table gets leveling
-    #[arg(long, conflicts_with_all = ["durability", "batch"])]
-    sorted: bool,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-}
 
 /// What chooses the key and value of a record.
 enum Choice {

@@ -7,10 +7,10 @@ use forebay::{Batch, Database, Durability, Table};
 use hdrhistogram::Histogram;
 
 use crate::clock::Stopwatch;
-use crate::commands::progress::Progress;
 use crate::failure::Failure;
 use crate::input::{Position, Source, TroubleKind};
 use crate::output::counted;
+use crate::progress::Progress;
 
 /// A batch is committed at this size, however few its records are.
 const BATCH_BYTES_MAX: usize = 4 << 20;

@@ -3,7 +3,6 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use crate::commands::progress::Progress;
 use crate::failure::Failure;
 use crate::input::Position;
 use crate::input::format::Column;
@@ -11,6 +10,7 @@ use crate::input::open::Opened;
 use crate::input::parquet::ParquetRows;
 use crate::input::rows::RowRecords;
 use crate::input::unpack::{MAGIC_BYTES, Packer};
+use crate::progress::Progress;
 
 /// What is read.
 pub(super) enum Input {

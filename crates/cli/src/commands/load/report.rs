@@ -6,7 +6,8 @@ use serde_json::json;
 use super::pump::Tally;
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::output::{Form, Output, counted, thousands};
+use crate::form::Form;
+use crate::output::{Output, counted, thousands};
 use forebay_units::sizes;
 
 /// How far a load came that failed.

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay::{Database, Error, Layout, OrderedTable, Result};
 
-use super::LoadArgs;
+use super::args::LoadArgs;
 use super::pump::{OnBad, Sink, Stop, Tally, over_limit};
-use crate::commands::progress::Progress;
 use crate::input::{Source, TroubleKind};
+use crate::progress::Progress;
 
 /// Every how many records a person is told.
 const TOLD_EVERY: u64 = 1 << 12;

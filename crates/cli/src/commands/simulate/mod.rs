@@ -9,10 +9,11 @@ use forebay::simulate::{Forecast, Keys, Load, Rates, Simulation};
 use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::parse_layout;
+use crate::args::parse::parse_layout;
 use crate::args::{Common, Memory};
 use crate::failure::Failure;
-use crate::output::{Form, Output};
+use crate::form::Form;
+use crate::output::Output;
 use forebay_units::{amounts, sizes};
 
 /// Predict what a load would write, read, keep and take, without data

@@ -10,27 +10,27 @@ use crate::failure::Failure;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(crate) struct Made {
     /// The tables that there were.
     tables: Vec<String>,
 }
 
 impl Made {
     /// Opens a database, which is made where it is missing.
-    pub(super) fn open(path: &Path, common: &Common) -> Result<(Database, Self), Failure> {
+    pub(crate) fn open(path: &Path, common: &Common) -> Result<(Database, Self), Failure> {
         let db = open(path, common, Access::Create)?;
         let made = Self::since(&db);
         Ok((db, made))
     }
 
     /// What is made from now on in a database that was just opened.
-    pub(super) fn since(db: &Database) -> Self {
+    pub(crate) fn since(db: &Database) -> Self {
         Self { tables: db.tables().into_iter().map(|(name, _)| name).collect() }
     }
 
     /// Takes back what was made since, in which nothing is; and the database, if it was made by opening it. What fails
     /// here is not worth telling beside what failed before.
-    pub(super) fn undo(&self, db: Database) {
+    pub(crate) fn undo(&self, db: Database) {
         for (name, _) in db.tables() {
             if !self.tables.contains(&name) {
                 let _ = db.drop_table(&name);

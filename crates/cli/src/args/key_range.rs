@@ -10,7 +10,7 @@ use crate::keys::Notation;
 
 /// Which keys
 #[derive(Debug, Args)]
-pub(super) struct RangeArgs {
+pub(crate) struct RangeArgs {
     /// The first key
     #[arg(long, value_name = "KEY", conflicts_with = "prefix", allow_negative_numbers = true)]
     from: Option<OsString>,
@@ -23,7 +23,7 @@ pub(super) struct RangeArgs {
 }
 
 /// What [`RangeArgs`] ask for.
-pub(super) enum KeyRange {
+pub(crate) enum KeyRange {
     All,
     Between(Option<Vec<u8>>, Option<Vec<u8>>),
     Prefix(Vec<u8>),
@@ -31,7 +31,7 @@ pub(super) enum KeyRange {
 
 impl KeyRange {
     /// The same of other keys.
-    pub(super) fn map(
+    pub(crate) fn map(
         self,
         mut key: impl FnMut(Vec<u8>) -> Result<Vec<u8>, Failure>,
     ) -> Result<Self, Failure> {
@@ -46,7 +46,7 @@ impl KeyRange {
 }
 
 impl RangeArgs {
-    pub(super) fn parse(&self, notation: Notation) -> Result<KeyRange, Failure> {
+    pub(crate) fn parse(&self, notation: Notation) -> Result<KeyRange, Failure> {
         let key = |text: &Option<OsString>| {
             let bytes = text.as_ref().map(|text| notation.parse(text.as_encoded_bytes()));
             bytes.transpose().map(|key| key.map(|key| key.into_owned())).map_err(Failure::Usage)
@@ -60,7 +60,7 @@ impl RangeArgs {
 }
 
 /// The bounds from one key up to another.
-pub(super) fn bounds<'a>(
+pub(crate) fn bounds<'a>(
     from: &'a Option<Vec<u8>>,
     to: &'a Option<Vec<u8>>,
 ) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {

@@ -14,7 +14,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Common;
 use crate::clock::Stopwatch;
-use crate::output::{Form, thousands};
+use crate::form::Form;
+use crate::output::thousands;
 use crate::screen;
 
 const JSON_EVERY: Duration = Duration::from_millis(200);

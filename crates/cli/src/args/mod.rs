@@ -1,47 +1,17 @@
-//! The command line as types. What each command takes stands beside the command.
+//! What several commands take. What one takes alone stands beside that command.
+
+pub(crate) mod key_list;
+pub(crate) mod key_range;
+pub(crate) mod parse;
 
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::Args;
 
-use crate::commands::ttl::parse_ttl;
-use crate::commands::{
-    aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
-    load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
-};
-use crate::output::Form;
+use crate::form::Form;
 use forebay_units::sizes;
-
-const EXAMPLES: &str = "\
-Examples:
-  forebay load logs.db lines access.log
-  forebay load users.db users users.csv --key id --value email --layout wb-tree:ordered
-  forebay get users.db users 1042 --json
-  forebay scan users.db users --prefix 10 --limit 20
-  forebay stats users.db
-  forebay aggregate --by word --top 10 book.txt
-  forebay simulate --record 16 --records 1e12 --memory 8G
-
-Exit codes: 0 success, 1 the work failed, 2 bad usage (call it otherwise), 128 and its number for a signal.";
-
-/// With the commit, where whoever built it said which.
-static VERSION: LazyLock<String> =
-    LazyLock::new(|| match option_env!("FOREBAY_COMMIT").filter(|commit| !commit.is_empty()) {
-        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
-        None => env!("CARGO_PKG_VERSION").into(),
-    });
-
-/// A write-optimised key-value store, from the shell.
-#[derive(Debug, Parser)]
-#[command(name = "forebay", version = VERSION.as_str(), max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: Common,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+use parse::parse_ttl;
 
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
@@ -120,32 +90,6 @@ impl Common {
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Load(load::LoadArgs),
-    Put(put::PutArgs),
-    Get(get::GetArgs),
-    Delete(delete::DeleteArgs),
-    Scan(scan::ScanArgs),
-    Changes(changes::ChangesArgs),
-    Stats(stats::StatsArgs),
-    Describe(describe::DescribeArgs),
-    Verify(verify::VerifyArgs),
-    Rescue(rescue::RescueArgs),
-    Compact(compact::CompactArgs),
-    Layout(layout::LayoutArgs),
-    Checkpoint(checkpoint::CheckpointArgs),
-    Savepoint(savepoint::SavepointArgs),
-    Savepoints(savepoints::SavepointsArgs),
-    Rollback(rollback::RollbackArgs),
-    Destroy(destroy::DestroyArgs),
-    Aggregate(Box<aggregate::AggregateArgs>),
-    Bench(Box<bench::BenchArgs>),
-    Simulate(simulate::SimulateArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
 }
 
 /// The database, and one of its tables.

@@ -16,7 +16,7 @@ const KEYS_AT_ONCE: usize = 1000;
 ///
 /// From standard input a group ends where waiting would begin, so that a program that writes a key and
 /// waits for its answer gets one.
-pub(super) fn in_groups(
+pub(crate) fn in_groups(
     given: &[OsString],
     notation: Notation,
     mut handle: impl FnMut(&[Vec<u8>]) -> Result<(), Failure>,

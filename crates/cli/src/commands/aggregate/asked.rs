@@ -1,0 +1,79 @@
+//! Whether what the command line asks for goes together, and what the work may use.
+
+use std::path::PathBuf;
+use std::thread;
+
+use forebay_units::sizes;
+
+use super::args::AggregateArgs;
+use super::by::By;
+use super::cube;
+use super::means::{MEMORY_BYTES_MIN, Means};
+use super::row_format::RowFormat;
+use super::shape::Shape;
+use super::sheet::Style;
+use crate::args::Common;
+use crate::failure::Failure;
+
+const MEMORY_BYTES: u64 = 512 << 20;
+/// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,
+const PROGRAM_BYTES: u64 = 4 << 20;
+/// pages of Parquet that are read,
+const PARQUET_READ_BYTES: u64 = 4 << 20;
+/// and a row group that is written.
+const PARQUET_WRITTEN_BYTES: u64 = 20 << 20;
+/// The least memory that a store works in.
+const STORE_BYTES_MIN: u64 = 64 << 20;
+/// The one thread that reads and adds keeps no more than these busy.
+const THREADS_OF_USE: usize = 4;
+
+/// Whether these groups go together with everything else that is asked.
+pub(super) fn check(args: &AggregateArgs, shape: &Shape) -> Result<(), Failure> {
+    let usage = |reason: &str| Err(Failure::Usage(reason.into()));
+    let columns = if let By::Columns(names) = &shape.by { names.len() } else { 0 };
+    if columns == 0 && !shape.counts() {
+        return usage("only count goes with words, n-grams and k-mers: --fn is for columns");
+    }
+    if columns == 0 && (args.format.is_some() || args.header || args.cube || args.rollup) {
+        return usage("--format, --header, --cube and --rollup are for columns");
+    }
+    if args.fold_case && !matches!(shape.by, By::Word | By::Ngram(_)) {
+        return usage("--fold-case is for words and n-grams");
+    }
+    if columns > cube::COLUMNS_MAX && (args.cube || args.rollup) {
+        return usage(&format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX));
+    }
+    if args.store.is_some() && args.files.iter().any(|path| path.as_os_str() == "-") {
+        return usage("--store takes files: reading standard input cannot be resumed");
+    }
+    Ok(())
+}
+
+/// What the work may use.
+pub(super) fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Failure> {
+    let memory = common.memory.unwrap_or(MEMORY_BYTES);
+    let least = if args.store.is_some() { STORE_BYTES_MIN } else { MEMORY_BYTES_MIN };
+    if memory < least {
+        return Err(Failure::Usage(format!(
+            "aggregating takes a --memory of at least {}",
+            sizes::human(least)
+        )));
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    // Groups have the least memory in any case, though the program takes more than what is left.
+    let groups = memory.saturating_sub(program_bytes(args)).max(MEMORY_BYTES_MIN);
+    Ok(Means {
+        memory_bytes: usize::try_from(groups).unwrap_or(usize::MAX),
+        threads: args.threads.map_or(cores.min(THREADS_OF_USE), usize::from),
+        temp: args.temp.clone().unwrap_or_else(std::env::temp_dir),
+    })
+}
+
+/// What the program takes besides groups.
+fn program_bytes(args: &AggregateArgs) -> u64 {
+    let format = |path: &PathBuf| args.format.or_else(|| RowFormat::of(path));
+    let is_read = args.files.iter().any(|path| format(path) == Some(RowFormat::Parquet));
+    let is_written = args.out.as_deref().and_then(Style::of) == Some(Style::Parquet);
+    let parquet = |is_used, bytes| if is_used { bytes } else { 0 };
+    PROGRAM_BYTES + parquet(is_read, PARQUET_READ_BYTES) + parquet(is_written, PARQUET_WRITTEN_BYTES)
+}

@@ -31,6 +31,12 @@ pub(crate) fn runs_of(tree: &Tree<files::Fragment>, policy: Policy) -> RunSet<Da
     for ((depth, _), parts) in runs {
         set.push_run(depth.saturating_sub(1) as u32, parts);
     }
+    if cfg!(debug_assertions) {
+        let mut records = 0;
+        tree.for_each_node(&mut |_, node| records += node.records());
+        assert_eq!(records, set.parts().map(|part| part.portion.records).sum::<u64>(), "no list is lost");
+        assert_eq!(set.check(), Ok(()), "the lists of a level lie side by side");
+    }
     set
 }
 

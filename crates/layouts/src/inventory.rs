@@ -21,7 +21,9 @@ impl Keys {
             Self::Unique => (records, 0.0),
             Self::DrawnFrom(keys) => {
                 let share = -(records as f64 * (-1.0 / keys as f64).ln_1p()).exp_m1();
-                ((share * keys as f64).round() as u64, share)
+                let left = (share * keys as f64).round() as u64;
+                debug_assert!(left <= records.min(keys), "no key is made");
+                (left, share)
             }
         }
     }
@@ -159,6 +161,7 @@ impl Inventory {
     pub fn grow(&mut self, id: u32, cause: Cause, records: u64, bytes: u64) {
         let Some(file) = self.files.get_mut(id as usize) else { return };
         self.traffic.bytes_written[cause as usize] += bytes;
+        debug_assert!(file.references > 0 || file.keys == 0, "nothing is appended to what was removed");
         let (before, keys) = (file.size, file.keys);
         let list = ListSize::of(&self.model.options, self.model.record_bytes, keys + records, keys + records);
         file.size = ListSize { file_bytes: before.file_bytes + bytes, ..list };
@@ -190,6 +193,7 @@ impl Inventory {
     /// This many lists more or fewer refer to a file. One without any is removed.
     pub fn refer(&mut self, id: u32, by: i32) {
         let Some(file) = self.files.get_mut(id as usize) else { return };
+        debug_assert!(file.references.checked_add_signed(by).is_some(), "no list is given up twice");
         file.references = file.references.saturating_add_signed(by);
         if file.references == 0 {
             let (size, keys) = (std::mem::take(&mut file.size), file.keys);
@@ -201,7 +205,12 @@ impl Inventory {
     /// the share of absent keys to which each says yes.
     fn thinned(&self) -> (f64, f64) {
         let bits = self.model.filter_memory_bytes_max.saturating_mul(8) / self.holdings.filter_keys.max(1);
-        ListSize::thinned(&self.model.options, bits)
+        let (share, wasted) = ListSize::thinned(&self.model.options, bits);
+        debug_assert!(
+            (0.0..=1.0).contains(&share) && (0.0..=1.0).contains(&wasted),
+            "shares of what there is"
+        );
+        (share, wasted)
     }
 
     /// Memory that filters take.

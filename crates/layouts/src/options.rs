@@ -252,6 +252,7 @@ impl TableOptions {
         if let Some(ttl) = self.time_to_live {
             put_varint(&mut out, milliseconds_of(ttl));
         }
+        debug_assert_eq!(Self::decode(&out, self.tree), Some((*self, rule.clone())), "what is put is read");
         out
     }
 

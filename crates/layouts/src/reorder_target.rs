@@ -116,6 +116,7 @@ impl ReorderTarget {
         for (file, by) in references {
             if let Some((_, count)) = self.files.get_mut(&file.id()) {
                 *count += i64::from(by);
+                debug_assert!(*count >= 0, "no part is given up twice");
             }
         }
         self.files.retain(|_, (file, count)| {
@@ -168,6 +169,12 @@ impl Piece {
         self.places.sort_unstable_by(|(prefix, place), (other, other_place)| {
             prefix.cmp(other).then_with(|| key(*place).cmp(key(*other_place)))
         });
+        debug_assert!(
+            self.places.is_sorted_by(|(prefix, place), (other, other_place)| {
+                (prefix, key(*place)) < (other, key(*other_place))
+            }),
+            "a piece has each key once"
+        );
         self
     }
 }

@@ -63,6 +63,7 @@ impl Path {
 
     /// Passes a list that has this many records for each unit of all places, and this share of the keys.
     pub(crate) fn pass(&mut self, records: f64, coverage: f64) {
+        debug_assert!(records >= 0.0 && (0.0..=1.0).contains(&coverage), "a list has a share of the keys");
         let found = records * self.absence;
         self.found += found;
         self.reads += found * (self.wasted + 1.0);

@@ -13,7 +13,7 @@ const CEILINGS: [(&str, Option<usize>); 8] = [
     ("buffer-tree", Some(75)),
     ("cow-tree", Some(90)),
     ("aggregate", Some(90)),
-    ("layouts", None),
+    ("layouts", Some(80)),
     ("forebay", None),
 ];
 

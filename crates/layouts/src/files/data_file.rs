@@ -310,10 +310,12 @@ impl tree::Fragment for DataFile {
     }
 
     fn share_below(&self, range: &Range, at: &Bound) -> f64 {
-        match self {
+        let share = match self {
             Self::List(list) => list.share_below(range, at),
             Self::Tree(tree) => tree.share_below(range, at),
-        }
+        };
+        debug_assert!((0.0..=1.0).contains(&share), "a share is of one");
+        share
     }
 
     /// No key of a tree repeats within it, and of its keys no sample is kept.

@@ -85,7 +85,11 @@ impl TableContext {
         let nothing = FileMeta { id: 0, bytes: 0, digest: 0, kind: FileKind::List };
         let missing =
             of(DataFile::List(ListFile::named(&self.store.lists, nothing))).ok_or_else(malformed_edit)?;
-        let found = move |id| file(id).and_then(&of);
+        let found = move |id| {
+            let file = file(id)?;
+            debug_assert_eq!(file.id(), id, "an id is of one file");
+            of(file)
+        };
         if named.any(|&id| found(id).is_none()) {
             return Err(malformed_edit());
         }
@@ -142,6 +146,7 @@ fn portion_inside(whole: &Range, held: Portion, part: &Range, share: impl FnOnce
         return held;
     }
     let share = share().max(0.0);
+    debug_assert!(share <= 1.0, "a part has no more than the whole");
     let of = |count: u64| (share * count as f64).round() as u64;
     Portion { bytes: of(held.bytes), records: of(held.records) }
 }
@@ -156,7 +161,9 @@ impl tree::Fragment for Fragment {
     }
 
     fn share_below(&self, range: &Range, at: &Bound) -> f64 {
-        self.0.share_below(range, at)
+        let share = self.0.share_below(range, at);
+        debug_assert!((0.0..=1.0).contains(&share), "a share is of one");
+        share
     }
 
     fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {

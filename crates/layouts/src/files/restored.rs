@@ -25,6 +25,7 @@ impl<'a> Restored<'a> {
             return Ok(known.clone());
         }
         let file = (self.find)(id, &self.context.store).ok_or_else(malformed)?;
+        debug_assert_eq!(file.id(), id, "an id is of one file");
         self.handles.insert(id, file.clone());
         Ok(file)
     }

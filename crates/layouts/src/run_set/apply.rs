@@ -1,6 +1,6 @@
 //! Applying an edit: live work and recovery alike. It looks at no file, and needs nothing but the value before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forebay_base::{Error, Range, Result};
@@ -18,7 +18,7 @@ impl<F: Fragment> RunSet<F> {
         let mut references = Vec::new();
         match edit {
             Edit::Replace(replace) => set.replace(replace, &mut references)?,
-            Edit::Reside(reside) => set.reside(reside, &mut references),
+            Edit::Reside(reside) => set.reside(reside, &mut references)?,
             Edit::RangeDrop(dropped) => set.take_range_out(dropped, &mut references)?,
             Edit::Relabel { run, level } => {
                 let at = set.place(*run)?;
@@ -27,17 +27,43 @@ impl<F: Fragment> RunSet<F> {
         }
         set.check_changed(self)
             .map_err(|reason| Error::bug(format!("an edit does not fit its table: {reason}")))?;
+        if cfg!(invariants) {
+            assert_eq!(set.check(), Ok(()), "an edit that fits leaves sound runs");
+            assert_eq!(set.counts(), self.counts_after(&references), "each part refers to its fragment");
+        }
+        debug_assert_eq!(
+            set.parts().count() as i64 - self.parts().count() as i64,
+            references.iter().map(|(_, by)| i64::from(*by)).sum(),
+            "each part more or fewer is a reference"
+        );
         // More before fewer: what goes on under another part must not be taken for unneeded in between.
         references.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
         Ok((set, references))
     }
 
-    /// As [`check`](Self::check), of what is not the same as before: there may be very many parts.
+    /// As [`check`](Self::check), of what is not the same as before.
     fn check_changed(&self, before: &Self) -> Result<(), String> {
         let known: BTreeSet<_> = before.runs.iter().map(Arc::as_ptr).collect();
         let mut changed = self.runs.iter().filter(|run| !known.contains(&Arc::as_ptr(run)));
         changed.try_for_each(|run| run.check())?;
-        self.check_levels()
+        self.check_runs()
+    }
+
+    /// How often parts refer to each fragment.
+    fn counts(&self) -> BTreeMap<u64, i64> {
+        let mut counts = BTreeMap::new();
+        self.parts().for_each(|part| *counts.entry(part.fragment.id()).or_insert(0) += 1);
+        counts
+    }
+
+    /// The same by what changes.
+    fn counts_after(&self, references: &References<F>) -> BTreeMap<u64, i64> {
+        let mut counts = self.counts();
+        for (fragment, by) in references {
+            *counts.entry(fragment.id()).or_insert(0) += i64::from(*by);
+        }
+        counts.retain(|_, count| *count != 0);
+        counts
     }
 
     fn place(&self, run: NodeId) -> Result<usize> {
@@ -86,7 +112,7 @@ impl<F: Fragment> RunSet<F> {
     }
 
     /// A resident run takes its place among the others: in front of all that have nothing of its segment or newer ones.
-    fn reside(&mut self, edit: &Reside<F>, references: &mut References<F>) {
+    fn reside(&mut self, edit: &Reside<F>, references: &mut References<F>) -> Result<()> {
         references.extend(edit.parts.iter().map(|part| (part.fragment.clone(), 1)));
         let parts: Vec<_> = edit.parts.iter().cloned().map(Arc::new).collect();
         let (id, below) = (NodeId(self.next_id), edit.below);
@@ -94,11 +120,15 @@ impl<F: Fragment> RunSet<F> {
         let at = self.runs.iter().position(|run| run.below < below).unwrap_or(self.runs.len());
         self.runs.insert(at, Arc::new(Run { id, level: 0, is_resident: true, below, parts }));
         self.forget_empty();
+        match self.residents().is_sorted_by(|newer, older| newer.below > older.below) {
+            true => Ok(()),
+            false => Err(Error::bug("resident runs would not lie as their segments do")),
+        }
     }
 
     /// Resident runs lose what files have by now of a range.
     fn let_go(&mut self, range: &Range, below: u64, references: &mut References<F>) {
-        if below == 0 {
+        if below == 0 || range.is_empty() {
             return;
         }
         self.marks.raise(range, below);
@@ -107,6 +137,7 @@ impl<F: Fragment> RunSet<F> {
             if run.is_resident && run.below <= below && !run.overlapping(range).is_empty() {
                 let taken = self.taken(run.id, range);
                 Arc::make_mut(&mut self.runs[at]).take_off(&taken, references);
+                debug_assert!(self.runs[at].overlapping(range).is_empty(), "it has let go of the range");
                 // A key range and a write buffer may be on their way with the same resident runs.
                 self.breaks += 1;
             }
@@ -154,5 +185,6 @@ impl<F: Fragment> Run<F> {
         let pieces: Vec<_> = below.into_iter().chain(above).collect();
         references.extend(pieces.iter().map(|part| (part.fragment.clone(), 1)));
         self.parts.splice(parts, pieces);
+        debug_assert!(self.overlapping(&taken.range).is_empty(), "all of the range is taken off");
     }
 }

@@ -26,6 +26,7 @@ impl RunSetTable {
             let mut due = run.parts().iter().filter(|part| is_over(&part.fragment, share));
             if let Some(part) = due.find(|part| self.set.is_bottom(&[run.id()], &part.range)) {
                 let slice = self.set.in_place(run, &part.range);
+                debug_assert!(slice.is_bottom, "what it hides does not come back");
                 if !is_over(&part.fragment, 1.0) {
                     return Some(Planned::Job(self.planned(slice)));
                 }

@@ -9,7 +9,23 @@ use forebay_store::list::{Lookup, Search};
 use super::set::{Part, RunSet};
 use crate::files::DataFile;
 
-/// As [`TableVersion::find`](crate::TableVersion::find), one key after the other. Lists side by side are asked
+/// As [`Reads::find`](crate::Reads::find), where all files are lists.
+pub(super) fn together(
+    set: &RunSet<DataFile>,
+    lookups: &[Lookup<'_>],
+    each: &mut dyn FnMut(usize, &Record<'_>) -> bool,
+) -> Result<u64> {
+    let mut search = Search::new(lookups);
+    for (number, lookup) in lookups.iter().enumerate() {
+        for part in set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key)) {
+            debug_assert!(part.fragment.list().is_some(), "no tree is passed over");
+            part.fragment.list().into_iter().for_each(|list| search.add(number, list));
+        }
+    }
+    search.finish(each)
+}
+
+/// As [`Reads::find`](crate::Reads::find), one key after the other. Lists side by side are asked
 /// together.
 pub(super) fn one_by_one(
     set: &RunSet<DataFile>,

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Direction};
-use forebay_base::{Block, Bound, Order, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Order, Range, Record, Result};
 use forebay_buffer_tree::{Expected, shape_of_merged};
 use forebay_env::guest;
 use forebay_store::Cause;
 use forebay_store::list::Reading;
 
-use super::plan::{Act, Made, Slice};
+use super::plan::{Act, Made, Slice, lie_inside};
 use super::set::Part;
 use super::writer::{FileWriter, Writers};
 use crate::files::{DataFile, Source};
@@ -24,6 +24,8 @@ pub(super) struct MergeJob<C> {
     /// Records that are all puts of one shape go by blocks.
     block: Option<Block>,
     output: Output,
+    /// Records that were handed on.
+    produced: u64,
 }
 
 impl<C: Cursor> MergeJob<C> {
@@ -47,13 +49,14 @@ impl<C: Cursor> MergeJob<C> {
         let collapse = Collapse::new(input, rule, depth);
         let collapse = if slice.taken.is_empty() { collapse.of_any_length() } else { collapse };
         let block = collapse.block(shape);
-        Self { slice, collapse, block, output }
+        Self { slice, collapse, block, output, produced: 0 }
     }
 }
 
 impl<C> MergeJob<C> {
     /// Files end at these bounds too, in order, once they have some length.
     pub(super) fn end_files_at(mut self, bounds: Vec<Bound>) -> Self {
+        debug_assert!(bounds.is_sorted(), "files end in order");
         // A block may reach over a bound.
         self.block = None;
         let share = 2 * self.output.expected.records / (bounds.len() as u64 + 1);
@@ -66,15 +69,16 @@ impl<C> MergeJob<C> {
 impl<C: Cursor + Send> Job for MergeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         if self.collapse.is_finished() {
-            let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish()?);
+            let (slice, parts) = (std::mem::take(&mut self.slice), self.output.finish(self.produced)?);
             return Ok(Some(Outcome::new(Made::new(slice, parts))));
         }
         guest::take_failure();
         let (output, bytes_max) = (&mut self.output, bytes_max.max(1));
-        match &mut self.block {
+        let progress = match &mut self.block {
             Some(block) => self.collapse.run_blocks(bytes_max, block, |block| output.push_block(block))?,
             None => self.collapse.run(bytes_max, |prefix, record| output.push(prefix, record))?,
         };
+        self.produced += progress.produced;
         // Before what was written of it is finished.
         answered(Ok(None))
     }
@@ -101,6 +105,7 @@ impl FileSizes {
             // What is expected may be estimated, and be more.
             return Self { bytes: file_bytes.max(1), records };
         }
+        debug_assert!(bytes.div_ceil(files) <= file_bytes.max(1), "shares are no longer than a file");
         // Shares are never quite equal.
         Self { bytes: bytes.div_ceil(files), records: (records / files).saturating_mul(17) / 16 + 8 }
     }
@@ -127,6 +132,8 @@ struct Output {
     /// Where the file begins, and what it has.
     low: Bound,
     records: u64,
+    /// What the files before it have.
+    written: u64,
     parts: Vec<Part<DataFile>>,
 }
 
@@ -145,12 +152,14 @@ impl Output {
             tight: false,
             low: expected.range.low.clone(),
             records: 0,
+            written: 0,
             parts: Vec::new(),
             expected,
         }
     }
 
     fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
+        debug_assert!(self.expected.range.contains(prefix, record.key), "what is merged lies in its range");
         self.writer_for(record.key, 1)?.push(prefix, record)
     }
 
@@ -198,19 +207,22 @@ impl Output {
             self.writer = Some(self.writers.begin(&range, self.file_records_max, self.expected.shape)?);
         }
         // It is there by now.
-        self.writer.as_mut().ok_or_else(|| forebay_base::Error::bug("no file is being written"))
+        self.writer.as_mut().ok_or_else(|| Error::bug("no file is being written"))
     }
 
     fn close(&mut self, writer: FileWriter, high: Option<Bound>) -> Result<()> {
         let range = Range { low: self.low.clone(), high };
+        debug_assert!(!range.is_empty(), "what is written lies somewhere");
         let records = std::mem::take(&mut self.records);
+        self.written += records;
         if let Some((fragment, portion)) = writer.finish(&range, records)? {
             self.parts.push(Part { range, fragment, portion, is_bottom: self.is_bottom });
         }
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Vec<Part<DataFile>>> {
+    /// The parts, in which all is that was handed on: this many records.
+    fn finish(&mut self, produced: u64) -> Result<Vec<Part<DataFile>>> {
         if self.writer.is_none() && self.writers.appends() {
             // To which nothing came stays as it is, and is not nothing.
             self.writer = Some(self.writers.begin(&self.expected.range, 0, self.expected.shape)?);
@@ -225,6 +237,14 @@ impl Output {
                 false => self.expected.range.high.clone(),
             };
             self.close(writer, high)?;
+        }
+        debug_assert_eq!(self.written, produced, "each record that is handed on is in one file");
+        debug_assert!(lie_inside(&self.parts, &self.expected.range), "parts lie side by side in their range");
+        let in_parts: u64 = self.parts.iter().map(|part| part.portion.records).sum();
+        // Of a tree that grows most was there before; of one that is made, operands may have become nothing.
+        if self.written != produced || (self.writers.are_lists() && in_parts != produced) {
+            let wrote = format!("of {produced} records that a merge made {in_parts} are in files");
+            return Err(Error::bug(wrote));
         }
         Ok(std::mem::take(&mut self.parts))
     }
@@ -246,6 +266,11 @@ pub(super) struct RunCursor {
 
 impl RunCursor {
     pub(super) fn new(parts: VecDeque<(DataFile, Range)>, reading: Reading) -> Result<Self> {
+        let is_behind = |one: &Range, next: &Range| one.high.as_ref().is_some_and(|high| *high <= next.low);
+        debug_assert!(
+            parts.iter().is_sorted_by(|(_, one), (_, next)| is_behind(one, next)),
+            "a run is walked in order"
+        );
         let mut cursor = Self { waiting: parts, current: None, reading };
         cursor.skip_to_record()?;
         Ok(cursor)
@@ -295,6 +320,7 @@ pub(super) struct Within<C> {
 
 impl<C: Cursor> Within<C> {
     pub(super) fn new(input: C, ranges: &[Range]) -> Result<Self> {
+        debug_assert!(ranges.is_sorted_by_key(|range| &range.low), "ranges are in order");
         let mut within = Self { input, ranges: ranges.iter().cloned().collect() };
         within.skip_to_record()?;
         Ok(within)

@@ -13,6 +13,8 @@ impl Marks {
     /// Files have all that segments below `mark` brought of a range. A higher mark stays: what a newer segment brought
     /// may be in files, or deleted, while an older one still waits.
     pub(super) fn raise(&mut self, range: &Range, mark: u64) {
+        debug_assert!(!range.is_empty(), "something is marked");
+        let before = if cfg!(invariants) { self.clone() } else { Self::default() };
         let below = Range { low: Bound::least(), high: Some(range.low.clone()) };
         let above = range.high.as_ref().map(|high| Range { low: high.clone(), high: None });
         let marked = |piece: Range, mark: u64| Arc::new((piece, mark));
@@ -43,6 +45,26 @@ impl Marks {
             joins
         });
         self.0 = pieces;
+        debug_assert_eq!(self.check(), Ok(()), "ranges lie side by side");
+        if cfg!(invariants) && !planted::is("mark-lowered") {
+            assert!(before.0.iter().all(|piece| self.reaches(&piece.0, piece.1)), "no mark falls");
+            assert!(self.reaches(range, mark), "all of the range is marked");
+        }
+    }
+
+    /// Whether the mark of a range is nowhere lower than this.
+    fn reaches(&self, range: &Range, mark: u64) -> bool {
+        mark == 0 || self.lacking(mark - 1).iter().all(|lacking| lacking.intersect(range).is_empty())
+    }
+
+    /// Says what is wrong with them, if anything is.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_behind =
+            |pair: &[Arc<(Range, u64)>]| pair[0].0.high.as_ref().is_some_and(|high| *high <= pair[1].0.low);
+        match self.0.iter().all(|piece| !piece.0.is_empty()) && self.0.windows(2).all(is_behind) {
+            true => Ok(()),
+            false => Err("marked ranges overlap, or have nothing".into()),
+        }
     }
 
     /// The ranges of which files lack what a segment brought.
@@ -58,6 +80,10 @@ impl Marks {
             }
         }
         ranges.extend(low.map(|low| Range { low, high: None }));
+        debug_assert!(
+            ranges.is_sorted_by(|one, next| one.high.as_ref().is_some_and(|high| *high < next.low)),
+            "ranges lie in order, with something marked between them"
+        );
         ranges
     }
 }

@@ -7,6 +7,7 @@
 //! 4. Runs may be resident: in memory, until their key ranges are merged ([marks](marks)).
 
 mod apply;
+mod check;
 mod describe;
 mod expire;
 mod find;
@@ -15,6 +16,7 @@ mod job;
 mod marks;
 mod plan;
 mod policy;
+mod rebase;
 mod rewrite;
 mod rules;
 mod set;
@@ -33,7 +35,7 @@ use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, ReadTerms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
-use forebay_store::list::{FileMeta, Lookup, Reading, Search};
+use forebay_store::list::{FileMeta, Lookup, Reading};
 use forebay_store::{BufferCursor, Cause, WriteBuffer};
 
 use crate::files::{DataFile, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit};
@@ -183,6 +185,7 @@ impl TableVersion for RunSetTable {
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
+        debug_assert!(slice.act.buffer().is_some(), "a write buffer comes in by a plan for one");
         let newer = Portion { bytes: contents.bytes, records: contents.records };
         let expected = self.expected(slice, newer, contents.shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order());
@@ -220,6 +223,7 @@ impl TableVersion for RunSetTable {
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
+        debug_assert!(slice.act.buffer().is_none(), "a plan for a write buffer is not for runs alone");
         if let Act::Append { .. } = slice.act {
             return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
         }
@@ -237,6 +241,10 @@ impl TableVersion for RunSetTable {
         let edit = edit.map(self.context.find(edit.fragments(), file, Some)?);
         let (set, references) = self.set.apply(&edit)?;
         let has_trees = self.has_trees || references.iter().any(|(file, _)| file.list().is_none());
+        if cfg!(invariants) {
+            let is_list = |part: &Arc<Part<DataFile>>| part.fragment.list().is_some();
+            assert!(has_trees || set.parts().all(is_list), "lookups ask trees where there may be some");
+        }
         let (options, context) = (self.options, self.context.clone());
         Ok(Applied {
             version: Arc::new(Self { set, options, context, has_trees, wasteful: OnceLock::new() }),
@@ -251,15 +259,10 @@ impl TableVersion for RunSetTable {
 
 impl Reads for RunSetTable {
     fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
-        if self.has_trees {
-            return find::one_by_one(&self.set, lookups, each);
+        match self.has_trees {
+            true => find::one_by_one(&self.set, lookups, each),
+            false => find::together(&self.set, lookups, each),
         }
-        let mut search = Search::new(lookups);
-        for (number, lookup) in lookups.iter().enumerate() {
-            let parts = self.set.runs().iter().filter_map(|run| run.find(lookup.prefix, lookup.key));
-            parts.filter_map(|part| part.fragment.list()).for_each(|list| search.add(number, list));
-        }
-        search.finish(each)
     }
 
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {
@@ -268,7 +271,8 @@ impl Reads for RunSetTable {
         let cursor = |part: &Arc<Part<DataFile>>| {
             Source::new(&part.fragment, &part.range.intersect(&range), direction, Reading::Scan)
         };
-        let sources = parts.map(cursor).collect::<Result<_>>()?;
+        let sources: Vec<_> = parts.map(cursor).collect::<Result<_>>()?;
+        debug_assert!(sources.len() <= self.set.runs().len(), "each run is one source at most");
         Ok(Some(Stretch { range, sources }))
     }
 
@@ -312,6 +316,7 @@ impl Upkeep for RunSetTable {
 
     fn resident(&self) -> Option<Resident> {
         let oldest = self.set.residents().next_back()?;
+        debug_assert!(oldest.below > 0, "some segment of the log has what is in memory");
         Some(Resident {
             first_segment: oldest.below - 1,
             bytes: self.set.resident_bytes(),

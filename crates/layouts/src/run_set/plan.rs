@@ -2,17 +2,18 @@
 
 mod round;
 mod slices;
+mod sound;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use forebay_base::combine::Depth;
-use forebay_base::{Bound, Error, Range, Result};
+use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{self as tree, NodeId};
 
+pub(super) use self::sound::lie_inside;
 use super::policy::Policy;
 use super::rules::{Flush, Step, range_merge};
-use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
+use super::set::{Edit, Part, Run, RunSet};
 use crate::files::ResidentBudget;
 
 /// What some runs have of some ranges, to become parts of one run.
@@ -83,7 +84,7 @@ impl Act {
     }
 
     /// The log segment behind those of which all that is in the range comes to files with it; 0 where that is none.
-    fn below(&self) -> u64 {
+    pub(super) fn below(&self) -> u64 {
         match self {
             Self::Flush(Buffer { below, .. }) | Self::KeepInMemory { buffer: Buffer { below, .. }, .. } => {
                 *below
@@ -160,6 +161,12 @@ impl<F: tree::Fragment> RunSet<F> {
     /// What to do next, leaving busy runs alone: a merge that goes on, or what the policy wants; of both the one
     /// higher up, where runs come faster.
     pub(super) fn next_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
+        let next = self.find_work(busy, room)?;
+        debug_assert_eq!(self.check_next(&next, busy), Ok(()), "what is planned can be done");
+        Some(next)
+    }
+
+    fn find_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
         if self.policy != Policy::RangeMerge || !room.resides {
             if let Some(slice) = self.write_out(busy) {
                 return Some(Next::Merge(slice));
@@ -190,6 +197,10 @@ impl<F: tree::Fragment> RunSet<F> {
         let buffer = Buffer::of(segment, bytes);
         let residents = self.residents_end();
         let mut flush = self.policy.flush(self, bytes, residents);
+        debug_assert!(
+            (residents..=self.runs.len()).contains(&flush.runs),
+            "resident runs go to disk with a newer write buffer, and no others than there are"
+        );
         // A key range that is being merged takes something of each.
         let is_evicting = self.policy == Policy::RangeMerge && !busy.is_empty();
         let mut taken = self.runs[..flush.runs].iter();
@@ -201,7 +212,9 @@ impl<F: tree::Fragment> RunSet<F> {
         if !is_free {
             flush = Flush { runs: 0, level: 0 };
         }
-        self.front(flush, Act::Flush(buffer))
+        let slice = self.front(flush, Act::Flush(buffer));
+        debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "a write buffer can come in so");
+        slice
     }
 
     /// What of a write buffer that was flushed before a crash stays in memory: the ranges of which files lack it.
@@ -228,6 +241,7 @@ impl<F: tree::Fragment> RunSet<F> {
     /// The newest runs, whole.
     fn front(&self, Flush { runs, level }: Flush, act: Act) -> Slice {
         let (inputs, older) = self.runs.split_at(runs);
+        debug_assert!(older.first().is_none_or(|next| level <= next.level), "levels never fall");
         let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
         let (is_bottom, breaks) = (older.is_empty(), self.breaks);
         Slice { taken, act, level, is_bottom, breaks, ..Slice::default() }
@@ -252,6 +266,7 @@ impl<F: tree::Fragment> RunSet<F> {
         // Writers wait for each: no more at a time than has to be.
         let end = self.slice_end(&runs, &range.low, 1);
         let range = range.intersect(&Range { low: Bound::least(), high: end });
+        debug_assert!(!range.is_empty(), "an eviction comes on");
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
         let act = Act::Evict { range: evicted, into, below };
@@ -269,11 +284,19 @@ impl<F: tree::Fragment> RunSet<F> {
         let free =
             self.underway.iter().filter(|merge| is_free(&merge.into) && merge.inputs.iter().all(is_free));
         let merge = free.min_by_key(|merge| merge.level)?;
-        self.slice(&merge.inputs, Some(merge.into), merge.level)
+        let slice = self.slice(&merge.inputs, Some(merge.into), merge.level);
+        debug_assert!(slice.is_some(), "a merge that is under way has something left");
+        slice
     }
 
     /// The next step towards one run.
     pub(super) fn next_full_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        let slice = self.find_compaction(busy)?;
+        debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
+        Some(slice)
+    }
+
+    fn find_compaction(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
         if !self.underway.is_empty() {
             return self.next_underway(busy);
         }
@@ -326,49 +349,5 @@ impl<F: tree::Fragment> RunSet<F> {
             Step::Rewrite { run, range } => Some(Next::Merge(self.in_place(self.run(run)?, &range))),
             Step::Evict(range) => Some(Next::Merge(self.evict(range))),
         }
-    }
-
-    /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile.
-    pub(super) fn takes(&self, made: &Made<F>) -> bool {
-        made.slice.taken.is_empty() || made.slice.breaks == self.breaks
-    }
-
-    /// The edit that takes a range out of all runs.
-    pub(super) fn drop_range(&self, range: &Range) -> Edit<F> {
-        let below = self.residents().next().map_or(0, |run| run.below);
-        let has_some = |run: &&Arc<Run<F>>| !run.is_resident && !run.overlapping(range).is_empty();
-        let taken = self.runs.iter().filter(has_some).map(|run| self.taken(run.id, range)).collect();
-        Edit::RangeDrop(RangeDrop { range: range.clone(), below, taken })
-    }
-
-    /// Whether no run has anything where these parts lie.
-    fn has_nothing_at(&self, parts: &[Part<F>]) -> bool {
-        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return false };
-        let hull = Range { low: first.range.low.clone(), high: last.range.high.clone() };
-        self.runs.iter().all(|run| run.overlapping(&hull).is_empty())
-    }
-
-    /// Fits what a job made to the runs as they are.
-    pub(super) fn rebase(&self, made: Made<F>) -> Result<Edit<F>> {
-        let Made { slice: Slice { taken, act, range, level, .. }, parts, .. } = made;
-        if let Act::KeepInMemory { buffer, .. } = act {
-            return Ok(Edit::Reside(Reside { below: buffer.below, parts }));
-        }
-        let is_ingest = act == Act::Ingest;
-        if let Some((run, _)) = taken.iter().find(|(run, _)| self.run(*run).is_none()) {
-            return Err(Error::bug(format!("run {} went while it was merged", run.0)));
-        }
-        // Resident runs are not the manifest's business: they let go of what files have.
-        let on_disk = taken.iter().filter(|(run, _)| self.run(*run).is_some_and(|run| !run.is_resident));
-        let taken: Vec<Taken> = on_disk.map(|(run, range)| self.taken(*run, range)).collect();
-        let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { act.below() };
-        let (into, level) = match self.last_on_disk() {
-            // What has a range of its own needs no run of its own.
-            Some(last) if is_ingest && self.has_nothing_at(&parts) => (last.id, last.level),
-            _ => (act.target().unwrap_or(NodeId(self.next_id)), level),
-        };
-        let (flushed_bytes, goes_on) = (act.buffer().map_or(0, |buffer| buffer.bytes), act.goes_on());
-        let replace = Replace { flushed_bytes, is_ingest, below, range, taken, into, level, parts, goes_on };
-        Ok(Edit::Replace(replace))
     }
 }

@@ -76,6 +76,7 @@ impl Policy {
 
     /// Appends the policy's bytes.
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        let start = out.len();
         let (kind, parameter) = match self {
             Self::NoMerge => (0, 0),
             Self::Immediate => (1, 0),
@@ -91,6 +92,7 @@ impl Policy {
         if let Self::Jungle { factor_percent, .. } = self {
             put_varint(out, factor_percent.into());
         }
+        debug_assert_eq!(Self::decode(&mut Reader::new(&out[start..])), Some(self), "what is put is read");
     }
 
     /// Reads a policy that is valid.
@@ -119,8 +121,13 @@ const PARAMETER_MAX: u32 = 1000;
 const RATIO: u32 = 10;
 /// C where none is given, and what it may be: with less, trees are written anew for every batch.
 const FACTOR_PERCENT: u32 = 300;
-const FACTOR_PERCENT_MIN: u32 = 110;
+pub(super) const FACTOR_PERCENT_MIN: u32 = 110;
 const FACTOR_PERCENT_MAX: u32 = 100_000;
+
+const _: () = assert!(
+    RATIO <= PARAMETER_MAX && FACTOR_PERCENT >= FACTOR_PERCENT_MIN && FACTOR_PERCENT <= FACTOR_PERCENT_MAX,
+    "what is usual is within bounds"
+);
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,9 +9,8 @@
 //! files have all by then ([marks](super::marks)).
 //!
 //! **Invariant:** of two runs, the one in front has the newer record of any key that both have. Levels never fall from
-//! front to back. (`check` says so; `apply` refuses what would break it.)
+//! front to back. ([`check`](super::check) says so; `apply` refuses what would break it.)
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
@@ -98,20 +97,6 @@ impl<F> Run<F> {
         first..last.max(first)
     }
 
-    /// Says what is wrong with its parts, if anything is.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let NodeId(id) = self.id;
-        if self.parts.is_empty() || self.parts.iter().any(|part| part.range.is_empty()) {
-            return Err(format!("run {id} has no parts, or one of nothing"));
-        }
-        let touches =
-            |pair: &[Arc<Part<F>>]| pair[0].range.high.as_ref().is_none_or(|high| *high > pair[1].range.low);
-        match self.parts.windows(2).any(touches) {
-            true => Err(format!("parts of run {id} overlap")),
-            false => Ok(()),
-        }
-    }
-
     pub(super) fn id(&self) -> NodeId {
         self.id
     }
@@ -167,6 +152,7 @@ impl<F> RunSet<F> {
 
     /// Adds a run behind all others.
     pub(crate) fn push_run(&mut self, level: u32, parts: Vec<Arc<Part<F>>>) {
+        debug_assert!(self.runs.last().is_none_or(|newer| newer.level <= level), "levels never fall");
         let id = NodeId(self.next_id);
         self.next_id += 1;
         self.unit_bytes = self.unit_bytes.max(self.file_bytes);
@@ -201,7 +187,7 @@ impl<F> RunSet<F> {
         self.runs.iter().find(|run| run.id == id)
     }
 
-    pub(super) fn parts(&self) -> impl Iterator<Item = &Arc<Part<F>>> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Arc<Part<F>>> {
         self.runs.iter().flat_map(|run| &run.parts)
     }
 
@@ -280,30 +266,11 @@ impl<F> RunSet<F> {
                 Range { low, high: high.cloned() }
             }
         };
+        debug_assert!(
+            self.runs.iter().all(|run| run.overlapping(&range).len() <= 1),
+            "no run has more than one part of a stretch"
+        );
         (!range.is_empty()).then_some(range)
-    }
-
-    /// Says what is wrong with its structure, if anything is.
-    pub fn check(&self) -> Result<(), String> {
-        let mut ids = BTreeSet::new();
-        for run in &self.runs {
-            run.check()?;
-            let NodeId(id) = run.id;
-            if id >= self.next_id || !ids.insert(id) {
-                return Err(format!("run {id} has the id of another one, or one that is still to come"));
-            }
-        }
-        match self.underway.iter().find(|merge| merge.inputs.iter().any(|&id| self.run(id).is_none())) {
-            Some(merge) => Err(format!("a merge into run {} goes on with a run that is gone", merge.into.0)),
-            None => self.check_levels(),
-        }
-    }
-
-    pub(super) fn check_levels(&self) -> Result<(), String> {
-        match self.runs.windows(2).any(|pair| pair[0].level > pair[1].level) {
-            true => Err("levels fall from a newer run to an older one".into()),
-            false => Ok(()),
-        }
     }
 }
 
@@ -412,6 +379,10 @@ impl<F: Fragment> Part<F> {
             (Some(_), None) => true,
         };
         let high = range.high.as_ref().filter(|_| ends_within).map_or(1.0, below);
+        debug_assert!(
+            (0.0..=1.0).contains(&low) && (0.0..=1.0).contains(&high),
+            "a range has no more of a part than there is"
+        );
         let of = |whole: u64| (whole as f64 * (high - low).max(0.0)).round() as u64;
         // Shares between are estimates, and say nothing for certain.
         (high > 0.0 && low < 1.0)

@@ -263,13 +263,15 @@ fn edits_round_trip_and_no_cut_of_their_bytes_is_accepted() {
         (0..23).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
         let set = &runs.set;
         let middle = Range { low: Bound::at_prefix(1 << 60), high: Some(Bound::at_prefix(u64::MAX / 3)) };
+        let on_disk = set.runs().iter().filter(|run| !run.is_resident);
         let merged = Slice {
-            taken: set.runs().iter().map(|run| (run.id, middle.clone())).collect(),
+            taken: on_disk.map(|run| (run.id, middle.clone())).collect(),
             range: middle.clone(),
             act: Act::Merge { into: None, goes_on: true },
+            level: set.runs().last().unwrap().level,
             ..Slice::default()
         };
-        let parts = vec![(**set.parts().next().unwrap()).clone()];
+        let parts = vec![Part { range: middle.clone(), ..(**set.parts().next().unwrap()).clone() }];
         let replaced = set.rebase(Made::new(merged, parts)).unwrap();
         let part = (**set.parts().next().unwrap()).clone();
         let resident = Edit::Reside(Reside { below: 77, parts: vec![part] });

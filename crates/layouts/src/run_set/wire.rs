@@ -64,6 +64,7 @@ impl<F> Edit<F> {
 impl Edit<u64> {
     /// Appends the edit's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         match self {
             Self::Replace(replace) => {
                 out.push(REPLACE);
@@ -94,6 +95,11 @@ impl Edit<u64> {
                 put_varint(out, (*level).into());
             }
         }
+        debug_assert_eq!(
+            Self::decode(&mut Reader::new(&out[start..])).as_ref(),
+            Some(self),
+            "what is put is read"
+        );
     }
 
     /// Reads an edit.
@@ -125,6 +131,18 @@ impl Edit<u64> {
 impl RunSet<u64> {
     /// Appends a snapshot of all runs but resident ones. The policy and the files' size are the table's options.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.check(), Ok(()), "what is put is sound");
+        let start = out.len();
+        self.put(out);
+        if cfg!(invariants) {
+            let (mut from, mut again) = (Reader::new(&out[start..]), Vec::new());
+            let read = Self::decode(&mut from, self.policy, self.file_bytes);
+            read.iter().for_each(|read| read.put(&mut again));
+            assert!(from.remaining() == 0 && again == out[start..], "what is put is read");
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.unit_bytes);
         put_varint(out, self.next_id);
         let on_disk: Vec<_> = self.runs.iter().filter(|run| !run.is_resident).collect();

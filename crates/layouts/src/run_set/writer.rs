@@ -51,6 +51,11 @@ impl Writers {
         matches!(self.kind, Kind::Append(..))
     }
 
+    /// Whether the files are lists, which have each record that is pushed.
+    pub(super) fn are_lists(&self) -> bool {
+        matches!(self.kind, Kind::Lists)
+    }
+
     pub(super) fn cause(&self) -> Cause {
         self.files.cause
     }
@@ -117,6 +122,7 @@ impl FileWriter {
             Self::Tree(tree) => {
                 let tree = tree.finish()?;
                 let (records, bytes) = tree.portion(range)?;
+                debug_assert!(records <= tree.records(), "a range has no more of a tree than there is");
                 let file = DataFile::Tree(tree);
                 if records == 0 {
                     file.discard();

@@ -25,6 +25,7 @@ pub(crate) trait Work: Any + fmt::Debug + Send + Sync {}
 
 impl Plan {
     pub(crate) fn new(nodes: Vec<NodeKey>, bytes: u64, work: impl Work) -> Self {
+        debug_assert!(nodes.is_sorted_by(|one, next| one < next), "each node is busy once");
         Self { nodes, bytes, work: Arc::new(work) }
     }
 

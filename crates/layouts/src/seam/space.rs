@@ -61,6 +61,7 @@ impl FileUse {
             0 => 1.0,
             all => (records as f64 / all as f64).min(1.0),
         };
+        debug_assert!((0.0..=1.0).contains(&replaced), "no more of a file is replaced than there is");
         share * (1.0 - replaced)
     }
 
@@ -72,6 +73,7 @@ impl FileUse {
             before.1 = if meets { before.1.max(next.1) } else { before.1 };
             meets
         });
+        debug_assert!(self.spans.is_sorted_by(|one, next| one.1 < next.0), "no prefix is in two spans");
     }
 }
 
@@ -127,6 +129,10 @@ impl Usage {
         let keys = f64::max(in_trees, (records - in_trees) / digest::repeats_of(parts));
         let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
         usage.live_bytes = (used_bytes * live) as u64;
+        debug_assert!(
+            usage.live_bytes.max(usage.dead_bytes).max(usage.unmerged_bytes) <= usage.file_bytes,
+            "all of this is part of the files: {usage:?}"
+        );
         usage
     }
 }

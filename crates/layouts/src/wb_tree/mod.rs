@@ -59,8 +59,15 @@ impl WbTree {
         Ok(Self::new(tree, restored.context.clone()))
     }
 
-    fn plan(&self, job: JobPlan) -> Plan {
-        let bytes = self.tree.find(&job.node).map_or(0, |node| node.bytes());
+    /// The plan of a job beside those who are at work on other nodes.
+    fn plan(&self, job: JobPlan, busy: &BTreeSet<NodeKey>) -> Plan {
+        debug_assert!(!busy.contains(&job.node.id), "at most one job works on a node");
+        let node = self.tree.find(&job.node);
+        debug_assert!(
+            node.is_some_and(|node| job.lists <= node.lists().len()),
+            "it is there, with its lists"
+        );
+        let bytes = node.map_or(0, |node| node.bytes());
         Plan::new(vec![job.node.id], bytes, job)
     }
 
@@ -142,7 +149,7 @@ impl TableVersion for WbTree {
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
         match self.tree.next_work(busy) {
             Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
-            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job))),
+            Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job, busy))),
             None => self.next_expired(busy, EXPIRED_SHARE),
         }
     }
@@ -164,6 +171,11 @@ impl TableVersion for WbTree {
         let edit = Edit::<u64>::decode(&mut Reader::new(edit)).ok_or_else(malformed_edit)?;
         let edit = edit.map(self.context.find(edit.fragment().into_iter(), file, Fragment::of)?);
         let (tree, references) = self.tree.apply(&edit)?;
+        if cfg!(invariants) {
+            let (lists, before) = (tree.fragments().len() as i64, self.tree.fragments().len() as i64);
+            let more: i64 = references.iter().map(|(_, by)| i64::from(*by)).sum();
+            assert_eq!(lists, before + more, "each list more or fewer is a reference");
+        }
         let version = Arc::new(Self::new(tree, self.context.clone()));
         let references = references.into_iter().map(|(Fragment(list), by)| (DataFile::List(list), by));
         Ok(Applied { version, references: references.collect() })
@@ -215,20 +227,20 @@ impl Reads for WbTree {
 impl Upkeep for WbTree {
     fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
         let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
-        self.tree.next_full_compaction(busy).map(|job| self.plan(job)).or_else(expired)
+        self.tree.next_full_compaction(busy).map(|job| self.plan(job, busy)).or_else(expired)
     }
 
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
         let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
         let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
-        Some((self.plan(job), then))
+        Some((self.plan(job, busy), then))
     }
 
     fn next_read_compaction(&self, busy: &BTreeSet<NodeKey>, terms: &ReadTerms<'_>) -> Option<(Plan, u64)> {
         let read_compaction = self.tree.next_read_compaction(busy, terms);
         // Whoever rests may as well tidy up.
         let tidying = || self.next_rewrite(busy).filter(|_| terms.is_idle).map(|job| (job, 0));
-        read_compaction.or_else(tidying).map(|(job, cost)| (self.plan(job), cost))
+        read_compaction.or_else(tidying).map(|(job, cost)| (self.plan(job, busy), cost))
     }
 
     fn delete_by_tombstones(&self, ranges: &[Range], gaps: &Arc<Gaps>) -> Result<Option<Box<dyn Job>>> {

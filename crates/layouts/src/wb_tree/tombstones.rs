@@ -39,6 +39,10 @@ impl Tombstones {
         reading: Reading,
         gaps: Arc<Gaps>,
     ) -> Result<Self> {
+        debug_assert!(
+            ranges.is_sorted_by(|one, next| one.high.as_ref().is_some_and(|high| *high <= next.low)),
+            "the ranges lie side by side"
+        );
         let ranges = ranges.iter().cloned().collect();
         let mut tombstones =
             Self { tree, ranges, reading, merge: None, met: None, key: Vec::new(), gaps, prefix: None };
@@ -93,6 +97,7 @@ impl Cursor for Tombstones {
                 continue;
             };
             let record = merge.record();
+            debug_assert!(self.met <= Some(prefix), "keys are met in order");
             // The newest record of a key comes first.
             if self.met != Some(prefix) || record.key != self.key {
                 self.key.clear();

@@ -73,6 +73,7 @@ type Piece = (Arc<Part<DataFile>>, Range);
 impl GrowJob {
     pub(super) fn new(set: &RunSet<DataFile>, slice: Slice, context: &TableContext) -> Result<Self> {
         let into = slice.act.target().and_then(|id| set.run(id)).ok_or_else(Plan::foreign)?;
+        debug_assert!(set.policy.grows(into.level()), "only what is made of trees is appended to");
         let uppers = slice.taken.iter().filter(|(id, _)| *id != into.id());
         let uppers = uppers.map(|(id, range)| Some((Arc::clone(set.run(*id)?), range.clone())));
         let subcompactions = SubcompactionQueue::new(into, &slice.range);
@@ -173,6 +174,7 @@ impl SubcompactionWorker {
 
     /// Takes a subcompaction. What is there stays where nothing comes to it.
     fn begin(&mut self) -> Result<bool> {
+        debug_assert!(self.current.is_none(), "a worker does one subcompaction after the other");
         let Some(claimed) = self.subcompactions.take() else { return Ok(false) };
         let subcompaction = claimed.subcompaction();
         let sources = self.slice.sources(subcompaction);

@@ -16,6 +16,8 @@ use super::super::set::{Part, Run};
 pub(super) struct SubcompactionQueue<F, D>(Mutex<State<F, D>>);
 
 struct State<F, D> {
+    /// How many there are.
+    count: usize,
     waiting: VecDeque<Arc<Subcompaction<F>>>,
     claimed: Vec<Arc<Subcompaction<F>>>,
     done: Vec<(usize, D)>,
@@ -56,7 +58,17 @@ impl<F: Fragment, D> SubcompactionQueue<F, D> {
         if let Some(rest) = rest {
             add(rest, None);
         }
-        let state = State { waiting, claimed: Vec::new(), done: Vec::new(), is_over: false };
+        debug_assert!(
+            waiting
+                .iter()
+                .map(|next| &next.range)
+                .is_sorted_by(|one, next| one.high.as_ref() == Some(&next.low))
+                && waiting.front().is_some_and(|first| first.range.low == range.low)
+                && waiting.back().is_some_and(|last| last.range.high == range.high),
+            "all of the range is some subcompaction's"
+        );
+        let (count, claimed, done) = (waiting.len(), Vec::new(), Vec::new());
+        let state = State { count, waiting, claimed, done, is_over: false };
         Arc::new(Self(Mutex::new(state)))
     }
 
@@ -64,6 +76,10 @@ impl<F: Fragment, D> SubcompactionQueue<F, D> {
     pub(super) fn take(self: &Arc<Self>) -> Option<Claimed<F, D>> {
         let mut state = self.0.lock();
         let subcompaction = state.next().and_then(|next| state.waiting.remove(next))?;
+        let has_same_tail = |other: &Arc<Subcompaction<F>>| {
+            subcompaction.target.is_some() && other.file() == subcompaction.file()
+        };
+        debug_assert!(!state.claimed.iter().any(has_same_tail), "a file has one tail");
         state.claimed.push(Arc::clone(&subcompaction));
         Some(Claimed { subcompactions: Arc::clone(self), subcompaction })
     }
@@ -82,9 +98,14 @@ impl<F: Fragment, D> SubcompactionQueue<F, D> {
     /// What has come of all of them, in order, once they are done.
     pub(super) fn finish(&self) -> Option<impl Iterator<Item = D> + use<F, D>> {
         let mut state = self.0.lock();
-        let is_done = state.waiting.is_empty() && state.claimed.is_empty();
+        let is_done = !state.is_over && state.waiting.is_empty() && state.claimed.is_empty();
         let mut done = if is_done { std::mem::take(&mut state.done) } else { return None };
         done.sort_by_key(|(number, _)| *number);
+        debug_assert!(
+            done.iter().map(|(number, _)| *number).eq(0..state.count),
+            "each subcompaction is done once"
+        );
+        state.is_over = true;
         Some(done.into_iter().map(|(_, done)| done))
     }
 
@@ -125,7 +146,9 @@ impl<F, D> Claimed<F, D> {
 
     pub(super) fn done(self, done: D) {
         let mut state = self.subcompactions.0.lock();
+        let claimed = state.claimed.len();
         state.claimed.retain(|subcompaction| !Arc::ptr_eq(subcompaction, &self.subcompaction));
+        debug_assert_eq!(state.claimed.len() + 1, claimed, "what is done was claimed, once");
         if !state.is_over {
             state.done.push((self.subcompaction.number, done));
         }

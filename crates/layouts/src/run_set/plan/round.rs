@@ -25,6 +25,7 @@ impl<F: Fragment> RunSet<F> {
             let after = begun.map_or_else(Bound::least, |from| from.bound().clone());
             if let Some(range) = range_merge::any(self, &after, |id| self.is_free(id, busy)) {
                 let slice = self.evict(range);
+                debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
                 let then = slice.range.high.clone().map(|high| Place::at(high.max(after)));
                 return Some((slice, then));
             }
@@ -39,7 +40,12 @@ impl<F: Fragment> RunSet<F> {
         let merge = self.merge_of_round(from)?;
         let is_free = merge.inputs.iter().chain([&merge.into]).all(|id| !busy.contains(id));
         let slice = self.slice(&merge.inputs, Some(merge.into), merge.level).filter(|_| is_free)?;
+        debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
         let then = then(&slice);
+        debug_assert!(
+            then.as_ref().is_none_or(|then| then.bound() > from.bound()),
+            "a round comes to its end: it never goes back"
+        );
         Some((slice, then))
     }
 

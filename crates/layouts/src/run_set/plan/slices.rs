@@ -14,6 +14,7 @@ const SLICE_FILES_MAX: u64 = 16;
 impl<F: Fragment> RunSet<F> {
     /// What a run has of a range, to be written anew where it is.
     pub(in super::super) fn in_place(&self, run: &Run<F>, range: &Range) -> Slice {
+        debug_assert!(!run.is_resident && !run.overlapping(range).is_empty(), "files have something there");
         Slice {
             taken: vec![(run.id, range.clone())],
             range: range.clone(),
@@ -77,6 +78,13 @@ impl<F: Fragment> RunSet<F> {
         {
             high = part.range.high.clone();
         }
+        let is_cut = |part: &Part<F>| high.as_ref().is_some_and(|end| part.range.low < *end);
+        debug_assert!(
+            high.as_ref().zip(target).is_none_or(|(end, target)| {
+                target.parts.get(target.first_behind(end)).is_none_or(|part| !is_cut(part))
+            }),
+            "a slice ends within no part of the run that it goes to"
+        );
         let goes_on =
             high.as_ref().is_some_and(|high| others().any(|run| run.first_behind(high) < run.parts.len()));
         let range = Range { low, high: high.filter(|_| goes_on) };
@@ -133,6 +141,7 @@ impl<F: Fragment> RunSet<F> {
         {
             range.high = Some(middle);
         }
+        debug_assert!(range.high.as_ref().is_none_or(|high| high > low), "a slice comes on");
         range.high
     }
 }

@@ -32,6 +32,7 @@ impl Places {
     /// The first place that this much fits: k, from 1.
     fn first_for(&self, bytes: u64) -> u32 {
         let ratio = u64::from(self.ratio);
+        debug_assert!(ratio >= 2 && self.unit_bytes > 0, "each place has room for more than the one before");
         let mut capacity = (ratio - 1).saturating_mul(self.unit_bytes);
         let mut place = 1;
         while capacity < bytes && place < self.most {
@@ -84,6 +85,10 @@ fn fit<F>(
     place: u32,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
+    debug_assert!(
+        set.runs.get(end).is_none_or(|next| place <= next.level),
+        "a place is no deeper than the level of the next run"
+    );
     let runs = &set.runs[first..end];
     match runs {
         // Another organisation has left it too deep.
@@ -132,5 +137,6 @@ fn ratio_of<F>(set: &RunSet<F>, bytes: u64, unit_bytes: u64, runs_max: u32) -> u
         let middle = low + (high - low) / 2;
         if fits(middle) { high = middle } else { low = middle + 1 }
     }
+    debug_assert!(low == 2 || !fits(low - 1), "it is the least");
     low
 }

@@ -21,6 +21,11 @@ const SPLIT: f64 = 1.5;
 const SHORT: f64 = 0.2;
 const SHORT_MEAN: f64 = 0.25;
 const JOINED: f64 = 0.9;
+
+const _: () = assert!(
+    JOINED < SPLIT && SPLIT / 2.0 > SHORT && SPLIT / 2.0 > SHORT_MEAN && 2.0 * SHORT < JOINED,
+    "what was joined is not split at once, nor is what was split joined"
+);
 /// This many write buffers of level 0 are merged down at once, about as many as memory holds. A batch copies the nodes
 /// that it changes: the more records it has, the fewer copied nodes for each.
 const GATHERED: usize = 8;

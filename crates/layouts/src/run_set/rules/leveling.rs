@@ -94,6 +94,7 @@ fn grow<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
 /// What a level may have.
 pub(super) fn target_bytes<F>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
     let Some(last) = set.runs.last() else { return f64::INFINITY };
+    debug_assert!(level <= last.level, "no level is below the last");
     (last.bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
 }
 

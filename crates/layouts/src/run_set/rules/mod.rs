@@ -12,7 +12,7 @@ use std::sync::Arc;
 use forebay_base::Range;
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::policy::{Policy, factor_of};
+use super::policy::{FACTOR_PERCENT_MIN, Policy, factor_of};
 use super::set::{Part, Run, RunSet};
 use crate::files::ResidentBudget;
 use geometric::Shape;
@@ -125,6 +125,11 @@ impl Policy {
 /// How much longer than what lives of it a tree is that a compaction leaves alone.
 const COMPACT_FACTOR: f64 = 1.1;
 
+const _: () = assert!(
+    COMPACT_FACTOR * 100.0 <= FACTOR_PERCENT_MIN as f64 + 1e-9,
+    "a compaction leaves no tree that the policy would write anew"
+);
+
 /// Merges what another organisation left behind.
 fn merge_into_one<F>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
     let oldest = set.runs.last().filter(|_| set.runs.len() > 1)?;
@@ -138,6 +143,10 @@ fn merge<F>(
     level: u32,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
+    debug_assert!(
+        runs.len() > 1 && runs.iter().all(|run| run.level <= level),
+        "several runs become one, which is no higher up"
+    );
     let inputs: Vec<NodeId> = runs.iter().map(|run| run.id).collect();
     inputs.iter().all(|&id| is_free(id)).then_some(Step::Merge { inputs, into, level })
 }

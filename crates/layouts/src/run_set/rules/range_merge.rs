@@ -107,13 +107,18 @@ pub(in super::super) fn any<F: Fragment>(
 
 /// By what a range is known while it is merged.
 pub(in super::super) fn node_of(range: &Range) -> NodeId {
-    NodeId(key_hash(&range.low.key, range.low.prefix) | 1 << 63)
+    NodeId(key_hash(&range.low.key, range.low.prefix) | KEY_RANGE_IDS)
 }
+
+/// Key ranges are known by this and more, runs by less.
+pub(in super::super) const KEY_RANGE_IDS: u64 = 1 << 63;
 
 /// The bounds between key ranges: where the parts of the oldest run begin.
 pub(in super::super) fn bounds<F>(set: &RunSet<F>) -> Vec<Bound> {
     let parts = set.last_on_disk().map_or(&[][..], |run| run.parts());
-    parts.iter().skip(1).map(|part| part.range.low.clone()).collect()
+    let bounds: Vec<Bound> = parts.iter().skip(1).map(|part| part.range.low.clone()).collect();
+    debug_assert!(bounds.is_sorted_by(|one, next| one < next), "key ranges lie in order");
+    bounds
 }
 
 /// What waits for each key range.
@@ -157,6 +162,7 @@ fn ranges_of<F>(part: &Part<F>, bounds: &[Bound]) -> std::ops::Range<usize> {
     let first = bounds.partition_point(|bound| *bound <= part.range.low);
     let count =
         bounds[first..].partition_point(|bound| part.range.high.as_ref().is_none_or(|high| bound < high));
+    debug_assert!(first + count <= bounds.len(), "a part lies in one range at least, and in none but these");
     first..first + count + 1
 }
 

@@ -6,6 +6,7 @@ use super::super::set::RunSet;
 use super::{Step, merge};
 
 pub(super) fn next<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    debug_assert!(runs_max >= 2, "a run by itself is not merged from level to level");
     let full = set.levels().filter(|runs| runs.len() >= runs_max);
     full.filter_map(|runs| merge(runs, None, runs[0].level + 1, &is_free)).next()
 }

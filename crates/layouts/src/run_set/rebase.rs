@@ -1,0 +1,61 @@
+//! Rebasing: fits what a job made to the runs as they are by then. The outcome is an edit, and so is a range that goes
+//! without a job.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Range, Result};
+use forebay_buffer_tree::{Fragment, NodeId};
+
+use super::plan::{Act, Made, Slice, lie_inside};
+use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
+
+impl<F: Fragment> RunSet<F> {
+    /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile.
+    pub(super) fn takes(&self, made: &Made<F>) -> bool {
+        made.slice.taken.is_empty() || made.slice.breaks == self.breaks
+    }
+
+    /// The edit that takes a range out of all runs.
+    pub(super) fn drop_range(&self, range: &Range) -> Edit<F> {
+        let below = self.residents().next().map_or(0, |run| run.below);
+        let has_some = |run: &&Arc<Run<F>>| !run.is_resident && !run.overlapping(range).is_empty();
+        let taken = self.runs.iter().filter(has_some).map(|run| self.taken(run.id, range)).collect();
+        Edit::RangeDrop(RangeDrop { range: range.clone(), below, taken })
+    }
+
+    /// Whether no run has anything where these parts lie.
+    fn has_nothing_at(&self, parts: &[Part<F>]) -> bool {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return false };
+        let hull = Range { low: first.range.low.clone(), high: last.range.high.clone() };
+        self.runs.iter().all(|run| run.overlapping(&hull).is_empty())
+    }
+
+    /// Fits what a job made to the runs as they are.
+    pub(super) fn rebase(&self, made: Made<F>) -> Result<Edit<F>> {
+        let contradiction =
+            |reason| Error::bug(format!("what a merge made does not fit its table: {reason}"));
+        self.check_slice(&made.slice).map_err(contradiction)?;
+        let Made { slice: Slice { taken, act, range, level, .. }, parts, .. } = made;
+        if !lie_inside(&parts, &range) {
+            return Err(contradiction("it lies elsewhere, or not in order".into()));
+        }
+        if let Act::KeepInMemory { buffer, .. } = act {
+            return Ok(Edit::Reside(Reside { below: buffer.below, parts }));
+        }
+        let is_ingest = act == Act::Ingest;
+        // Resident runs are not the manifest's business: they let go of what files have.
+        let on_disk = taken.iter().filter(|(run, _)| self.run(*run).is_some_and(|run| !run.is_resident));
+        let taken: Vec<Taken> = on_disk.map(|(run, range)| self.taken(*run, range)).collect();
+        let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { act.below() };
+        let (into, level) = match self.last_on_disk() {
+            // What has a range of its own needs no run of its own.
+            Some(last) if is_ingest && self.has_nothing_at(&parts) => (last.id, last.level),
+            _ => (act.target().unwrap_or(NodeId(self.next_id)), level),
+        };
+        let (flushed_bytes, goes_on) = (act.buffer().map_or(0, |buffer| buffer.bytes), act.goes_on());
+        let replace = Replace { flushed_bytes, is_ingest, below, range, taken, into, level, parts, goes_on };
+        let edit = Edit::Replace(replace);
+        debug_assert!(self.apply(&edit).is_ok(), "it fits the runs");
+        Ok(edit)
+    }
+}

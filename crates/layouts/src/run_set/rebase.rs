@@ -10,9 +10,11 @@ use super::plan::{Act, Made, Slice, lie_inside};
 use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 
 impl<F: Fragment> RunSet<F> {
-    /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile.
+    /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile, nor what
+    /// was written as if nothing were beneath.
     pub(super) fn takes(&self, made: &Made<F>) -> bool {
-        made.slice.taken.is_empty() || made.slice.breaks == self.breaks
+        let Slice { taken, is_bottom, breaks, .. } = &made.slice;
+        (taken.is_empty() && !is_bottom) || *breaks == self.breaks
     }
 
     /// The edit that takes a range out of all runs.

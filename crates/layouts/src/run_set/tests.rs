@@ -7,7 +7,7 @@ use forebay_base::codec::Codec;
 use forebay_base::merge::Direction;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
-use forebay_buffer_tree::Fragment as _;
+use forebay_buffer_tree::{Counted, Fragment as _};
 use forebay_store::Cause;
 use forebay_store::list::ListOptions;
 
@@ -416,6 +416,30 @@ fn of_a_flush_and_an_eviction_of_the_same_runs_one_comes_in() {
         let (first, second) = if evicts_first { (evict, flush) } else { (flush, evict) };
         runs.merge(first, Cause::Merge).unwrap();
         assert!(!runs.set.takes(&Made::new(second, Vec::new())), "{evicts_first}");
+    }
+}
+
+/// What comes by itself while the first write buffer of a table is written lies beneath that. What the buffer deletes was
+/// dropped, with nothing beneath when that began, and was there again.
+#[test]
+fn a_first_flush_and_an_ingest_do_not_both_come_in() {
+    for policy in policies() {
+        let (mut runs, drained) =
+            (simulated(policy, Keys::Unique), ResidentBudget { resides: false, ..ROOM });
+        let flush = runs.set.flush(1, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
+        assert!(flush.is_bottom && flush.taken.is_empty(), "{policy}: {flush:?}");
+        let part = Part {
+            range: Range::all(),
+            fragment: CountedFile { counts: Counted::new(7, 0.5), tree: None },
+            portion: Portion { bytes: 100, records: 10 },
+            is_bottom: false,
+        };
+        let ingested = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
+        runs.set = runs.set.apply(&ingested).unwrap().0;
+        let made = Made::new(flush, Vec::new());
+        assert!(!runs.set.takes(&made) && runs.set.rebase(made).is_err(), "{policy}");
+        let again = runs.set.flush(1, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
+        assert!(runs.set.takes(&Made::new(again, Vec::new())), "{policy}");
     }
 }
 

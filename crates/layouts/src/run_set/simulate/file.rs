@@ -10,13 +10,13 @@ use crate::inventory::ListModel;
 /// A list's or a tree's counts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct CountedFile {
-    pub(super) counts: Counted,
-    pub(super) tree: Option<CountedTree>,
+    pub(in super::super) counts: Counted,
+    pub(in super::super) tree: Option<CountedTree>,
 }
 
 /// A tree's counts.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct CountedTree {
+pub(in super::super) struct CountedTree {
     pub(super) shape: Shape,
     /// How long its file is.
     pub(super) bytes: u64,

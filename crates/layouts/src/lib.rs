@@ -4,6 +4,8 @@
 //! it is given. It takes no lock, and opens files only through the stores it is given.
 
 mod convert;
+#[cfg(test)]
+mod dialogue;
 mod files;
 pub mod inventory;
 pub mod options;

@@ -55,6 +55,7 @@ const ENGINE: House = House {
 const LAYOUTS: House = House {
     path: "crates/layouts/src/",
     rooms: &[
+        ("dialogue", &[]),
         ("rule", &[]),
         ("files", &["rule"]),
         ("seam", &["files"]),

@@ -7,6 +7,8 @@ mod expire;
 mod portion;
 mod rewrite;
 mod simulate;
+#[cfg(test)]
+mod tests;
 mod tombstones;
 
 use std::collections::BTreeSet;

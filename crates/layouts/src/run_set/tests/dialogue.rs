@@ -1,8 +1,6 @@
-//! Policies as text dialogues: a state, and what is decided in it. `dialogue/*.txt` has one file a policy, in blocks of
-//! a state, a line of dashes, and the decisions. A change of a policy is reviewed as a change of these texts:
-//! `FOREBAY_REWRITE=1 cargo test -p forebay-layouts dialogue` writes what is decided now.
+//! Policies as [text dialogues](crate::dialogue): `dialogue/*.txt` has one file a policy.
 //!
-//! A state has these lines; `k` behind a number is for a thousand:
+//! A state has these lines:
 //!
 //! - `ID at L1 a-f:100 m-:50*`: a run, newest first, of its level and parts: bytes from key to key, one that is merged
 //!   with everything older (`*`), one in a tree file of so many bytes (`a-f:100/400`). `ID in memory a-f:100` is
@@ -14,7 +12,6 @@
 //! `load 12` instead gives an empty table so many write buffers of 10,000 records, and tells all that is done.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Order, Range};
@@ -24,6 +21,7 @@ use super::super::plan::{Act, Next, Slice};
 use super::super::policy::Policy;
 use super::super::set::{Edit, Part, Run, RunSet, Underway};
 use super::*;
+use crate::dialogue::{self, number, shown};
 
 /// A file of a dialogue: records lie in it as evenly as prefixes do.
 #[derive(Clone, Copy)]
@@ -121,11 +119,6 @@ impl State {
     }
 }
 
-fn number(text: &str) -> u64 {
-    let (text, unit) = text.strip_suffix('k').map_or((text, 1), |text| (text, 1000));
-    unit * text.parse::<u64>().unwrap_or_else(|_| panic!("`{text}` is no number"))
-}
-
 fn bound(key: &str) -> Option<Bound> {
     (!key.is_empty()).then(|| Order::Lexical.bound(key.as_bytes()))
 }
@@ -146,20 +139,6 @@ fn part(id: u64, text: &str) -> Part<File> {
         portion: Portion { bytes, records: bytes / 10 },
         is_bottom,
     }
-}
-
-/// A range by its keys, where it is not all.
-fn shown(range: &Range) -> String {
-    let key = |bound: &Bound| match bound.key.is_empty() {
-        true if bound.prefix == 0 => String::new(),
-        // Of counts alone there are no keys.
-        true => format!("{:02}%", (bound.prefix as f64 / u64::MAX as f64 * 100.0).round()),
-        false => String::from_utf8_lossy(&bound.key).into_owned(),
-    };
-    if *range == Range::all() {
-        return String::new();
-    }
-    format!(" of {}-{}", key(&range.low), range.high.as_ref().map(key).unwrap_or_default())
 }
 
 fn step<F: Fragment>(set: &RunSet<F>, next: &Next<F>) -> String {
@@ -225,29 +204,18 @@ fn load(policy: Policy, units: u64) -> String {
     said
 }
 
-/// The file with what is decided now.
-fn told(text: &str) -> String {
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    let ["policy", policy, "file", file_bytes] = head[..] else {
-        panic!("a head is `policy NAME file BYTES`")
-    };
-    let (policy, file_bytes) = (policy.parse().unwrap(), number(file_bytes));
-    let mut told = text.lines().next().unwrap().to_string() + "\n";
-    for block in text.split("\n\n").skip(1) {
-        let state: Vec<&str> = block.lines().take_while(|line| *line != "----").collect();
-        let lines: Vec<&str> = state.iter().filter(|line| !line.starts_with('#')).copied().collect();
-        let decided = match lines[..] {
-            [line] if line.starts_with("load ") => load(policy, number(&line[5..])),
-            _ => State::parse(policy, file_bytes, &lines).decisions(),
-        };
-        write!(told, "\n{}\n----\n{decided}", state.join("\n")).unwrap();
+/// The decisions in a state of a file whose head is `policy NAME file BYTES`.
+fn told(head: &[&str], lines: &[&str]) -> String {
+    let ["policy", policy, "file", file_bytes] = head else { panic!("a head is `policy NAME file BYTES`") };
+    let policy = policy.parse().unwrap();
+    match lines {
+        [line] if line.starts_with("load ") => load(policy, number(&line[5..])),
+        _ => State::parse(policy, number(file_bytes), lines).decisions(),
     }
-    told
 }
 
-fn files() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/run_set/tests/dialogue");
+#[test]
+fn policies_decide_as_the_dialogues_say() {
     let names = [
         "no-merge",
         "immediate",
@@ -258,26 +226,5 @@ fn files() -> Vec<PathBuf> {
         "range-merge",
         "jungle",
     ];
-    names.map(|name| dir.join(name).with_extension("txt")).to_vec()
-}
-
-#[test]
-#[expect(clippy::disallowed_methods, reason = "the dialogues are files of the repository")]
-fn policies_decide_as_the_dialogues_say() {
-    let mut differing = Vec::new();
-    for path in files() {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let now = told(&text);
-        if std::env::var_os("FOREBAY_REWRITE").is_some() {
-            std::fs::write(&path, &now).unwrap();
-        } else if now != text {
-            let at = now.lines().zip(text.lines()).position(|(now, then)| now != then);
-            differing.push(format!(
-                "{} differs at line {:?}; now:\n{now}",
-                path.display(),
-                at.map(|at| at + 1)
-            ));
-        }
-    }
-    assert!(differing.is_empty(), "{}", differing.join("\n"));
+    dialogue::check("run_set/tests/dialogue", &names, told);
 }

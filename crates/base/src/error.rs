@@ -79,8 +79,8 @@ pub enum Error {
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
     /// needs its answer is not done; all else goes on. Mend it, and open the database again, or compact the table.
     Panicked(String),
-    /// Forebay contradicts itself: no call and no file is to blame. The work that met it is not done, its table's nodes
-    /// are set aside, and all else goes on. Report it, with this text.
+    /// Forebay contradicts itself: no call and no file is to blame. The work that met it is not done, and the nodes that
+    /// it was to change are set aside. Report it, with this text.
     Bug(String),
     /// An earlier failure left the log's tail unknown; nothing more is written. Reopen the database.
     Poisoned(String),
@@ -130,6 +130,9 @@ impl Error {
     pub fn read_from(self, file: &Path) -> Self {
         match self {
             Self::Bug(reason) | Self::Invalid(reason) => Self::corruption(file, 0, reason),
+            Self::NewerFormat { version, known, .. } => {
+                Self::NewerFormat { file: file.into(), version, known }
+            }
             error => error,
         }
     }

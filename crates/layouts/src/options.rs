@@ -1,6 +1,7 @@
 //! What a table is told when it is made, and keeps.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -254,6 +255,18 @@ impl TableOptions {
         }
         debug_assert_eq!(Self::decode(&out, self.tree), Some((*self, rule.clone())), "what is put is read");
         out
+    }
+
+    /// Refuses what a newer build has encoded. The file is [named](Error::read_from) by who has read it.
+    pub(crate) fn check_version(bytes: &[u8]) -> Result<()> {
+        match bytes.first() {
+            Some(&version) if version > VERSION_EXPIRY => Err(Error::NewerFormat {
+                file: PathBuf::new(),
+                version: version.into(),
+                known: VERSION_EXPIRY.into(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its table version.

@@ -44,6 +44,7 @@ pub fn restore(
 ) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn TableVersion>)> {
     // Every table version begins with the sizes of the table's parts.
     let tree = TreeOptions::decode(&mut Reader::new(version)).ok_or_else(malformed)?;
+    TableOptions::check_version(options)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
     let rule = shared.unwrap_or_else(|| TableRule::new(rule));
@@ -100,4 +101,25 @@ pub fn simulated(
             Box::new(SimulatedRuns::new(policy, options.tree.node_bytes, lists, keys, room))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_base::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_a_newer_build_is_not_called_damaged() {
+        let options = TableOptions::new(Layout::wb_tree(), 1 << 20);
+        let (version, mut bytes) = (empty(&options).unwrap(), options.encode(&crate::rule::RuleName::None));
+        bytes[0] = 9;
+        let find = |_, _: &Store| None;
+        let restored =
+            restore(&version, &bytes, &find, None, |_| unreachable!("nothing is restored"), 1 << 20);
+        let error = restored.map(drop).unwrap_err().read_from("MANIFEST".as_ref());
+        assert!(
+            error.to_string().contains("MANIFEST") && matches!(error, Error::NewerFormat { version: 9, .. })
+        );
+    }
 }

@@ -65,6 +65,8 @@ impl Aggregate for Sample {
         let hash = key_hash(item, mix(self.seed ^ weight.to_bits()));
         // Evenly from between 0 and 1; the library's logarithm is the same on every machine.
         let even = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        // The last of them rounds to 1, which is drawn never.
+        let even = even.min(1.0 - f64::EPSILON / 2.0);
         let draw = -libm::log(even) / weight;
         debug_assert!(even > 0.0 && even < 1.0 && draw >= 0.0, "draws sort as their bits do");
         write_all(&[Drawn { draw: draw.to_bits(), item, weight: weight.to_bits() }], state);

@@ -99,7 +99,9 @@ impl Compactor {
 
     /// Begins what there is to do for a table. `false` when there is nothing.
     fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
-        match self.background.plan(table, goal)? {
+        let planned = self.background.plan(table, goal);
+        // An edit that moves no data is made as it is planned. Nothing is set aside for it.
+        match planned.inspect_err(|error| self.background.note_failed_compaction(table, error))? {
             Some((Planned::Edit(_), _)) => Ok(true),
             Some((Planned::Job(plan), entry)) => {
                 let started = entry.version.start(&plan);

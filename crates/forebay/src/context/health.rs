@@ -61,3 +61,9 @@ impl Health {
         self.compactor_is_idle.swap(is_idle, Ordering::Relaxed)
     }
 }
+
+/// Whether an error may keep a machine from all else: one that lasts is set aside with its nodes; of a contradiction it
+/// is not known.
+pub(crate) fn may_stop_work(error: &Error) -> bool {
+    !error.is_lasting() || error.is_bug()
+}

@@ -25,7 +25,7 @@ use crate::options::Options;
 
 pub(crate) use directory::create_dir_durably;
 pub(crate) use guests::{refuse_guests, stop_guests};
-pub(crate) use health::{COMPACT, FLUSH, Health};
+pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
 
 pub(crate) struct Context {
     pub(crate) env: Env,

@@ -46,7 +46,7 @@ pub(crate) fn salvage(
                 break;
             }
         }
-        replay.finish()?;
+        replay.finish().map_err(|error| error.read_from(&path))?;
         let counts = current.filter(|current| current.manifest == id && end.is_none());
         return Ok(counts.and_then(|current| current.closed).map(|closed| closed.last_sequence));
     }

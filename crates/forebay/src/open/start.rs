@@ -7,7 +7,7 @@ use forebay_env::Handle;
 use forebay_store::log::recover::Extent;
 
 use crate::background::Machines;
-use crate::context::FLUSH;
+use crate::context::{FLUSH, may_stop_work};
 use crate::engine::Engine;
 use crate::open::{SURPLUS_BUFFERS, load_buffer};
 
@@ -35,5 +35,5 @@ fn has_room_for_the_log(engine: &Engine) -> Result<()> {
         return Ok(());
     }
     let trouble = engine.context.health.trouble_at(FLUSH);
-    trouble.filter(|error| !error.is_lasting()).map_or(Ok(()), Err)
+    trouble.filter(may_stop_work).map_or(Ok(()), Err)
 }

@@ -19,6 +19,7 @@ impl Relayout {
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
         self.space.wait_for_space(id)?;
         let table = Arc::clone(self.versions.view().table(id)?);
+        table.rule()?;
         let entries: Entries = match table.options.time_to_live {
             None => entries,
             Some(ttl) => {

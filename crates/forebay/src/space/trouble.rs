@@ -2,7 +2,7 @@
 
 use forebay_base::Error;
 
-use crate::context::FLUSH;
+use crate::context::{FLUSH, may_stop_work};
 use crate::space::Space;
 
 impl Space {
@@ -18,8 +18,8 @@ impl Space {
         self.context.health.trouble_at(machine).or_else(|| if machine == FLUSH { waits() } else { None })
     }
 
-    /// The same, unless it is lasting: then it is another table's, or set aside, and work goes on.
+    /// The same, unless it is another table's, or set aside, and work goes on.
     pub(crate) fn passing_trouble(&self, machine: &str) -> Option<Error> {
-        self.trouble_of(machine).filter(|error| !error.is_lasting())
+        self.trouble_of(machine).filter(may_stop_work)
     }
 }

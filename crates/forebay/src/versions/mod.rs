@@ -146,13 +146,21 @@ impl Versions {
         let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();
         self.resident_bytes.store(memory_bytes, Ordering::Relaxed);
     }
-    /// Why the oldest sealed buffer is not flushed: the rule of one of its tables is not known. It is asked of what is
-    /// there, whenever somebody wants to know, so it ends when that does.
+
+    /// Why the oldest sealed buffer is not flushed: the rule of one of its tables is not known, which has records in it
+    /// or loses ranges by records. It is asked of what is there, whenever somebody wants to know, so it ends when that
+    /// does.
     pub(crate) fn lacks_rule(&self) -> Option<Error> {
         let state = self.state();
-        let sorted = state.sealed.last()?.sorted()?;
-        let tables = sorted.iter().filter_map(|sorted| state.tables.get(&sorted.table));
-        tables.filter_map(|table| table.rule().err()).next()
+        let buffer = state.sealed.last()?;
+        let sorted = buffer.sorted()?;
+        let written = sorted.iter().filter_map(|sorted| state.tables.get(&sorted.table));
+        let deletes = buffer.range_deletes(usize::MAX);
+        let cut = deletes.iter().filter_map(|delete| {
+            let table = state.tables.get(&delete.table)?;
+            table.version.drop_range(&delete.range).is_none().then_some(table)
+        });
+        written.chain(cut).filter_map(|table| table.rule().err()).next()
     }
 }
 

@@ -127,6 +127,31 @@ fn a_table_that_fails_keeps_no_other_waiting() {
     compacting.into_iter().for_each(forebay_env::Handle::join);
 }
 
+/// An edit of a tree that moves no data could not be recorded: whoever asked waited for as long as the disk was full.
+#[test]
+fn a_compaction_whose_edit_is_not_recorded_says_so() {
+    for seed in 0..12 {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::simulated(fs.clone(), seed);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = db.table("t").node_bytes(4 << 10).open().unwrap();
+        fill(&table, 1);
+        (300..300 + 40 * seed as u32).for_each(|n| table.put(n.to_be_bytes(), [2; 40]).unwrap());
+        db.flush().unwrap();
+        fs.rule("write *.manifest all io-error").unwrap();
+        let outcome = Arc::new(Mutex::new(None));
+        let compacting = env.jobs.fork("compacting", {
+            let (table, outcome) = (table.clone(), Arc::clone(&outcome));
+            move || *outcome.lock() = Some(table.compact())
+        });
+        env.jobs.step_some(20_000);
+        let told = outcome.lock().take();
+        fs.clear();
+        compacting.join();
+        assert!(matches!(told, Some(Err(Error::Io { .. }) | Ok(()))), "seed {seed}: {told:?}");
+    }
+}
+
 /// It was over once a compactor found nothing to merge, and where others write that moment may never come.
 #[test]
 fn a_compaction_ends_while_others_write() {

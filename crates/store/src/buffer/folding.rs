@@ -16,6 +16,10 @@ use smallvec::SmallVec;
 use super::run::{FOLDED_PLACE, Folded, Run, place_in, record_in};
 use super::{TableRows, WriteBuffer};
 
+/// The most bytes of merged records that a run's own are made of, and the most that two runs bring which are merged:
+/// what does not merge is copied, so that the sum of both must have places.
+const FOLDED_BYTES_MAX: usize = FOLDED_PLACE / 2;
+
 /// A folded run in the making.
 pub(super) struct Folding<'a> {
     buffer: &'a WriteBuffer,
@@ -56,6 +60,12 @@ impl<'a> Folding<'a> {
     fn new(buffer: &'a WriteBuffer, rule: &'a dyn Combine, words: usize) -> Self {
         let (words, records) = (Vec::with_capacity(words), Vec::new());
         Self { buffer, rule, words, records, group: Vec::new(), fold: Fold::default(), value: Vec::new() }
+    }
+
+    /// Whether the places of a run are enough for all that two have.
+    pub(super) fn can_merge(older: &Run, newer: &Run) -> bool {
+        let bytes = |run: &Run| run.folded.as_ref().map_or(0, |folded| folded.records.len());
+        bytes(older) + bytes(newer) < FOLDED_BYTES_MAX
     }
 
     /// Merges two folded runs, the older one given first.
@@ -146,7 +156,7 @@ impl<'a> Folding<'a> {
         };
         let end = self.records.len() + record.encoded_bytes();
         // Where the rule panics for a key, its records stay as they are: who looks that key up is told.
-        let fits = attempt.succeeds() && record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_PLACE;
+        let fits = attempt.succeeds() && record.value.len() <= VALUE_BYTES_MAX && end < FOLDED_BYTES_MAX;
         if fits {
             self.words.push(self.own_word(first));
             record.encode(&mut self.records);

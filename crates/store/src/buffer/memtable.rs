@@ -287,8 +287,12 @@ impl Memtable {
                 let is_deleted_between = |older: &Run| {
                     range_deletes.iter().any(|&delete| older.ends_before(delete) && delete < to)
                 };
-                let joins = |older: &mut Arc<Run>, len| older.len() < 2 * len && !is_deleted_between(older);
-                while let Some(older) = self.runs.pop_if(|older| joins(older, newest.len())) {
+                let joins = |older: &Run, newest: &Run| {
+                    older.len() < 2 * newest.len()
+                        && !is_deleted_between(older)
+                        && Folding::can_merge(older, newest)
+                };
+                while let Some(older) = self.runs.pop_if(|older| joins(older, &newest)) {
                     newest = Folding::merge(buffer, rows, (&*older, &newest), to);
                 }
                 self.runs.push(Arc::new(newest));

@@ -261,6 +261,46 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
     assert!(plain.iter().unwrap().count() > 10);
 }
 
+/// Where the log has no more of such a table than ranges that were deleted, the flush went on without its rule, and told
+/// writers of a fault of Forebay.
+#[test]
+fn ranges_of_a_table_whose_rule_is_not_known_wait_for_it() {
+    let env = Env::memory(1);
+    let texts_of = |db: &Database| {
+        db.table("texts").layout(Layout::wb_tree_ordered()).merge_rule(Suffix).open_ordered().unwrap()
+    };
+    {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let texts = texts_of(&db);
+        [b"a", b"b", b"c"].iter().for_each(|key| texts.merge(key, b"one").unwrap());
+        db.flush().unwrap();
+        texts.delete_range("a".."c").unwrap();
+        drop(texts);
+        db.close().unwrap();
+    }
+    let db = Database::open(DIR, options(&env)).unwrap();
+    assert_says(db.flush(), &["`texts`", "suffix/1", "merge_rule"]);
+    let texts = texts_of(&db);
+    db.flush().unwrap();
+    db.wait_until_idle().unwrap();
+    let keys: Vec<_> = texts.iter().unwrap().map(|entry| entry.unwrap().0).collect();
+    assert_eq!(keys, [b"c"]);
+}
+
+#[test]
+fn bringing_entries_in_asks_for_the_rule_first() {
+    let env = Env::memory(1);
+    {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        db.table("texts").layout(Layout::leveling(4)).merge_rule(Suffix).open_ordered().unwrap();
+        db.close().unwrap();
+    }
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let texts = db.snapshot().ordered_table("texts").unwrap();
+    let entries = [Ok((b"key".to_vec(), b"value".to_vec()))];
+    assert_says(texts.ingest(entries.into_iter()), &["`texts`", "suffix/1", "merge_rule"]);
+}
+
 #[test]
 fn dropping_a_table_that_is_waited_for_ends_the_wait() {
     let env = Env::memory(1);

@@ -6,8 +6,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Common;
 use crate::commands::{
-    aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, get, layout,
-    load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
+    aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, dump, get,
+    layout, load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
 };
 use crate::failure::Failure;
 
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Changes(changes::ChangesArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
+    Dump(dump::DumpArgs),
     Verify(verify::VerifyArgs),
     Rescue(rescue::RescueArgs),
     Compact(compact::CompactArgs),
@@ -78,6 +79,7 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Changes(args) => changes::run(args, &args.reading.of(common)),
         Command::Stats(args) => stats::run(args, &args.reading.of(common)),
         Command::Describe(args) => describe::run(args, &args.reading.of(common)),
+        Command::Dump(args) => dump::run(args, common),
         Command::Verify(args) => verify::run(args, &args.reading.of(common)),
         Command::Rescue(args) => rescue::run(args, &args.reading.of(common)),
         Command::Compact(args) => compact::run(args, &args.writing.of(common)),

@@ -66,7 +66,7 @@ pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
 pub use history::SavepointStats;
 pub use memory::Memory;
-pub use open::{Damage, VerifyReport};
+pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
 pub use options::Options;
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod destroy;
+pub(crate) mod dump;
 pub(crate) mod get;
 pub(crate) mod layout;
 pub(crate) mod load;

@@ -27,6 +27,28 @@ fn the_database_describes_itself() {
     }
 }
 
+/// Also of one that cannot be opened.
+#[test]
+fn the_files_are_shown_entry_by_entry() {
+    let folder = Folder::new("dump");
+    folder.ok_on("load db t - --batch 2", b"a\nb\nc\n");
+    std::fs::write(folder.path("db/CURRENT"), b"nothing").unwrap();
+    folder.run("get db t a").refused(1, &["CURRENT"]);
+    let lines = folder.ok("dump db");
+    assert!(lines.contains("CURRENT 0 Unreadable") && lines.contains("name: \"t\""), "{lines}");
+    assert_eq!(lines.matches("kind: put").count(), 3, "{lines}");
+    let log =
+        lines.lines().find(|line| line.contains(" Commit ")).and_then(|line| line.split(' ').next()).unwrap();
+    let objects = folder.ok(&format!("dump db {log} --json"));
+    let first: serde_json::Value = serde_json::from_str(objects.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["type"], &first["entry"], &first["records"]),
+        (&"dump".into(), &"commit".into(), &2.into())
+    );
+    folder.run("dump db no.log").refused(1, &["no.log", ".manifest"]);
+    folder.run("dump nothing").refused(1, &["nothing"]);
+}
+
 /// What is in no list yet is told: a new database is all log.
 #[test]
 fn what_is_in_the_log_only_is_counted() {

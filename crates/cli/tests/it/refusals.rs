@@ -144,7 +144,9 @@ fn a_directory_that_is_no_database_is_refused() {
     let folder = Folder::new("no-database");
     std::fs::create_dir(folder.path("db")).unwrap();
     std::fs::write(folder.path("db/letter"), "dear").unwrap();
-    for words in ["get db t a", "put db t a 1", "verify db", "stats db", "compact db", "checkpoint db copy"] {
+    for words in
+        ["get db t a", "put db t a 1", "verify db", "stats db", "compact db", "checkpoint db copy", "dump db"]
+    {
         folder.run(words).refused(1, &["db"]);
     }
     folder.run_on("load db t", b"a\n").refused(1, &["db"]);

@@ -18,9 +18,9 @@ use forebay_store::names;
 use crate::api::builder::Aggregating;
 use crate::context::{Context, refuse_guests, stop_guests};
 use crate::engine::Engine;
-use crate::open::{Made, Opened, destroy, verify};
+use crate::open::{Made, Opened, destroy, dump, verify};
 use crate::{
-    Batch, Changes, Damage, Description, Options, SavepointStats, Snapshot, Stats, TableBuilder,
+    Batch, Changes, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats, TableBuilder,
     VerifyReport, open,
 };
 
@@ -287,6 +287,28 @@ impl Database {
     /// is not a database, and one that is open.
     pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         destroy(&Env::real(), path.as_ref())
+    }
+
+    /// Shows what stands in the files of the database at `path`, entry by entry: its roots, the edits of its manifests,
+    /// the commits in its log and their records, up to the first error of `see`. Nothing is opened, locked or changed, so
+    /// it goes for a database that cannot be opened, and for one that is open; of the latter the last entries may be
+    /// torn. What cannot be read is [shown as that](DumpedEntry::Unreadable).
+    ///
+    /// ```no_run
+    /// # use forebay::Database;
+    /// Database::dump("/var/lib/app", &mut |entry| {
+    ///     println!("{entry}");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn dump(path: impl AsRef<Path>, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+        Self::dump_in(&Env::real(), path.as_ref(), see)
+    }
+
+    /// As [`dump`](Self::dump), in another environment.
+    pub fn dump_in(env: &Env, path: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+        dump(&*env.fs, path, see)
     }
 
     /// Closes the database and, if this [opening](Self::open) made it, removes it before another process can open it:

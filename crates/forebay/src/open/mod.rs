@@ -5,6 +5,7 @@
 
 mod clear;
 mod destroy;
+mod dump;
 mod enter;
 mod evidence;
 mod read_back;
@@ -37,6 +38,8 @@ use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versi
 
 pub(crate) use clear::{Listing, clear_away, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
+pub(crate) use dump::dump;
+pub use dump::{Dumped, DumpedEntry};
 pub(crate) use enter::enter;
 pub(crate) use evidence::{Evidence, live_files};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};

@@ -11,6 +11,7 @@ mod compaction;
 mod cursors;
 mod damage;
 mod descriptors;
+mod dump;
 mod errors;
 mod expiry;
 mod faults;

@@ -63,14 +63,19 @@ impl Layout {
         Self::RunSet(Policy::jungle(factor))
     }
 
+    /// Whether it is one tree of nodes, each with lists of its own, rather than runs of files.
+    pub fn has_nodes(&self) -> bool {
+        matches!(self, Self::WbTree { .. })
+    }
+
     /// Whether it keeps records in trees that grow.
     pub fn grows_trees(&self) -> bool {
-        matches!(self, Self::RunSet(Policy::Jungle { .. }))
+        matches!(self, Self::RunSet(policy) if policy.grows_trees())
     }
 
     /// Whether it keeps records in memory that no file has.
     pub fn keeps_in_memory(&self) -> bool {
-        matches!(self, Self::RunSet(Policy::RangeMerge))
+        matches!(self, Self::RunSet(policy) if policy.keeps_new_records_resident())
     }
 
     /// Whether it has a place for what another layout keeps in memory, until that is in files.
@@ -113,8 +118,6 @@ impl Layout {
 }
 
 const RUN_SET: u8 = 2;
-/// A run's files are no longer than this by default.
-const FILE_BYTES: u64 = 64 << 20;
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,9 +181,7 @@ impl TableOptions {
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
         let node_bytes = match layout {
             Layout::WbTree { .. } => write_buffer_bytes,
-            // Each eviction writes one anew.
-            Layout::RunSet(Policy::RangeMerge) => write_buffer_bytes.min(FILE_BYTES) / 4,
-            Layout::RunSet(_) => write_buffer_bytes.min(FILE_BYTES),
+            Layout::RunSet(policy) => policy.usual_file_bytes(write_buffer_bytes),
         };
         let tree = TreeOptions { node_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
@@ -212,11 +213,12 @@ impl TableOptions {
                 "max_space_amplification is {most}; it must be at least {SPACE_AMPLIFICATION_MIN}"
             )));
         }
-        if self.reclaim_interval.is_some() && matches!(self.layout, Layout::RunSet(Policy::RangeMerge)) {
-            return Err(Error::invalid(
-                "range-merge keeps records in memory and in the log for as long as it likes, so it has no \
+        if self.reclaim_interval.is_some() && self.layout.keeps_in_memory() {
+            return Err(Error::invalid(format!(
+                "{} keeps records in memory and in the log for as long as it likes, so it has no \
                  reclaim_interval",
-            ));
+                self.layout
+            )));
         }
         if let Some(interval) = self.reclaim_interval
             && (interval < RECLAIM_INTERVAL_MIN || interval.subsec_nanos() > 0)

@@ -16,6 +16,9 @@ use crate::Options;
 #[expect(missing_docs, reason = "the fields' names say what they are, with their units")]
 pub struct Forecast {
     pub layout: String,
+    /// Whether that is a tree of nodes, and not runs of files.
+    #[serde(skip)]
+    pub has_nodes: bool,
     pub key_bytes: u64,
     pub value_bytes: u64,
     /// `None` where no key comes twice.
@@ -180,6 +183,7 @@ impl Forecast {
         let tree = table.tree;
         Self {
             layout: table.layout.to_string(),
+            has_nodes: table.layout.has_nodes(),
             key_bytes: load.key_bytes,
             value_bytes: load.value_bytes,
             distinct_keys: match load.keys {

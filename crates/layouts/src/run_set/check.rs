@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_buffer_tree::NodeId;
 
-use super::rules::range_merge::KEY_RANGE_IDS;
+use super::key_ranges::KEY_RANGE_IDS;
 use super::set::{Part, Run, RunSet};
 
 impl<F> Run<F> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use forebay_buffer_tree::NodeId;
 
 use super::plan::Made;
-use super::{Policy, RunSetTable, encode};
+use super::{RunSetTable, encode};
 use crate::files::DataFile;
 use crate::seam::Planned;
 
@@ -15,7 +15,7 @@ impl RunSetTable {
     pub(super) fn next_expired(&self, busy: &BTreeSet<NodeId>, share: f64) -> Option<Planned> {
         let now = self.context.now()?;
         // There, jobs hold key ranges rather than runs.
-        if self.set.policy == Policy::RangeMerge && !busy.is_empty() {
+        if self.set.policy.merges_key_ranges() && !busy.is_empty() {
             return None;
         }
         let is_over = |file: &DataFile, share| file.over_at(share).is_some_and(|at| at <= now);

@@ -13,6 +13,7 @@ mod expire;
 mod find;
 mod grow;
 mod job;
+mod key_ranges;
 mod marks;
 mod plan;
 mod policy;
@@ -50,7 +51,6 @@ use plan::Act;
 use plan::Next;
 pub(crate) use plan::{Made, Slice};
 pub use policy::Policy;
-use rules::range_merge;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::Writers;
@@ -190,7 +190,7 @@ impl TableVersion for RunSetTable {
         let expected = self.expected(slice, newer, contents.shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order());
         if let Act::KeepInMemory { ranges, .. } = &slice.act {
-            let bounds = range_merge::bounds(&self.set);
+            let bounds = key_ranges::bounds(&self.set);
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
         }
         if slice.taken.is_empty() {

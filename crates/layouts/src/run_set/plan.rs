@@ -11,8 +11,9 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{self as tree, NodeId};
 
 pub(super) use self::sound::lie_inside;
+use super::key_ranges;
 use super::policy::Policy;
-use super::rules::{Flush, Step, range_merge};
+use super::rules::{Flush, Step};
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::ResidentBudget;
 
@@ -167,7 +168,7 @@ impl<F: tree::Fragment> RunSet<F> {
     }
 
     fn find_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
-        if self.policy != Policy::RangeMerge || !room.resides {
+        if !self.policy.keeps_new_records_resident() || !room.resides {
             if let Some(slice) = self.write_out(busy) {
                 return Some(Next::Merge(slice));
             }
@@ -202,10 +203,10 @@ impl<F: tree::Fragment> RunSet<F> {
             "resident runs go to disk with a newer write buffer, and no others than there are"
         );
         // A key range that is being merged takes something of each.
-        let is_evicting = self.policy == Policy::RangeMerge && !busy.is_empty();
+        let is_evicting = self.policy.merges_key_ranges() && !busy.is_empty();
         let mut taken = self.runs[..flush.runs].iter();
         let is_free = taken.all(|run| !is_evicting && self.is_free(run.id, busy));
-        if (self.policy == Policy::RangeMerge && room.resides) || (!is_free && residents > 0) {
+        if (self.policy.keeps_new_records_resident() && room.resides) || (!is_free && residents > 0) {
             let act = Act::KeepInMemory { buffer, ranges: vec![Range::all()] };
             return Slice { act, breaks: self.breaks, ..Slice::default() };
         }
@@ -251,7 +252,7 @@ impl<F: tree::Fragment> RunSet<F> {
     fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
-        let evicted = range_merge::node_of(&range);
+        let evicted = key_ranges::node_of(&range);
         let last = self.last_on_disk();
         let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
         let waiting = runs.iter().filter(|run| Some(run.id) != into);
@@ -300,8 +301,8 @@ impl<F: tree::Fragment> RunSet<F> {
         if !self.underway.is_empty() {
             return self.next_underway(busy);
         }
-        if self.policy == Policy::RangeMerge {
-            match range_merge::any(self, &Bound::least(), |id| self.is_free(id, busy)) {
+        if self.policy.merges_key_ranges() {
+            match self.policy.next_key_range(self, &Bound::least(), |id| self.is_free(id, busy)) {
                 Some(range) => return Some(self.evict(range)),
                 // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging
                 // them would end there, and have made a new oldest run on the way, into which all ranges were to go

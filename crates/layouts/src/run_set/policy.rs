@@ -52,6 +52,28 @@ impl Policy {
         Self::Jungle { ratio: RATIO, factor_percent: (factor * 100.0).round() as u32 }
     }
 
+    /// Whether write buffers stay in memory as long as there is room: no file has their records until then.
+    pub(crate) fn keeps_new_records_resident(self) -> bool {
+        self == Self::RangeMerge
+    }
+
+    /// Whether one key range is merged at a time, of all runs, rather than some runs. Jobs hold key ranges then.
+    pub(crate) fn merges_key_ranges(self) -> bool {
+        self == Self::RangeMerge
+    }
+
+    /// Whether there are runs of trees, to which records can be appended.
+    pub(crate) fn grows_trees(self) -> bool {
+        matches!(self, Self::Jungle { .. })
+    }
+
+    /// How long a run's files are where nothing is said of that, with write buffers of this size.
+    pub(crate) fn usual_file_bytes(self, write_buffer_bytes: u64) -> u64 {
+        let whole = write_buffer_bytes.min(FILE_BYTES);
+        // Each merge of a key range writes one anew.
+        if self.merges_key_ranges() { whole / 4 } else { whole }
+    }
+
     /// Says which parameter is out of its bounds.
     pub fn validate(&self) -> Result<()> {
         let (name, value, least) = match *self {
@@ -115,6 +137,8 @@ impl Policy {
     }
 }
 
+/// A run's files are no longer than this by default.
+const FILE_BYTES: u64 = 64 << 20;
 /// More than this is none of the organisations any more.
 const PARAMETER_MAX: u32 = 1000;
 /// T where none is given.

@@ -15,9 +15,9 @@ use forebay_store::{Cause, ListFile};
 
 use super::describe;
 use super::job::FileSizes;
+use super::key_ranges;
 use super::plan::{Act, Made, Next, Slice};
 use super::policy::Policy;
-use super::rules::range_merge;
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::{Fragment, ResidentBudget};
 use crate::inventory::{Inventory, Keys, ListModel};
@@ -106,7 +106,7 @@ impl SimulatedRuns {
 
     /// A write buffer stays in memory, in a piece for each key range. None of them is a file of the inventory's.
     fn reside(&mut self, slice: Slice, records: u64, coverage: f64) -> Result<()> {
-        let bounds = range_merge::bounds(&self.set);
+        let bounds = key_ranges::bounds(&self.set);
         let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
         let highs = bounds.iter().cloned().map(Some).chain([None]);
         let part = |range: Range| {

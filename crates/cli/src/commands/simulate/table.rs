@@ -58,7 +58,7 @@ impl Table<'_> {
         row(f, "memory", format_args!("{limit}, write buffers of {buffer}"))?;
         let (node, fan_out) = (human(self.0.node_bytes), self.0.fan_out);
         let (fast, bits) = (self.0.fast_per_slow, self.0.filter_bits_per_key);
-        if self.0.layout.starts_with("wb-tree") {
+        if self.0.has_nodes {
             row(f, "nodes", format_args!("{node}, fan-out {fan_out}, {} lists a leaf", self.0.lists_max))?;
             row(f, "splits, filters", format_args!("{fast} fast splits to a slow one, {bits} bits a key"))?;
         } else {

@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use forebay_base::Bound;
 use forebay_buffer_tree::{Fragment, NodeId, Place};
 
-use super::super::policy::Policy;
-use super::super::rules::range_merge;
 use super::super::set::{RunSet, Underway};
 use super::Slice;
 
@@ -23,7 +21,7 @@ impl<F: Fragment> RunSet<F> {
         let begun = from.filter(|from| !from.is_beginning());
         if self.evicts_only() {
             let after = begun.map_or_else(Bound::least, |from| from.bound().clone());
-            if let Some(range) = range_merge::any(self, &after, |id| self.is_free(id, busy)) {
+            if let Some(range) = self.policy.next_key_range(self, &after, |id| self.is_free(id, busy)) {
                 let slice = self.evict(range);
                 debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
                 let then = slice.range.high.clone().map(|high| Place::at(high.max(after)));
@@ -60,7 +58,7 @@ impl<F: Fragment> RunSet<F> {
 
     /// Whether a compaction of it merges key ranges, not runs.
     fn evicts_only(&self) -> bool {
-        self.policy == Policy::RangeMerge && self.underway.is_empty()
+        self.policy.merges_key_ranges() && self.underway.is_empty()
     }
 
     /// The merge of all runs that a round has come so far with: nothing else makes the oldest run, and what is left of

@@ -4,12 +4,12 @@
 mod geometric;
 mod jungle;
 mod leveling;
-pub(super) mod range_merge;
+mod range_merge;
 mod tiering;
 
 use std::sync::Arc;
 
-use forebay_base::Range;
+use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::policy::{FACTOR_PERCENT_MIN, Policy, factor_of};
@@ -59,7 +59,21 @@ impl Policy {
 
     /// Whether no write buffer can be taken into memory.
     pub(super) fn is_full<F: Fragment>(self, set: &RunSet<F>, room: ResidentBudget) -> bool {
-        self == Self::RangeMerge && range_merge::is_full(set, room)
+        self.keeps_new_records_resident() && range_merge::is_full(set, room)
+    }
+
+    /// Of a policy that [merges key ranges](Self::merges_key_ranges), the next one that ends behind a bound and of which
+    /// any run but the oldest has something.
+    pub(super) fn next_key_range<F: Fragment>(
+        self,
+        set: &RunSet<F>,
+        after: &Bound,
+        is_free: impl Fn(NodeId) -> bool,
+    ) -> Option<Range> {
+        match self {
+            Self::RangeMerge => range_merge::any(set, after, is_free),
+            _ => None,
+        }
     }
 
     /// What should be done next with runs that `is_free` says yes to.
@@ -98,7 +112,7 @@ impl Policy {
 
     /// Whether the runs of a level are made of trees, to which records can be appended.
     pub(super) fn grows(self, level: u32) -> bool {
-        matches!(self, Self::Jungle { .. }) && level > 0
+        self.grows_trees() && level > 0
     }
 
     /// Whether a part that a batch comes to is written anew with it, rather than appended to.

@@ -5,10 +5,10 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use forebay_base::hash::key_hash;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
+use super::super::key_ranges::{bounds, node_of};
 use super::super::set::{Part, Run, RunSet};
 use crate::files::ResidentBudget;
 
@@ -96,29 +96,13 @@ pub(super) fn victim<F: Fragment>(
 }
 
 /// The next range, of those that end behind a bound, of which any run but the oldest has something.
-pub(in super::super) fn any<F: Fragment>(
+pub(super) fn any<F: Fragment>(
     set: &RunSet<F>,
     after: &Bound,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
     let mut ranges = weights(set).into_iter().filter(|weight| weight.bytes > 0).map(|weight| weight.range);
     ranges.find(|range| range.high.as_ref().is_none_or(|high| high > after) && is_free(node_of(range)))
-}
-
-/// By what a range is known while it is merged.
-pub(in super::super) fn node_of(range: &Range) -> NodeId {
-    NodeId(key_hash(&range.low.key, range.low.prefix) | KEY_RANGE_IDS)
-}
-
-/// Key ranges are known by this and more, runs by less.
-pub(in super::super) const KEY_RANGE_IDS: u64 = 1 << 63;
-
-/// The bounds between key ranges: where the parts of the oldest run begin.
-pub(in super::super) fn bounds<F>(set: &RunSet<F>) -> Vec<Bound> {
-    let parts = set.last_on_disk().map_or(&[][..], |run| run.parts());
-    let bounds: Vec<Bound> = parts.iter().skip(1).map(|part| part.range.low.clone()).collect();
-    debug_assert!(bounds.is_sorted_by(|one, next| one < next), "key ranges lie in order");
-    bounds
 }
 
 /// What waits for each key range.

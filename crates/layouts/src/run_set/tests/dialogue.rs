@@ -76,7 +76,7 @@ impl State {
                 ["memory", bytes] => state.memory_bytes = number(bytes),
                 ["busy", "range", range] => {
                     let range = keys(range);
-                    state.busy.insert(range_merge::node_of(&range));
+                    state.busy.insert(key_ranges::node_of(&range));
                 }
                 ["busy", runs @ ..] => state.busy.extend(runs.iter().map(|run| NodeId(number(run)))),
                 ["under", "way", inputs @ .., "to", into, "at", level] => state.set.underway.push(Underway {

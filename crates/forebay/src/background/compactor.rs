@@ -99,6 +99,7 @@ impl Compactor {
 
     /// Begins what there is to do for a table. `false` when there is nothing.
     fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
+        debug_assert!(self.running.is_none(), "one job is done after the other");
         let planned = self.background.plan(table, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
         match planned.inspect_err(|error| self.background.note_failed_compaction(table, error))? {
@@ -108,7 +109,8 @@ impl Compactor {
                 let job = started
                     .inspect_err(|error| self.set_aside(table, entry.generation, &plan.nodes, error))?;
                 if let Some(worker) = job.worker() {
-                    *self.background.worker.lock() = Some(worker);
+                    let other = self.background.worker.lock().replace(worker);
+                    debug_assert!(other.is_none(), "a job that is over leaves nothing to share");
                     self.background.context.env.jobs.wake();
                 }
                 self.running = Some(Running { table, generation: entry.generation, nodes: plan.nodes, job });

@@ -75,6 +75,11 @@ impl Flusher {
             return None;
         }
         let last_sequence = self.background.versions.lock().log.flushed.1 + frame::records_of(buffer.bytes());
+        debug_assert!(
+            buffer.is_empty()
+                || buffer.first_sequence() + frame::records_of(buffer.bytes()) == last_sequence + 1,
+            "the oldest buffer goes on where the last one that was flushed ends"
+        );
         let bytes = waiting.iter().map(|sorted| sorted.contents.bytes).sum();
         let outcomes = Vec::new();
         Some(Work {
@@ -111,9 +116,11 @@ impl Flusher {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Work { buffer, last_sequence, outcomes, busy, .. }) = self.work.take() else {
+        let Some(Work { buffer, last_sequence, outcomes, busy, waiting, .. }) = self.work.take() else {
             return Ok(());
         };
+        debug_assert!(waiting.is_empty(), "all of a buffer becomes lists at once");
+        debug_assert_eq!(outcomes.len(), busy.len(), "each list was planned, and what failed is not flushed");
         let committed = self.background.commit(Commit::Flushed { buffer, last_sequence, outcomes });
         busy.iter().for_each(|(table, generation, nodes)| {
             self.background.versions.lock().release(*table, *generation, nodes)
@@ -144,6 +151,7 @@ impl Work {
         });
         let written = self.done_bytes as f64 / self.bytes.max(1) as f64;
         let left = 1.0 - SORTED_SHARE - room.map_or(0.0, |_| ROOM_SHARE);
+        debug_assert!(left >= 0.0, "writing is some part of a flush");
         SORTED_SHARE + room.unwrap_or(0.0) + left * written.min(1.0)
     }
 
@@ -152,7 +160,11 @@ impl Work {
             self.done_bytes += STEP_BYTES as u64;
             let step = job.step(STEP_BYTES).inspect_err(|error| self.set_aside(background, error))?;
             match step {
-                Some(outcome) => self.outcomes.push(Finished { table, generation, outcome }),
+                Some(outcome) => {
+                    let is_first = self.outcomes.iter().all(|finished| finished.table != table);
+                    debug_assert!(is_first, "a table takes a buffer in once");
+                    self.outcomes.push(Finished { table, generation, outcome });
+                }
                 None => self.writing = Some((table, generation, job)),
             }
         } else if let Some(SortedTable { table, contents, run }) = self.waiting.front().cloned() {
@@ -262,6 +274,10 @@ impl Background {
         let Some(plan) = plan else {
             return FlushPlan::Waits(entry);
         };
+        debug_assert!(
+            plan.nodes.iter().all(|node| !busy.contains(node)),
+            "nobody is at work on what is planned"
+        );
         busy.extend(&plan.nodes);
         FlushPlan::Planned(entry, plan)
     }

@@ -55,7 +55,11 @@ impl Background {
             planned = entry.version.next_work(busy).filter(|planned| self.space.has_room_for(entry, planned));
         }
         match &planned {
-            Some(Planned::Job(plan)) => busy.extend(&plan.nodes),
+            Some(Planned::Job(plan)) => {
+                let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
+                debug_assert!(is_free, "nobody is at work on what is planned");
+                busy.extend(&plan.nodes);
+            }
             Some(Planned::Edit(edit)) => {
                 self.context.metrics.free_edits.add(1);
                 version_set.record(&state, &mut Pending::edits(vec![(table, edit.clone())]))?;

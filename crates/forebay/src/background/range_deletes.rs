@@ -108,6 +108,10 @@ fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
             _ => joined.push(range),
         }
     }
+    debug_assert!(
+        joined.is_sorted_by(|one, next| one.high.as_ref().is_some_and(|high| *high < next.low)),
+        "ranges that are joined lie apart, in order"
+    );
     joined
 }
 

@@ -31,6 +31,7 @@ impl Background {
             return None;
         }
         let ratio = self.context.options.read_compaction_ratio;
+        debug_assert!(ratio > 0.0, "nothing is merged for lookups where that is not wanted");
         let cost = |portion: Portion| {
             let nanoseconds = MERGE_NANOSECONDS
                 + RECORD_NANOSECONDS * portion.records as f64

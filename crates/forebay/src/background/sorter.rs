@@ -60,6 +60,7 @@ impl Sorter {
             let order = self.background.versions.state().order_of(notes.table);
             work.running = order.map(|order| Sorting::new(&work.buffer, notes, order));
         } else if let Some(Work { buffer, done, .. }) = self.work.take() {
+            debug_assert!(buffer.sorted().is_none(), "a buffer is sorted once");
             buffer.set_sorted(done);
             self.background.context.env.jobs.wake();
         }

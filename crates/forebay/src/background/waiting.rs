@@ -22,7 +22,8 @@ impl<'a> Draining<'a> {
 
 impl Drop for Draining<'_> {
     fn drop(&mut self) {
-        self.0.lists.resident.drains.fetch_sub(1, Ordering::Relaxed);
+        let drains = self.0.lists.resident.drains.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(drains > 0, "what ends has begun");
     }
 }
 

@@ -28,6 +28,7 @@ impl VersionSetGuard<'_> {
         let Some(entry) = state.tables.get(&table).filter(|entry| entry.generation == generation) else {
             return;
         };
+        debug_assert!(self.are_busy(table, nodes), "what is set aside was worked on");
         let reason = match error {
             Error::TooLong(reason) => Error::TooLong(format!("table `{}`: {reason}", entry.name)),
             error => error.clone(),
@@ -43,6 +44,7 @@ impl VersionSetGuard<'_> {
     /// none: what was passed over is told once.
     pub(crate) fn take_up(&mut self, table: u32) -> Option<Option<Error>> {
         let Aside { nodes, reason } = self.versions.aside.lock().remove(&table)?;
+        debug_assert!(self.are_busy(table, &nodes), "what is set aside stays busy");
         if let Some(busy) = self.busy.get_mut(&table) {
             busy.retain(|node| !nodes.contains(node));
         }
@@ -56,11 +58,17 @@ impl VersionSetGuard<'_> {
         self.versions.aside.lock().remove(&table);
     }
 
+    fn are_busy<'n>(&self, table: u32, nodes: impl IntoIterator<Item = &'n NodeKey>) -> bool {
+        let busy = self.busy.get(&table);
+        nodes.into_iter().all(|node| busy.is_some_and(|busy| busy.contains(node)))
+    }
+
     /// Takes nodes off the busy ones.
     pub(crate) fn release(&mut self, table: u32, generation: u64, nodes: &[NodeKey]) {
         // Another layout has other nodes.
         let state = self.versions.state();
         let same = state.tables.get(&table).is_some_and(|entry| entry.generation == generation);
+        debug_assert!(!same || self.are_busy(table, nodes), "what is released was worked on");
         if let Some(busy) = self.busy.get_mut(&table).filter(|_| same) {
             busy.retain(|node| !nodes.contains(node));
         }

@@ -76,6 +76,7 @@ impl Versions {
         lists: ListStore,
         trees: Trees,
     ) -> Self {
+        debug_assert!(state.has_buffers_in_order(), "write buffers are read back newest first");
         Self {
             context,
             version_set: Mutex::ranked(Rank::VersionSet, version_set),
@@ -104,6 +105,7 @@ impl Versions {
         let changing = self.changing.lock();
         let mut next = State::clone(&self.state());
         change(&mut next);
+        debug_assert!(next.has_buffers_in_order(), "write buffers stand newest first");
         #[cfg(invariants)]
         next.check();
         let before = std::mem::replace(&mut *self.state.write(), Arc::new(next));

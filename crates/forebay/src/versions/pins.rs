@@ -59,7 +59,8 @@ impl Pin {
         pins.last_number += 1;
         let number = pins.last_number;
         let pinned = Pinned { since: versions.context.env.clock.now(), state: Arc::clone(state) };
-        pins.held.insert(number, pinned);
+        let other = pins.held.insert(number, pinned);
+        debug_assert!(other.is_none(), "each snapshot has a number of its own");
         Arc::new(Self { versions: Arc::clone(versions), number })
     }
 
@@ -72,6 +73,7 @@ impl Drop for Pin {
     fn drop(&mut self) {
         // Outside the lock: what goes with it may be much.
         let gone = self.versions.pins.lock().held.remove(&self.number);
+        debug_assert!(gone.is_some(), "a snapshot is held until it is let go of");
         drop(gone);
         self.versions.context.env.jobs.wake();
     }
@@ -119,9 +121,10 @@ impl Versions {
         let mut stats = Vec::with_capacity(held.len());
         for snapshots in alike() {
             let files = retired_files(&snapshots[0].1.state, table);
-            let held_bytes = files.values().sum();
+            let held_bytes: u64 = files.values().sum();
             let own = files.iter().filter(|(id, _)| seen_by.get(id) == Some(&1));
             let own_bytes = own.map(|(_, bytes)| bytes).sum();
+            debug_assert!(own_bytes <= held_bytes, "what goes with a snapshot is held by it");
             stats.extend(snapshots.iter().map(|(number, pinned)| SnapshotStats {
                 number: *number,
                 age_seconds: now.saturating_sub(pinned.since).as_secs(),

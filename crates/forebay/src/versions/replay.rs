@@ -142,6 +142,10 @@ impl Replay {
             let savepoint = Savepoint::new(kept.sequence, kept.taken_at_milliseconds, tables);
             self.savepoints.insert(name, Arc::new(savepoint));
         }
+        debug_assert!(
+            self.tables.iter().all(|(id, _)| *id < self.next_table),
+            "a new table gets a new number"
+        );
         Ok(())
     }
 

@@ -197,8 +197,12 @@ impl VersionSetGuard<'_> {
                 let file = context.env.fs.open(&retained.file.path, Access::Buffered);
                 let _ = file.and_then(|file| file.set_len(bytes));
             }
+            let last = self.retained.last_key_value().map(|(&last, _)| last);
+            debug_assert!(last.is_none_or(|last| last < segment), "segments are flushed in order");
             self.retained.insert(segment, retained);
         }
+        let last = self.retained.last_key_value().map(|(&last, _)| last);
+        debug_assert!(last.is_none_or(|last| last < log.flushed.0), "what is retained is flushed");
         self.set.log = log;
         if let Some(log_of) = &context.log {
             log_of.forget(log.kept.0);
@@ -241,6 +245,11 @@ impl VersionSet {
         let mut log = self.log;
         let fresh = flushed.map(|(buffer, sequence)| {
             let fresh = (buffer.segment(), log.flushed.1, buffer.len() as u64);
+            let before = log.flushed;
+            debug_assert!(
+                before <= (buffer.segment(), *sequence),
+                "buffers are flushed in order, from {before:?} on"
+            );
             log.flushed = (buffer.segment() + 1, *sequence);
             // What lists rest on is in them by now.
             log.vouched = if log.vouched > *sequence { log.vouched } else { 0 };
@@ -263,6 +272,9 @@ impl VersionSet {
             left -= bytes;
         }
         log.kept = log.kept.min(log.low);
+        debug_assert_eq!(left, 0, "each segment's bytes are counted once");
+        debug_assert!(log.low <= log.flushed, "what is not flushed is needed: {log:?}");
+        debug_assert!(log.kept.0 >= self.log.kept.0, "what was given up is not kept again: {log:?}");
         log
     }
 }

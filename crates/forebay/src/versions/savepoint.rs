@@ -99,6 +99,13 @@ impl VersionSetGuard<'_> {
         }
         let now = self.versions.context.env.clock.unix_milliseconds();
         let sequence = self.log.flushed.1;
+        let written = self.versions.context.log.as_ref().map(|log| log.last_sequence());
+        debug_assert!(written.is_none_or(|last| sequence <= last), "a savepoint is not of what is to come");
+        let next = state.sealed.last().filter(|next| !next.is_empty());
+        debug_assert!(
+            next.is_none_or(|next| next.first_sequence() > sequence),
+            "what is not flushed is not in it"
+        );
         let savepoint = Savepoint::new(sequence, now, state.tables.clone());
         self.append(&Edit::Savepoint(savepoint.entry(name)))?;
         self.refer(savepoint.files().map(|file| (file, 1)).collect());

@@ -92,6 +92,8 @@ impl TableState {
         version: Arc<dyn TableVersion>,
         generation: u64,
     ) -> Arc<Self> {
+        debug_assert!(generation >= self.generation, "generations never fall");
+        debug_assert_eq!(order.is_lexical(), options.layout.is_ordered(), "the order is the layout's");
         let Self { id, .. } = *self;
         let (rule, wasted_nanoseconds) = (Arc::clone(&self.rule), Arc::clone(&self.wasted_nanoseconds));
         let (name, space, flushes) = (self.name.clone(), Arc::clone(&self.space), Arc::clone(&self.flushes));
@@ -161,6 +163,12 @@ impl TableState {
 
 impl State {
     /// Holds what it is made of against itself.
+    /// Whether write buffers stand newest first.
+    pub(super) fn has_buffers_in_order(&self) -> bool {
+        let newest = self.sealed.first().is_none_or(|newest| newest.segment() < self.active.segment());
+        newest && self.sealed.is_sorted_by(|newer, older| newer.segment() > older.segment())
+    }
+
     #[cfg(invariants)]
     pub(super) fn check(&self) {
         let buffers = std::iter::once(&self.active).chain(&self.sealed);

@@ -77,6 +77,10 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
             let rest = chunk.split_off(CHUNK_MAX / 2);
             self.chunks.insert(index + 1, Arc::new(rest));
         }
+        debug_assert!(
+            self.is_sound_at(index),
+            "chunks are neither empty nor too long, and keys ascend across them"
+        );
     }
 
     fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
@@ -91,7 +95,19 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         if chunk.is_empty() {
             self.chunks.remove(index);
         }
+        debug_assert!(
+            self.is_sound_at(index),
+            "chunks are neither empty nor too long, and keys ascend across them"
+        );
         Some(value)
+    }
+
+    /// Whether the invariant holds of a chunk, if there is one, and of where it meets the next.
+    fn is_sound_at(&self, index: usize) -> bool {
+        let Some(chunk) = self.chunks.get(index) else { return true };
+        let next = self.chunks.get(index + 1).and_then(|next| next.first());
+        let meets = |(last, _): &(K, V)| next.is_none_or(|(first, _)| last < first);
+        chunk.len() <= CHUNK_MAX && chunk.last().is_some_and(meets)
     }
 
     fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
@@ -116,7 +132,14 @@ impl Tables {
     /// Puts another version of a table, which has its name, in the place of one that is there.
     pub(crate) fn replace(&mut self, id: u32, change: impl FnOnce(&TableState) -> Arc<TableState>) {
         if let Some(table) = self.by_id.get_mut(&id) {
-            *table = change(table);
+            let next = change(table);
+            debug_assert_eq!(
+                (next.id, &next.name),
+                (id, &table.name),
+                "a table keeps its number and its name"
+            );
+            debug_assert!(next.generation >= table.generation, "generations never fall");
+            *table = next;
         }
     }
 

@@ -43,7 +43,9 @@ impl View {
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
         refuse_guests()?;
         let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
-        self.state.tables.get(&id).ok_or_else(gone)
+        let table = self.state.tables.get(&id).ok_or_else(gone)?;
+        debug_assert_eq!(table.id, id, "a table stands at its number");
+        Ok(table)
     }
 }
 

@@ -84,6 +84,7 @@ impl Writer {
                 }
             }
         };
+        debug_assert!(sequence >= payload.records() as u64, "each record has a number");
         yield_point("write is committed");
         self.context.metrics.user_records.add(payload.records() as u64);
         self.context.metrics.user_bytes.add(payload.user_bytes());
@@ -125,10 +126,16 @@ impl Writer {
             }
         }
         let is_as_noted = notes.tables().all(|notes| state.order_of(notes.table) == Some(notes.order));
-        Ok(match is_as_noted {
+        let noted = match is_as_noted {
             true => Cow::Borrowed(payload),
             false => Cow::Owned(payload.in_orders(|table| state.order_of(table))),
-        })
+        };
+        debug_assert_eq!(noted.records(), payload.records(), "notes are of the same records");
+        debug_assert!(
+            noted.notes().tables().all(|notes| state.order_of(notes.table) == Some(notes.order)),
+            "a batch is noted in the orders of its tables"
+        );
+        Ok(noted)
     }
 
     /// Seals the active buffer, if it still is `segment`, and takes the next.
@@ -142,6 +149,7 @@ impl Writer {
             return Err(closed());
         }
         self.make_room()?;
+        debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
         let ready = self.next_segment.lock().take();
         let next = match ready {
             Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
@@ -152,10 +160,17 @@ impl Writer {
             None => self.new_segment(bytes_min)?,
         };
         let id = next.buffer().segment();
+        debug_assert!(id > segment, "segment {id} follows {segment}");
+        debug_assert!(next.buffer().is_empty(), "segment {id} begins empty");
+        debug_assert!(
+            next.buffer().capacity() >= bytes_min,
+            "what did not fit before fits into segment {id}"
+        );
         yield_point("segment is ready");
         log.rotate(segment, next, |fresh| {
             self.versions.update_state(|state| {
                 let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
+                debug_assert_eq!(sealed.segment(), segment, "what is full is sealed");
                 state.sealed.insert(0, sealed);
             });
         })

@@ -33,6 +33,7 @@ impl Pace {
     }
 
     pub(crate) fn set_flushed_share(&self, share: f64) {
+        debug_assert!((0.0..=1.0).contains(&share), "{share} is no share");
         self.flushed_share.store(share.to_bits(), Ordering::Relaxed);
     }
 
@@ -65,6 +66,7 @@ impl Writer {
         if debt <= soft && owed_for_space == 0 && !self.outruns_flush() {
             return;
         }
+        debug_assert!(soft > 0, "some debt costs nothing");
         // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
         let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
         let due = self.pace.owe(owed.max(owed_for_space));

@@ -187,6 +187,16 @@ impl VersionSetGuard<'_> {
     pub(crate) fn record(&mut self, state: &Arc<State>, pending: &mut Pending) -> Result<()> {
         let Next { versions, references } = self.apply(state, pending)?;
         let log = self.next_mark(state, &versions, pending);
+        debug_assert!(
+            log.flushed >= self.log.flushed,
+            "what is flushed stays so: {log:?} after {:?}",
+            self.log
+        );
+        debug_assert!(
+            log.low.0 >= self.log.low.0,
+            "what files have is not needed again: {log:?} after {:?}",
+            self.log
+        );
         self.make_durable(log, pending)?;
         self.publish(versions, pending);
         self.refer(references);
@@ -204,6 +214,7 @@ impl VersionSetGuard<'_> {
         let mut next = Next::default();
         for (id, edit) in pending.change.edits.iter().chain(&pending.passing) {
             let Some(table) = state.tables.get(id) else { continue };
+            debug_assert_eq!(table.id, *id, "a table stands at its number");
             // Of a tree a savepoint may have a later version than its table.
             let own = LazyCell::new(|| table.versions());
             let find = |id: u64| {
@@ -262,6 +273,8 @@ impl VersionSetGuard<'_> {
                 state.tables.replace(id, |table| table.with_version(version));
             }
             if let Some((buffer, _)) = flushed {
+                let is_it = |oldest: &Arc<WriteBuffer>| oldest.segment() == buffer.segment();
+                debug_assert!(state.sealed.last().is_some_and(is_it), "the oldest buffer is flushed first");
                 state.sealed.retain(|sealed| sealed.segment() != buffer.segment());
                 self.versions.pins.lock().note_flushed(buffer);
             }
@@ -272,6 +285,12 @@ impl VersionSetGuard<'_> {
 
     /// Notes that a table has another layout: call once that is durable and published.
     pub(crate) fn note_new_layout(&mut self, before: &TableState, now: &TableState) {
+        debug_assert_eq!(
+            (before.id, &before.name),
+            (now.id, &now.name),
+            "a table keeps its number and its name"
+        );
+        debug_assert!(before.generation < now.generation, "what was planned before no longer fits");
         self.forget_nodes(now.id);
         let (before, now) = (&before.version, &now.version);
         self.refer_instead(before.files(), now.files());
@@ -284,6 +303,10 @@ impl VersionSetGuard<'_> {
 
     /// Notes that all tables are other ones.
     pub(crate) fn note_rollback(&mut self, before: &Tables, now: &Tables) {
+        let is_anew = |table: &Arc<TableState>| {
+            before.get(&table.id).is_none_or(|before| before.generation < table.generation)
+        };
+        debug_assert!(now.values().all(is_anew), "what was planned before no longer fits");
         self.busy.clear();
         self.versions.aside.lock().clear();
         now.values().for_each(|table| table.space.reclaim.forget());

@@ -51,11 +51,13 @@ impl VersionSet {
     pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
         for (file, by) in references {
             let (id, bytes) = (file.id(), file.meta().bytes);
+            debug_assert!(by < 0 || !file.is_retired(), "nothing refers to a file again once it is retired");
             let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
             if bytes > entry.0.meta().bytes {
                 entry.0 = file;
             }
             entry.1 += by as i64;
+            debug_assert!(entry.1 >= 0, "no reference to file {id} is given up twice");
             if entry.1 <= 0
                 && let Some((file, _)) = self.references.remove(&id)
             {

@@ -35,6 +35,8 @@ pub struct ApproxDistinct {
 
 const HLL_LIST_AT: usize = 8;
 const HLL_SET_AT: usize = 12;
+const HLL_SUMS_AT: usize = 16;
+const HLL_ZEROS_AT: usize = 32;
 const HLL_REGISTERS_AT: usize = 40;
 const HLL_REGISTER_MAX: u8 = 63;
 const HLL_TYPE_8: u8 = 2;
@@ -52,8 +54,8 @@ impl ApproxDistinct {
     }
 }
 
-/// Whether the fields of these bytes fit one another: the library would trust the registers' values and the
-/// count of zeros.
+/// Whether the fields of these bytes fit one another: the library would trust the registers' values, the count of
+/// zeros, and the sums that it keeps.
 fn sound_hll(state: &[u8], lg_k: u8) -> bool {
     let Some(&[_, _, _, lg, _, _, _, mode]) = state.first_chunk::<HLL_LIST_AT>() else { return false };
     if lg != lg_k || mode >> 2 != HLL_TYPE_8 {
@@ -62,13 +64,27 @@ fn sound_hll(state: &[u8], lg_k: u8) -> bool {
     match mode & 3 {
         2 => {
             let Some((head, registers)) = state.split_at_checked(HLL_REGISTERS_AT) else { return false };
-            let zeros = registers.iter().filter(|&&register| register == 0).count();
+            let mut counts = [0u32; HLL_REGISTER_MAX as usize + 1];
+            let mut count = |&register: &u8| counts.get_mut(register as usize).map(|count| *count += 1);
             registers.len() == 1 << lg_k
-                && registers.iter().all(|&register| register <= HLL_REGISTER_MAX)
-                && u32_at(head, 32) as usize == zeros
+                && registers.iter().all(|register| count(register).is_some())
+                && u32_at(head, HLL_ZEROS_AT) == counts[0]
+                && head[HLL_SUMS_AT..HLL_ZEROS_AT] == hll_sums(&counts)
         }
         mode => mode < 2,
     }
+}
+
+/// The sums of 2^-register, by how often each comes: over those below 32, and over the others. No addition rounds.
+fn hll_sums(counts: &[u32]) -> [u8; HLL_ZEROS_AT - HLL_SUMS_AT] {
+    let mut sums = [0.0, 0.0];
+    for (register, &count) in counts.iter().enumerate() {
+        sums[register / 32] += f64::from(count) / (1u64 << register) as f64;
+    }
+    let mut bytes = [0; HLL_ZEROS_AT - HLL_SUMS_AT];
+    bytes[..8].copy_from_slice(&f64::to_le_bytes(sums[0]));
+    bytes[8..].copy_from_slice(&f64::to_le_bytes(sums[1]));
+    bytes
 }
 
 /// Puts a sketch's bytes into the one form that all of its histories have.

@@ -296,3 +296,17 @@ fn the_rule_of_merges_is_the_functions_merge() {
     Merging(SumInt).fold(b"key", &states[0], &states[1], &mut out);
     assert_eq!(SumInt.finish(&out).expect("a state"), 7);
 }
+
+/// The library makes its estimate from them, and looked for one outside its tables.
+#[test]
+fn sums_that_are_not_those_of_the_registers_are_refused() {
+    let sketch = ApproxDistinct::new(5).expect("a size");
+    let values: Vec<[u8; 4]> = (0..300u32).map(u32::to_le_bytes).collect();
+    let state = merged(&sketch, &lifted(&sketch, values.iter().map(|value| &value[..])));
+    assert!(sketch.finish(&state).expect("a state") > 200.0);
+    for at in 16..32 {
+        let mut bent = state.clone();
+        bent[at] ^= 0x40;
+        assert!(sketch.finish(&bent).is_err(), "byte {at}");
+    }
+}

@@ -195,7 +195,7 @@ impl ListFile {
         }
         let mut from = Reader::new(&meta);
         let mut parse = || {
-            let index = PageIndex::decode(&mut from, footer.records)?;
+            let index = PageIndex::decode(&mut from, footer.records, footer.pages_bytes)?;
             let digest = Digest::decode(&mut from)?;
             let filter = Filter::decode(&mut from)?;
             let keys = filter.as_ref().and_then(Filter::ranks).map(Fingerprints::keys);

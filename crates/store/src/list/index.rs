@@ -6,6 +6,8 @@
 use forebay_base::Bound;
 use forebay_base::wire::{Reader, put_bytes, put_varint, u32_at, u64_at};
 
+use super::page::RECORDS_MAX;
+
 /// Page offsets are kept in units of this many bytes.
 pub(crate) const OFFSET_UNIT_BYTES: u64 = 64;
 
@@ -169,6 +171,14 @@ impl PageIndex {
         }
     }
 
+    /// Where the last page ends. `None` where no file is so long.
+    fn end(&self) -> Option<u64> {
+        match self.offsets.last() {
+            Some(&end) => Some(end as u64 * OFFSET_UNIT_BYTES),
+            None => (self.pages as u64).checked_mul(self.regular_page_bytes),
+        }
+    }
+
     /// The page of the record of this rank, and its number there. Only where pages are found by rank.
     #[inline]
     pub(crate) fn page_of(&self, rank: u32) -> (usize, u32) {
@@ -185,7 +195,7 @@ impl PageIndex {
     /// The rank of a page's first record. Only where pages are found by rank.
     pub(crate) fn first_rank(&self, page: usize) -> u32 {
         match &self.starts {
-            Starts::Even(records) => page as u32 * records,
+            Starts::Even(records) => (page as u32).saturating_mul(*records),
             Starts::Ranks(ranks) => ranks.get(page).copied().unwrap_or(0),
             Starts::Prefixes(_) => 0,
         }
@@ -244,8 +254,8 @@ impl PageIndex {
         }
     }
 
-    /// Reads the page search of a list of this many records. `None` where the bytes are none.
-    pub(crate) fn decode(from: &mut Reader<'_>, records: u64) -> Option<Self> {
+    /// Reads the page search of a list of this many records, whose pages end there. `None` where the bytes are none.
+    pub(crate) fn decode(from: &mut Reader<'_>, records: u64, pages_bytes: u64) -> Option<Self> {
         let kind = from.varint()?;
         let regular_page_bytes = if kind == 0 { from.varint()? } else { kind };
         let mut first_prefix = if kind == 0 { from.u64()? } else { 0 };
@@ -272,9 +282,13 @@ impl PageIndex {
                     && ranks.last().is_some_and(|&last| (last as u64) < records)
             }
         };
-        let offsets_fit = (offsets.is_empty() || offsets.len() == pages + 1) && offsets.is_sorted();
+        let offsets_fit = (offsets.is_empty() || offsets.len() == pages + 1)
+            && offsets.is_sorted_by(|one, next| one < next)
+            && regular_page_bytes >= OFFSET_UNIT_BYTES;
         let index = Self { starts, pages, offsets, first_prefix, last_prefix, regular_page_bytes };
-        (starts_fit && offsets_fit).then_some(index)
+        let ends_fit =
+            index.end() == Some(pages_bytes) && records.div_ceil(RECORDS_MAX.into()) <= pages as u64;
+        (starts_fit && offsets_fit && ends_fit).then_some(index)
     }
 }
 

@@ -110,7 +110,8 @@ impl<'a> Walk<'a> {
             at += bytes;
             gap = at;
         }
-        self.pass_over(gap, end);
+        // The page search counts in units, and a file may be cut anywhere.
+        self.pass_over(gap, end.next_multiple_of(OFFSET_UNIT_BYTES));
         Ok(())
     }
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use forebay_base::codec::Codec;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::record::Shape;
-use forebay_base::{Kind, Order, Range, Record};
+use forebay_base::wire::Reader;
+use forebay_base::{Bound, Kind, Order, Range, Record};
 use forebay_env::fs::{MemoryFs, TracedFs};
 use forebay_env::{FileSystem, Rng};
 use proptest::prelude::*;
 
+use super::index::{PageIndex, Prefixes, Starts};
 use super::{
     FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Pace, Reading,
     ResidentLimit, Search,
@@ -383,6 +385,53 @@ fn numbered(order: Order, value: impl Fn(u64) -> Vec<u8>) -> Model {
         ((order.prefix(&key), key), (Kind::Put, value(number)))
     };
     (0..2_000).map(entry).collect()
+}
+
+/// The page search counts in units of 64 bytes, and a piece at the end that was none was looked for elsewhere.
+#[test]
+fn a_list_that_is_cut_anywhere_is_saved_up_to_where_it_ends() {
+    let (order, memory) = (Order::Hashed { seed: 7 }, MemoryFs::new());
+    memory.create_dir_all(Path::new("/db")).unwrap();
+    let sound = store(memory.clone(), order, Codec::None);
+    let model = numbered(order, |number| number.to_le_bytes().repeat(3));
+    let written = write(&sound, &model).unwrap();
+    let whole = memory.snapshot_files().remove(&written.path()).unwrap();
+    // 127 records a page.
+    for (cut, records) in [(5 * 4096 + 1, 5 * 127), (5 * 4096 - 1, 4 * 127), (63, 0), (64 * 100 + 7, 127)] {
+        memory.replace_file(&written.path(), whole[..cut].to_vec());
+        let mut salvaged = store(memory.clone(), order, Codec::None);
+        Arc::make_mut(&mut salvaged).salvage = Some(Arc::default());
+        let list = ListFile::named(&salvaged, written.meta());
+        let found = walk(&list, &Range::all(), Direction::Forward, Reading::Scan);
+        assert!(found.iter().eq(model.keys().take(records)), "{} records of {cut} bytes", found.len());
+    }
+}
+
+/// A page was as long as its list said, whatever memory that took; one of no bytes was looked into; and there were as
+/// many records as could not be counted.
+#[test]
+fn page_searches_that_do_not_fit_their_pages_are_refused() {
+    let encoded = |starts: Starts, pages: &[u64]| {
+        let (mut index, mut at) = (PageIndex::new(starts, 4096), 0);
+        for (page, &bytes) in pages.iter().enumerate() {
+            index.push(&Bound::at_prefix(page as u64), 10 * page as u64, at, bytes);
+            at += bytes;
+        }
+        index.finish(7);
+        let mut bytes = Vec::new();
+        index.encode(&mut bytes);
+        bytes
+    };
+    let read =
+        |bytes: &[u8], records, end| PageIndex::decode(&mut Reader::new(bytes), records, end).is_some();
+    for starts in [|| Starts::Even(10), || Starts::Prefixes(Prefixes::default())] {
+        let bytes = encoded(starts(), &[4096; 3]);
+        assert!(read(&bytes, 30, 3 * 4096));
+        assert!(!read(&bytes, 30, 2 * 4096) && !read(&bytes, 30, 4 * 4096), "pages end elsewhere");
+        assert!(!read(&bytes, u64::MAX, 3 * 4096), "more records than pages hold");
+    }
+    assert!(read(&encoded(Starts::Even(10), &[64, 128, 64]), 30, 256));
+    assert!(!read(&encoded(Starts::Even(10), &[64, 0, 192]), 30, 256), "a page of no bytes");
 }
 
 /// In the order of hashes keys of one size only are in order.

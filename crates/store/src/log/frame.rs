@@ -71,11 +71,13 @@ impl Header {
     }
 
     /// The header that bytes begin with, which stand at `offset` of the segment. None that no writer makes is taken
-    /// for one: a frame has records, and none of them was durable when it was made.
+    /// for one: a frame has records, whose numbers do not end, and none of them was durable when it was made.
     pub fn at(bytes: &[u8], secret: Secret, segment: u64, offset: usize) -> Option<Self> {
         let bytes = bytes.get(..HEADER_BYTES)?;
         let header = Self::fields(bytes);
-        let is_possible = header.records > 0 && header.watermark < header.sequence;
+        let is_possible = header.records > 0
+            && header.watermark < header.sequence
+            && header.sequence.checked_add(u64::from(header.records)).is_some();
         (is_possible && secret.header_sum(segment, offset, &bytes[4..]) == u32_at(bytes, 0)).then_some(header)
     }
 
@@ -135,4 +137,21 @@ pub fn records_of(arena: &[u8]) -> u64 {
         at = header.end(at);
     }
     records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To save what is left, reading goes on at any later record: behind this one no number could follow.
+    #[test]
+    fn a_frame_behind_whose_records_no_number_follows_is_none() {
+        let (secret, fields) = (Secret(3), [0; 4]);
+        for (sequence, is_one) in [(u64::MAX - 3, true), (u64::MAX - 2, false), (u64::MAX, false)] {
+            let payload_sum = secret.payload_sum(&fields);
+            let header = Header { payload_sum, payload_bytes: 4, records: 3, sequence, watermark: 0 };
+            let bytes = header.encode(secret, 5, 64);
+            assert_eq!(Header::at(&bytes, secret, 5, 64), Some(header).filter(|_| is_one));
+        }
+    }
 }

@@ -44,8 +44,13 @@ impl LogMark {
         }
     }
 
+    /// Whether what is needed lies in what is kept, and what is not flushed in what is needed.
+    fn is_ordered(&self) -> bool {
+        self.kept <= self.low && self.low <= self.flushed
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
-        debug_assert!(self.kept <= self.low && self.low <= self.flushed, "{self:?}");
+        debug_assert!(self.is_ordered(), "{self:?}");
         for number in [self.low.0, self.low.1, self.flushed.0, self.flushed.1] {
             put_varint(out, number);
         }
@@ -68,7 +73,7 @@ impl LogMark {
         if from.remaining() > 0 {
             self.kept = (from.varint()?, from.varint()?);
         }
-        Some(())
+        self.is_ordered().then_some(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_base::wire::put_varint;
 use forebay_env::fs::{FaultyFs, MemoryFs, RealFs};
 use forebay_env::{Access, FileSystem};
 
@@ -129,6 +130,24 @@ fn every_flipped_byte_of_a_closed_database_is_noticed() {
         damaged[at] ^= 1;
         fs.replace_file(&current, damaged);
         assert!(Current::read(&*fs, Path::new(DIR)).is_err(), "byte {at} of CURRENT");
+    }
+}
+
+/// It was read, and who wrote the manifest anew with it panicked.
+#[test]
+fn a_log_mark_out_of_its_order_is_malformed() {
+    let in_order = LogMark { kept: (1, 0), low: (3, 4), flushed: (5, 5000), vouched: 0 };
+    for (mark, is_read) in [
+        (in_order, true),
+        (LogMark { kept: (4, 4), ..in_order }, false),
+        (LogMark { low: (3, 5001), flushed: (3, 5000), ..in_order }, false),
+    ] {
+        // As the writer would, which asserts that it does not.
+        let numbers = [mark.low.0, mark.low.1, mark.flushed.0, mark.flushed.1, mark.kept.0, mark.kept.1];
+        let mut bytes = vec![4, 0, 0, 1];
+        numbers.iter().for_each(|&number| put_varint(&mut bytes, number));
+        let wanted = Edit::Change(Change { log: Some(mark), ..Change::default() });
+        assert_eq!(Edit::decode(&bytes), Some(wanted).filter(|_| is_read));
     }
 }
 

@@ -79,7 +79,7 @@ impl ListWriter {
         let mut piece = Vec::new();
         self.index.encode(&mut piece);
         debug_assert_eq!(
-            PageIndex::decode(&mut Reader::new(&piece), self.records).as_ref(),
+            PageIndex::decode(&mut Reader::new(&piece), self.records, begin).as_ref(),
             Some(&self.index)
         );
         let digest_at = piece.len();

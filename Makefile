@@ -16,7 +16,7 @@ RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test simulate planted invariants miri shuttle audit packages torture figures data rivals format lint
+.PHONY: help install demo test simulate fuzz planted invariants miri shuttle audit packages torture figures data rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -28,6 +28,7 @@ help:
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
+	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
 	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
 	@echo 'make invariants        the simulation with checks that cost too much elsewhere, on rare roads; SEEDS=300 SEED=1'
 	@echo 'make miri              the unsafe code, and what stands below it, under Miri (a nightly toolchain, which it completes)'
@@ -81,6 +82,10 @@ simulate:
 	$(CARGO) run --profile sim --package forebay-sim -- --seeds $(SEEDS) --first $(SEED)
 	$(CARGO) run --profile sim --package forebay-sim -- --threads 100 --first $(SEED)
 
+# One fuzzer for each structure and format; first of all one that must find what is wrong.
+fuzz:
+	$(CARGO) run --profile sim --package forebay-fuzz -- --seeds $(SEEDS) --first $(SEED) $(if $(ONLY),--only $(ONLY))
+
 # Bugs that were mended are planted again, one after the other: the simulation must find each.
 planted:
 	RUSTFLAGS='--cfg planted' $(CARGO) run --profile sim --package forebay-sim --target-dir target/planted -- --planted $(if $(ONLY),$(ONLY),all)
@@ -110,7 +115,7 @@ audit:
 	$(CARGO) deny check
 
 # What is not for users.
-PRIVATE := forebay-testkit forebay-sim forebay-torture forebay-campaign xtask
+PRIVATE := forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
 packages:
 	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 

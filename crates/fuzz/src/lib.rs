@@ -81,7 +81,7 @@ impl Fuzzer {
     pub fn attempt(&self, seed: u64) -> Result<(), String> {
         let run = || catch_unwind(AssertUnwindSafe(|| (self.run)(&mut Rng::new(seed))));
         let (bytes, outcome) = CountingHeap::peak_bytes(run);
-        outcome.map_err(|panic| PLACE.take() + &text_of(&*panic))?;
+        outcome.map_err(|panic| PLACE.take() + text_of(&*panic))?;
         match bytes {
             0..HEAP_BYTES_MAX => Ok(()),
             _ => Err(format!("it took {bytes} bytes of memory; {HEAP_BYTES_MAX} at most")),

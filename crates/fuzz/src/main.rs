@@ -16,6 +16,9 @@ usage: fuzz [--seeds N] [--first N] [--only NAME]   run N seeds (300) of each fu
 A fuzzer that is killed, or does not end: `--tell yes` names each seed before it runs.
 ";
 
+/// This many failures of a fuzzer are told, and others counted.
+const TOLD_MAX: usize = 10;
+
 /// What the command line asks for.
 struct Asked {
     first: u64,
@@ -72,6 +75,9 @@ fn run_seeds(fuzzer: &Fuzzer, asked: &Asked) -> usize {
         let _ = std::io::stdout().flush();
         if let Err(message) = fuzzer.attempt(seed) {
             failed += 1;
+            if failed > TOLD_MAX {
+                continue;
+            }
             println!("\n    FAILED: {message}\n    fuzz --only {name} --seed {seed}");
         }
     }

@@ -271,7 +271,7 @@ impl TableOptions {
         }
     }
 
-    /// Reads [`encode`](Self::encode)'s bytes; the tree's options come from its table version.
+    /// Reads [`encode`](Self::encode)'s bytes, of options that are valid; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
         let version = from.u8().filter(|version| (VERSION..=VERSION_EXPIRY).contains(version))?;
@@ -289,18 +289,17 @@ impl TableOptions {
         };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
         let reclaim_interval = Some(Duration::from_secs(seconds)).filter(|interval| !interval.is_zero());
-        Some((
-            Self {
-                layout,
-                filter_bits_per_key,
-                codec,
-                tree,
-                max_space_amplification,
-                reclaim_interval,
-                time_to_live,
-            },
-            rule,
-        ))
+        let options = Self {
+            layout,
+            filter_bits_per_key,
+            codec,
+            tree,
+            max_space_amplification,
+            reclaim_interval,
+            time_to_live,
+        };
+        options.validate().ok()?;
+        Some((options, rule))
     }
 }
 
@@ -311,4 +310,24 @@ pub fn milliseconds_of(ttl: Duration) -> u64 {
 
 fn ttl_of(milliseconds: u64) -> Duration {
     if milliseconds == NEVER { Duration::MAX } else { Duration::from_millis(milliseconds) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound on space that is no number was read, and who wrote the manifest anew with it panicked.
+    #[test]
+    fn options_that_no_table_can_have_are_malformed() {
+        let mut options = TableOptions::new(Layout::wb_tree(), 1 << 20);
+        options.max_space_amplification = Some(2.5);
+        let bytes = options.encode(&RuleName::None);
+        assert_eq!(TableOptions::decode(&bytes, options.tree), Some((options, RuleName::None)));
+        let at = bytes.windows(8).position(|bytes| bytes == 2.5f64.to_le_bytes()).unwrap();
+        for bound in [f64::NAN, f64::INFINITY, -2.5, 1.0] {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 8].copy_from_slice(&bound.to_le_bytes());
+            assert_eq!(TableOptions::decode(&bytes, options.tree), None, "{bound}");
+        }
+    }
 }

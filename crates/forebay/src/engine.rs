@@ -50,6 +50,10 @@ impl Engine {
     /// Whether tables, snapshots, cursors or feeds of changes are held besides the database itself. To be asked once
     /// all machines have ended.
     pub(crate) fn has_readers(self: &Arc<Self>) -> bool {
+        debug_assert!(
+            Arc::strong_count(&self.versions) >= self.holders,
+            "each part holds the versions as long as there is an engine"
+        );
         Arc::strong_count(self) > 1 || Arc::strong_count(&self.versions) > self.holders
     }
 }

@@ -60,6 +60,21 @@ const PROCESS_FILES: usize = 1024;
 /// Tables keep something of this many write buffers in memory, of each as little as it may be. The log goes back as
 /// far.
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
+/// Write buffers are whole blocks of this many bytes.
+const BLOCK_BYTES: u64 = 4096;
+
+const _: () =
+    assert!(WRITE_BUFFER_BYTES_MAX <= u32::MAX as u64, "places in a write buffer are 32-bit numbers");
+const _: () = assert!(
+    WRITE_BUFFER_BYTES_MIN.is_multiple_of(BLOCK_BYTES) && WRITE_BUFFER_BYTES_MAX.is_multiple_of(BLOCK_BYTES),
+    "what is within bounds stays so as whole blocks"
+);
+const _: () =
+    assert!(MEMORY_LIMIT_BYTES_MIN / 8 >= WRITE_BUFFER_BYTES_MIN, "an eighth of any limit is a write buffer");
+const _: () = assert!(
+    OPEN_FILES_MIN <= PROCESS_FILES / OPEN_FILES_PART && OPEN_FILES_MIN <= OPEN_FILES,
+    "by default there are as many open files as are needed"
+);
 
 impl Options {
     /// Memory for everything: write buffers and their indexes, filters, page search, page cache, merges, scans. At
@@ -207,6 +222,10 @@ impl Options {
         if self.read_only && self.create_if_missing {
             return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));
         }
+        debug_assert!(
+            self.cache_bytes_min() + self.filter_bytes_min() <= self.reading_bytes(),
+            "pages and filters both have what they have at least"
+        );
         Ok(())
     }
 
@@ -214,7 +233,7 @@ impl Options {
     pub fn buffer_bytes(&self) -> u64 {
         let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
         let bytes = self.write_buffer_bytes.unwrap_or(eighth);
-        bytes.checked_next_multiple_of(4096).unwrap_or(u64::MAX)
+        bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
     }
 
     /// How many files are kept open, of what the process may have open where that is known.

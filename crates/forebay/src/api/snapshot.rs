@@ -92,6 +92,7 @@ impl Snapshot {
 
     /// By which [`Stats`](crate::Stats) lists it: the first since the database was opened is 1.
     pub fn number(&self) -> u64 {
+        debug_assert!(self.view.pin.is_some() && self.view.moment.is_some(), "a snapshot holds what it sees");
         self.view.pin.as_ref().map_or(0, |pin| pin.number())
     }
 

@@ -60,6 +60,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How much of a buffer's flush it is to wait for room, if it does.
 const ROOM_SHARE: f64 = 0.4;
 
+const _: () = assert!(SORTED_SHARE + ROOM_SHARE < 1.0, "writing is some part of a flush");
+const _: () = assert!(super::RETRY_AFTER.as_nanos() < PATIENCE.as_nanos(), "who waits looks more than once");
+
 impl Flusher {
     pub(super) fn new(background: Arc<Background>) -> Self {
         Self { background, work: None }
@@ -151,7 +154,6 @@ impl Work {
         });
         let written = self.done_bytes as f64 / self.bytes.max(1) as f64;
         let left = 1.0 - SORTED_SHARE - room.map_or(0.0, |_| ROOM_SHARE);
-        debug_assert!(left >= 0.0, "writing is some part of a flush");
         SORTED_SHARE + room.unwrap_or(0.0) + left * written.min(1.0)
     }
 

@@ -31,6 +31,8 @@ const PAUSE_PER_REMOVAL: f64 = 3.0;
 /// may leave files behind faster than removals with rests between them keep up with.
 const WAITING_SHARE: f64 = 0.05;
 
+const _: () = assert!(WAITING_SHARE > 0.0 && WAITING_SHARE < 1.0, "it is a share of what stays");
+
 impl Housekeeper {
     pub(super) fn new(background: Arc<Background>) -> Self {
         Self {

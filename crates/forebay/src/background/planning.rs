@@ -43,7 +43,8 @@ impl Background {
                 Goal::Limits | Goal::Space => None,
                 Goal::FullCompaction => entry.version.next_full_compaction(busy),
                 Goal::ReadCompaction => self.plan_read_compaction(entry, busy).map(|(plan, cost)| {
-                    entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
+                    let wasted = entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
+                    debug_assert!(wasted >= cost, "lookups have paid for it: {cost} of {wasted}");
                     plan
                 }),
             };

@@ -49,6 +49,8 @@ impl Sorter {
         if let Some(sorting) = &mut work.running {
             if let Some(run) = sorting.step() {
                 let (table, contents) = sorting.of();
+                debug_assert!(run.len() as u64 <= contents.records, "no record is sorted twice");
+                debug_assert!(work.done.iter().all(|sorted| sorted.table != table), "a table is sorted once");
                 work.done.push(SortedTable { table, contents, run });
                 work.running = None;
             } else {

@@ -137,6 +137,7 @@ impl Changes {
             .log
             .as_ref()
             .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
+        debug_assert!(last >= flushed, "what is flushed was accepted");
         if since > last {
             return Err(Error::invalid(format!(
                 "changes after {since} were asked for, but the last record has number {last}; a follower that is ahead has followed \
@@ -154,10 +155,15 @@ impl Changes {
         let next = 1 + files.clone().next().map_or(flushed, |(_, held)| held.before);
         let files = files.map(|(segment, held)| Source::File(*segment, Arc::clone(&held.file)));
         let buffers = view.buffers().rev().map(|(buffer, bytes)| Source::Buffer(Arc::clone(buffer), bytes));
+        let sources: VecDeque<Source> = files.chain(buffers).collect();
+        debug_assert!(
+            sources.iter().map(Source::segment).is_sorted_by(|one, next| one < next),
+            "the log is read in the order in which it was written"
+        );
         Ok(Self {
             versions: Arc::clone(versions),
             tables: view.state.user_tables().map(|table| (table.id, Named::of(table))).collect(),
-            sources: files.chain(buffers).collect(),
+            sources,
             here: None,
             since,
             next,
@@ -165,6 +171,15 @@ impl Changes {
             left: (0, 0),
             broken: None,
         })
+    }
+}
+
+impl Source {
+    fn segment(&self) -> u64 {
+        match self {
+            Self::File(segment, _) => *segment,
+            Self::Buffer(buffer, _) => buffer.segment(),
+        }
     }
 }
 
@@ -234,6 +249,10 @@ impl Changes {
                 let changes = changes_of(&header, payload, &self.tables);
                 let malformed = || damaged(&self.versions.context, place, "a frame's records are malformed");
                 let changes = changes.ok_or_else(malformed)?;
+                debug_assert!(
+                    changes.last().is_none_or(|change| change.sequence <= last),
+                    "a batch's changes have the batch's numbers"
+                );
                 batch = Some(ChangeBatch { last_sequence: last, changes });
             }
             here.frames.pass(&header);
@@ -246,6 +265,7 @@ impl Changes {
 
     /// Goes on to the next source. `false` where there is none.
     fn enter(&mut self) -> Result<bool> {
+        debug_assert!(self.here.is_none(), "one source is left before the next is entered");
         let source = self.sources.pop_front();
         if !matches!(source, Some(Source::File(..))) && self.next <= self.flushed {
             return Err(self.missing(self.flushed + 1));

@@ -117,6 +117,7 @@ impl Context {
     /// Lets nothing be changed any more. What is opened to be read from here on is this database's, or an error: the
     /// directory may be another's by then.
     pub(crate) fn shut_gate(&self) {
+        debug_assert!(self.is_closing(), "what is to be changed yet comes before");
         let (dir, superblock) = (self.dir.clone(), self.superblock);
         self.gate.close(move |fs| {
             let found = Superblock::read(fs, &dir);

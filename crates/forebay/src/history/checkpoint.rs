@@ -83,6 +83,11 @@ impl History {
         }
         let mut last_sequence = snapshot.log.flushed.1;
         for (buffer, bytes) in view.buffers().rev() {
+            debug_assert_eq!(
+                buffer.first_sequence(),
+                last_sequence + 1,
+                "buffers number on from what is flushed"
+            );
             let image = &buffer.bytes()[..bytes];
             let file = fs.create(&names::log(target, buffer.segment()), Access::Buffered)?;
             file.write_at(0, image)?;
@@ -91,6 +96,7 @@ impl History {
             }
             last_sequence += frame::records_of(image);
         }
+        debug_assert!(last_sequence <= log.last_sequence(), "what is copied was accepted");
         log.sync_to(snapshot.log.flushed.1)?;
         let id = snapshot.next_id;
         let snapshot = Snapshot { next_id: id + 1, ..snapshot };

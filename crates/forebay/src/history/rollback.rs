@@ -59,6 +59,12 @@ impl History {
             return Err(Error::invalid(reason));
         }
         let savepoint = Arc::clone(version_set.savepoint(name)?);
+        debug_assert!(state.is_frozen, "all writers wait");
+        debug_assert!(
+            state.sealed.iter().chain([&state.active]).all(|buffer| buffer.is_empty()),
+            "no buffer has a record"
+        );
+        debug_assert_eq!(log.last_sequence(), version_set.log.flushed.1, "all that was accepted is flushed");
         version_set.rollbacks += 1;
         let (generation, (below, last)) =
             (version_set.rollbacks * GENERATIONS_PER_ROLLBACK, version_set.log.flushed);

@@ -79,7 +79,8 @@ impl History {
         let mut version_set = self.versions.lock();
         let savepoint = Arc::clone(version_set.savepoint(name)?);
         version_set.append(&Edit::DropSavepoint(name.to_string()))?;
-        version_set.savepoints.remove(name);
+        let gone = version_set.savepoints.remove(name);
+        debug_assert!(gone.is_some_and(|gone| Arc::ptr_eq(&gone, &savepoint)), "what was found goes");
         version_set.refer(savepoint.files().map(|file| (file, -1)).collect());
         version_set.weigh_savepoints();
         drop(version_set);
@@ -124,6 +125,10 @@ impl History {
             }
         });
         let mut stats: Vec<_> = stats.collect();
+        debug_assert!(
+            stats.iter().all(|savepoint| savepoint.own_bytes <= savepoint.held_bytes),
+            "what goes with a savepoint is held by it"
+        );
         stats.sort_by_key(|savepoint| (savepoint.sequence, savepoint.taken_at_milliseconds));
         stats
     }

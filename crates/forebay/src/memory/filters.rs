@@ -10,6 +10,8 @@ use forebay_layouts::{DataFile, FILTER_BITS_MAX};
 use crate::memory::MemoryShares;
 use crate::versions::TableState;
 
+const _: () = assert!(FILTER_BITS_MAX < u32::MAX, "what is no bound is above all bounds");
+
 /// How many bits a key may have, so that the filters of this many keys take no more than this many bytes.
 /// `u32::MAX` where that is no bound.
 pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {

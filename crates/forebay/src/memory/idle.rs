@@ -14,6 +14,10 @@ use crate::versions::TableState;
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Work takes this much even under the smallest limits; it is part of what may be taken beyond a limit.
 const WORK_BYTES_FREE: u64 = 4 << 20;
+/// What may be taken beyond a limit, however small that is.
+const EXCESS_BYTES: u64 = 16 << 20;
+
+const _: () = assert!(WORK_BYTES_FREE < EXCESS_BYTES, "others may take something beyond a limit, too");
 
 /// What the housekeeper remembers to notice that nobody writes.
 #[derive(Default)]
@@ -26,6 +30,7 @@ impl IdleWatch {
     /// Looks whether anybody has written. To be called now and then.
     pub(crate) fn look(&mut self, memory: &MemoryShares, now: Duration) {
         let last_sequence = memory.context.log.as_ref().map_or(0, |log| log.last_sequence());
+        debug_assert!(last_sequence >= self.last_sequence, "numbers are given upwards");
         if last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty() {
             *self = Self { last_sequence, since: now };
         } else if now.saturating_sub(self.since) >= IDLE_AFTER
@@ -95,6 +100,10 @@ impl MemoryShares {
         self.versions.lists.resident.bytes.store(self.context.options.resident_bytes(), Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.context.metrics.filter_memory_bytes.get());
         let cache_bytes = self.context.options.cache_bytes_min() + limit.saturating_sub(held);
+        debug_assert!(
+            cache_bytes + held.min(limit) <= self.context.options.memory_limit_bytes,
+            "filters and pages together are within the limit"
+        );
         // Of a tree, nodes are kept rather than pages.
         // A table that had another layout may still have some.
         let has_trees =

@@ -11,6 +11,8 @@ use forebay_store::names;
 /// After this many removals the directory is synced.
 const REMOVED_AT_ONCE: usize = 16;
 
+const _: () = assert!(REMOVED_AT_ONCE > 0, "each sync makes some removal last");
+
 /// The numbered files of a directory.
 #[derive(Default)]
 pub(crate) struct Listing {

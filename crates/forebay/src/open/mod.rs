@@ -74,6 +74,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir)?;
     let (lock, made) = enter(&env, dir, &options)?;
+    debug_assert!(lock.is_some() || options.salvage, "only what is damaged may lack its lock");
+    debug_assert!(made == Made::Nothing || options.create_if_missing, "only what was wanted is made");
     let (engine, pending) =
         read(&env, gate.clone(), dir, options).inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
     Ok(Opened { engine, pending, lock, made })
@@ -271,6 +273,10 @@ fn take_over(
     }
     let folded = reader.keep(replay, read)?;
     if let (Some(first), false) = (read.pending.front(), folded.is_empty()) {
+        debug_assert!(
+            folded.iter().all(|extent| extent.id < first.id),
+            "what is folded stands in later segments"
+        );
         replay.log.begin_at(first.id);
         let log = Edit::Change(Change { log: Some(replay.log), ..Change::default() });
         manifest.append(&log).map_err(AppendError::into_cause)?;

@@ -98,6 +98,11 @@ impl Reader<'_> {
         let buffers = filling.buffers;
         let (retained, fresh): (Vec<Extent>, Vec<Extent>) =
             recovered.segments.iter().partition(|extent| extent.id < flushed.0);
+        let is_its = |(buffer, extent): (&Arc<WriteBuffer>, &Extent)| buffer.segment() == extent.id;
+        debug_assert!(
+            self.options.salvage || buffers.len() <= fresh.len() && buffers.iter().zip(&fresh).all(is_its),
+            "buffers are those of the first segments, in order"
+        );
         let pending = fresh.into_iter().skip(buffers.len()).collect();
         Ok(ReadBack { recovered, last_table, retained, buffers, pending })
     }
@@ -165,6 +170,10 @@ impl Reader<'_> {
             }
         });
         folded.inspect_err(|_| self.remove(&made))?;
+        debug_assert!(
+            extents.iter().is_sorted_by(|one, next| one.id < next.id && one.before < next.before),
+            "folded segments follow each other"
+        );
         Ok(extents)
     }
 
@@ -226,6 +235,10 @@ pub(crate) fn load_buffer(
             "data that were intact here can no longer be read",
         ));
     }
+    debug_assert!(
+        buffer.is_empty() || buffer.first_sequence() == extent.before + 1,
+        "a segment goes on where it did when it was found"
+    );
     Ok(buffer)
 }
 

@@ -70,6 +70,7 @@ pub(crate) fn verify(engine: &Engine, progress: &mut dyn FnMut(u64, u64)) -> Res
         report.bytes += file.meta().bytes;
         progress(report.bytes, in_all);
     }
+    debug_assert_eq!(report.bytes, in_all, "all files are read, each once");
     report.log_bytes = versions.log_bytes_on_disk();
     if context.options.salvage {
         // Records that are missing were told of.
@@ -154,6 +155,7 @@ fn segments(versions: &Versions) -> Vec<Extent> {
         };
         extents.push(Extent { id, before: buffer.first_sequence().saturating_sub(1), bytes });
     }
+    debug_assert!(extents.is_sorted_by(|one, next| one.id < next.id), "each segment is looked at once");
     extents.retain(|extent| extent.bytes > 0);
     extents
 }

@@ -125,10 +125,12 @@ impl Cursor for Ascending {
     }
 
     fn record(&self) -> Record<'_> {
+        debug_assert!(self.here.is_some(), "no record stands at the end");
         self.here.as_ref().map_or(Record::put(b"", b""), |(_, (key, value))| Record::put(key, value))
     }
 
     fn advance(&mut self) -> Result<()> {
+        debug_assert!(self.here.is_some(), "nothing stands behind the end");
         self.here = self.take()?;
         Ok(())
     }

@@ -19,6 +19,7 @@ use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Range, Record, Result};
 use forebay_env::yield_point;
 use forebay_layouts::{Layout, ReorderTarget, TableOptions};
+use forebay_store::buffer::SortedTable;
 use forebay_store::manifest::Edit;
 
 use crate::read::Cursor;
@@ -136,6 +137,7 @@ impl Relayout {
 
     /// Copies what lists had.
     fn copy(&self, table: &TableState, view: View, target: &mut ReorderTarget, tell: Tell<'_>) -> Result<()> {
+        debug_assert!(view.buffers().next().is_none(), "what buffers have follows");
         let (all, value_bytes_max) = (table.version.records(), table.rule()?.value_bytes_max());
         let check = || self.context.check_open();
         let mut done = 0;
@@ -178,6 +180,12 @@ impl Relayout {
         let state = self.versions.state();
         let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
         let order = options.layout.order(self.context.superblock.hash_seed);
+        debug_assert!(state.frozen.contains(&id), "nobody writes to it");
+        let is_of_others = |sorted: &[SortedTable]| sorted.iter().all(|sorted| sorted.table != id);
+        debug_assert!(
+            state.sealed.iter().filter_map(|buffer| buffer.sorted()).all(|sorted| is_of_others(&sorted)),
+            "no buffer has a record of it"
+        );
         // A target has lists, of which every layout can make something.
         let version = target.version(options, version_set.log.flushed.0).ok_or_else(has_other_files)?;
         let reordered = table.with_order(*options, order, version);

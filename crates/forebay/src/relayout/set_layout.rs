@@ -62,6 +62,14 @@ impl Relayout {
         options.validate()?;
         let version = convert(&*table.version, &options, version_set.log.flushed.0);
         let altered = table.with_options(options, version.ok_or_else(has_other_files)?);
+        debug_assert!(
+            altered.versions().keys().eq(table.versions().keys()),
+            "what there is stays where it is"
+        );
+        debug_assert!(
+            layout.takes_residents() || altered.version.resident().is_none(),
+            "what is in memory has a place"
+        );
         version_set.append(&Edit::AlterTable(altered.entry()))?;
         self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));
         version_set.note_new_layout(table, &altered);

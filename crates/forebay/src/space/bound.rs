@@ -61,8 +61,12 @@ impl Space {
         let bound = (usage.live_bytes as f64 * most) as u64 + buffer;
         let allowance = self.context.options.write_buffers as u64 * buffer
             + ALLOWED_FILES * table.options.tree.node_bytes;
-        let claimed = disk + usage.unmerged_bytes;
-        Some(Room { disk, live: usage.live_bytes, claimed, bound, limit: bound + allowance })
+        let (claimed, limit) = (disk + usage.unmerged_bytes, bound + allowance);
+        debug_assert!(
+            usage.live_bytes < bound && bound < limit,
+            "what lives is within the bound, and merges have room beyond it"
+        );
+        Some(Room { disk, live: usage.live_bytes, claimed, bound, limit })
     }
 
     /// Whether space should be got back.
@@ -103,6 +107,7 @@ impl Space {
         let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
         let fits = self.fits(table, plan.bytes) || table.space.disk.held_bytes() == 0 || starves;
         if !fits {
+            debug_assert!(table.is_bounded(), "only a bound leaves no room");
             self.note_stuck(table, true);
         }
         fits

@@ -24,11 +24,13 @@ impl Versions {
 
     /// Begins anew: what was flushed before is copied with all else.
     pub(crate) fn follow_anew(&self, table: u32) {
-        self.followers.lock().insert(table, Following::default());
+        let before = self.followers.lock().insert(table, Following::default());
+        debug_assert!(before.is_some(), "what begins anew was begun");
     }
 
     pub(crate) fn end_following(&self, table: u32) {
-        self.followers.lock().remove(&table);
+        let before = self.followers.lock().remove(&table);
+        debug_assert!(before.is_some(), "what ends was begun");
     }
 
     /// Takes the files that were made of buffers since the last time, oldest first.

@@ -106,7 +106,11 @@ impl Versions {
     /// Makes durable what log segments hold that stay: the manifest is about to count it as flushed.
     pub(crate) fn sync_retained(&self, mark: &LogMark) -> Result<()> {
         match &self.context.log {
-            Some(log) if mark.kept < mark.flushed => log.sync_to(mark.flushed.1),
+            Some(log) if mark.kept < mark.flushed => {
+                log.sync_to(mark.flushed.1)?;
+                debug_assert!(log.durable_sequence() >= mark.flushed.1, "what stays in the log is durable");
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -116,7 +120,9 @@ impl Versions {
         if planted::is("cut-not-vouched") {
             return Ok(());
         }
-        self.context.log()?.sync_to(sequence)?;
+        let log = self.context.log()?;
+        log.sync_to(sequence)?;
+        debug_assert!(log.durable_sequence() >= sequence, "what is vouched for is durable");
         let mut version_set = self.lock();
         if version_set.log.vouched < sequence {
             version_set.log.vouched = sequence;
@@ -145,7 +151,11 @@ impl Versions {
     /// held.
     pub(crate) fn retire_segment(&self, segment: u64) {
         let surplus = match self.erases_old_log() || self.lists.trash.has_strangers() {
-            false => self.spare_segment.lock().replace(segment),
+            false => {
+                let other = self.spare_segment.lock().replace(segment);
+                debug_assert_ne!(other, Some(segment), "a segment is retired once");
+                other
+            }
             true => Some(segment),
         };
         if let Some(surplus) = surplus {

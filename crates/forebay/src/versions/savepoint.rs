@@ -109,7 +109,8 @@ impl VersionSetGuard<'_> {
         let savepoint = Savepoint::new(sequence, now, state.tables.clone());
         self.append(&Edit::Savepoint(savepoint.entry(name)))?;
         self.refer(savepoint.files().map(|file| (file, 1)).collect());
-        self.savepoints.insert(name.to_string(), Arc::new(savepoint));
+        let other = self.savepoints.insert(name.to_string(), Arc::new(savepoint));
+        debug_assert!(other.is_none(), "a name that is free is no savepoint's");
         self.weigh_savepoints();
         Ok(sequence)
     }

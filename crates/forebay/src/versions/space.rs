@@ -83,6 +83,10 @@ impl Reclaim {
             Some(known) if is_near(known, disk_bytes) => known.usage,
             _ => {
                 let usage = Usage::of(version);
+                debug_assert!(
+                    usage.unmerged_bytes <= usage.file_bytes,
+                    "what is claimed twice is there once"
+                );
                 *measured = Some(Measured { disk_bytes, usage });
                 usage
             }
@@ -123,7 +127,10 @@ impl ReclaimPasses {
 
     /// Begins a round, twice round the table, once the buffer of a segment is in lists. The next one comes at `next`.
     pub(crate) fn begin(&self, next: Option<Duration>, segment: u64) {
-        *self.0.lock() = ReclaimPass { next, segment, passes_left: 2 };
+        let mut pass = self.0.lock();
+        debug_assert!(pass.segment <= segment, "a round is of what was written since, too");
+        debug_assert!(next.is_none_or(|next| pass.next <= Some(next)), "rounds are due one after the other");
+        *pass = ReclaimPass { next, segment, passes_left: 2 };
     }
 
     /// The segment whose buffer must be in lists before a round goes on, if one is under way.

@@ -355,6 +355,8 @@ impl<K> TableBuilder<K> {
             None,
             &|_| None,
         )?;
+        debug_assert!(state.tables.get(&entry.id).is_none(), "a new table gets a new number");
+        debug_assert!(table.version.files().is_empty() && table.version.records() == 0, "it begins empty");
         version_set.append(&Edit::CreateTable(entry))?;
         version_set.next_table += 1;
         yield_point("table is durable");

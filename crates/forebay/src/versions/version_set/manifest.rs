@@ -27,6 +27,10 @@ impl VersionSetGuard<'_> {
 
     /// The whole of a state but for the log, as a manifest begins with it.
     pub(crate) fn snapshot_of(&self, state: &State) -> Snapshot {
+        debug_assert!(
+            state.tables.iter().all(|(id, _)| *id < self.next_table),
+            "a new table gets a new number"
+        );
         let tables = state.tables.values().map(|table| table.entry());
         let savepoints = self.savepoints.iter().map(|(name, savepoint)| savepoint.entry(name));
         Snapshot {
@@ -63,6 +67,7 @@ impl Versions {
             judge(context, error)
         })?;
         let old = version_set.manifest.replace(fresh);
+        debug_assert!(old.as_ref().is_none_or(|old| old.id() < id), "manifests number on");
         drop(version_set);
         old.map_or(Ok(()), |old| fs.remove(old.path()))
     }

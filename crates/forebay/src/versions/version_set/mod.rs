@@ -205,6 +205,12 @@ impl VersionSetGuard<'_> {
         self.retain_segments(log, pending.flushed.as_ref().map(|(buffer, _)| &**buffer));
         let resident = &self.versions.lists.resident;
         resident.due_below.store(self.due_below(resident), Ordering::Relaxed);
+        debug_assert!(pending.added.is_empty(), "whoever follows a table was told");
+        let flushed = pending.flushed.as_ref().map(|(buffer, last)| (buffer.segment() + 1, *last));
+        debug_assert!(
+            flushed.is_none_or(|flushed| flushed == self.log.flushed),
+            "what is flushed counts as that"
+        );
         self.versions.weigh();
         self.weigh_savepoints();
         Ok(())
@@ -247,6 +253,7 @@ impl VersionSetGuard<'_> {
     /// What passes with the process, and leaves the log as it is, takes no edit of the manifest.
     fn make_durable(&mut self, log: LogMark, pending: &mut Pending) -> Result<()> {
         let change = &mut pending.change;
+        debug_assert!(change.files.is_empty() || !change.edits.is_empty(), "an edit names what is new");
         if change.edits.is_empty() && (log.kept, log.low) == (self.log.kept, self.log.low) {
             self.log_is_ahead = true;
             return Ok(());

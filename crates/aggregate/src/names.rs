@@ -61,20 +61,25 @@ pub fn similar<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     names.into_iter().map(near).filter(|(distance, _)| *distance <= most).min().map(|(_, other)| other)
 }
 
-/// How many letters have to be added, left out or changed to make one of the other (Levenshtein).
+/// How many letters have to be added, left out, changed or swapped with the next to make one of the other (optimal
+/// string alignment).
 fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut corner = above;
-        row[0] = above + 1;
+    let [one, other]: [Vec<char>; 2] = [one, other].map(|word| word.chars().collect());
+    let width = other.len() + 1;
+    let (mut before, mut above, mut row) = (vec![0; width], vec![0; width], (0..width).collect::<Vec<_>>());
+    for (line, letter) in one.iter().enumerate() {
+        std::mem::swap(&mut before, &mut above);
+        std::mem::swap(&mut above, &mut row);
+        row[0] = line + 1;
         for (at, letter_of_other) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != *letter_of_other);
-            corner = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(corner + 1);
+            let changed = above[at] + usize::from(letter != letter_of_other);
+            let is_swapped =
+                line > 0 && at > 0 && one[line - 1] == *letter_of_other && *letter == other[at - 1];
+            let swapped = if is_swapped { before[at - 1] + 1 } else { usize::MAX };
+            row[at + 1] = changed.min(row[at] + 1).min(above[at + 1] + 1).min(swapped);
         }
     }
-    row[other.len()]
+    row[width - 1]
 }
 
 #[cfg(test)]
@@ -89,6 +94,7 @@ mod tests {
         assert_eq!(similar("kind", names), Some("Kind"));
         assert_eq!(similar("nosuch", names), None);
         assert_eq!(distance("flaw", "lawn"), 2);
+        assert_eq!((distance("gte", "get"), distance("cvs", "csv"), distance("", "ab")), (1, 1, 2));
     }
 
     #[test]

@@ -77,7 +77,9 @@ pub enum Error {
         rolled_back: Option<u64>,
     },
     /// Code of yours panicked that a table asks: its merge rule, its aggregation function, its compaction filter. What
-    /// needs its answer is not done; all else goes on. Mend it, and open the database again, or compact the table.
+    /// needs its answer is not done; all else goes on, but for a write buffer in which several records of one key wait
+    /// for that answer: it is not flushed, and once all buffers are full no table takes writes. Mend it, and open the
+    /// database again, or compact the table.
     Panicked(String),
     /// Forebay contradicts itself: no call and no file is to blame. The work that met it is not done, and the nodes that
     /// it was to change are set aside. Report it, with this text.
@@ -208,6 +210,12 @@ impl fmt::Display for Error {
             | Self::NotFound(reason)
             | Self::NoSpace(reason)
             | Self::TooLong(reason) => f.write_str(reason),
+            Self::Locked { path, process: Some(process) } if *process == std::process::id() => write!(
+                f,
+                "{} is held by process {process}, which is this one (or one of another container): it has the database \
+                 open already; use that, or close it first",
+                path.display()
+            ),
             Self::Locked { path, process: Some(process) } => write!(
                 f,
                 "{} is held by process {process}, which has the database open; close it there first",

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use forebay_aggregate::names::similar;
 
 use crate::failure::Failure;
 use crate::form::Form;
@@ -25,7 +26,16 @@ pub(crate) fn report(error: &clap::Error, mut known: clap::Command) -> ExitCode 
     let command =
         words.iter().find(|word| known.get_subcommands().any(|command| command.get_name() == *word));
     let help = command.map_or_else(|| "forebay --help".into(), |name| format!("forebay {name} --help"));
-    Failure::Usage(format!("{}; see {help}", reason(&error.to_string()))).report(form)
+    let reason = reason(&error.to_string());
+    let meant = meant(error, &known).filter(|_| !reason.contains("similar"));
+    let meant = meant.map_or(String::new(), |like| format!(" (did you mean {like}?)"));
+    Failure::Usage(format!("{reason}{meant}; see {help}")).report(form)
+}
+
+/// The command that was meant, where letters are swapped, left out or too many.
+fn meant(error: &clap::Error, known: &clap::Command) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    similar(word, known.get_subcommands().map(|command| command.get_name())).map(String::from)
 }
 
 /// What an error says, without the usage behind it.

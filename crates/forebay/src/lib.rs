@@ -79,6 +79,8 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide/start.md")]
     struct Start;
+    #[doc = include_str!("../../../docs/guide/reading.md")]
+    struct Reading;
     #[doc = include_str!("../../../docs/guide/layouts.md")]
     struct Layouts;
     #[doc = include_str!("../../../docs/guide/memory.md")]

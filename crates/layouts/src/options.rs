@@ -227,8 +227,12 @@ impl TableOptions {
                 "reclaim_interval is {interval:?}; it must be whole seconds, at least {RECLAIM_INTERVAL_MIN:?}"
             )));
         }
-        if self.time_to_live.is_some_and(|ttl| ttl != ttl_of(milliseconds_of(ttl)) || ttl.is_zero()) {
-            return Err(Error::invalid("time_to_live must be whole milliseconds, and at least one"));
+        if let Some(ttl) = self.time_to_live
+            && (ttl != ttl_of(milliseconds_of(ttl)) || ttl.is_zero())
+        {
+            return Err(Error::invalid(format!(
+                "time_to_live is {ttl:?}; it must be whole milliseconds, and at least one"
+            )));
         }
         if let Layout::RunSet(policy) = self.layout {
             policy.validate()?;

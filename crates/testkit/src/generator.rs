@@ -287,6 +287,9 @@ impl Generator {
             0 => Write::DeleteRange(low, Bound::Unbounded),
             1 => Write::DeleteRange(Bound::Unbounded, Bound::Included(high)),
             2..8 => Write::DeleteRange(low, Bound::Included(high)),
+            8..11 if !key.is_empty() => {
+                Write::DeletePrefix(key[..key.len() - cuts.index(key.len().min(2))].to_vec())
+            }
             _ => Write::DeleteRange(low, Bound::Excluded(high)),
         }
     }

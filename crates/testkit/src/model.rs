@@ -28,10 +28,19 @@ pub enum Write {
     Delete,
     /// Not a key but all that lie between.
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Not a key but all that begin so.
+    DeletePrefix(Vec<u8>),
     /// An operand is merged into it, or a value aggregated.
     Merge(Vec<u8>),
     /// Not a key but what the whole batch tells of itself: the last of its changes, of a table of states.
     Metadata(Vec<u8>),
+}
+
+impl Write {
+    /// Whether it is of many keys, of a table that keeps them in order.
+    pub fn is_of_range(&self) -> bool {
+        matches!(self, Self::DeleteRange(..) | Self::DeletePrefix(_))
+    }
 }
 
 /// One record of a batch.
@@ -104,6 +113,7 @@ impl Moment {
                     let bounds = (low.as_ref(), high.as_ref());
                     table.retain(|key, _| !bounds.contains(key));
                 }
+                Write::DeletePrefix(prefix) => table.retain(|key, _| !key.starts_with(prefix)),
                 Write::Merge(operand) => {
                     let merged = merging[*number].merged(operand, table.get(key).map(Vec::as_slice));
                     table.insert(key.clone(), merged);

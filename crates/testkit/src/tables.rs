@@ -147,6 +147,9 @@ impl Tables {
             (Some(_), _, Write::DeleteRange(low, high)) => {
                 self.ordered(*table).map(|table| table.delete_range((borrowed(low), borrowed(high))))
             }
+            (Some(_), _, Write::DeletePrefix(prefix)) => {
+                self.ordered(*table).map(|table| table.delete_prefix(prefix))
+            }
             _ => None,
         }
     }
@@ -161,12 +164,14 @@ impl Tables {
                 let ordered = self.ordered(*table).expect("only tables in order lose ranges");
                 batch.delete_range(ordered, (borrowed(low), borrowed(high)));
             }
+            (Some(_), _, Write::DeletePrefix(prefix)) => {
+                let ordered = self.ordered(*table).expect("only tables in order lose ranges");
+                batch.delete_prefix(ordered, prefix);
+            }
             (Some(table), _, Write::Merge(operand)) => batch.merge(table, key, operand),
             (_, Some(table), Write::Merge(value)) => batch.add(table, key, value),
-            (_, Some(_), Write::Put(_) | Write::PutFor(..) | Write::Delete | Write::DeleteRange(..)) => {
-                panic!("tables of states take only merges")
-            }
             (None, None, _) | (_, _, Write::Metadata(_)) => {}
+            (_, Some(_), _) => panic!("tables of states take only merges"),
         }
     }
 

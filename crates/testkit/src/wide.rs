@@ -140,7 +140,8 @@ impl Harness {
     pub(crate) fn turn(&mut self, table: usize, ordered: Layout, meanwhile: &[Vec<Change>]) -> Result<()> {
         let Some(plain) = self.tables().plain(table).cloned() else { return Ok(()) };
         let before = plain.layout()?;
-        let fits = |change: &&Change| !matches!(change.write, Write::DeleteRange(..) | Write::Metadata(_));
+        let fits =
+            |change: &&Change| !change.write.is_of_range() && !matches!(change.write, Write::Metadata(_));
         let mut batches = meanwhile.iter().map(|changes| changes.iter().filter(fits).cloned().collect());
         let written = RefCell::new(Vec::new());
         let mut write = |_, _| {
@@ -316,9 +317,8 @@ impl Harness {
     }
 
     fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
-        let is_told = |change: &&Change| {
-            !self.config.merging[change.table].has_states() && !matches!(change.write, Write::DeleteRange(..))
-        };
+        let is_told =
+            |change: &&Change| !self.config.merging[change.table].has_states() && !change.write.is_of_range();
         let told = model.told(known).into_iter().filter(|change| is_told(&change));
         told.map(|change| (change.table, change.write, change.key)).collect()
     }

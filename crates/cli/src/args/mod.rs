@@ -34,7 +34,8 @@ pub(crate) struct Common {
 /// What every command takes that works in memory of a given size.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Memory {
-    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G
+    /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G; a database takes
+    /// 256M where nothing is said, and works in no less than 1M
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     memory: Option<u64>,
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use forebay::{Change, ChangeBatch, Operation};
 
 use crate::args::{Common, Reading};
-use crate::database::{Access, open};
+use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::keys::Notation;
@@ -39,9 +39,8 @@ pub(crate) struct ChangesArgs {
 
 pub(crate) fn run(args: &ChangesArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.db, common, Access::Read)?;
-    let is_there = |wanted: &String| db.tables().iter().any(|(name, _)| name == wanted);
-    if let Some(wanted) = args.table.as_ref().filter(|wanted| !is_there(wanted)) {
-        return Err(Failure::work(format!("there is no table `{wanted}` in {}", args.db.display())));
+    if let Some(wanted) = &args.table {
+        known_table(&db, wanted)?;
     }
     let (form, notation) = (common.form(), Notation::from_flag(args.hex));
     let mut output = Output::new(form);

@@ -127,7 +127,7 @@ fn rescue(args: &RescueArgs, common: &Common, options: &Options) -> Result<Rescu
             Error::Invalid(reason) => Failure::Usage(reason),
             // Of no use is the advice to call what has just failed.
             Error::Corruption { file, offset, reason } => Failure::work(format!(
-                "nothing was saved: corruption in {} at offset {offset}: {reason}; or restore the database from a checkpoint",
+                "nothing was saved: corruption in {} at offset {offset}: {reason}; restore the database from a checkpoint",
                 file.display()
             )),
             error => error.into(),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::args::{Common, Writing};
 use crate::clock::Stopwatch;
-use crate::database::{Access, open};
+use crate::database::{Access, missing, open};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -31,13 +31,20 @@ pub(crate) fn run(args: &RollbackArgs, common: &Common) -> Result<(), Failure> {
     let name = &args.name;
     let access = if args.yes { Access::Write } else { Access::Read };
     let db = open(&args.db, common, access)?;
-    let savepoint = db.savepoints().into_iter().find(|savepoint| savepoint.name == *name);
-    let savepoint = savepoint.ok_or_else(|| Failure::work(format!("there is no savepoint `{name}`")))?;
-    let sequence = savepoint.sequence;
+    let savepoints = db.savepoints();
+    let savepoint = savepoints.iter().find(|savepoint| savepoint.name == *name);
+    let names = savepoints.iter().map(|savepoint| &savepoint.name[..]);
+    let sequence = savepoint.ok_or_else(|| missing("savepoint", name, names))?.sequence;
     if !args.yes {
+        let lost = match db.stats().last_sequence {
+            last if last > sequence => format!("everything written after record {sequence} would be lost"),
+            _ => format!(
+                "nothing was written after record {sequence}, but tables that were made, dropped, loaded with --sorted or \
+                 given another layout since would be as they were"
+            ),
+        };
         return Err(Failure::Usage(format!(
-            "everything written after record {sequence} would be lost; add --yes, and take a savepoint first if it may be \
-             wanted again"
+            "{lost}; add --yes, and take a savepoint first if it may be wanted again"
         )));
     }
     db.rollback(name)?;

@@ -11,6 +11,9 @@ use crate::args::Common;
 use crate::clock::{Stopwatch, pause};
 use crate::failure::Failure;
 
+/// So many names are listed where none is like the one that is missing.
+const SHOWN_MAX: usize = 8;
+
 /// What a command will do to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -65,8 +68,24 @@ pub(crate) fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
 
 /// There is nothing of this name, but perhaps of another.
 pub(crate) fn missing<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Failure {
-    let hint = similar(name, names).map_or(String::new(), |like| format!("; did you mean `{like}`?"));
-    Failure::work(format!("there is no {what} `{name}`{hint}"))
+    let names: Vec<&str> = names.into_iter().collect();
+    let hint = match similar(name, names.iter().copied()) {
+        Some(like) => format!("did you mean `{like}`?"),
+        None => listed(&names),
+    };
+    Failure::work(format!("there is no {what} `{name}`; {hint}"))
+}
+
+/// What there is, or some of it.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+    let quoted = quoted.join(", ");
+    match names.len() {
+        0 => "there is none at all".into(),
+        1 => format!("there is only {quoted}"),
+        all if all > SHOWN_MAX => format!("there are {quoted} and {} more", all - SHOWN_MAX),
+        _ => format!("there are {quoted}"),
+    }
 }
 
 /// A table that must be there, now or at a savepoint, and the moment at which it is to be read.

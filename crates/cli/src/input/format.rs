@@ -4,6 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use forebay_aggregate::names::similar;
 
 /// How records stand in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,11 @@ impl FromStr for Format {
             "parquet" => Ok(Self::Parquet),
             _ => match text.strip_prefix("fixed:") {
                 Some(sizes) => fixed(sizes),
-                None => Err("one of lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE".into()),
+                None => {
+                    let like = similar(text, ["lines", "csv", "tsv", "jsonl", "parquet"]);
+                    let like = like.map_or(String::new(), |like| format!("; did you mean {like}?"));
+                    Err(format!("one of lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE{like}"))
+                }
             },
         }
     }

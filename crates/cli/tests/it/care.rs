@@ -21,6 +21,12 @@ fn the_database_describes_itself() {
         folder.ok(&format!("{command} db t"));
         folder.run(&format!("{command} db nothing")).refused(1, &["nothing"]);
     }
+    folder.ok("put db runs k v --layout leveling");
+    let shapes = folder.ok("describe db");
+    assert!(shapes.contains("table t (wb-tree:ordered), nodes of"), "{shapes}");
+    assert!(shapes.contains("table runs (leveling:t=10), list files of at most"), "{shapes}");
+    folder.ok("compact db");
+    assert!(!folder.ok("stats db").contains("in the log still"));
     let stats = folder.object("stats db --json");
     for name in ["write_amplification", "space_amplification", "stall_seconds"] {
         assert!(stats[name].is_number(), "{name} in {stats}");
@@ -56,6 +62,7 @@ fn what_is_in_the_log_only_is_counted() {
     folder.ok_on("load db t - --batch 4", b"a\nb\nc\nd\ne\nf\n");
     folder.ok("delete db t a");
     assert!(folder.ok("describe db").contains("records in the log only, of all tables: 7"));
+    assert!(folder.ok("stats db").contains("all records are in the log still"));
     assert_eq!(folder.object("describe db --json")["unlisted_records"], 7);
     let report = folder.object("verify db --json");
     assert_eq!((&report["files"], &report["records"]), (&0.into(), &0.into()));

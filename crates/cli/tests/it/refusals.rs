@@ -53,7 +53,21 @@ fn messages_name_what_was_meant() {
     let cases: &[(&str, i32, &[&str])] = &[
         ("get db user k", 1, &["there is no table `user`", "did you mean `users`?"]),
         ("delete db usres k", 1, &["did you mean `users`?"]),
-        ("scan db other", 1, &["there is no table `other`"]),
+        ("scan db other", 1, &["there is no table `other`; there are `lives`, `users`"]),
+        ("stats db other", 1, &["there are `lives`, `users`"]),
+        ("rollback db x", 1, &["there is no savepoint `x`; there is only `monday`"]),
+        ("rollback db monday", 2, &["--yes", "everything written after record 1"]),
+        ("changes db --table other", 1, &["there are `lives`, `users`"]),
+        ("gte db users k", 2, &["'gte' (did you mean get?)"]),
+        ("load db t n.csv --format cvs", 2, &["did you mean csv?"]),
+        ("get n.csv users k", 1, &["n.csv is a file", "directory"]),
+        ("dump nowhere", 1, &["there is no database at nowhere"]),
+        ("dump .", 1, &[". is not a forebay database"]),
+        (
+            "put db users k v --layout leveling",
+            1,
+            &["`users` has layout wb-tree, not leveling:t=10", "forebay layout"],
+        ),
         ("get db users k --savepoint mondy", 1, &["no savepoint `mondy`", "did you mean `monday`?"]),
         ("put db t k v --layout levelling", 2, &["did you mean leveling?"]),
         ("put db t k v --layout leveling:t=0", 2, &["t is 0; it must be between 2 and 1000; see"]),
@@ -69,6 +83,8 @@ fn messages_name_what_was_meant() {
     for (words, code, told) in cases.iter().filter(|(_, code, _)| *code > 0) {
         folder.run(words).refused(*code, told);
     }
+    folder.ok("savepoint db tuesday");
+    folder.run("rollback db tuesday").refused(2, &["--yes", "nothing was written after record 2"]);
     let long = "x".repeat(70_000);
     for words in [format!("put db t {long} v"), format!("delete db users {long}")] {
         folder.run(&words).refused(1, &["the key has 70000 bytes; at most 65536 are allowed"]);

@@ -175,14 +175,23 @@ impl Database {
         self.engine.context.log.as_ref().map_or(0, |log| log.durable_sequence())
     }
 
-    /// Returns once all records up to this number survive a power loss.
+    /// Returns once all records up to this number survive a power loss. A number that no record was given yet is an
+    /// error: for everything accepted so far there is [`sync`](Self::sync).
     pub fn wait_durable(&self, sequence: u64) -> Result<()> {
-        self.engine.context.log()?.sync_to(sequence)
+        let log = self.engine.context.log()?;
+        let last = log.last_sequence();
+        if sequence > last {
+            return Err(Error::invalid(format!(
+                "record {sequence} was never written, so it cannot be waited for: the last one has number {last}; call \
+                 sync for everything accepted so far"
+            )));
+        }
+        log.sync_to(sequence)
     }
 
     /// Makes everything accepted so far survive a power loss.
     pub fn sync(&self) -> Result<()> {
-        self.wait_durable(u64::MAX)
+        self.engine.context.log()?.sync_to(u64::MAX)
     }
 
     /// Writes all buffered records to files, including those that tables of layout `range-merge` keep in memory, so

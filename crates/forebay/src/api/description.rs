@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
-use forebay_layouts::{LevelDescription, NodeDescription};
-use forebay_layouts::{RuleName, milliseconds_of};
+use forebay_buffer_tree::TreeOptions;
+use forebay_layouts::{Layout, LevelDescription, NodeDescription, RuleName, milliseconds_of};
 use serde::Serialize;
 
 use crate::api::stats::time_text;
@@ -45,6 +45,22 @@ pub struct TableDescription {
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
     drawing: String,
+    /// What the sizes above mean to its layout.
+    #[serde(skip)]
+    sizes: String,
+}
+
+/// The options that bound what a layout is made of.
+fn sizes(layout: Layout, tree: TreeOptions) -> String {
+    let TreeOptions { node_bytes, fan_out, fast_per_slow, .. } = tree;
+    match layout {
+        Layout::WbTree { .. } => {
+            format!(
+                "nodes of {node_bytes} bytes, fan-out {fan_out}, {fast_per_slow} fast splits to a slow one"
+            )
+        }
+        Layout::RunSet(_) => format!("list files of at most {node_bytes} bytes"),
+    }
 }
 
 impl Description {
@@ -70,6 +86,7 @@ impl Description {
                     reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
                     time_to_live_milliseconds: table.options.time_to_live.map(milliseconds_of),
                     drawing: description.to_string(),
+                    sizes: sizes(table.options.layout, tree),
                     levels: description.levels,
                     nodes: description.nodes,
                 }
@@ -100,8 +117,7 @@ impl fmt::Display for Description {
                 }
                 None => {}
             }
-            write!(f, "nodes of {} bytes, fan-out {}, ", table.node_bytes, table.fan_out)?;
-            writeln!(f, "{} fast splits to a slow one", table.fast_per_slow)?;
+            writeln!(f, "{}", table.sizes)?;
             f.write_str(&table.drawing)?;
         }
         if self.unlisted_records > 0 {

@@ -9,7 +9,9 @@ use forebay_base::limits::STORED_VALUE_BYTES_MAX;
 /// same bytes as merging the merge of *c* and *b* into *a*. Their order is kept. An operand with nothing beneath it is
 /// the key's value. No bytes may make it panic. What it makes must stay within 2 GiB: see
 /// [`value_bytes_max`](Self::value_bytes_max). Where it panics all the same, reads of that key get
-/// [`Error::Panicked`](crate::Error::Panicked), and merges of it are set aside.
+/// [`Error::Panicked`](crate::Error::Panicked), and merges of it are set aside. A write buffer that holds several
+/// operands of the key is not flushed, and once all buffers are full no table takes writes: mend the rule and open the
+/// database again, or drop the table.
 ///
 /// It is called in the midst of the engine's work, often and by several threads: it must not take long, and must ask
 /// nothing of a database, which answers it with an error.

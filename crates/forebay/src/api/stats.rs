@@ -228,6 +228,9 @@ impl fmt::Display for Stats {
             .into_iter()
             .try_for_each(|(name, bytes)| row(&format!("memory: {name}"), bytes.to_string()))?;
         row("filter + page search B/record", format!("{:.2}", self.memory_bytes_per_record))?;
+        if self.unlisted_records > 0 && self.list_records == 0 {
+            writeln!(f, "all records are in the log still, so tables have no levels yet")?;
+        }
         for table in &self.tables {
             writeln!(f, "table {} ({})", table.name, table.layout)?;
             for level in &table.levels {

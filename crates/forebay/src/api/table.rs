@@ -295,6 +295,13 @@ impl OrderedTable {
         self.0.commit(&batch)
     }
 
+    /// Removes all keys that begin with a prefix: [`delete_range`](Self::delete_range) of those.
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_prefix(self, prefix);
+        self.0.commit(&batch)
+    }
+
     /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key
     /// lies in their range yet. All of them are there and durable when it returns or, on error or after a crash, none.
     /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling`
@@ -323,6 +330,13 @@ impl Deref for OrderedTable {
 impl AsRef<Table> for OrderedTable {
     fn as_ref(&self) -> &Table {
         &self.0
+    }
+}
+
+/// So that one that threads share goes into batches as it is. (Of `Arc<Table>` the standard library says so.)
+impl AsRef<Table> for Arc<OrderedTable> {
+    fn as_ref(&self) -> &Table {
+        self
     }
 }
 

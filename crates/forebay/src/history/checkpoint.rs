@@ -1,5 +1,6 @@
 //! Checkpoints: copies of the whole, in directories of their own.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl History {
             return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
         }
         let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, log));
-        copied.map_err(|error| match clear(fs, target, was_there) {
+        copied.map_err(within_one).map_err(|error| match clear(fs, target, was_there) {
             true => error,
             // As where the database was closed meanwhile.
             false => Error::invalid(format!(
@@ -109,6 +110,16 @@ impl History {
     }
 }
 
+/// The error of a link from one file system to another, with what to do about it.
+fn within_one(error: Error) -> Error {
+    match error {
+        Error::Io { kind: ErrorKind::CrossesDevices, .. } => Error::invalid(format!(
+            "{error}; make the checkpoint on the database's file system, and copy it from there"
+        )),
+        error => error,
+    }
+}
+
 /// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is
 /// left.
 fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
@@ -136,4 +147,20 @@ fn copy_front(fs: &dyn FileSystem, from: &Path, to: &Path, bytes: u64) -> Result
         at += got as u64;
     }
     to_file.sync()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_to_another_file_system_is_told_where_to_go() {
+        let failed =
+            |kind| within_one(Error::io("link", Path::new("/mnt/copy/7.list"), &io::Error::from(kind)));
+        let told = failed(ErrorKind::CrossesDevices).to_string();
+        assert!(told.contains("/mnt/copy/7.list") && told.contains("copy it from there"), "{told}");
+        assert!(!failed(ErrorKind::PermissionDenied).to_string().contains("copy it"));
+    }
 }

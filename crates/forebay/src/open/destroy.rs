@@ -10,6 +10,7 @@ use forebay_env::{Env, FileSystem, LockMode};
 use forebay_store::names;
 
 use crate::open::clear::is_ours;
+use crate::open::enter::of_path;
 
 /// What an opening made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +38,21 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let fs = &*env.fs;
     let mut is_there = false;
     for root in [names::SUPERBLOCK, names::SUPERBLOCK_SPARE, names::DESTROYED] {
-        is_there |= fs.exists(&dir.join(root))?;
+        is_there |= fs.exists(&dir.join(root)).map_err(|error| of_path(fs, dir, error))?;
     }
     if !is_there {
-        return Err(Error::NotFound(format!("{} is not a forebay database", dir.display())));
+        return Err(no_database(fs, dir)?);
     }
     remove_files(fs, dir)
+}
+
+/// The error of a directory that is missing, or is no database.
+pub(crate) fn no_database(fs: &dyn FileSystem, dir: &Path) -> Result<Error> {
+    let shown = dir.display();
+    Ok(Error::NotFound(match fs.exists(dir)? {
+        true => format!("{shown} is not a forebay database"),
+        false => format!("there is no database at {shown}"),
+    }))
 }
 
 /// Removes what a directory has of a database, whole or half made, and the directory if nothing else is in it.

@@ -17,6 +17,8 @@ use forebay_store::names;
 use serde::Serialize;
 
 use crate::open::Listing;
+use crate::open::destroy::no_database;
+use crate::open::enter::of_path;
 
 /// An entry of a file of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -100,13 +102,17 @@ struct Dump<'a> {
 
 /// Shows all entries, up to the first error of `see`. What cannot be read is [shown as that](DumpedEntry::Unreadable).
 pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
-    let mut listing = Listing::read(fs, dir)?;
+    let has_root = |name: &str| fs.exists(&dir.join(name)).map_err(|error| of_path(fs, dir, error));
+    let is_rooted = has_root(names::SUPERBLOCK)? || has_root(names::SUPERBLOCK_SPARE)?;
+    let mut listing = match Listing::read(fs, dir) {
+        Err(error) if error.is_not_found() => return Err(no_database(fs, dir)?),
+        listing => listing?,
+    };
+    if !is_rooted && listing.manifests.is_empty() && listing.logs.is_empty() {
+        return Err(no_database(fs, dir)?);
+    }
     let mut dump = Dump { fs, dir, see };
     let superblock = Superblock::read(fs, dir);
-    if listing.manifests.is_empty() && listing.logs.is_empty() {
-        // No database.
-        superblock.as_ref().map(drop).map_err(Clone::clone)?;
-    }
     dump.root(names::SUPERBLOCK, &superblock, |root| DumpedEntry::Superblock {
         database_id: root.database_id,
     })?;

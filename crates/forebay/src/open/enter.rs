@@ -1,10 +1,11 @@
 //! The directory of a database: taking its lock, and making it where there is none.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::{Env, FileLock, LockMode};
+use forebay_env::{Env, FileLock, FileSystem, LockMode};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::names;
@@ -20,11 +21,21 @@ const FIRST_MANIFEST: u64 = 1;
 /// Takes the lock, and makes the database if there is none and that is wanted.
 pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<(Option<FileLock>, Made)> {
     loop {
-        match try_enter(env, dir, options)? {
+        match try_enter(env, dir, options).map_err(|error| of_path(&*env.fs, dir, error))? {
             Entered::In(lock, made) => return Ok((lock, made)),
             Entered::Destroyed => {}
         }
     }
+}
+
+/// The error of a path that cannot be a directory, told as that.
+pub(crate) fn of_path(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
+    if !matches!(error, Error::Io { kind: ErrorKind::NotADirectory, .. }) {
+        return error;
+    }
+    let (shown, is_file) = (dir.display(), fs.exists(dir).is_ok_and(|is_there| is_there));
+    let what = if is_file { "is a file" } else { "has a file among its directories" };
+    Error::NotFound(format!("{shown} {what}; a database is a directory: name that"))
 }
 
 enum Entered {

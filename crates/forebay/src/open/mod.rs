@@ -41,6 +41,7 @@ pub(crate) use destroy::{Made, destroy, remove_files};
 pub(crate) use dump::dump;
 pub use dump::{Dumped, DumpedEntry};
 pub(crate) use enter::enter;
+use enter::of_path;
 pub(crate) use evidence::{Evidence, live_files};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use salvage::salvage;
@@ -72,7 +73,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let (env, gate) = environment(&options)?;
     // Whatever becomes the working directory later.
-    let dir = &*env.fs.absolute(dir)?;
+    let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
     let (lock, made) = enter(&env, dir, &options)?;
     debug_assert!(lock.is_some() || options.salvage, "only what is damaged may lack its lock");
     debug_assert!(made == Made::Nothing || options.create_if_missing, "only what was wanted is made");

@@ -178,7 +178,8 @@ impl Relayout {
         let log = self.context.log()?;
         let mut version_set = self.versions.lock();
         let state = self.versions.state();
-        let table = state.tables.get(&id).ok_or_else(|| Error::NotFound("the table was dropped".into()))?;
+        let gone = || Error::NotFound(format!("{} was dropped", state.tables.named_dropped(id)));
+        let table = state.tables.get(&id).ok_or_else(gone)?;
         let order = options.layout.order(self.context.superblock.hash_seed);
         debug_assert!(state.frozen.contains(&id), "nobody writes to it");
         let is_of_others = |sorted: &[SortedTable]| sorted.iter().all(|sorted| sorted.table != id);

@@ -39,7 +39,7 @@ impl Relayout {
         let mut version_set = self.versions.lock();
         let state = self.versions.state();
         let Some(table) = state.tables.get(&id) else {
-            return Err(Error::NotFound("the table was dropped".into()));
+            return Err(Error::NotFound(format!("{} was dropped", state.tables.named_dropped(id))));
         };
         let before = table.options.layout;
         if before == layout {

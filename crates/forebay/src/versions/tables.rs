@@ -4,6 +4,7 @@
 //! **Invariant:** no chunk is empty or longer than [`CHUNK_MAX`]; keys ascend in and across chunks.
 
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::versions::TableState;
@@ -11,11 +12,16 @@ use crate::versions::TableState;
 /// As many entries are copied for a change at the most. A list of chunks grows with a part of that of all entries.
 const CHUNK_MAX: usize = 128;
 
+/// The names of so many tables are kept after they were dropped.
+const DROPPED_MAX: usize = 128;
+
 /// Tables. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Tables {
     by_id: SharedMap<u32, Arc<TableState>>,
     ids: SharedMap<String, u32>,
+    /// The ones that were dropped last, oldest first, to name them to who still has a handle.
+    dropped: Arc<VecDeque<(u32, String)>>,
 }
 
 /// A sorted map of which clones share what they have in common.
@@ -151,6 +157,21 @@ impl Tables {
     pub(crate) fn remove(&mut self, id: u32) {
         if let Some(table) = self.by_id.remove(&id) {
             self.ids.remove(table.name.as_str());
+            let dropped = Arc::make_mut(&mut self.dropped);
+            dropped.push_back((id, table.name.clone()));
+            if dropped.len() > DROPPED_MAX {
+                dropped.pop_front();
+            }
+            debug_assert!(dropped.len() <= DROPPED_MAX, "names of dropped tables are few");
+        }
+    }
+
+    /// A table that was dropped, as a message begins with it: by its name, if that is kept.
+    pub(crate) fn named_dropped(&self, id: u32) -> String {
+        debug_assert!(!self.contains_key(&id), "table {id} is gone");
+        match self.dropped.iter().rev().find(|(dropped, _)| *dropped == id) {
+            Some((_, name)) => format!("table `{name}`"),
+            None => "the table".into(),
         }
     }
 

@@ -42,10 +42,20 @@ impl View {
 
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
         refuse_guests()?;
-        let gone = || Error::NotFound("the table was dropped, or made after this snapshot".into());
-        let table = self.state.tables.get(&id).ok_or_else(gone)?;
+        let table = self.state.tables.get(&id).ok_or_else(|| self.gone(id))?;
         debug_assert_eq!(table.id, id, "a table stands at its number");
         Ok(table)
+    }
+}
+
+impl View {
+    #[cold]
+    fn gone(&self, id: u32) -> Error {
+        let table = self.state.tables.named_dropped(id);
+        Error::NotFound(match self.pin {
+            Some(_) => format!("{table} was dropped before this snapshot, or made after it"),
+            None => format!("{table} was dropped"),
+        })
     }
 }
 

@@ -111,7 +111,8 @@ impl Writer {
         }
         if let Some(gone) = of_tables().find(|table| !state.tables.contains_key(table)) {
             return Err(Error::NotFound(format!(
-                "the batch writes to a table that was dropped, number {gone}; nothing of the batch is written"
+                "{} was dropped; nothing of the batch that writes to it is written",
+                state.tables.named_dropped(gone)
             )));
         }
         for delete in notes.range_deletes() {

@@ -2,14 +2,26 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Batch, Database, Durability, Error, Layout, Options, limits};
+use forebay::{Batch, Database, Durability, Error, Layout, MergeRule, Options, limits};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())
+}
+
+struct Newest;
+
+impl MergeRule for Newest {
+    fn name(&self) -> &str {
+        "newest/1"
+    }
+    fn merge(&self, _: &[u8], newer: &[u8], _: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(newer);
+    }
 }
 
 /// The error's text must say all of this.
@@ -100,6 +112,64 @@ fn an_open_database_is_locked() {
     Database::open("/db", options(&env)).unwrap();
 }
 
+/// It named the process's own number, as if that were another.
+#[test]
+fn a_database_that_this_process_has_open_is_told_as_that() {
+    let dir = std::env::temp_dir().join(format!("forebay-twice-{}", std::process::id()));
+    let db = Database::open(&dir, Options::default().memory_limit(1 << 20)).unwrap();
+    let number = std::process::id().to_string();
+    assert_says(Database::open(&dir, Options::default()), &["LOCK", &number, "this one", "open already"]);
+    db.take_back().unwrap();
+}
+
+/// That `FOREBAY` cannot be looked for below a file told nobody what to do.
+#[test]
+fn a_file_is_no_database() {
+    let file = std::env::temp_dir().join(format!("forebay-file-{}", std::process::id()));
+    let fs = Env::real().fs;
+    fs.create(&file, Access::Buffered).unwrap().write_at(0, b"key,value\n").unwrap();
+    let below = file.join("db");
+    let is_a_file = ["is a file", "a database is a directory"];
+    let shown = file.display().to_string();
+    assert_says(Database::open(&file, Options::default()), &[&shown, is_a_file[0], is_a_file[1]]);
+    assert_says(Database::open(&file, Options::default().read_only(true)), &is_a_file);
+    assert_says(Database::destroy(&file), &is_a_file);
+    assert_says(Database::dump(&file, &mut |_| Ok(())), &is_a_file);
+    assert_says(Database::open(&below, Options::default()), &[&shown, "has a file among its directories"]);
+    fs.remove(&file).unwrap();
+    assert_says(Database::destroy(&file), &["there is no database at", &shown]);
+    assert_says(Database::dump(&file, &mut |_| Ok(())), &["there is no database at", &shown]);
+    assert_says(Database::dump("/", &mut |_| Ok(())), &["/ is not a forebay database"]);
+}
+
+#[test]
+fn a_dropped_table_is_named_to_who_still_has_it() {
+    let env = Env::memory(1);
+    let db = Database::open("/db", options(&env)).unwrap();
+    let before = db.snapshot();
+    let table = db.table("gone").open().unwrap();
+    db.drop_table("gone").unwrap();
+    let after = db.snapshot();
+    let own = assert_says(table.get(b"k"), &["table `gone` was dropped"]);
+    assert!(own.is_not_found() && !own.to_string().contains("snapshot"), "{own}");
+    assert_says(table.put(b"k", b"v"), &["table `gone` was dropped", "nothing of the batch"]);
+    assert_says(table.set_layout(Layout::leveling(4)), &["table `gone` was dropped"]);
+    assert_says(after.get(&table, b"k"), &["table `gone` was dropped before this snapshot"]);
+    assert_says(before.get(&table, b"k"), &["or made after it"]);
+}
+
+#[test]
+fn a_number_that_no_record_has_is_not_waited_for() {
+    let env = Env::memory(1);
+    let db = Database::open("/db", options(&env)).unwrap();
+    assert_says(db.wait_durable(1), &["record 1 was never written", "number 0", "sync"]);
+    db.table("t").open().unwrap().put(b"k", b"v").unwrap();
+    db.wait_durable(1).unwrap();
+    assert_eq!(db.durable_sequence(), 1);
+    assert_says(db.wait_durable(2), &["record 2", "number 1"]);
+    db.sync().unwrap();
+}
+
 #[test]
 fn options_that_contradict_each_other_are_named() {
     let env = Env::memory(1);
@@ -119,6 +189,15 @@ fn options_that_contradict_each_other_are_named() {
     assert_says(db.table("t").lists_max(0).open(), &["lists_max"]);
     assert_says(db.table("t").repeats_max(1.0).open(), &["repeats_max"]);
     assert_says(db.table("t").filter_bits_per_key(1000).open(), &["filter_bits_per_key"]);
+    let lives = |ttl| db.table("lives").time_to_live(ttl);
+    assert_says(
+        lives(Duration::from_micros(1500)).open(),
+        &["table `lives`", "time_to_live is 1.5ms", "whole"],
+    );
+    assert_says(
+        lives(Duration::from_secs(1)).merge_rule(Newest).open(),
+        &["table `lives`", "merge rule `newest/1`", "time_to_live"],
+    );
     assert_says(db.table("").open(), &["name"]);
     assert_says(db.table(&"x".repeat(256)).open(), &["name", "256"]);
     assert_eq!(db.tables(), []);

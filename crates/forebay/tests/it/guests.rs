@@ -90,6 +90,53 @@ fn a_rule_that_panics_in_the_background_stops_no_reader_and_is_named() {
     assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"11"[..]));
 }
 
+/// What the guide says: a buffer in which two operands of the key meet is not flushed, so that once all are full each
+/// write fails with the rule's error, also a delete of the key. Nothing that was written is lost, and all goes on when
+/// the rule is mended, or its table dropped.
+#[test]
+fn operands_of_one_key_whose_rule_panics_stop_writes_once_buffers_are_full() {
+    for is_mended in [true, false] {
+        let env = Env::memory(20);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = db.table("t").merge_rule(Fussy::new()).open().unwrap();
+        let plain = db.table("plain").open().unwrap();
+        (0..2).for_each(|_| table.merge(b"bad", b"1").unwrap());
+        let refused = (0..1000_u32).find(|number| {
+            let outcome = plain.put(number.to_be_bytes(), [7; 200]);
+            outcome.is_err() && {
+                assert_panicked(outcome);
+                true
+            }
+        });
+        let refused = refused.expect("buffers become full");
+        assert_panicked(table.delete(b"bad"));
+        assert_panicked(table.compact());
+        assert_panicked(plain.put(b"k", [7; 8 << 10]));
+        assert_eq!(plain.get(0_u32.to_be_bytes()).unwrap(), Some(vec![7; 200]));
+        assert_panicked(table.get(b"bad"));
+        let (db, table, plain) = match is_mended {
+            false => {
+                db.drop_table("t").unwrap();
+                (db, None, plain)
+            }
+            true => {
+                drop((table, plain));
+                db.close().unwrap();
+                let db = Database::open("/db", options(&env)).unwrap();
+                let table = db.table("t").merge_rule(Fussy::default()).open().unwrap();
+                let plain = db.table("plain").open().unwrap();
+                (db, Some(table), plain)
+            }
+        };
+        (refused..refused + 1000).for_each(|number| plain.put(number.to_be_bytes(), [7; 200]).unwrap());
+        db.flush().unwrap();
+        assert_eq!(plain.iter().unwrap().count() as u32, refused + 1000);
+        if let Some(table) = table {
+            assert_eq!(table.get(b"bad").unwrap().as_deref(), Some(&b"11"[..]));
+        }
+    }
+}
+
 /// A merge that asks a filter that panics is set aside; other tables' merges go on, and the database stays open.
 #[test]
 fn a_filter_that_panics_is_named_by_compact_and_stops_no_other_table() {

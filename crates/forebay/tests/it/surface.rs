@@ -1,6 +1,7 @@
 //! What users of Rust's own maps try first.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use forebay::{Batch, Database, Durability, Layout, Options, Result};
 use forebay_env::{Env, Rng};
@@ -52,6 +53,23 @@ fn ranges_are_written_as_of_a_map() {
     table.delete_range("a".."c").unwrap();
     assert_eq!(keys(table.range(..)), "cd");
     assert!(table.approximate("a"..).unwrap().records > 0);
+    table.delete_prefix("c").unwrap();
+    assert_eq!(keys(table.range(..)), "d");
+}
+
+#[test]
+fn tables_that_threads_share_go_into_batches() {
+    let db = open();
+    let plain = Arc::new(db.table("p").open().unwrap());
+    let ordered = Arc::new(db.table("o").open_ordered().unwrap());
+    let mut batch = Batch::new();
+    batch.put(&plain, "a", "1");
+    batch.put(&ordered, "a", "1");
+    batch.delete(&ordered, "b");
+    batch.delete_prefix(&ordered, "b");
+    db.commit(batch, Durability::Os).unwrap();
+    assert_eq!(ordered.get("a").unwrap(), plain.get("a").unwrap());
+    assert!(db.snapshot().contains_key(&ordered, "a").unwrap());
 }
 
 /// The walk from the front and the walk from the back share no entry and leave none out, whichever goes when, also where

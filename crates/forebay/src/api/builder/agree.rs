@@ -1,4 +1,4 @@
-//! Whether what is asked for is what a table was made with.
+//! Whether a new table can have what is asked for, and whether it is what an older one was made with.
 
 use forebay_base::{Error, Result};
 use forebay_layouts::{RuleName, TableOptions, TableRule};
@@ -27,6 +27,22 @@ impl<K> TableBuilder<K> {
         Err(Error::invalid(format!("table `{}` was made with {}{asked}; {how}", self.name, kept.describe())))
     }
 
+    /// Whether a new table can have all that was asked for.
+    pub(super) fn can_have(&self, options: &TableOptions) -> Result<()> {
+        options.validate().map_err(|error| match error {
+            Error::Invalid(reason) => Error::invalid(format!("table `{}`: {reason}", self.name)),
+            error => error,
+        })?;
+        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
+            return Err(Error::invalid(format!(
+                "table `{}` is to have {}, and such a table cannot have a time_to_live; make it without one",
+                self.name,
+                self.rule.name.describe()
+            )));
+        }
+        Ok(())
+    }
+
     /// Whether everything asked for is what the table was made with.
     pub(super) fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
         let differs = |name: &str, asked: Option<String>, kept: String| match asked {
@@ -36,7 +52,13 @@ impl<K> TableBuilder<K> {
             ))),
             _ => Ok(()),
         };
-        differs("layout", self.asked.layout.map(|layout| layout.to_string()), kept.layout.to_string())?;
+        if let Some(asked) = self.asked.layout.filter(|asked| *asked != kept.layout) {
+            return Err(Error::invalid(format!(
+                "table `{}` has layout {}, not {asked}; leave the option out, or give it that layout by set_layout (in a \
+                 shell `forebay layout`)",
+                self.name, kept.layout
+            )));
+        }
         differs(
             "node_bytes",
             self.asked.node_bytes.map(|v| v.to_string()),

@@ -331,12 +331,7 @@ impl<K> TableBuilder<K> {
             )));
         }
         let options = self.options();
-        options.validate()?;
-        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
-            return Err(Error::invalid(
-                "a table with a merge rule or an aggregation function cannot have a time_to_live",
-            ));
-        }
+        self.can_have(&options)?;
         let entry = TableEntry {
             id: version_set.next_table,
             name: self.name.clone(),

@@ -68,6 +68,7 @@ impl Kind for Forebay {
     fn open(&self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         let mut options = Options::default()
             .memory_limit(setup.memory_bytes)
+            .background_threads(setup.background_threads)
             .sync_interval(setup.sync_interval)
             .durability(durability(setup));
         if let Some(ratio) = setup.forebay.read_compaction_ratio {

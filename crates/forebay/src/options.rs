@@ -12,6 +12,7 @@ pub struct Options {
     pub(crate) memory_limit_bytes: u64,
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: usize,
+    pub(crate) background_threads: Option<usize>,
     pub(crate) durability: Durability,
     pub(crate) sync_interval: Duration,
     pub(crate) read_compaction_ratio: f64,
@@ -30,6 +31,7 @@ impl Default for Options {
             memory_limit_bytes: 256 << 20,
             write_buffer_bytes: None,
             write_buffers: 3,
+            background_threads: None,
             durability: Durability::default(),
             sync_interval: Duration::from_millis(100),
             read_compaction_ratio: 8.0,
@@ -47,6 +49,15 @@ impl Default for Options {
 const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 /// The largest write buffer: places in it are 32-bit numbers.
 const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
+/// The most threads that compact. Each has a bit in a word that says who has nothing to do.
+pub(crate) const BACKGROUND_THREADS_MAX: usize = 64;
+/// Where the machine has only one core, one of them waits for the device while the other merges.
+const BACKGROUND_THREADS_MIN: usize = 2;
+/// There are no more compactors by default than one for so much of the memory limit: each writes from a buffer, and builds
+/// filters.
+const COMPACTOR_BYTES: u64 = 16 << 20;
+/// More than this is of no use to a merge.
+const MERGE_BYTES_MAX: u64 = 32 << 20;
 const SYNC_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const WRITE_BUFFER_BYTES_MIN: u64 = 4 << 10;
 /// What one writes and merges at a time.
@@ -96,6 +107,15 @@ impl Options {
     /// How many write buffers there are: one is filled while the others are written out. At least 2.
     pub fn write_buffers(mut self, count: usize) -> Self {
         self.write_buffers = count;
+        self
+    }
+
+    /// How many threads compact, all tables together: by default the cores of the machine, but at most one for 16 MiB of
+    /// the memory limit, and at least 2. Each works on nodes or runs of its own. They share a sixteenth of the memory limit
+    /// to read what they merge, and each takes up to a thirty-second to write. Flushes, the sorting before them and the
+    /// sync of the log have a thread each besides.
+    pub fn background_threads(mut self, threads: usize) -> Self {
+        self.background_threads = Some(threads);
         self
     }
 
@@ -198,6 +218,13 @@ impl Options {
                 buffer.saturating_mul(self.write_buffers as u64).div_ceil(3).saturating_mul(4)
             )));
         }
+        if let Some(threads) =
+            self.background_threads.filter(|threads| !(1..=BACKGROUND_THREADS_MAX).contains(threads))
+        {
+            return Err(Error::invalid(format!(
+                "background_threads is {threads}; it must be between 1 and {BACKGROUND_THREADS_MAX}"
+            )));
+        }
         if self.sync_interval < SYNC_INTERVAL_MIN {
             return Err(Error::invalid(format!(
                 "sync_interval is {:?}; it must be at least {SYNC_INTERVAL_MIN:?}; for writes that are durable at once use \
@@ -242,6 +269,19 @@ impl Options {
         self.open_files_max.unwrap_or(part.clamp(OPEN_FILES_MIN, OPEN_FILES))
     }
 
+    /// How many compactors there are.
+    pub(crate) fn compactors(&self) -> usize {
+        self.background_threads.unwrap_or(BACKGROUND_THREADS_MIN)
+    }
+
+    /// What is not given and depends on the machine is as it should be on one of this many cores: no more compactors than
+    /// there is memory for what each reads and writes.
+    pub(crate) fn fit_to(&mut self, cores: usize) {
+        let roomy = usize::try_from(self.memory_limit_bytes / COMPACTOR_BYTES).unwrap_or(usize::MAX);
+        let threads = cores.min(roomy).clamp(BACKGROUND_THREADS_MIN, BACKGROUND_THREADS_MAX);
+        self.background_threads.get_or_insert(threads);
+    }
+
     /// Memory for filters and cached pages: a third. Filters come first.
     pub(crate) fn reading_bytes(&self) -> u64 {
         self.memory_limit_bytes / 3
@@ -261,7 +301,7 @@ impl Options {
     pub(crate) fn filter_bytes_beside(&self, order_bytes: u64) -> u64 {
         let buffers = self.write_buffers as u64;
         let writing = buffers * self.buffer_bytes() + (buffers + 1) * order_bytes;
-        let others = writing + self.merge_bytes() as u64 + self.cache_bytes_min();
+        let others = writing + self.merge_bytes() + self.cache_bytes_min();
         let left = self.memory_limit_bytes.saturating_sub(others);
         self.filter_bytes().min(left).max(self.filter_bytes_min())
     }
@@ -290,7 +330,12 @@ impl Options {
     }
 
     /// Memory for reading lists in merges: a sixteenth, but no more than is of use.
-    pub(crate) fn merge_bytes(&self) -> usize {
-        (self.memory_limit_bytes / 16).min(32 << 20) as usize
+    pub(crate) fn merge_bytes(&self) -> u64 {
+        (self.memory_limit_bytes / 16).min(MERGE_BYTES_MAX * self.compactors() as u64)
+    }
+
+    /// What one compactor has of it.
+    pub(crate) fn job_bytes(&self) -> usize {
+        (self.merge_bytes() / self.compactors() as u64) as usize
     }
 }

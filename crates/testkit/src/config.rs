@@ -37,6 +37,8 @@ pub struct Config {
     pub write_buffer_bytes: u64,
     /// How many there are.
     pub write_buffers: usize,
+    /// How many compactors there are.
+    pub background_threads: usize,
     /// How readily lists are merged for the sake of lookups.
     pub read_compaction_ratio: f64,
     /// How much of the log is kept for its changes.
@@ -95,6 +97,7 @@ impl Default for Config {
             codec: Codec::None,
             write_buffer_bytes: 8 << 10,
             write_buffers: 3,
+            background_threads: 2,
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
             open_files_max: None,
@@ -165,6 +168,7 @@ impl Config {
             reclaim_interval: [None; TABLES],
             aside: None,
             trip: Trip::default(),
+            background_threads: [1, 2, 4][rng.index(3)],
         }
     }
 
@@ -213,6 +217,7 @@ impl Config {
             .memory_limit(self.memory_limit_bytes)
             .write_buffer(self.write_buffer_bytes)
             .write_buffers(self.write_buffers)
+            .background_threads(self.background_threads)
             .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
             .env(env.clone());

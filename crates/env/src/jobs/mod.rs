@@ -191,6 +191,15 @@ impl Jobs {
         }
     }
 
+    /// How many machines make progress at a time: the cores that this process may use. Of a stepper, as many as a small
+    /// machine has.
+    pub fn parallelism(&self) -> usize {
+        match &self.driver {
+            Driver::Threads(_) => std::thread::available_parallelism().map_or(1, usize::from),
+            Driver::Stepper(_) => 2,
+        }
+    }
+
     /// Whether machines are stepped by whoever waits.
     pub fn is_stepper(&self) -> bool {
         matches!(self.driver, Driver::Stepper(_))

@@ -1,23 +1,27 @@
-//! Compactions: the work that the table versions plan, the table with the largest debt first; and where there is
-//! nothing, merges for the sake of lookups.
+//! Compactions: the work that the table versions plan, the table with the largest debt first; where there is nothing,
+//! merges for the sake of lookups; and where there is none of these, parts of what another compactor does.
+//!
+//! **Invariant:** compactors that work side by side work on nodes of their own: what one has planned is busy, under the
+//! lock under which the next one plans.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, NodeKey, Planned};
+use forebay_layouts::{Job, JobWorker, NodeKey};
 
-use crate::background::Background;
-use crate::background::planning::Goal;
-use crate::versions::{Commit, Finished, TableState};
+use crate::background::planning::{Goal, NextWork};
+use crate::background::{Background, Offer};
+use crate::versions::{Commit, Finished, Helped, UnderWay};
 
 pub(super) struct Compactor {
+    /// From 0 on.
+    number: usize,
     background: Arc<Background>,
     running: Option<Running>,
-    /// Tables whose last job failed, the latest last: others come first.
-    failed: Vec<u32>,
+    /// What it does of another one's job. It holds the job's files, also when that is over.
+    part: Option<(Box<dyn JobWorker>, UnderWay)>,
 }
 
 struct Running {
@@ -25,24 +29,42 @@ struct Running {
     generation: u64,
     nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
+    _under_way: UnderWay,
+}
+
+/// What has come of looking for work.
+enum Begun {
+    Work,
+    NotNow,
+    Nothing,
 }
 
 impl Compactor {
-    pub(super) fn new(background: Arc<Background>) -> Self {
-        Self { background, running: None, failed: Vec::new() }
+    pub(super) fn new(number: usize, background: Arc<Background>) -> Self {
+        Self { number, background, running: None, part: None }
+    }
+
+    /// What its failures are noted under.
+    fn name(&self) -> (&'static str, usize) {
+        (super::COMPACT, self.number)
     }
 
     /// Does a bit of the running job, or finds the next.
     fn advance(&mut self) -> Result<Step> {
         // Memory first, and between steps of a job: merges take long, and lists come meanwhile.
-        if self.background.memory.filters_exceed()
+        if self.number == 0
+            && self.background.memory.filters_exceed()
             && self.background.memory.thin_filters()
             && self.running.is_none()
         {
             return Ok(Step::Worked);
         }
+        if self.part.is_some() {
+            self.do_part();
+            return Ok(Step::Worked);
+        }
         if self.running.is_none() {
-            return Ok(if self.find_work()? { Step::Worked } else { Step::Idle });
+            return Ok(if self.find_work()? || self.find_part() { Step::Worked } else { Step::Idle });
         }
         // Asked before, not after: work that wakes whoever waits for it would wake this machine, too.
         if self.running.as_ref().is_some_and(|running| running.job.waits()) {
@@ -54,42 +76,15 @@ impl Compactor {
 
     /// `false` when there is nothing. What one table fails at keeps none of the others waiting.
     fn find_work(&mut self) -> Result<bool> {
-        let background = Arc::clone(&self.background);
-        let state = background.versions.state();
-        background.end_passes(&state);
-        let compacting = background.compactions();
-        let mut tables: Vec<_> = state.tables.values().collect();
-        let due_below = background.versions.lists.resident.due_below.load(Ordering::Relaxed);
-        let holds_log = |table: &TableState| {
-            table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
-        };
-        self.failed.retain(|id| state.tables.contains_key(id));
-        let failed = &self.failed;
-        tables.sort_by_key(|table| {
-            let last = failed.iter().position(|&id| id == table.id);
-            (last, std::cmp::Reverse((holds_log(table), table.version.debt_bytes())))
-        });
-        background.space.empty_trash_for_space(&state);
-        let goal = |table: &TableState| match compacting.contains_key(&table.id) {
-            true => Goal::FullCompaction,
-            false
-                if background.space.wants_space(table)
-                    || background.space.wants_reclaim_pass(table, &state) =>
-            {
-                Goal::Space
-            }
-            false => Goal::Limits,
-        };
-        let limits = tables.iter().map(|table| (*table, goal(table)));
-        // Only once nothing else is to be done.
-        let read_compaction = tables.iter().map(|table| (*table, Goal::ReadCompaction));
+        let compacting = self.background.compactions();
         let mut failure = None;
-        for (table, goal) in limits.chain(read_compaction) {
-            match self.begin(table.id, goal) {
-                Ok(true) => return Ok(true),
-                Ok(false) => {
-                    let asked = compacting.get(&table.id).filter(|_| goal == Goal::FullCompaction);
-                    asked.into_iter().for_each(|&asked| background.found_compact(table, asked));
+        for (table, goal) in self.background.due(&compacting) {
+            match self.begin(table, goal) {
+                Ok(Begun::Work) => return Ok(true),
+                Ok(Begun::NotNow) => {}
+                Ok(Begun::Nothing) => {
+                    let asked = compacting.get(&table).filter(|_| goal == Goal::FullCompaction);
+                    asked.into_iter().for_each(|&asked| self.background.found_compact(table, asked));
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -97,26 +92,47 @@ impl Compactor {
         failure.map_or(Ok(false), Err)
     }
 
-    /// Begins what there is to do for a table. `false` when there is nothing.
-    fn begin(&mut self, table: u32, goal: Goal) -> Result<bool> {
-        debug_assert!(self.running.is_none(), "one job is done after the other");
-        let planned = self.background.plan(table, goal);
+    /// Begins what there is to do for a table.
+    fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
+        debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
+        let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
-        match planned.inspect_err(|error| self.background.note_failed_compaction(table, error))? {
-            Some((Planned::Edit(_), _)) => Ok(true),
-            Some((Planned::Job(plan), entry)) => {
-                let started = entry.version.start(&plan);
-                let job = started
-                    .inspect_err(|error| self.set_aside(table, entry.generation, &plan.nodes, error))?;
-                if let Some(worker) = job.worker() {
-                    let other = self.background.worker.lock().replace(worker);
-                    debug_assert!(other.is_none(), "a job that is over leaves nothing to share");
-                    self.background.context.env.jobs.wake();
-                }
-                self.running = Some(Running { table, generation: entry.generation, nodes: plan.nodes, job });
-                Ok(true)
-            }
-            None => Ok(false),
+        let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, error))?;
+        let (plan, table, under_way) = match next {
+            NextWork::Job { plan, table, under_way } => (plan, table, under_way),
+            NextWork::Edited => return Ok(Begun::Work),
+            NextWork::NotNow => return Ok(Begun::NotNow),
+            NextWork::Nothing => return Ok(Begun::Nothing),
+        };
+        let job = table
+            .version
+            .start(&plan)
+            .inspect_err(|error| self.set_aside(id, table.generation, &plan.nodes, error))?;
+        if let Some(worker) = job.worker() {
+            let other = self.background.workers.lock().insert(self.number, (worker, Helped::of(&table)));
+            debug_assert!(other.is_none(), "a job that is over leaves nothing to share");
+            self.background.context.env.jobs.wake();
+        }
+        let generation = table.generation;
+        self.running = Some(Running { table: id, generation, nodes: plan.nodes, job, _under_way: under_way });
+        Ok(Begun::Work)
+    }
+
+    /// Takes up parts of another one's job, if there are any.
+    fn find_part(&mut self) -> bool {
+        let join = |(worker, of): &Offer| Some((worker.beside()?, of.begin()));
+        self.part = self.background.workers.lock().values().find_map(join);
+        self.part.is_some()
+    }
+
+    fn do_part(&mut self) {
+        let Some((worker, _)) = &mut self.part else { return };
+        if worker.step(STEP_BYTES) {
+            self.background.note_progress(STEP_BYTES as u64);
+        } else {
+            self.part = None;
+            // The job may have waited for this.
+            self.background.context.env.jobs.wake();
         }
     }
 
@@ -132,27 +148,29 @@ impl Compactor {
                 self.background.lose_pass(table);
             }
             self.background.versions.lock().release(table, generation, &running.nodes);
-            self.failed.retain(|&id| id != table);
+            self.background.failed.lock().retain(|&id| id != table);
             self.leave();
-            self.background.note_recovery(super::COMPACT);
+            self.background.note_recovery(self.name());
             self.background.context.env.jobs.wake();
         }
         Ok(())
     }
 
     fn give_up(&mut self, error: &Error) {
-        if let Some(Running { table, generation, nodes, job }) = self.leave() {
+        if let Some(Running { table, generation, nodes, job, .. }) = self.leave() {
             // Removes the unfinished files.
             drop(job);
-            self.failed.retain(|&id| id != table);
-            self.failed.push(table);
+            let mut failed = self.background.failed.lock();
+            failed.retain(|&id| id != table);
+            failed.push(table);
+            drop(failed);
             self.set_aside(table, generation, &nodes, error);
         }
     }
 
     /// Is done with the job; what nobody has taken of it is not to be helped with any more.
     fn leave(&mut self) -> Option<Running> {
-        *self.background.worker.lock() = None;
+        self.background.workers.lock().remove(&self.number);
         self.running.take()
     }
 
@@ -172,23 +190,28 @@ impl Machine for Compactor {
         if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
-        match self.advance() {
+        let advanced = self.advance();
+        let health = &self.background.context.health;
+        match advanced {
             Ok(step) if step == Step::Worked || self.running.is_some() => {
-                self.background.context.health.set_compactor_is_idle(false);
+                health.set_idle(self.number, false);
                 step
             }
             Ok(_) => {
                 // Woken by its own wake, it would never rest.
-                if !self.background.context.health.set_compactor_is_idle(true) {
+                if !health.set_idle(self.number, true) {
                     self.background.context.env.jobs.wake();
                 }
                 // What failed is not wanted any more.
-                self.background.note_recovery(super::COMPACT);
+                self.background.note_recovery(self.name());
                 Step::Idle
             }
             // Its nodes are set aside, and all else goes on.
-            Err(Error::TooLong(_)) => Step::Worked,
-            Err(error) => self.background.note_failure(super::COMPACT, error),
+            Err(Error::TooLong(_)) => {
+                self.background.context.env.jobs.wake();
+                Step::Worked
+            }
+            Err(error) => self.background.note_failure(self.name(), error),
         }
     }
 }

@@ -50,7 +50,7 @@ struct Waits {
     /// What tables held in memory when it began.
     full_bytes: u64,
     began: Duration,
-    /// When the compactor is told again if it rests.
+    /// When compactors are told again if they rest.
     next_look: Duration,
 }
 
@@ -137,7 +137,7 @@ impl Flusher {
             self.background.versions.state().sealed.last().is_some_and(|next| next.sorted().is_some());
         let share: f64 = if next_is_sorted { SORTED_SHARE } else { 0.0 };
         self.background.writer.pace.set_flushed_share(share);
-        self.background.note_recovery(super::FLUSH);
+        self.background.note_recovery((super::FLUSH, 0));
         self.background.context.env.jobs.wake();
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Machine for Flusher {
                 if matches!(error, Error::TooLong(_)) && has_set_aside {
                     return Step::Worked;
                 }
-                self.background.note_failure(super::FLUSH, error)
+                self.background.note_failure((super::FLUSH, 0), error)
             }
         }
     }
@@ -288,7 +288,7 @@ impl Background {
     /// compactor is told to look again; where a bound on space keeps it from that, that is said, if snapshots are to
     /// blame, or else the merge is done all the same.
     fn wait_for_room(&self, table: &TableState, now: Duration, waits: &mut Waits) -> Result<Step> {
-        let rests = self.context.health.compactor_is_idle();
+        let rests = self.context.health.compactors_are_idle();
         let passing = self.space.passing_trouble(super::COMPACT);
         if let Some(error) = passing.or_else(|| self.versions.why_aside(table.id).filter(|_| rests)) {
             return Err(error);
@@ -314,7 +314,7 @@ impl Background {
 
     /// Tells that what the flush may have waited for is there: a rule, or a table's end.
     pub(crate) fn flush_again(&self) {
-        self.note_recovery(super::FLUSH);
+        self.note_recovery((super::FLUSH, 0));
         self.context.env.jobs.wake();
     }
 }

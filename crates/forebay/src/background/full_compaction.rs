@@ -1,4 +1,4 @@
-//! Full compactions: users ask for them, the compactor does them, and says when nothing is left to merge.
+//! Full compactions: users ask for them, compactors do them, and one says when nothing is left to merge.
 //!
 //! **Invariant:** whoever waits for a compaction is told that it is done only by a compactor that has looked since
 //! they asked, and found the table with nothing to merge and nobody else at work on it; or, where others write
@@ -26,6 +26,13 @@ pub(crate) struct FullCompaction {
     /// How many buffers had been flushed into the table when it was asked for.
     flushes: u64,
     pass: Option<Pass>,
+}
+
+impl FullCompaction {
+    /// Whether somebody waits for it, and the table has grown since.
+    fn is_pass_due(&self, table: &TableState) -> bool {
+        self.over != self.asked && self.flushes != table.flushes.load(Ordering::Relaxed)
+    }
 }
 
 /// Once round a table that grows.
@@ -75,7 +82,7 @@ impl Background {
         let is_there = || self.versions.state().tables.contains_key(&table);
         let is_over =
             || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
-        // What the compactor fails at of this table is told with the outcome, and of others it is not this one's
+        // What compactors fail at of this table is told with the outcome, and of others it is not this one's
         // affair.
         let waited = self.context.wait_for(|| self.space.passing_trouble(FLUSH), || is_over() || !is_there());
         if !is_there() {
@@ -106,15 +113,14 @@ impl Background {
         wanted.map(|(table, compaction)| (*table, compaction.asked)).collect()
     }
 
-    /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked.
-    pub(crate) fn found_compact(&self, table: &TableState, asked: u64) {
+    /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked, and nobody
+    /// was at work on it.
+    pub(crate) fn found_compact(&self, table: u32, asked: u64) {
         let version_set = self.versions.lock();
+        let state = self.versions.state();
+        let Some(table) = state.tables.get(&table) else { return };
         let nothing = BTreeSet::new();
         let busy = version_set.busy.get(&table.id).unwrap_or(&nothing);
-        if self.versions.is_worked_on(table.id, busy) {
-            // Who is at work on it tells when that is done.
-            return;
-        }
         let is_left =
             || table.version.next_work(busy).is_some() || table.version.next_full_compaction(busy).is_some();
         if table.space.found_no_room() && !table.space.lacks_room() && is_left() {
@@ -129,10 +135,13 @@ impl Background {
     /// It is over for those who had asked by then.
     fn note_compaction(&self, table: &TableState, asked: u64) {
         let refused = self.space.refuses(table);
-        if let Some(compaction) = self.compacting.lock().get_mut(&table.id) {
-            (compaction.over, compaction.refused) = (asked.max(compaction.over), refused);
+        // What it failed at meanwhile is not forgotten.
+        let mut compacting = self.compacting.lock();
+        if let Some(compaction) = compacting.get_mut(&table.id).filter(|compaction| compaction.over < asked) {
+            (compaction.over, compaction.refused) = (asked, refused);
             (compaction.flushes, compaction.pass) = (table.flushes.load(Ordering::Relaxed), None);
         }
+        drop(compacting);
         self.context.env.jobs.wake();
     }
 
@@ -172,13 +181,16 @@ impl Background {
         compacting.get(&table).and_then(|compaction| compaction.pass.as_ref()).is_some_and(Pass::begins)
     }
 
+    /// Whether a compaction goes round a table: it grows.
+    pub(crate) fn is_in_pass(&self, table: &TableState) -> bool {
+        self.compacting.lock().get(&table.id).is_some_and(|compaction| compaction.is_pass_due(table))
+    }
+
     /// Where the round of a table goes on, if it grows and it is the round's turn.
     fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
         let mut compacting = self.compacting.lock();
-        let FullCompaction { asked, over, flushes, pass, .. } = compacting.get_mut(&table.id)?;
-        if over == asked || *flushes == table.flushes.load(Ordering::Relaxed) {
-            return None;
-        }
+        let compaction = compacting.get_mut(&table.id).filter(|compaction| compaction.is_pass_due(table))?;
+        let FullCompaction { asked, pass, .. } = compaction;
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
         let fresh = || Pass { asked, generation, place: None, had_turn: false, is_planned: false };
@@ -196,13 +208,20 @@ impl Background {
         }
     }
 
-    /// Notes the rounds that are over. Called by the compactor between jobs: what was planned last is done.
+    /// Notes the rounds that are over: those whose last job is done, and nobody is at work on their tables.
     pub(crate) fn end_passes(&self, state: &State) {
+        if !self.compacting.lock().values().any(|compaction| compaction.pass.is_some()) {
+            return;
+        }
+        // Under the lock under which the last job is planned: it is under way once that is free.
+        let version_set = self.versions.lock();
         let ended = |(table, compaction): (&u32, &mut FullCompaction)| {
-            let pass = compaction.pass.take_if(|pass| pass.is_planned)?;
-            Some((state.tables.get(table)?, pass.asked))
+            let table = state.tables.get(table)?;
+            let is_over = |pass: &mut Pass| pass.is_planned && table.space.at_work.is_none();
+            Some((table, compaction.pass.take_if(is_over)?.asked))
         };
         let ended: Vec<_> = self.compacting.lock().iter_mut().filter_map(ended).collect();
+        drop(version_set);
         ended.into_iter().for_each(|(table, asked)| self.note_compaction(table, asked));
     }
 }

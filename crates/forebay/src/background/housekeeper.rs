@@ -152,10 +152,10 @@ impl Machine for Housekeeper {
         let has_moved = background.memory.move_pinned_buffer();
         background.memory.move_pinned_lists();
         if let Err(error) = outcome {
-            return background.note_failure(super::HOUSEKEEP, error);
+            return background.note_failure((super::HOUSEKEEP, 0), error);
         }
         if self.is_kept {
-            background.note_recovery(super::HOUSEKEEP);
+            background.note_recovery((super::HOUSEKEEP, 0));
         }
         if has_moved {
             return Step::Worked;

@@ -1,9 +1,9 @@
-//! Background work: five machines, each a loop of short steps.
+//! Background work: machines, each a loop of short steps.
 //!
 //! - the [sorter](sorter) puts sealed buffers in order, oldest first;
 //! - the [flusher](flusher) writes sorted buffers to lists, oldest first;
-//! - the [compactor](compactor) does what tables' versions plan: spills, splits, merges;
-//! - the [subcompactor](subcompactor) does parts of the compactor's job beside it, if the job has any;
+//! - [compactors](compactor), as many as the machine has cores, do what tables' versions plan: spills, splits, merges,
+//!   or parts of what another one does;
 //! - the [housekeeper](housekeeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
 //!   manifest.
 //!
@@ -18,7 +18,6 @@ mod planning;
 mod range_deletes;
 mod read_compaction;
 mod sorter;
-mod subcompactor;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -35,18 +34,20 @@ use forebay_layouts::JobWorker;
 use crate::context::{COMPACT, Context, FLUSH};
 use crate::memory::MemoryShares;
 use crate::space::Space;
-use crate::versions::{Commit, Versions};
+use crate::versions::{Commit, Helped, Versions};
 use crate::write::Writer;
 use full_compaction::FullCompaction;
 
 pub(crate) use waiting::Draining;
 
 const SORT: &str = "forebay-sort";
-const SUBCOMPACT: &str = "forebay-subcomp";
 const HOUSEKEEP: &str = "forebay-house";
 
 /// How long a machine waits after a failure.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// Who does parts of a compactor's job, and of which table.
+type Offer = (Box<dyn JobWorker>, Helped);
 
 /// What machines work with, and what is asked of them.
 pub(crate) struct Background {
@@ -57,8 +58,10 @@ pub(crate) struct Background {
     writer: Arc<Writer>,
     /// Tables that a full compaction is under way for.
     compacting: Mutex<BTreeMap<u32, FullCompaction>>,
-    /// Parts of the compactor's job that the subcompactor may do.
-    worker: Mutex<Option<Box<dyn JobWorker>>>,
+    /// By a compactor's number: those that have nothing to do take after them.
+    workers: Mutex<BTreeMap<usize, Offer>>,
+    /// Tables whose last job failed, the latest last: others come first.
+    failed: Mutex<Vec<u32>>,
 }
 
 impl Background {
@@ -75,7 +78,8 @@ impl Background {
             memory: Arc::clone(memory),
             writer: Arc::clone(writer),
             compacting: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
-            worker: Mutex::ranked(Rank::Leaf, None),
+            workers: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            failed: Mutex::ranked(Rank::Leaf, Vec::new()),
         }
     }
 }
@@ -83,35 +87,36 @@ impl Background {
 /// All machines, by name, before they run by themselves.
 pub(crate) struct Machines {
     context: Arc<Context>,
-    machines: [(&'static str, Box<dyn Machine>); 5],
+    machines: Vec<(String, Box<dyn Machine>)>,
 }
 
 impl Machines {
     pub(crate) fn new(background: &Arc<Background>) -> Self {
         let with = || Arc::clone(background);
-        let machines: [(&'static str, Box<dyn Machine>); 5] = [
-            (SORT, Box::new(sorter::Sorter::new(with()))),
-            (FLUSH, Box::new(flusher::Flusher::new(with()))),
-            (COMPACT, Box::new(compactor::Compactor::new(with()))),
-            (SUBCOMPACT, Box::new(subcompactor::Subcompactor::new(with()))),
-            (HOUSEKEEP, Box::new(housekeeper::Housekeeper::new(with()))),
+        let mut machines: Vec<(String, Box<dyn Machine>)> = vec![
+            (HOUSEKEEP.into(), Box::new(housekeeper::Housekeeper::new(with()))),
+            (SORT.into(), Box::new(sorter::Sorter::new(with()))),
+            (FLUSH.into(), Box::new(flusher::Flusher::new(with()))),
         ];
+        let compactors = 0..background.context.health.compactors();
+        machines.extend(compactors.map(|number| -> (String, Box<dyn Machine>) {
+            (format!("{COMPACT}-{number}"), Box::new(compactor::Compactor::new(number, with())))
+        }));
         Self { context: Arc::clone(&background.context), machines }
     }
 
     /// Has a machine that brings buffers to lists do a step. `false` where none has anything to do.
     pub(crate) fn flush_some(&mut self) -> bool {
-        let [sorter, flusher, compactor, ..] = &mut self.machines;
-        let mut work = [sorter, flusher, compactor].into_iter();
+        let mut work = self.machines.iter_mut().filter(|(name, _)| name != HOUSEKEEP);
         work.any(|(_, machine)| matches!(machine.step(), Step::Worked))
     }
 
     /// Lets all of them run.
     pub(crate) fn spawn(self) -> Vec<Handle> {
         let Self { context, machines } = self;
-        let spawn = |(name, machine): (&'static str, Box<dyn Machine>)| {
-            let guarded = Guarded { name, context: Arc::clone(&context), machine };
-            let handle = context.env.jobs.spawn(name, Box::new(guarded));
+        let spawn = |(name, machine): (String, Box<dyn Machine>)| {
+            let guarded = Guarded { name: name.clone(), context: Arc::clone(&context), machine };
+            let handle = context.env.jobs.spawn(&name, Box::new(guarded));
             if let Some(reason) = handle.refused() {
                 context.poison(&reason);
             }
@@ -123,7 +128,7 @@ impl Machines {
 
 /// A machine whose panic ends its own database, and no other one that shares its environment.
 struct Guarded {
-    name: &'static str,
+    name: String,
     context: Arc<Context>,
     machine: Box<dyn Machine>,
 }
@@ -159,15 +164,15 @@ impl Background {
         self.context.env.jobs.wake();
     }
 
-    /// Notes a machine's failure and when to try again.
-    fn note_failure(&self, machine: &'static str, error: Error) -> Step {
+    /// Notes a machine's failure, by its name and number, and when to try again.
+    fn note_failure(&self, machine: (&'static str, usize), error: Error) -> Step {
         self.context.health.fails(machine, error);
         self.context.env.jobs.wake();
         Step::Until(self.context.env.clock.now() + RETRY_AFTER)
     }
 
     /// Notes that a machine gets on again. What it has set aside on the way is kept in mind by table.
-    fn note_recovery(&self, machine: &'static str) {
+    fn note_recovery(&self, machine: (&'static str, usize)) {
         if self.context.health.recovers(machine) {
             self.context.env.jobs.wake();
         }
@@ -198,7 +203,8 @@ mod tests {
         let options = || Options::default().memory_limit(1 << 20).env(env.clone());
         let open = |dir: &str| crate::open::open(dir.as_ref(), options()).unwrap().engine;
         let [one, other] = ["/one", "/other"].map(|dir| Arc::clone(&open(dir).context));
-        let guarded = Guarded { name: "unlucky", context: Arc::clone(&one), machine: Box::new(Panics) };
+        let guarded =
+            Guarded { name: "unlucky".into(), context: Arc::clone(&one), machine: Box::new(Panics) };
         env.jobs.spawn("unlucky", Box::new(guarded)).join();
         assert!(one.fatal().is_some_and(|error| error.to_string().contains("unlucky panicked: no luck")));
         assert!(other.fatal().is_none());

@@ -1,13 +1,15 @@
 //! Planning: what is to be done for a table, by what it is done for.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_base::Result;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::Planned;
+use forebay_layouts::{Plan, Planned};
 
 use crate::background::Background;
-use crate::versions::{Pending, TableState};
+use crate::versions::{Pending, TableState, UnderWay};
 
 /// What to plan for, once all nodes are within their limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,16 +24,65 @@ pub(crate) enum Goal {
     ReadCompaction,
 }
 
+/// What a compactor does next.
+pub(crate) enum NextWork {
+    /// An edit, which was made as it was planned.
+    Edited,
+    /// A job, planned on this version of its table.
+    Job { plan: Plan, table: Arc<TableState>, under_way: UnderWay },
+    /// Nothing, as long as somebody is at work on the table.
+    NotNow,
+    /// Nothing, and nobody is at work on it.
+    Nothing,
+}
+
 impl Background {
-    /// Plans and, where the plan is an edit, commits it at once. `None` when there is nothing to do. Also returns what
-    /// it was planned on.
-    pub(crate) fn plan(&self, table: u32, goal: Goal) -> Result<Option<(Planned, Arc<TableState>)>> {
+    /// The tables, with what to plan for: the one with the largest debt first, and one whose last job failed last. Merges
+    /// for the sake of lookups come only once nothing else is to be done, and never beside a round. No version is held:
+    /// what another compactor gives up meanwhile would be taken for held by readers.
+    pub(super) fn due(&self, compacting: &BTreeMap<u32, u64>) -> Vec<(u32, Goal)> {
+        let state = self.versions.state();
+        self.end_passes(&state);
+        let mut tables: Vec<_> = state.tables.values().collect();
+        let due_below = self.versions.lists.resident.due_below.load(Ordering::Relaxed);
+        let holds_log = |table: &TableState| {
+            table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
+        };
+        let mut failed = self.failed.lock();
+        failed.retain(|id| state.tables.contains_key(id));
+        tables.sort_by_key(|table| {
+            let last = failed.iter().position(|&id| id == table.id);
+            (last, Reverse((holds_log(table), table.version.debt_bytes())))
+        });
+        drop(failed);
+        self.space.empty_trash_for_space(&state);
+        let goal = |table: &TableState| match compacting.contains_key(&table.id) {
+            true => Goal::FullCompaction,
+            false if self.space.wants_space(table) || self.space.wants_reclaim_pass(table, &state) => {
+                Goal::Space
+            }
+            false => Goal::Limits,
+        };
+        let due: Vec<_> = tables.into_iter().map(|table| (table.id, goal(table))).collect();
+        let within_limits = due.iter().filter(|(_, goal)| *goal == Goal::Limits);
+        let read_compaction =
+            within_limits.map(|(table, _)| (*table, Goal::ReadCompaction)).collect::<Vec<_>>();
+        due.into_iter().chain(read_compaction).collect()
+    }
+
+    /// Plans for a compactor and, where the plan is an edit, commits it at once.
+    pub(crate) fn plan(&self, compactor: usize, table: u32, goal: Goal) -> Result<NextWork> {
         let mut version_set = self.versions.lock();
         let state = self.versions.state();
         // A table whose rule is not known yet is left as it is.
         let Some(entry) = state.tables.get(&table).filter(|entry| entry.rule().is_ok()) else {
-            return Ok(None);
+            return Ok(NextWork::Nothing);
         };
+        let is_for_one = entry.version.is_for_one() || self.goes_round(entry, goal);
+        // Jobs of a former layout may append to the same files.
+        if !entry.space.at_work.allows(entry.generation, is_for_one) {
+            return Ok(NextWork::NotNow);
+        }
         let busy = version_set.busy.entry(table).or_default();
         let mut planned = match goal {
             Goal::Space => self.space.plan_space(entry, busy),
@@ -55,18 +106,35 @@ impl Background {
             // What gets most back may be more than there is room for; what is needed may be less.
             planned = entry.version.next_work(busy).filter(|planned| self.space.has_room_for(entry, planned));
         }
-        match &planned {
-            Some(Planned::Job(plan)) => {
+        let Some(planned) = planned else {
+            let is_idle = entry.space.at_work.is_none() && !self.versions.is_worked_on(table, busy);
+            return Ok(if is_idle { NextWork::Nothing } else { NextWork::NotNow });
+        };
+        self.context.health.set_idle(compactor, false);
+        Ok(match planned {
+            Planned::Job(plan) => {
                 let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
                 debug_assert!(is_free, "nobody is at work on what is planned");
                 busy.extend(&plan.nodes);
+                let under_way = UnderWay::begin(&entry.space, entry.generation, plan.bytes);
+                NextWork::Job { plan, table: Arc::clone(entry), under_way }
             }
-            Some(Planned::Edit(edit)) => {
+            Planned::Edit(edit) => {
                 self.context.metrics.free_edits.add(1);
-                version_set.record(&state, &mut Pending::edits(vec![(table, edit.clone())]))?;
+                version_set.record(&state, &mut Pending::edits(vec![(table, edit)]))?;
+                NextWork::Edited
             }
-            None => {}
+        })
+    }
+
+    /// Whether a table is gone round for this goal. One compactor does that, and begins no job of it while
+    /// others work on the table: a round has to come past all that was there when it began, and what somebody works on
+    /// is passed by.
+    fn goes_round(&self, table: &TableState, goal: Goal) -> bool {
+        match goal {
+            Goal::Space => true,
+            Goal::FullCompaction => self.is_in_pass(table),
+            Goal::Limits | Goal::ReadCompaction => false,
         }
-        Ok(planned.map(|planned| (planned, Arc::clone(entry))))
     }
 }

@@ -44,7 +44,7 @@ impl Background {
 
     /// Whether some table's lookups might have paid for a merge. Worth asking now and then: lookups wake nobody.
     pub(crate) fn wants_read_compaction(&self) -> bool {
-        self.context.health.compactor_is_idle()
+        self.context.health.compactors_are_idle()
             && self.versions.state().tables.values().any(|table| self.pays_for_merge(table))
     }
 

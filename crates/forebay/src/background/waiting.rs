@@ -45,8 +45,8 @@ impl Background {
     /// Waits until the tables that are asked for keep nothing in memory that no file has, or for the reason why
     /// something stays there. The caller sees to it that nothing more is kept.
     pub(crate) fn wait_for_files(&self, is_asked: impl Fn(&TableState) -> bool) -> Result<()> {
-        // What the compactor found before does not count.
-        self.context.health.set_compactor_is_idle(false);
+        // What compactors found before does not count.
+        self.context.health.forget_idle();
         self.context.env.jobs.wake();
         let keeps = |table: &TableState| is_asked(table) && table.version.resident().is_some();
         let stays = || {
@@ -54,7 +54,7 @@ impl Background {
             let mut keeping = state.tables.values().filter(|table| keeps(table));
             keeping.find_map(|table| self.versions.why_aside(table.id).or_else(|| self.space.refuses(table)))
         };
-        let rests = || self.context.health.compactor_is_idle();
+        let rests = || self.context.health.compactors_are_idle();
         let trouble = || self.space.passing_trouble(COMPACT).or_else(|| if rests() { stays() } else { None });
         self.context.wait_for(trouble, || !self.versions.state().tables.values().any(|table| keeps(table)))
     }
@@ -78,7 +78,7 @@ impl Background {
 
     fn has_nothing_to_do(&self) -> bool {
         let state = self.versions.state();
-        if !state.sealed.is_empty() || !self.context.health.compactor_is_idle() {
+        if !state.sealed.is_empty() || !self.context.health.compactors_are_idle() {
             return false;
         }
         let version_set = self.versions.lock();

@@ -81,7 +81,7 @@ impl MemoryShares {
         let order = self.context.pool.words_bytes() * (options.write_buffers as u64 + 1);
         let writing = self.context.pool.held_bytes().max(if is_idle { 0 } else { buffers })
             + if is_idle { 0 } else { order };
-        let merging = memory.high(Owner::Merging).max(options.merge_bytes() as u64);
+        let merging = memory.high(Owner::Merging).max(options.merge_bytes());
         let scanning = memory.high(Owner::Scanning) + memory.high(Owner::Standing);
         let work = merging + memory.high(Owner::Writing) + scanning;
         let kept = memory.high(Owner::Resident) + self.context.metrics.index_memory_bytes.get();

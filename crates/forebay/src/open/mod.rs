@@ -70,8 +70,9 @@ pub(crate) struct Opened {
 }
 
 /// Opens or makes the database at `dir`.
-pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
+pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
     let (env, gate) = environment(&options)?;
+    options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
     let (lock, made) = enter(&env, dir, &options)?;
@@ -128,7 +129,7 @@ fn read(
         gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
-        health: Health::default(),
+        health: Health::new(options.compactors()),
         env: env.clone(),
         options,
     };

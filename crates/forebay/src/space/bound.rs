@@ -56,7 +56,7 @@ impl Space {
         // What savepoints keep was asked for, and is not to go.
         let kept_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
         let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
-        let usage = table.space.reclaim.measure(&*table.version, disk);
+        let usage = table.space.reclaim.measure(&*table.version, (disk, table.space.disk.leaving_bytes()));
         let buffer = self.context.options.buffer_bytes();
         let bound = (usage.live_bytes as f64 * most) as u64 + buffer;
         let allowance = self.context.options.write_buffers as u64 * buffer
@@ -101,24 +101,27 @@ impl Space {
         next
     }
 
-    /// Whether there is room for a job. While nobody holds what it frees there always is: it frees as much.
+    /// Whether there is room for a job. While nobody holds what it frees there always is for one: it frees as much.
     pub(crate) fn has_room_for(&self, table: &TableState, planned: &Planned) -> bool {
         let Planned::Job(plan) = planned else { return true };
         let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
-        let fits = self.fits(table, plan.bytes) || table.space.disk.held_bytes() == 0 || starves;
-        if !fits {
+        let is_alone = table.space.at_work.is_none();
+        let fits =
+            self.fits(table, plan.bytes) || is_alone && (table.space.disk.held_bytes() == 0 || starves);
+        if !fits && is_alone {
             debug_assert!(table.is_bounded(), "only a bound leaves no room");
             self.note_stuck(table, true);
         }
         fits
     }
 
-    /// Whether this much more on disk is within the limit, also once all that is buffered is there.
+    /// Whether this much more on disk is within the limit, also once all that is buffered or being merged is there.
     pub(crate) fn fits(&self, table: &TableState, bytes: u64) -> bool {
         let state = self.versions.state();
         let buffers = state.sealed.iter().chain([&state.active]);
         let buffered: usize = buffers.map(|buffer| buffer.len()).sum();
-        self.room(table).is_none_or(|room| room.disk + bytes + buffered as u64 <= room.limit)
+        let coming = bytes + buffered as u64 + table.space.at_work.bytes();
+        self.room(table).is_none_or(|room| room.disk + coming <= room.limit)
     }
 
     /// Why what there is to do for a bounded table is not done, if so.

@@ -2,7 +2,7 @@
 //! and no snapshot or scan holds them:
 //!
 //! 1. Every half of it the housekeeper has the active write buffer written out.
-//! 2. Once that is in lists, the compactor goes twice round the table, as for [bounded space](crate::space::bound): the first
+//! 2. Once that is in lists, a compactor goes twice round the table, as for [bounded space](crate::space::bound): the first
 //!    time ends what was under way, the second time begins behind what was written out. A table in which all is merged
 //!    costs nothing.
 //!

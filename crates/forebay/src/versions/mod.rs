@@ -34,7 +34,7 @@ pub(crate) use pins::{Pin, Pins};
 pub(crate) use replay::{Replay, store_for, table_state};
 pub(crate) use retained::{RetainedSegment, SegmentFile, retained_segments};
 pub(crate) use savepoint::{Savepoint, excess, longest};
-pub(crate) use space::TableSpace;
+pub(crate) use space::{Helped, TableSpace, UnderWay};
 pub(crate) use state::{State, TableState};
 pub(crate) use tables::Tables;
 pub(crate) use version_set::{Commit, Finished, Pending, Retired, VersionSet, VersionSetGuard};

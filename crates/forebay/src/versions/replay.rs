@@ -60,7 +60,7 @@ impl Replay {
             lists,
             trees: Trees::default(),
             seed,
-            merge_bytes: options.merge_bytes(),
+            merge_bytes: options.job_bytes(),
             tables: Tables::default(),
             kin: BTreeMap::new(),
             files: BTreeMap::new(),

@@ -9,14 +9,91 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64};
 use forebay_layouts::{Place, TableVersion, Usage};
 use forebay_store::list::DiskUse;
 
+use crate::versions::TableState;
+
 /// What the versions of a table share to know its space.
 #[derive(Default)]
 pub(crate) struct TableSpace {
     pub(crate) disk: Arc<DiskUse>,
     pub(crate) reclaim: Reclaim,
     pub(crate) reclaim_passes: ReclaimPasses,
+    pub(crate) at_work: AtWork,
     /// Bytes that are there for savepoints only.
     pub(crate) kept_bytes: AtomicU64,
+}
+
+/// The compactions of a table that are under way. They begin under the version set's lock, under which they are planned.
+#[derive(Default)]
+pub(crate) struct AtWork(Mutex<AtWorkNow>);
+
+#[derive(Clone, Copy, Default)]
+struct AtWorkNow {
+    /// Jobs, and those who do parts of them.
+    jobs: usize,
+    /// What the jobs read.
+    bytes: u64,
+    /// For which generation of the table they were planned.
+    generation: u64,
+}
+
+/// One of them, until it is dropped.
+pub(crate) struct UnderWay {
+    space: Arc<TableSpace>,
+    bytes: u64,
+}
+
+/// A table of which a job is under way, for those who do parts of it.
+pub(crate) struct Helped {
+    space: Arc<TableSpace>,
+    generation: u64,
+}
+
+impl UnderWay {
+    /// A compaction of a table that reads this many bytes begins.
+    pub(crate) fn begin(space: &Arc<TableSpace>, generation: u64, bytes: u64) -> Self {
+        let mut now = space.at_work.0.lock();
+        debug_assert!(now.jobs == 0 || now.generation == generation, "work of a former layout is over");
+        *now = AtWorkNow { jobs: now.jobs + 1, bytes: now.bytes + bytes, generation };
+        drop(now);
+        Self { space: Arc::clone(space), bytes }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut now = self.space.at_work.0.lock();
+        debug_assert!(now.jobs > 0 && now.bytes >= self.bytes, "what ends has begun");
+        (now.jobs, now.bytes) = (now.jobs - 1, now.bytes - self.bytes);
+    }
+}
+
+impl Helped {
+    pub(crate) fn of(table: &TableState) -> Self {
+        Self { space: Arc::clone(&table.space), generation: table.generation }
+    }
+
+    /// Somebody begins with a part.
+    pub(crate) fn begin(&self) -> UnderWay {
+        UnderWay::begin(&self.space, self.generation, 0)
+    }
+}
+
+impl AtWork {
+    /// Whether no compactor works on the table.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.lock().jobs == 0
+    }
+
+    /// Whether one more may begin, which was planned for this generation, or which is to be alone.
+    pub(crate) fn allows(&self, generation: u64, is_for_one: bool) -> bool {
+        let now = self.0.lock();
+        now.jobs == 0 || (now.generation == generation && !is_for_one)
+    }
+
+    /// How much they read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.lock().bytes
+    }
 }
 
 /// What the versions of a bounded table share.
@@ -35,7 +112,8 @@ pub(crate) struct Reclaim {
 /// What the lists came to when they were looked at last.
 #[derive(Clone, Copy)]
 struct Measured {
-    disk_bytes: u64,
+    /// What files took then, and those among them that were about to be removed.
+    bytes: (u64, u64),
     usage: Usage,
 }
 
@@ -76,18 +154,18 @@ impl TableSpace {
 }
 
 impl Reclaim {
-    /// What the lists came to a little while ago, where files take this much by now.
-    pub(crate) fn measure(&self, version: &dyn TableVersion, disk_bytes: u64) -> Usage {
+    /// What the lists came to a little while ago, where files take this much by now, and this much of it is leaving.
+    pub(crate) fn measure(&self, version: &dyn TableVersion, bytes: (u64, u64)) -> Usage {
         let mut measured = self.measured.lock();
         match &*measured {
-            Some(known) if is_near(known, disk_bytes) => known.usage,
+            Some(known) if is_near(known, bytes) => known.usage,
             _ => {
                 let usage = Usage::of(version);
                 debug_assert!(
                     usage.unmerged_bytes <= usage.file_bytes,
                     "what is claimed twice is there once"
                 );
-                *measured = Some(Measured { disk_bytes, usage });
+                *measured = Some(Measured { bytes, usage });
                 usage
             }
         }
@@ -101,8 +179,9 @@ impl Reclaim {
     }
 }
 
-fn is_near(known: &Measured, disk_bytes: u64) -> bool {
-    known.disk_bytes.abs_diff(disk_bytes) <= known.usage.live_bytes / MEASURED_SHARE
+fn is_near(known: &Measured, (disk_bytes, leaving_bytes): (u64, u64)) -> bool {
+    let change = known.bytes.0.abs_diff(disk_bytes).max(known.bytes.1.abs_diff(leaving_bytes));
+    change <= known.usage.live_bytes / MEASURED_SHARE
 }
 
 /// What the versions of a table share of its rounds.
@@ -115,7 +194,7 @@ struct ReclaimPass {
     next: Option<Duration>,
     /// The last log segment whose buffer must be in lists before.
     segment: u64,
-    /// How often the compactor is still to come to the table's end.
+    /// How often a compactor is still to come to the table's end.
     passes_left: u32,
 }
 
@@ -139,7 +218,7 @@ impl ReclaimPasses {
         (pass.passes_left > 0).then_some(pass.segment)
     }
 
-    /// Notes that the compactor came to the table's end.
+    /// Notes that a compactor came to the table's end.
     pub(crate) fn note_pass_end(&self) {
         let mut pass = self.0.lock();
         pass.passes_left = pass.passes_left.saturating_sub(1);

@@ -78,7 +78,7 @@ impl Writer {
         self.context.env.jobs.wait(&mut || {
             let is_small = owed_for_space == 0 && self.versions.debt() <= soft;
             let is_paid =
-                self.pace.has_done(due, lent) || is_small || self.context.health.compactor_is_idle();
+                self.pace.has_done(due, lent) || is_small || self.context.health.compactors_are_idle();
             let give_up =
                 self.space.trouble().is_some() || self.context.fatal().is_some() || self.context.is_closing();
             give_up || (is_paid && !self.outruns_flush())

@@ -121,6 +121,27 @@ fn every_ordered_layout_equals_the_model() {
     }
 }
 
+/// Many compactors do what one does, in another order.
+#[test]
+fn any_number_of_compactors_equals_the_model() {
+    let names = [
+        "wb-tree:ordered",
+        "geometric:r=2",
+        "leveling:t=3",
+        "tiering:t=2",
+        "jungle:c=1.5,t=3",
+        "range-merge",
+    ];
+    let layouts = names.map(|name| (true, name.parse().expect("the name of a layout")));
+    for (seed, (ordered, ordered_layout)) in (8000..).zip(layouts.into_iter().chain([(false, layouts[0].1)]))
+    {
+        for background_threads in [1, 2, 4, 16] {
+            let small = Config { ordered, ordered_layout, background_threads, ..Config::default() };
+            run(Config { node_bytes: 2 << 10, fan_out: 3, lists_max: 4, ..small }, seed, 400);
+        }
+    }
+}
+
 /// The other tests prove little if their trees are but a root and a leaf.
 #[test]
 fn trees_of_the_suite_get_deep() {

@@ -75,7 +75,10 @@ impl<F: Fragment> RunSet<F> {
         self.unit_bytes = self.unit_bytes.max(edit.flushed_bytes);
         let mut behind = 0;
         if edit.is_ingest {
-            self.breaks += 1;
+            let hull = edit.parts.first().zip(edit.parts.last());
+            hull.iter().for_each(|(first, last)| {
+                self.breaks.note(&Range { low: first.range.low.clone(), high: last.range.high.clone() });
+            });
         } else {
             self.let_go(&edit.range, edit.below, references);
             behind = self.runs.iter().position(|run| !run.is_resident).unwrap_or(self.runs.len());
@@ -139,7 +142,7 @@ impl<F: Fragment> RunSet<F> {
                 Arc::make_mut(&mut self.runs[at]).take_off(&taken, references);
                 debug_assert!(self.runs[at].overlapping(range).is_empty(), "it has let go of the range");
                 // A key range and a write buffer may be on their way with the same resident runs.
-                self.breaks += 1;
+                self.breaks.note(range);
             }
         }
     }
@@ -150,7 +153,7 @@ impl<F: Fragment> RunSet<F> {
             let at = self.place(taken.run)?;
             Arc::make_mut(&mut self.runs[at]).take_off(taken, references);
         }
-        self.breaks += 1;
+        self.breaks.note(&edit.range);
         self.forget_empty();
         Ok(())
     }

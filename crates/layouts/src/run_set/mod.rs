@@ -7,6 +7,7 @@
 //! 4. Runs may be resident: in memory, until their key ranges are merged ([marks](marks)).
 
 mod apply;
+mod breaks;
 mod check;
 mod describe;
 mod expire;
@@ -42,31 +43,18 @@ use forebay_store::{BufferCursor, Cause, WriteBuffer};
 use crate::files::{DataFile, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit};
 use crate::seam::{
     Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
-    Plan, Planned, Produced, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Work,
+    Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep,
 };
 
 use grow::GrowJob;
 use job::{MergeJob, RunCursor, Within};
 use plan::Act;
 use plan::Next;
-pub(crate) use plan::{Made, Slice};
+pub(crate) use plan::Slice;
 pub use policy::Policy;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::Writers;
-
-impl Work for Slice {}
-
-impl Produced for Made<DataFile> {
-    fn records(&self) -> u64 {
-        self.parts.iter().map(|part| part.portion.records).sum()
-    }
-
-    fn files(&self) -> Vec<DataFile> {
-        let files = self.parts.iter().map(|part| &part.fragment);
-        files.filter(|file| !self.kept.contains(&file.version())).cloned().collect()
-    }
-}
 
 /// The runs of one table.
 pub struct RunSetTable {
@@ -295,6 +283,12 @@ impl Upkeep for RunSetTable {
     fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
         let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|slice| (slice, None));
         self.set.next_of_round(busy, from).or_else(dead).map(|(slice, then)| (self.planned(slice), then))
+    }
+
+    /// Where key ranges lie is for the oldest run's parts to say: what one job makes of these, another one has not been
+    /// planned for.
+    fn is_for_one(&self) -> bool {
+        self.set.policy.merges_key_ranges()
     }
 
     fn round_waits(&self, from: Option<&Place>) -> bool {

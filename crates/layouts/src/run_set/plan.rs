@@ -208,7 +208,7 @@ impl<F: tree::Fragment> RunSet<F> {
         let is_free = taken.all(|run| !is_evicting && self.is_free(run.id, busy));
         if (self.policy.keeps_new_records_resident() && room.resides) || (!is_free && residents > 0) {
             let act = Act::KeepInMemory { buffer, ranges: vec![Range::all()] };
-            return Slice { act, breaks: self.breaks, ..Slice::default() };
+            return Slice { act, breaks: self.breaks.count(), ..Slice::default() };
         }
         if !is_free {
             flush = Flush { runs: 0, level: 0 };
@@ -244,7 +244,7 @@ impl<F: tree::Fragment> RunSet<F> {
         let (inputs, older) = self.runs.split_at(runs);
         debug_assert!(older.first().is_none_or(|next| level <= next.level), "levels never fall");
         let taken = inputs.iter().map(|run| (run.id, Range::all())).collect();
-        let (is_bottom, breaks) = (older.is_empty(), self.breaks);
+        let (is_bottom, breaks) = (older.is_empty(), self.breaks.count());
         Slice { taken, act, level, is_bottom, breaks, ..Slice::default() }
     }
 
@@ -271,7 +271,7 @@ impl<F: tree::Fragment> RunSet<F> {
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
         let act = Act::Evict { range: evicted, into, below };
-        Slice { taken, act, range, level, is_bottom: true, breaks: self.breaks }
+        Slice { taken, act, range, level, is_bottom: true, breaks: self.breaks.count() }
     }
 
     pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {

@@ -8,13 +8,38 @@ use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::plan::{Act, Made, Slice, lie_inside};
 use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
+use crate::files::DataFile;
+use crate::seam::{Produced, Work};
+
+impl Work for Slice {}
+
+impl Produced for Made<DataFile> {
+    fn records(&self) -> u64 {
+        self.parts.iter().map(|part| part.portion.records).sum()
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        let files = self.parts.iter().map(|part| &part.fragment);
+        files.filter(|file| !self.kept.contains(&file.version())).cloned().collect()
+    }
+}
 
 impl<F: Fragment> RunSet<F> {
     /// Whether an outcome may come in: what was merged with runs may not if something has broken in meanwhile, nor what
     /// was written as if nothing were beneath.
     pub(super) fn takes(&self, made: &Made<F>) -> bool {
-        let Slice { taken, is_bottom, breaks, .. } = &made.slice;
-        (taken.is_empty() && !is_bottom) || *breaks == self.breaks
+        let Slice { taken, range, is_bottom, breaks, .. } = &made.slice;
+        // What another job has put there meanwhile may reach over a gap that this one lies in.
+        let inputs: Vec<_> = taken.iter().map(|(run, _)| *run).collect();
+        if *is_bottom && !self.is_bottom(&inputs, range) {
+            return false;
+        }
+        if (taken.is_empty() && !is_bottom) || *breaks == self.breaks.count() {
+            return true;
+        }
+        // What meets none of it may still have taken away a run of which nothing lies there.
+        let ranges = taken.iter().map(|(_, range)| range).chain([range]);
+        !self.breaks.meet(*breaks, ranges) && self.check_slice(&made.slice).is_ok()
     }
 
     /// The edit that takes a range out of all runs.

@@ -17,6 +17,7 @@ use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Result};
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
+use super::breaks::Breaks;
 use super::marks::Marks;
 use super::policy::Policy;
 
@@ -68,9 +69,8 @@ pub struct RunSet<F> {
     pub(super) underway: Vec<Underway>,
     pub(super) marks: Marks,
     pub(super) next_id: u64,
-    /// How often since this was opened something was cut out, came other than by a write buffer, or left memory: what a
-    /// job has read of runs before that may be gone, or have something newer in front of it.
-    pub(super) breaks: u64,
+    /// What came between a job's plan and its end.
+    pub(super) breaks: Breaks,
 }
 
 impl<F> Run<F> {
@@ -133,7 +133,7 @@ impl<F> RunSet<F> {
             underway: Vec::new(),
             marks: Marks::default(),
             next_id: 1,
-            breaks: 0,
+            breaks: Breaks::default(),
         }
     }
 
@@ -222,7 +222,7 @@ impl<F> RunSet<F> {
             underway: self.underway.clone(),
             marks: self.marks.clone(),
             next_id: self.next_id,
-            breaks: self.breaks,
+            breaks: self.breaks.clone(),
         })
     }
 

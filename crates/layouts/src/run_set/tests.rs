@@ -8,12 +8,14 @@ use forebay_base::merge::Direction;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{Counted, Fragment as _};
+use forebay_env::Rng;
 use forebay_store::Cause;
 use forebay_store::list::ListOptions;
 
 mod dialogue;
 mod jungle;
 
+use super::plan::Made;
 use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
@@ -483,4 +485,90 @@ fn what_is_set_aside_lets_all_else_end() {
         });
         assert!(rested, "{from} to {to}, damaged in {place}/8");
     }
+}
+
+/// What several compactors do at a time comes in whichever of them is done first, and beside write buffers.
+#[test]
+fn merges_side_by_side_come_in_in_any_order() {
+    let (mut most, drained) = (0, ResidentBudget { resides: false, ..ROOM });
+    let policies = policies().into_iter().filter(|policy| !policy.merges_key_ranges());
+    for (policy, seed) in policies.flat_map(|policy| (0..4).map(move |seed| (policy, seed))) {
+        let (mut rng, mut runs) = (Rng::new(seed), simulated(policy, Keys::Unique));
+        let mut under_way: Vec<Slice> = Vec::new();
+        let busy = |slices: &[Slice]| slices.iter().flat_map(Slice::nodes).collect::<BTreeSet<_>>();
+        for round in 0..400 {
+            if round < 120 && rng.chance(50) {
+                let flush = runs.set.flush(round, UNIT * RECORD_BYTES, &busy(&under_way), drained);
+                runs.merge(flush, Cause::Flush).unwrap();
+            }
+            match runs.set.next_work(&busy(&under_way), drained).filter(|_| under_way.len() < 4) {
+                Some(Next::Merge(slice)) => under_way.push(slice),
+                Some(Next::Edit(edit)) => runs.apply(&edit).unwrap(),
+                None => {}
+            }
+            most = most.max(under_way.len());
+            if !under_way.is_empty() && (round >= 120 || rng.chance(30)) {
+                let slice = under_way.swap_remove(rng.index(under_way.len()));
+                assert!(runs.set.takes(&Made::new(slice.clone(), Vec::new())), "{policy}: {slice:?}");
+                runs.merge(slice, Cause::Merge).unwrap();
+            }
+            runs.check().unwrap();
+        }
+    }
+    assert!(most > 2, "{most} at a time at most");
+}
+
+/// A range that is taken out of all runs ends the merges that it meets, and no others.
+#[test]
+fn a_range_drop_ends_the_merges_that_it_meets() {
+    let bound = |place: u64| Bound { prefix: place, key: (&[][..]).into() };
+    let range = |low: u64, high: u64| Range { low: bound(low), high: Some(bound(high)) };
+    for policy in policies().into_iter().filter(|policy| !policy.merges_key_ranges()) {
+        let mut runs = simulated(policy, Keys::Unique);
+        (0..40).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
+        let dropped = |runs: &SimulatedRuns, range: &Range| {
+            let edit = runs.set.drop_range(range);
+            runs.set.apply(&edit).unwrap().0
+        };
+        let last = runs.set.runs().last().unwrap();
+        let slice = runs.set.in_place(last, &range(u64::MAX / 4, u64::MAX / 2));
+        let made = Made::new(slice, Vec::new());
+        let beside = dropped(&runs, &range(u64::MAX / 2, u64::MAX / 4 * 3));
+        assert!(beside.takes(&made) && beside.rebase(made.clone()).is_ok(), "{policy}");
+        let meets = dropped(&runs, &range(u64::MAX / 2 - 1, u64::MAX / 4 * 3));
+        assert!(!meets.takes(&made), "{policy}");
+    }
+}
+
+/// What was merged in a gap, as if nothing were beneath, does not come in once what another job made reaches over that.
+#[test]
+fn what_was_merged_at_the_bottom_is_not_taken_above_something_older() {
+    let mut runs = simulated("tiering".parse().unwrap(), Keys::Unique);
+    runs.flush(UNIT).unwrap();
+    let breaks = runs.set.breaks.count();
+    let slice = Slice { is_bottom: true, breaks, ..Slice::default() };
+    assert!(!runs.set.takes(&Made::new(slice.clone(), Vec::new())));
+    assert!(runs.set.takes(&Made::new(Slice { is_bottom: false, ..slice }, Vec::new())));
+}
+
+/// A tree of which two parts of a run are left does not go down in two pieces: in different runs two jobs could append to
+/// it.
+#[test]
+fn a_tree_that_was_cut_goes_down_as_a_new_one() {
+    let mut runs = simulated("jungle:t=4".parse().unwrap(), Keys::Unique);
+    (0..60).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
+    let upper = runs.set.runs().iter().find(|run| run.level() == 1 && !run.parts().is_empty()).unwrap();
+    let whole = upper.parts()[0].range.clone();
+    let (low, high) = (whole.low.prefix, whole.high.as_ref().map_or(u64::MAX, |high| high.prefix));
+    let bound = |eighth: u64| Bound { prefix: low + (high - low) / 8 * eighth, key: (&[][..]).into() };
+    let dropped = Range { low: bound(3), high: Some(bound(4)) };
+    let beneath = Range { low: Bound::least(), high: None };
+    let (id, below) = (upper.id(), runs.set.runs().iter().filter(|run| run.level() > 1).map(|run| run.id()));
+    let below: Vec<NodeId> = below.collect();
+    let mut set = runs.set.apply(&runs.set.drop_range(&dropped)).unwrap().0;
+    // Nothing lies beneath any more: it could be moved.
+    set.runs.retain(|run| !below.contains(&run.id()) || run.overlapping(&beneath).is_empty());
+    let cut = set.run(id).unwrap();
+    assert_eq!(cut.parts()[0].fragment.id(), cut.parts()[1].fragment.id());
+    assert!(matches!(set.push(cut, 0), Some(Next::Merge(_))));
 }

@@ -11,6 +11,7 @@ use forebay_buffer_tree::wire::{
     all, bound, flag, option, portion, put_all, put_bound, put_option, put_portion,
 };
 
+use super::breaks::Breaks;
 use super::marks::Marks;
 use super::policy::Policy;
 use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken, Underway};
@@ -179,7 +180,16 @@ impl RunSet<u64> {
             Some(Underway { inputs, into: NodeId(from.varint()?), level: level(from)? })
         })?;
         let marks = Marks(all(from, |from| Some(Arc::new((range(from)?, from.varint()?))))?);
-        let set = Self { policy, file_bytes, unit_bytes, runs, underway, marks, next_id, breaks: 0 };
+        let set = Self {
+            policy,
+            file_bytes,
+            unit_bytes,
+            runs,
+            underway,
+            marks,
+            next_id,
+            breaks: Breaks::default(),
+        };
         Some(set).filter(|set| set.check().is_ok())
     }
 }

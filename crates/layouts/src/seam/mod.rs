@@ -70,7 +70,7 @@ pub trait Job: Send {
     /// What it does.
     fn cause(&self) -> Cause;
 
-    /// One who does parts of it beside it, where there are such.
+    /// Who does parts of it beside it, where there are such.
     fn worker(&self) -> Option<Box<dyn JobWorker>> {
         None
     }
@@ -95,6 +95,9 @@ pub trait Job: Send {
 pub trait JobWorker: Send {
     /// Works through about this many bytes; `false` when there is nothing more to help with.
     fn step(&mut self, bytes_max: usize) -> bool;
+
+    /// One more, as long as there are parts that nobody does.
+    fn beside(&self) -> Option<Box<dyn JobWorker>>;
 }
 
 /// A table version after an edit.

@@ -50,6 +50,11 @@ pub trait Upkeep {
         Ok(None)
     }
 
+    /// Whether one job is done after the other, whatever nodes it works on.
+    fn is_for_one(&self) -> bool {
+        false
+    }
+
     /// Bytes that wait above their nodes' limits.
     fn debt_bytes(&self) -> u64;
 

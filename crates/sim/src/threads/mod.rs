@@ -70,6 +70,7 @@ pub fn run(seed: u64) -> Threaded {
         .memory_limit(4 << 20)
         .write_buffer([4 << 10, 8 << 10, 32 << 10][rng.index(3)])
         .write_buffers(2 + rng.index(3))
+        .background_threads([1, 2, 4][rng.index(3)])
         .env(env.clone());
     let world = World::open(&env, &options, &mut rng).expect("opening");
     let dice: Vec<Rng> = (0..WRITERS + 2).map(|_| rng.fork()).collect();

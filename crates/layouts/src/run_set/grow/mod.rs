@@ -128,7 +128,7 @@ impl GrowSlice {
             false => self.policy.file_bytes(self.slice.level, bytes, self.file_bytes),
         };
         let shape = Shape::Variable;
-        let reading = self.context.files(Cause::Merge).reading(WORKERS * sources.len());
+        let reading = self.context.files(Cause::Merge).reading(sources.len());
         let cursor = |parts: Vec<Piece>| {
             let parts = parts.into_iter().map(|(part, range)| (part.fragment.clone(), range));
             RunCursor::new(parts.collect(), reading)
@@ -141,9 +141,6 @@ impl GrowSlice {
         Ok((MergeJob::new(slice, input, expected, self.rule.clone(), writers, file_bytes), bytes))
     }
 }
-
-/// This many workers share the memory of merges.
-const WORKERS: usize = 2;
 
 impl SubcompactionWorker {
     /// Works through about this many bytes, of one subcompaction or of several. `false` where there is none for it.
@@ -230,9 +227,7 @@ impl Job for GrowJob {
     }
 
     fn worker(&self) -> Option<Box<dyn JobWorker>> {
-        let (slice, subcompactions) =
-            (Arc::clone(&self.worker.slice), Arc::clone(&self.worker.subcompactions));
-        Some(Box::new(SubcompactionWorker { slice, subcompactions, current: None }))
+        self.worker.beside()
     }
 
     fn waits(&self) -> bool {
@@ -243,7 +238,15 @@ impl Job for GrowJob {
 impl JobWorker for SubcompactionWorker {
     fn step(&mut self, bytes_max: usize) -> bool {
         // What it fails at waits for the job, which says why.
-        Self::step(self, bytes_max).unwrap_or(false)
+        Self::step(self, bytes_max).unwrap_or_else(|_| {
+            self.subcompactions.leave_to_job();
+            false
+        })
+    }
+
+    fn beside(&self) -> Option<Box<dyn JobWorker>> {
+        let (slice, subcompactions) = (Arc::clone(&self.slice), Arc::clone(&self.subcompactions));
+        subcompactions.wants_worker().then(|| Box::new(Self { slice, subcompactions, current: None }) as _)
     }
 }
 

@@ -23,6 +23,8 @@ struct State<F, D> {
     done: Vec<(usize, D)>,
     /// Nobody wants the rest.
     is_over: bool,
+    /// A worker beside the job has failed: the job does the rest, and says why.
+    is_jobs_own: bool,
 }
 
 /// A stretch of the range: a part of the run below, or what lies between two.
@@ -68,7 +70,7 @@ impl<F: Fragment, D> SubcompactionQueue<F, D> {
             "all of the range is some subcompaction's"
         );
         let (count, claimed, done) = (waiting.len(), Vec::new(), Vec::new());
-        let state = State { count, waiting, claimed, done, is_over: false };
+        let state = State { count, waiting, claimed, done, is_over: false, is_jobs_own: false };
         Arc::new(Self(Mutex::new(state)))
     }
 
@@ -82,6 +84,17 @@ impl<F: Fragment, D> SubcompactionQueue<F, D> {
         debug_assert!(!state.claimed.iter().any(has_same_tail), "a file has one tail");
         state.claimed.push(Arc::clone(&subcompaction));
         Some(Claimed { subcompactions: Arc::clone(self), subcompaction })
+    }
+
+    /// Whether there is something to claim for one more worker beside the job.
+    pub(super) fn wants_worker(&self) -> bool {
+        let state = self.0.lock();
+        !state.is_jobs_own && state.next().is_some()
+    }
+
+    /// Leaves what is not claimed to the job.
+    pub(super) fn leave_to_job(&self) {
+        self.0.lock().is_jobs_own = true;
     }
 
     /// Whether there is nothing to do until somebody is done with a subcompaction.

@@ -1,5 +1,7 @@
 //! How much of a merge is done in one go, and where that begins and ends.
 
+use std::sync::Arc;
+
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
@@ -21,17 +23,18 @@ impl<F: Fragment> RunSet<F> {
             act: Act::Rewrite { run: run.id },
             level: run.level,
             is_bottom: self.is_bottom(&[run.id], range),
-            breaks: self.breaks,
+            breaks: self.breaks.count(),
         }
     }
 
     /// A part goes down: as it is, where nothing of the next level is in its range, else merged with what is.
-    pub(super) fn push(&self, run: &Run<F>, number: usize) -> Option<Next<F>> {
+    pub(in super::super) fn push(&self, run: &Run<F>, number: usize) -> Option<Next<F>> {
         let part = run.parts.get(number)?;
         let level = run.level + 1;
         let next = self.runs.iter().find(|other| other.level == level);
         let overlapping = next.map_or(&[][..], |next| &next.parts[next.overlapping(&part.range)]);
-        let (Some(first), Some(last)) = (overlapping.first(), overlapping.last()) else {
+        let is_moved = overlapping.is_empty() && !self.has_file_elsewhere(run, part);
+        if is_moved {
             let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
             return Some(Next::Edit(Edit::Replace(Replace {
                 flushed_bytes: 0,
@@ -44,17 +47,25 @@ impl<F: Fragment> RunSet<F> {
                 parts: vec![Part::clone(part)],
                 goes_on: false,
             })));
-        };
-        let low = (&part.range.low).min(&first.range.low).clone();
-        let high = part.range.high.clone().zip(last.range.high.clone()).map(|(part, last)| part.max(last));
-        let range = Range { low, high };
+        }
+        let range = overlapping.iter().fold(part.range.clone(), |range, other| Range {
+            low: range.low.min(other.range.low.clone()),
+            high: range.high.zip(other.range.high.clone()).map(|(one, other)| one.max(other)),
+        });
         let into = next.map(|next| next.id);
         let taken: Vec<_> =
             [(run.id, part.range.clone())].into_iter().chain(into.map(|id| (id, range.clone()))).collect();
         let runs: Vec<NodeId> = taken.iter().map(|(run, _)| *run).collect();
         let is_bottom = self.is_bottom(&runs, &range);
         let act = Act::of_merge(into, self.policy.grows(level), false);
-        Some(Next::Merge(Slice { taken, act, range, level, is_bottom, breaks: self.breaks }))
+        Some(Next::Merge(Slice { taken, act, range, level, is_bottom, breaks: self.breaks.count() }))
+    }
+
+    /// Whether another part of a run has the same tree as this one. In a run of its own each would be appended to by a job
+    /// that knows nothing of the other one's.
+    fn has_file_elsewhere(&self, run: &Run<F>, part: &Part<F>) -> bool {
+        let has_file = |other: &&Arc<Part<F>>| other.fragment.id() == part.fragment.id();
+        self.policy.grows(run.level) && run.parts.iter().filter(has_file).nth(1).is_some()
     }
 
     /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of
@@ -91,7 +102,7 @@ impl<F: Fragment> RunSet<F> {
         let taken = inputs.iter().map(|&id| (id, range.clone())).collect();
         let is_bottom = self.is_bottom(inputs, &range);
         let act = Act::of_merge(into, appends, goes_on);
-        Some(Slice { taken, act, range, level, is_bottom, breaks: self.breaks })
+        Some(Slice { taken, act, range, level, is_bottom, breaks: self.breaks.count() })
     }
 
     /// Where there is enough to be appended for one go between `low` and this bound. What is there already counts for

@@ -5,15 +5,16 @@
 //!    go of the lock meanwhile; an error while writing can be retried, because the arena still has the bytes; an error
 //!    while syncing poisons the log, because the kernel may have dropped what it could not write.
 
-mod durable;
 mod epoch;
+mod segments;
+mod sync;
 
 use std::sync::Arc;
 
-use forebay_base::{Error, Result, sometimes};
-use forebay_env::sync::atomic::AtomicU64;
-use forebay_env::sync::{Condvar, Mutex, Rank};
-use forebay_env::{Appender, File};
+use forebay_base::{Error, Result, planted, sometimes};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::{Condvar, Mutex, MutexGuard, Rank};
+use forebay_env::{Appender, File, yield_point};
 
 use super::batch::Payload;
 use super::durability::Durability;
@@ -21,6 +22,8 @@ use super::frame::{HEADER_BYTES, Header, Secret, frame_bytes};
 use super::prepared_segment::PreparedSegment;
 use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
+
+pub use segments::batches_of;
 
 /// A buffer takes at most one record for this many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
@@ -31,13 +34,6 @@ pub(super) const RANGE_DELETES_MAX: usize = 128;
 const _: () =
     assert!(RECORD_BYTES_MIN >= 2 + size_of::<u64>(), "the order over a buffer is shorter than the buffer");
 const _: () = assert!(RANGE_DELETES_MAX > 0 && frame_bytes(RECORD_BYTES_MIN) > HEADER_BYTES);
-
-/// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
-pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
-    let bytes = frame_bytes(batch.bytes().len()) as u64;
-    let records_max = buffer_bytes / RECORD_BYTES_MIN as u64;
-    ((buffer_bytes / bytes).min(records_max / u64::from(batch.records().max(1))).max(1), bytes)
-}
 
 /// Where a batch stands in the log.
 #[derive(Clone, Copy)]
@@ -134,6 +130,12 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
+    /// How often [`change_epoch`](Self::change_epoch) was called. Read it before what `change_epoch` changes.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
     /// Appends a batch that was noted in this epoch, and makes it as durable as asked. On an error of the second it is
     /// in the log all the same, and may become durable.
     pub fn commit(
@@ -200,72 +202,76 @@ impl Log {
         Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
     }
 
-    /// Seals the active segment, if it still is `segment`, and goes on in the next one. `publish` is called
-    /// with the sealed buffer before anything can be appended to the new one.
-    pub fn rotate(
-        &self,
-        segment: u64,
-        next: PreparedSegment,
-        publish: impl FnOnce(&Arc<WriteBuffer>),
-    ) -> Result<()> {
-        let mut inner = self.inner.lock();
-        while inner.writing {
-            inner = self.wait(inner);
+    /// Makes a batch as durable as asked. Returns the number of its last record.
+    fn make_durable<'a>(
+        &'a self,
+        inner: MutexGuard<'a, Inner>,
+        position: Position,
+        durability: Durability,
+    ) -> Result<u64> {
+        match durability {
+            Durability::Memory => {}
+            Durability::Os if planted::is("os-not-written") => {}
+            Durability::Os => self.write_to(inner, position)?,
+            Durability::Disk => self.sync_from(inner, position.sequence)?,
         }
-        inner.check()?;
-        if inner.buffer.segment() != segment {
-            return Ok(());
-        }
-        debug_assert!(
-            next.appender.is_empty() && next.buffer.segment() > segment,
-            "the next segment is a new one"
-        );
-        let (start, end) = (inner.written, inner.appender.len());
-        inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
-        self.metrics.log_bytes.add((end - start) as u64);
-        inner.written_sequence = inner.last_sequence;
-        publish(&next.buffer);
-        let sealed = std::mem::replace(&mut inner.file, next.file);
-        inner.unsynced.push((segment, sealed));
-        (inner.buffer, inner.appender, inner.written) = (next.buffer, next.appender, 0);
-        (inner.records, inner.range_deletes) = (0, 0);
-        Ok(())
+        Ok(position.sequence)
     }
 
-    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space
-    /// of those that are removed, would stay until the next sync.
-    pub fn forget(&self, below: u64) {
-        self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
-    }
-
-    /// The active segment, and how much of it is in its file.
-    pub fn written(&self) -> (u64, u64) {
-        let inner = self.inner.lock();
-        (inner.buffer.segment(), inner.written as u64)
-    }
-
-    /// The active buffer's segment id.
-    pub fn active_segment(&self) -> u64 {
-        self.inner.lock().buffer.segment()
-    }
-
-    /// Makes everything durable and cuts the active segment to its length, so that no byte of it is unused.
-    pub fn close(&self) -> Result<u64> {
-        {
-            let mut inner = self.inner.lock();
+    /// Writes up to a place, unless somebody else does.
+    fn write_to<'a>(&'a self, mut inner: MutexGuard<'a, Inner>, position: Position) -> Result<()> {
+        loop {
             inner.check()?;
-            // Before the last sync, so that nothing is acknowledged and then cut off.
-            inner.closed = true;
+            // A segment is written to its end before the next one becomes active.
+            if inner.buffer.segment() != position.segment || inner.written >= position.end {
+                return Ok(());
+            }
+            inner = match inner.writing {
+                true => self.wait(inner),
+                false => self.write(inner)?,
+            };
         }
-        self.sync_to(u64::MAX)?;
+    }
+
+    /// Writes all that is appended, without the lock, for all who wait.
+    fn write<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
+        let (buffer, file) = (Arc::clone(&inner.buffer), Arc::clone(&inner.file));
+        let (start, end, sequence) = (inner.written, inner.appender.len(), inner.last_sequence);
+        if start == end {
+            return Ok(inner);
+        }
+        debug_assert!(!inner.writing && start < end, "one writes at a time");
+        inner.writing = true;
+        drop(inner);
+        let unlocked = Unlocked { log: self, done: |inner| inner.writing = false };
+        yield_point("log is written");
+        let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
+        let mut inner = unlocked.over();
+        outcome?;
+        debug_assert_eq!(inner.written, start, "nobody else has written meanwhile");
+        self.metrics.log_bytes.add((end - start) as u64);
+        (inner.written, inner.written_sequence) = (end, sequence);
+        Ok(inner)
+    }
+
+    /// Waits until somebody has written or synced.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        inner.waiting += 1;
+        let mut inner = self.idle.wait_of(&self.inner, inner);
+        debug_assert!(inner.waiting > 0, "who waited was counted");
+        inner.waiting -= 1;
+        inner
+    }
+
+    /// Takes the lock again after work without it, of which `done` notes that it is over.
+    fn relock(&self, done: impl FnOnce(&mut Inner)) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock();
-        while inner.writing || inner.syncing {
-            inner = self.wait(inner);
+        done(&mut inner);
+        // To wake nobody costs a system call too.
+        if inner.waiting > 0 {
+            self.idle.notify_all();
         }
-        debug_assert!(inner.written == inner.appender.len() && inner.durable_sequence == inner.last_sequence);
-        inner.file.set_len(inner.written as u64)?;
-        inner.file.sync()?;
-        Ok(inner.last_sequence)
+        inner
     }
 
     /// Stops all further writes for this reason.
@@ -277,6 +283,28 @@ impl Log {
     /// Why writes have stopped, if they have.
     pub fn poisoned(&self) -> Option<String> {
         self.inner.lock().poison.clone()
+    }
+}
+
+/// Who writes or syncs without the lock. Nobody waits for them forever, should they be unwound.
+struct Unlocked<'a> {
+    log: &'a Log,
+    done: fn(&mut Inner),
+}
+
+impl<'a> Unlocked<'a> {
+    /// Takes the lock again.
+    fn over(self) -> MutexGuard<'a, Inner> {
+        let Self { log, done } = self;
+        // A thread that is unwinding may well close a database on its way: here nobody is unwound.
+        std::mem::forget(self);
+        log.relock(done)
+    }
+}
+
+impl Drop for Unlocked<'_> {
+    fn drop(&mut self) {
+        drop(self.log.relock(self.done));
     }
 }
 

@@ -5,12 +5,6 @@ use forebay_env::sync::atomic::Ordering;
 use super::{Inner, Log};
 
 impl Log {
-    /// How often [`change_epoch`](Self::change_epoch) was called. Read it before what `change_epoch` changes.
-    #[inline]
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
     /// Changes what writers look at before they append: those that have looked and not appended yet look again.
     pub fn change_epoch(&self, change: impl FnOnce()) {
         self.change_epoch_with(|_nobody_appends| change());

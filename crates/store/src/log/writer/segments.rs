@@ -1,0 +1,69 @@
+//! The log's segments: how one is sealed and the next becomes active, and when they are not needed any more.
+
+use std::sync::Arc;
+
+use forebay_base::Result;
+
+use super::{Log, RECORD_BYTES_MIN};
+use crate::buffer::WriteBuffer;
+use crate::log::batch::Payload;
+use crate::log::frame::frame_bytes;
+use crate::log::prepared_segment::PreparedSegment;
+
+/// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
+pub fn batches_of(buffer_bytes: u64, batch: &Payload) -> (u64, u64) {
+    let bytes = frame_bytes(batch.bytes().len()) as u64;
+    let records_max = buffer_bytes / RECORD_BYTES_MIN as u64;
+    ((buffer_bytes / bytes).min(records_max / u64::from(batch.records().max(1))).max(1), bytes)
+}
+
+impl Log {
+    /// Seals the active segment, if it still is `segment`, and goes on in the next one. `publish` is called
+    /// with the sealed buffer before anything can be appended to the new one.
+    pub fn rotate(
+        &self,
+        segment: u64,
+        next: PreparedSegment,
+        publish: impl FnOnce(&Arc<WriteBuffer>),
+    ) -> Result<()> {
+        let mut inner = self.inner.lock();
+        while inner.writing {
+            inner = self.wait(inner);
+        }
+        inner.check()?;
+        if inner.buffer.segment() != segment {
+            return Ok(());
+        }
+        debug_assert!(
+            next.appender.is_empty() && next.buffer.segment() > segment,
+            "the next segment is a new one"
+        );
+        let (start, end) = (inner.written, inner.appender.len());
+        inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
+        self.metrics.log_bytes.add((end - start) as u64);
+        inner.written_sequence = inner.last_sequence;
+        publish(&next.buffer);
+        let sealed = std::mem::replace(&mut inner.file, next.file);
+        inner.unsynced.push((segment, sealed));
+        (inner.buffer, inner.appender, inner.written) = (next.buffer, next.appender, 0);
+        (inner.records, inner.range_deletes) = (0, 0);
+        Ok(())
+    }
+
+    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space
+    /// of those that are removed, would stay until the next sync.
+    pub fn forget(&self, below: u64) {
+        self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
+    }
+
+    /// The active segment, and how much of it is in its file.
+    pub fn written(&self) -> (u64, u64) {
+        let inner = self.inner.lock();
+        (inner.buffer.segment(), inner.written as u64)
+    }
+
+    /// The active buffer's segment id.
+    pub fn active_segment(&self) -> u64 {
+        self.inner.lock().buffer.segment()
+    }
+}

@@ -174,7 +174,7 @@ impl Stats {
             jobs_done: by_cause(&metrics.jobs_done),
             free_edits: metrics.free_edits.get(),
             stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
-            debt_bytes: engine.versions.debt(),
+            debt_bytes: engine.versions.debt(&engine.versions.state()),
             commit_latency_us: metrics.commit_latency.percentiles(),
             get_latency_us: metrics.get_latency.percentiles(),
             gets: metrics.gets.get(),

@@ -2,7 +2,6 @@
 //! may go on. None of it changes while the database is open, but by its own locks.
 
 mod directory;
-mod guests;
 mod health;
 
 use std::fmt;
@@ -11,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
-use forebay_env::Env;
 use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::{Env, guest};
 use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
@@ -24,7 +23,6 @@ use forebay_store::salvage::Gaps;
 use crate::options::Options;
 
 pub(crate) use directory::create_dir_durably;
-pub(crate) use guests::{refuse_guests, stop_guests};
 pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
 
 pub(crate) struct Context {
@@ -138,4 +136,24 @@ pub(crate) const CLOSED: &str = "the database is closed";
 
 pub(crate) fn closed() -> Error {
     Error::invalid(CLOSED)
+}
+
+// Guests are merge rules, functions and filters of users. They are asked in the midst of work, which may hold what they
+// would wait for if they asked a database in turn.
+
+/// Refuses what a merge rule, a function or a filter asks of a database.
+pub(crate) fn refuse_guests() -> Result<()> {
+    match guest::is_inside() {
+        false => Ok(()),
+        true => Err(Error::invalid(
+            "a merge rule, an aggregation function or a compaction filter must not call a database while it runs",
+        )),
+    }
+}
+
+/// The same where no error can be given. Who called for the guest's answer is told, as of a panic.
+pub(crate) fn stop_guests() {
+    if let Err(error) = refuse_guests() {
+        guest::leave(error.to_string());
+    }
 }

@@ -119,9 +119,9 @@ impl Versions {
         VersionSetGuard { versions: self, set: self.version_set.lock() }
     }
 
-    /// Bytes of work that writers have caused and that is not done.
-    pub(crate) fn debt(&self) -> u64 {
-        let sealed: usize = self.state().sealed.iter().map(|buffer| buffer.len()).sum();
+    /// Bytes of work that writers have caused and that is not done, under the newest version.
+    pub(crate) fn debt(&self, newest: &State) -> u64 {
+        let sealed: usize = newest.sealed.iter().map(|buffer| buffer.len()).sum();
         sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
     }
 

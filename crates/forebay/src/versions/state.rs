@@ -178,11 +178,6 @@ impl State {
         assert!(self.tables.values().is_sorted_by_key(|table| table.id), "tables stand in order");
     }
 
-    /// Whether writers of a table wait.
-    pub(crate) fn is_frozen(&self, table: u32) -> bool {
-        self.is_frozen || self.frozen.contains(&table)
-    }
-
     pub(crate) fn order_of(&self, table: u32) -> Option<Order> {
         self.tables.get(&table).map(|table| table.order)
     }

@@ -2,28 +2,35 @@
 //!
 //! 1. The batch is noted for its tables as they are (`admit`).
 //! 2. The log appends it to the active buffer and makes it as durable as asked (`store::log`).
-//! 3. If it does not fit, the buffer is sealed and the next one taken; writers wait here, in
-//!    [`Writer::make_room`], when all buffers are full.
-//! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Writer::pay`]): none up to a soft
-//!    limit, then in proportion; and once the last free buffer is being filled, no faster than the oldest is emptied.
-//!    So there is no cliff.
+//! 3. If it does not fit, the buffer is sealed and the next one taken ([`rotation`]); writers wait here when all
+//!    buffers are full.
+//! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Writer::pay`], [`Pace`]): none up to a
+//!    soft limit, then in proportion; and once the last free buffer is being filled, no faster than the oldest is
+//!    emptied. So there is no cliff.
 
 mod pace;
+mod rotation;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::sync::{Mutex, MutexGuard, Rank};
+use forebay_env::sync::{Mutex, Rank};
 use forebay_env::yield_point;
+use forebay_store::buffer::Notes;
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Appended, Durability, PrepareError, PreparedSegment, frame};
+use forebay_store::log::{Appended, Durability, PreparedSegment, frame};
 
-use crate::context::{Context, FLUSH, closed};
+use crate::context::{Context, closed};
 use crate::memory::MemoryShares;
 use crate::space::Space;
-use crate::versions::Versions;
+use crate::versions::{State, TableState, Versions};
 use pace::Pace;
+
+/// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
+const PACE_SLACK: f64 = 1.0 / 64.0;
+/// This many write buffers of debt cost nothing.
+const FREE_BUFFERS: u64 = 6;
 
 /// Takes batches in, and gives writers their pace.
 pub(crate) struct Writer {
@@ -36,6 +43,8 @@ pub(crate) struct Writer {
     /// The segment that will be active next, if the housekeeper has got it ready.
     next_segment: Mutex<Option<PreparedSegment>>,
     pub(crate) pace: Pace,
+    /// This much debt costs nothing.
+    free_debt_bytes: u64,
 }
 
 impl Writer {
@@ -48,6 +57,7 @@ impl Writer {
             rotating: Mutex::ranked(Rank::Rotation, ()),
             next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
+            free_debt_bytes: versions.context.options.buffer_bytes().saturating_mul(FREE_BUFFERS),
         }
     }
 
@@ -62,12 +72,7 @@ impl Writer {
             let is_planted = planted::is("empty-batch-not-durable");
             return log.make_all_durable(if is_planted { Durability::Memory } else { durability });
         }
-        let state = self.versions.state();
-        let is_bounded = |id: &u32| state.tables.get(id).is_some_and(|table| table.is_bounded());
-        let bounded: Vec<u32> =
-            payload.notes().tables().map(|notes| notes.table).filter(is_bounded).collect();
-        // A writer that waits for files to be removed must not pin them.
-        drop(state);
+        let bounded = self.bounded_tables(payload.notes());
         bounded.iter().try_for_each(|id| self.space.wait_for_space(*id))?;
         let started = self.context.env.clock.now();
         let sum = payload.sum(self.context.superblock.log_secret);
@@ -94,31 +99,26 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Whether all of a batch can be written by now: the batch, noted for its tables as they are.
+    /// The tables of a batch whose space is bounded.
+    fn bounded_tables(&self, notes: &Notes) -> Vec<u32> {
+        // Not for longer than this: a writer that waits for files to be removed must not pin them.
+        let state = self.versions.state();
+        let is_bounded = |table: &Arc<TableState>| table.options.max_space_amplification.is_some();
+        let tables = notes.tables().map(|notes| notes.table);
+        tables.filter(|id| state.tables.get(id).is_some_and(is_bounded)).collect()
+    }
+
+    /// The batch, noted for its tables as they are; an error where not all of it can be written.
     fn admit<'a>(&self, payload: &'a Payload) -> Result<Cow<'a, Payload>> {
         let notes = payload.notes();
-        let of_tables = || {
-            notes
-                .tables()
-                .map(|notes| notes.table)
-                .chain(notes.range_deletes().iter().map(|delete| delete.table))
-        };
-        let mut state = self.versions.state();
-        if of_tables().any(|table| state.is_frozen(table)) {
-            let is_frozen = || of_tables().any(|table| self.versions.state().is_frozen(table));
-            self.context.wait_for(|| None, || !is_frozen())?;
-            state = self.versions.state();
-        }
-        if let Some(gone) = of_tables().find(|table| !state.tables.contains_key(table)) {
-            return Err(Error::NotFound(format!(
-                "{} was dropped; nothing of the batch that writes to it is written",
-                state.tables.named_dropped(gone)
-            )));
+        let state = self.unfrozen_state(notes)?;
+        let find = |table: u32| state.tables.get(&table).ok_or_else(|| was_dropped(&state, table));
+        let mut is_as_noted = true;
+        for notes in notes.tables() {
+            is_as_noted &= find(notes.table)?.order == notes.order;
         }
         for delete in notes.range_deletes() {
-            if !state.order_of(delete.table).is_some_and(|order| order.is_lexical())
-                || self.versions.is_reordering(delete.table)
-            {
+            if !find(delete.table)?.order.is_lexical() || self.versions.is_reordering(delete.table) {
                 return Err(Error::invalid(format!(
                     "table {} keeps no order, or is being sorted into another; its ranges cannot be deleted, and \
                      nothing of the batch is written",
@@ -126,138 +126,59 @@ impl Writer {
                 )));
             }
         }
-        let is_as_noted = notes.tables().all(|notes| state.order_of(notes.table) == Some(notes.order));
-        let noted = match is_as_noted {
-            true => Cow::Borrowed(payload),
-            false => Cow::Owned(payload.in_orders(|table| state.order_of(table))),
-        };
+        if is_as_noted {
+            return Ok(Cow::Borrowed(payload));
+        }
+        let noted = payload.in_orders(|table| state.order_of(table));
         debug_assert_eq!(noted.records(), payload.records(), "notes are of the same records");
         debug_assert!(
             noted.notes().tables().all(|notes| state.order_of(notes.table) == Some(notes.order)),
             "a batch is noted in the orders of its tables"
         );
-        Ok(noted)
+        Ok(Cow::Owned(noted))
     }
 
-    /// Seals the active buffer, if it still is `segment`, and takes the next.
-    pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
-        let log = self.context.log()?;
-        let _one_at_a_time = self.rotating.lock();
-        if log.active_segment() != segment {
-            return Ok(());
-        }
-        if self.context.is_closing() {
-            return Err(closed());
-        }
-        self.make_room()?;
-        debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
-        let ready = self.next_segment.lock().take();
-        let next = match ready {
-            Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
-            Some(short) => {
-                self.versions.retire_segment(short.buffer().segment());
-                self.new_segment(bytes_min)?
-            }
-            None => self.new_segment(bytes_min)?,
+    /// The newest version, once no writer to one of a batch's tables waits for it.
+    fn unfrozen_state(&self, notes: &Notes) -> Result<Arc<State>> {
+        let is_frozen = |state: &State| {
+            let records = notes.tables().map(|notes| notes.table);
+            let mut tables = records.chain(notes.range_deletes().iter().map(|delete| delete.table));
+            state.is_frozen || !state.frozen.is_empty() && tables.any(|table| state.frozen.contains(&table))
         };
-        let id = next.buffer().segment();
-        debug_assert!(id > segment, "segment {id} follows {segment}");
-        debug_assert!(next.buffer().is_empty(), "segment {id} begins empty");
-        debug_assert!(
-            next.buffer().capacity() >= bytes_min,
-            "what did not fit before fits into segment {id}"
-        );
-        yield_point("segment is ready");
-        log.rotate(segment, next, |fresh| {
-            self.versions.update_state(|state| {
-                let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
-                debug_assert_eq!(sealed.segment(), segment, "what is full is sealed");
-                state.sealed.insert(0, sealed);
-            });
-        })
-        .inspect_err(|_| self.versions.retire_segment(id))?;
-        self.context.env.jobs.wake();
-        Ok(())
-    }
-
-    fn new_segment(&self, bytes_min: usize) -> Result<PreparedSegment> {
-        let (id, spare) = (self.versions.lists.new_id(), self.versions.take_spare_segment());
-        let prepared = PreparedSegment::prepare(
-            &*self.context.env.fs,
-            &self.context.dir,
-            id,
-            &self.context.pool,
-            bytes_min,
-            spare,
-        );
-        prepared.map_err(|error| match error {
-            PrepareError::Refused(error, spare) => {
-                if let Some(spare) = spare {
-                    self.versions.retire_segment(spare);
-                }
-                error
-            }
-            PrepareError::Unknown(error) => {
-                self.context.poison(&error);
-                error
-            }
-        })
-    }
-
-    pub(crate) fn has_room(&self) -> bool {
-        self.versions.state().sealed.len() + 1 < self.context.options.write_buffers
-    }
-
-    /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
-    /// for a file and for its name to be durable.
-    pub(crate) fn prepare_segment(&self) -> Result<()> {
-        // The holder of the lock may wait for background work, so background work must not wait for the lock.
-        let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
-        // Whoever has just flushed a buffer is about to give it back.
-        if self.has_room() && !self.context.pool.is_exhausted() && self.next_segment.lock().is_none() {
-            let ready = self.new_segment(0)?;
-            *self.next_segment.lock() = Some(ready);
+        let state = self.versions.state();
+        if !is_frozen(&state) {
+            return Ok(state);
         }
-        Ok(())
+        drop(state);
+        self.context.wait_for(|| None, || !is_frozen(&self.versions.state()))?;
+        Ok(self.versions.state())
     }
 
-    /// Waits until a buffer is free, or until it is known why none will be.
-    fn make_room(&self) -> Result<()> {
-        if self.has_room() {
-            return Ok(());
+    /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space
+    /// ask for more of it.
+    fn pay(&self, bytes: u64, owed_for_space: u64) {
+        let state = self.versions.state();
+        let debt = self.versions.debt(&state);
+        if debt > self.free_debt_bytes || owed_for_space > 0 || self.outruns_flush(&state) {
+            drop(state);
+            self.work_off(bytes, debt, owed_for_space);
         }
-        let started = self.context.env.clock.now();
-        let waited = self.context.wait_for(|| self.flush_trouble(), || self.has_room());
-        self.context.stalled_since(started);
-        waited
     }
 
-    /// Waits until every record accepted so far is in lists, on disk or in memory.
-    pub(crate) fn flush(&self) -> Result<()> {
-        let log = self.context.log()?;
-        let (segment, empty) = (log.active_segment(), self.versions.state().active.is_empty());
-        yield_point("flush begins");
-        if !empty {
-            self.rotate(segment, 0)?;
+    /// Whether the last free buffer fills faster than the oldest sealed one is flushed: going on would end
+    /// in one long wait, so writers share it out.
+    fn outruns_flush(&self, state: &State) -> bool {
+        state.sealed.len() + 1 >= self.context.options.write_buffers && {
+            let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
+            filled > self.pace.flushed_share() + PACE_SLACK
         }
-        self.context.wait_for(
-            || self.flush_trouble(),
-            || self.versions.state().sealed.iter().all(|buffer| buffer.segment() > segment),
-        )
     }
+}
 
-    /// Why buffers are not flushed, if so.
-    pub(crate) fn flush_trouble(&self) -> Option<Error> {
-        self.space.trouble_of(FLUSH)
-    }
-
-    /// Lets no buffer be sealed for as long as this is held.
-    pub(crate) fn stop_rotating(&self) -> MutexGuard<'_, ()> {
-        self.rotating.lock()
-    }
-
-    /// Takes the segment that is ready, if there is one.
-    pub(crate) fn take_next_segment(&self) -> Option<PreparedSegment> {
-        self.next_segment.lock().take()
-    }
+#[cold]
+fn was_dropped(state: &State, table: u32) -> Error {
+    Error::NotFound(format!(
+        "{} was dropped; nothing of the batch that writes to it is written",
+        state.tables.named_dropped(table)
+    ))
 }

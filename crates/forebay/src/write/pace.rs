@@ -6,11 +6,6 @@ use forebay_env::sync::atomic::{AtomicU64, Ordering};
 
 use crate::write::Writer;
 
-/// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
-const PACE_SLACK: f64 = 1.0 / 64.0;
-/// This many write buffers of debt cost nothing.
-const FREE_BUFFERS: u64 = 6;
-
 /// What background work has done, and what writers wait for of it.
 #[derive(Default)]
 pub(crate) struct Pace {
@@ -58,14 +53,10 @@ impl Pace {
 }
 
 impl Writer {
-    /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space
-    /// ask for more of it.
-    pub(crate) fn pay(&self, bytes: u64, owed_for_space: u64) {
-        let soft = FREE_BUFFERS * self.context.options.buffer_bytes();
-        let debt = self.versions.debt();
-        if debt <= soft && owed_for_space == 0 && !self.outruns_flush() {
-            return;
-        }
+    /// Waits for a share of a debt to be worked off, in proportion to the bytes that a writer has added.
+    #[cold]
+    pub(super) fn work_off(&self, bytes: u64, debt: u64, owed_for_space: u64) {
+        let soft = self.free_debt_bytes;
         debug_assert!(soft > 0, "some debt costs nothing");
         // At twice the soft limit a writer waits for four bytes of work for each of its own, and so on.
         let owed = (bytes as u128 * 4 * debt.saturating_sub(soft) as u128 / soft as u128) as u64;
@@ -76,26 +67,17 @@ impl Writer {
             if owed_for_space > 0 { 0 } else { self.context.options.buffer_bytes().min(STEP_BYTES as u64) };
         let started = self.context.env.clock.now();
         self.context.env.jobs.wait(&mut || {
-            let is_small = owed_for_space == 0 && self.versions.debt() <= soft;
+            let is_small = owed_for_space == 0 && self.versions.debt(&self.versions.state()) <= soft;
             let is_paid =
                 self.pace.has_done(due, lent) || is_small || self.context.health.compactors_are_idle();
             let give_up =
                 self.space.trouble().is_some() || self.context.fatal().is_some() || self.context.is_closing();
-            give_up || (is_paid && !self.outruns_flush())
+            give_up || (is_paid && !self.outruns_flush(&self.versions.state()))
         });
         if !self.pace.has_done(due, lent) {
             self.pace.forgive();
         }
         self.context.stalled_since(started);
-    }
-
-    /// Whether the last free buffer fills faster than the oldest sealed one is flushed: going on would end
-    /// in one long wait, so writers share it out.
-    fn outruns_flush(&self) -> bool {
-        let state = self.versions.state();
-        let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
-        state.sealed.len() + 1 >= self.context.options.write_buffers
-            && filled > self.pace.flushed_share() + PACE_SLACK
     }
 }
 

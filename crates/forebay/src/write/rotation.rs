@@ -1,0 +1,135 @@
+//! Sealing the active buffer, and the next one: where it comes from, and how writers wait for it when all are full.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_env::sync::MutexGuard;
+use forebay_env::yield_point;
+use forebay_store::log::{PrepareError, PreparedSegment};
+
+use crate::context::{FLUSH, closed};
+use crate::write::Writer;
+
+impl Writer {
+    /// Seals the active buffer, if it still is `segment`, and takes the next.
+    pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
+        let log = self.context.log()?;
+        let _one_at_a_time = self.rotating.lock();
+        if log.active_segment() != segment {
+            return Ok(());
+        }
+        if self.context.is_closing() {
+            return Err(closed());
+        }
+        self.make_room()?;
+        debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
+        let ready = self.next_segment.lock().take();
+        let next = match ready {
+            Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
+            Some(short) => {
+                self.versions.retire_segment(short.buffer().segment());
+                self.new_segment(bytes_min)?
+            }
+            None => self.new_segment(bytes_min)?,
+        };
+        let id = next.buffer().segment();
+        debug_assert!(id > segment, "segment {id} follows {segment}");
+        debug_assert!(next.buffer().is_empty(), "segment {id} begins empty");
+        debug_assert!(
+            next.buffer().capacity() >= bytes_min,
+            "what did not fit before fits into segment {id}"
+        );
+        yield_point("segment is ready");
+        log.rotate(segment, next, |fresh| {
+            self.versions.update_state(|state| {
+                let sealed = std::mem::replace(&mut state.active, Arc::clone(fresh));
+                debug_assert_eq!(sealed.segment(), segment, "what is full is sealed");
+                state.sealed.insert(0, sealed);
+            });
+        })
+        .inspect_err(|_| self.versions.retire_segment(id))?;
+        self.context.env.jobs.wake();
+        Ok(())
+    }
+
+    fn new_segment(&self, bytes_min: usize) -> Result<PreparedSegment> {
+        let (id, spare) = (self.versions.lists.new_id(), self.versions.take_spare_segment());
+        let prepared = PreparedSegment::prepare(
+            &*self.context.env.fs,
+            &self.context.dir,
+            id,
+            &self.context.pool,
+            bytes_min,
+            spare,
+        );
+        prepared.map_err(|error| match error {
+            PrepareError::Refused(error, spare) => {
+                if let Some(spare) = spare {
+                    self.versions.retire_segment(spare);
+                }
+                error
+            }
+            PrepareError::Unknown(error) => {
+                self.context.poison(&error);
+                error
+            }
+        })
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.versions.state().sealed.len() + 1 < self.context.options.write_buffers
+    }
+
+    /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
+    /// for a file and for its name to be durable.
+    pub(crate) fn prepare_segment(&self) -> Result<()> {
+        // The holder of the lock may wait for background work, so background work must not wait for the lock.
+        let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
+        // Whoever has just flushed a buffer is about to give it back.
+        if self.has_room() && !self.context.pool.is_exhausted() && self.next_segment.lock().is_none() {
+            let ready = self.new_segment(0)?;
+            *self.next_segment.lock() = Some(ready);
+        }
+        Ok(())
+    }
+
+    /// Waits until a buffer is free, or until it is known why none will be.
+    fn make_room(&self) -> Result<()> {
+        if self.has_room() {
+            return Ok(());
+        }
+        let started = self.context.env.clock.now();
+        let waited = self.context.wait_for(|| self.flush_trouble(), || self.has_room());
+        self.context.stalled_since(started);
+        waited
+    }
+
+    /// Waits until every record accepted so far is in lists, on disk or in memory.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let log = self.context.log()?;
+        let (segment, empty) = (log.active_segment(), self.versions.state().active.is_empty());
+        yield_point("flush begins");
+        if !empty {
+            self.rotate(segment, 0)?;
+        }
+        self.context.wait_for(
+            || self.flush_trouble(),
+            || self.versions.state().sealed.iter().all(|buffer| buffer.segment() > segment),
+        )
+    }
+
+    /// Why buffers are not flushed, if so.
+    pub(crate) fn flush_trouble(&self) -> Option<Error> {
+        self.space.trouble_of(FLUSH)
+    }
+
+    /// Lets no buffer be sealed for as long as this is held.
+    pub(crate) fn stop_rotating(&self) -> MutexGuard<'_, ()> {
+        self.rotating.lock()
+    }
+
+    /// Takes the segment that is ready, if there is one.
+    pub(crate) fn take_next_segment(&self) -> Option<PreparedSegment> {
+        self.next_segment.lock().take()
+    }
+}

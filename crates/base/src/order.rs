@@ -44,6 +44,15 @@ impl Order {
         }
     }
 
+    /// A hash of `key`, whose prefix is this: the prefix itself where that is one. By it filters and digests know keys.
+    #[inline]
+    pub fn key_hash(&self, prefix: u64, key: &[u8]) -> u64 {
+        match self {
+            Self::Hashed { .. } => prefix,
+            Self::Lexical | Self::Colliding { .. } => hash::key_hash(key, 0),
+        }
+    }
+
     /// Whether prefixes are spread evenly over all 64 bits.
     pub fn is_uniform(&self) -> bool {
         matches!(self, Self::Hashed { .. })

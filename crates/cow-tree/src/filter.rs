@@ -14,7 +14,7 @@ use forebay_base::{Error, Result};
 use forebay_env::Words;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::Ordering;
-use forebay_store::list::{GrowingFilter, Mark, filter_hash};
+use forebay_store::list::{GrowingFilter, Mark};
 use forebay_store::{MemoryClaim, Metrics, Owner};
 
 use crate::extent::Extent;
@@ -268,7 +268,7 @@ impl FilterWriter {
 
     /// Adds a key that the version before does not have.
     pub(crate) fn add(&mut self, prefix: u64, key: &[u8]) {
-        if self.hashes.push(filter_hash(self.store.options.order, prefix, key)) {
+        if self.hashes.push(self.store.options.order.key_hash(prefix, key)) {
             self.claim_beside(0);
         }
     }

@@ -1,7 +1,7 @@
 //! Reading all that a version reaches, and holding every promise of the format against what is there.
 
 use forebay_base::{Error, Result};
-use forebay_store::list::{GrowingFilter, filter_hash};
+use forebay_store::list::GrowingFilter;
 
 use crate::extent::Extent;
 use crate::file::Reader;
@@ -111,7 +111,7 @@ impl Walk<'_> {
                 return Err("a key is out of its node's range");
             }
             let is_denied =
-                |filter: &GrowingFilter| !filter.may_contain(filter_hash(order, order.prefix(&key), &key));
+                |filter: &GrowingFilter| !filter.may_contain(order.key_hash(order.prefix(&key), &key));
             if node.level() == 0 && self.filter.as_ref().is_some_and(is_denied) {
                 return Err("the filter denies a key");
             }

@@ -4,13 +4,14 @@
 
 mod approximate;
 mod cursor;
-mod ttl;
+
+use std::time::Duration;
 
 use forebay_base::combine::Fold;
-use forebay_base::{Record, Result};
+use forebay_base::{Record, Result, expiry, planted};
 use forebay_env::guest;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::answered;
+use forebay_layouts::{answered, milliseconds_of};
 use forebay_store::list::Lookup;
 
 use crate::context::Context;
@@ -20,7 +21,6 @@ pub use approximate::Approximation;
 pub(crate) use approximate::approximate;
 pub(crate) use cursor::Entry;
 pub use cursor::{Cursor, Nearest};
-pub(crate) use ttl::{Ttl, expiry_of};
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
 const TIMED_EVERY: u64 = 16;
@@ -91,4 +91,53 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     let ttl = Ttl::of(context, view, table);
     answered(Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect()))
+}
+
+/// How a view sees the values of a table: at some moment, where they expire. Readers ask it at the one place where each
+/// makes an entry of a record.
+#[derive(Clone, Copy)]
+pub(crate) struct Ttl {
+    now: Option<u64>,
+}
+
+impl Ttl {
+    /// How a view sees a table's values. The time is read after the view was taken: what a merge dropped before that
+    /// has expired by now.
+    pub(crate) fn of(context: &Context, view: &View, table: &TableState) -> Self {
+        let now = || view.moment.unwrap_or_else(|| context.env.clock.unix_milliseconds());
+        Self { now: table.options.time_to_live.map(|_| now()) }
+    }
+
+    /// A value as the user gave it, unless its time is over.
+    pub(crate) fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut value = stored.filter(|stored| !self.is_expired(stored))?;
+        value.truncate(self.user_value(&value).len());
+        Some(value)
+    }
+
+    /// Whether values expire at all.
+    #[inline]
+    pub(crate) fn expires(self) -> bool {
+        self.now.is_some()
+    }
+
+    /// Whether the time of a stored value is over.
+    #[inline]
+    pub(crate) fn is_expired(self, stored: &[u8]) -> bool {
+        self.now.is_some_and(|now| expiry::split(stored).1 <= now) && !planted::is("expired-still-seen")
+    }
+
+    /// What the user gave of a stored value.
+    #[inline]
+    pub(crate) fn user_value(self, stored: &[u8]) -> &[u8] {
+        match self.now {
+            Some(_) => expiry::split(stored).0,
+            None => stored,
+        }
+    }
+}
+
+/// When what is put now expires.
+pub(crate) fn expiry_of(context: &Context, ttl: Duration) -> u64 {
+    expiry::after(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
 }

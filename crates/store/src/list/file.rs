@@ -48,25 +48,6 @@ pub(crate) struct Body {
     pub(super) resident: Option<Resident>,
 }
 
-/// A key to look up, with what is computed from it once.
-#[derive(Clone, Copy, Debug)]
-pub struct Lookup<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// Its prefix.
-    pub prefix: u64,
-    /// Its filter hash.
-    pub hash: u64,
-}
-
-impl<'a> Lookup<'a> {
-    /// Prepares a lookup in lists of this order.
-    pub fn new(order: forebay_base::Order, key: &'a [u8]) -> Self {
-        let prefix = order.prefix(key);
-        Self { key, prefix, hash: super::store::filter_hash(order, prefix, key) }
-    }
-}
-
 impl ListFile {
     /// A file that is only named so far.
     pub fn named(store: &Arc<ListStore>, meta: FileMeta) -> Arc<Self> {

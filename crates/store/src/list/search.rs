@@ -8,11 +8,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use forebay_base::{Record, Result};
+use forebay_base::{Order, Record, Result};
 use smallvec::SmallVec;
 
 use super::fetch::fetch;
-use super::file::{Body, ListFile, Lookup};
+use super::file::{Body, ListFile};
 use super::filter::{Filter, Place};
 use super::index::Starts;
 use super::page::Page;
@@ -26,6 +26,25 @@ const FILTER_NANOSECONDS: u64 = 15;
 const READ_NANOSECONDS: u64 = 100_000;
 /// What it costs to find more of a key in a page that is at hand.
 const FOUND_NANOSECONDS: u64 = 500;
+
+/// A key to look up, with what is computed from it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Its prefix.
+    pub prefix: u64,
+    /// Its filter hash.
+    pub hash: u64,
+}
+
+impl<'a> Lookup<'a> {
+    /// Prepares a lookup in lists of this order.
+    pub fn new(order: Order, key: &'a [u8]) -> Self {
+        let prefix = order.prefix(key);
+        Self { key, prefix, hash: order.key_hash(prefix, key) }
+    }
+}
 
 /// Lookups on their way.
 pub struct Search<'a> {

@@ -128,12 +128,6 @@ impl ListStore {
         names::list(&self.dir, id)
     }
 
-    /// The hash by which the filter knows a key.
-    #[inline]
-    pub(crate) fn filter_hash(&self, prefix: u64, key: &[u8]) -> u64 {
-        filter_hash(self.options.order, prefix, key)
-    }
-
     /// Sees to it that a file goes that nobody reads any more: removing takes the device long, and memory no time.
     pub(super) fn retire(&self, path: PathBuf, bytes: u64) {
         self.disk.let_go(bytes);
@@ -147,14 +141,5 @@ impl ListStore {
     /// Removes a file that was never finished.
     pub(crate) fn discard(&self, path: PathBuf) {
         self.trash.remove(&*self.fs, path);
-    }
-}
-
-/// The hash by which filters and digests know a key: the prefix itself where that is a hash.
-#[inline]
-pub fn filter_hash(order: Order, prefix: u64, key: &[u8]) -> u64 {
-    match order {
-        Order::Hashed { .. } => prefix,
-        _ => forebay_base::hash::key_hash(key, 0),
     }
 }

@@ -92,7 +92,7 @@ impl ListFile {
         if walk.records > 0 && (*last_prefix, &last_key[..]) >= (prefix, key) {
             return Err("a record is out of order");
         }
-        let hash = self.store().filter_hash(prefix, key);
+        let hash = self.store().options.order.key_hash(prefix, key);
         if body.filter().is_some_and(|filter| !filter.may_contain(hash)) {
             return Err("the filter denies a record");
         }

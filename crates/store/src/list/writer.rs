@@ -153,7 +153,7 @@ impl ListWriter {
         } else {
             record.encode(&mut self.raw);
         }
-        let hash = self.store.filter_hash(prefix, record.key);
+        let hash = self.store.options.order.key_hash(prefix, record.key);
         if let Some(filter) = &mut self.filter {
             filter.add(hash);
         }
@@ -200,7 +200,7 @@ impl ListWriter {
             at = end;
         }
         for (index, &prefix) in block.prefixes().iter().enumerate() {
-            let hash = self.store.filter_hash(prefix, block.key(index));
+            let hash = self.store.options.order.key_hash(prefix, block.key(index));
             if let Some(filter) = &mut self.filter {
                 filter.add(hash);
             }

@@ -17,6 +17,9 @@
 //! so whoever reads them while that happens reads the same before and after. The file has no name and nobody else has
 //! it, so nobody changes or cuts it; were something written to the pages, that would be the process's own copy.
 //!
+//! **Why stores into a file are sound.** No reference is ever made to what a [`FileWindow`] maps: bytes are only copied
+//! into it, through `&mut self`. What else the file's bytes are read or changed by is none of this process's memory.
+//!
 //! **Why words are sound.** [`PagedWords`] owns its pages alone and shows them only as atomics. That the kernel
 //! puts zeros in place of released pages is, to whoever reads, one more atomic store.
 
@@ -156,6 +159,54 @@ fn map_huge(size: usize) -> Option<NonNull<u8>> {
         let _ = madvise(start.cast(), size, Advice::LinuxHugepage);
     }
     NonNull::new(start)
+}
+
+/// A piece of a file, mapped to be written to.
+#[derive(Debug)]
+pub(crate) struct FileWindow {
+    start: NonNull<u8>,
+    len_bytes: usize,
+}
+
+// SAFETY: it owns its mapping as a Box does; nothing in it is tied to a thread.
+unsafe impl Send for FileWindow {}
+// SAFETY: nothing can be done through `&FileWindow`.
+unsafe impl Sync for FileWindow {}
+
+impl FileWindow {
+    /// Maps this many bytes of a file from `offset` on, a multiple of the page size, every page there and writable.
+    /// `None` where the system cannot. The file must reach as far for as long as this is stored into.
+    pub(crate) fn map(file: BorrowedFd<'_>, offset: u64, len_bytes: usize) -> Option<Self> {
+        debug_assert!(offset.is_multiple_of(PAGE_BYTES as u64));
+        if len_bytes == 0 || cfg!(miri) {
+            return None;
+        }
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { mmap(null_mut(), len_bytes, protection, flags, file, offset) };
+        let window = Self { start: NonNull::new(start.ok()?.cast())?, len_bytes };
+        // SAFETY: the range is the mapping just made; its bytes stay what they are.
+        let populated = unsafe { madvise(window.start.as_ptr().cast(), len_bytes, Advice::LinuxPopulateWrite) };
+        populated.is_ok().then_some(window)
+    }
+
+    /// Copies `bytes` to this place of it. Says whether they fit there; else nothing is done.
+    #[inline]
+    pub(crate) fn store(&mut self, at: usize, bytes: &[u8]) -> bool {
+        if at.checked_add(bytes.len()).is_none_or(|end| end > self.len_bytes) {
+            return false;
+        }
+        // SAFETY: the range is inside the mapping, of which no reference is ever made, so `bytes` is elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(at), bytes.len()) };
+        true
+    }
+}
+
+impl Drop for FileWindow {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `map` with this start and length, and nothing borrows it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len_bytes) };
+    }
 }
 
 /// Words of a file, mapped.

@@ -186,6 +186,10 @@ impl File for HeldFile {
         self.0.file().write_at(offset, bytes)
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.0.file().store_at(offset, bytes)
+    }
+
     fn len(&self) -> Result<u64> {
         self.0.file().len()
     }

@@ -62,6 +62,10 @@ impl File for CrashFile {
         })
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.write_at(offset, bytes).map(|()| true)
+    }
+
     fn len(&self) -> Result<u64> {
         self.machine.check_power("measure", self.live.path())?;
         self.live.len()

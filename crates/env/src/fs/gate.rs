@@ -88,6 +88,10 @@ impl File for GatedFile {
         self.gate.pass(|| self.inner.write_at(offset, bytes))
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.gate.pass(|| self.inner.store_at(offset, bytes))
+    }
+
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }

@@ -175,6 +175,10 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.write_at(offset, bytes).map(|()| true)
+    }
+
     fn len(&self) -> Result<u64> {
         Ok(self.inode.bytes.read().len() as u64)
     }

@@ -25,6 +25,7 @@ mod openers;
 mod pending;
 mod real;
 mod rules;
+mod stores;
 mod survival;
 mod traced;
 
@@ -98,6 +99,12 @@ pub trait File: Send + Sync {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
     /// Writes all of `bytes`, or fails having written any part of them.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+    /// As [`write_at`](Self::write_at), without a call: into pages of the file that are mapped. Says whether that was
+    /// done; else nothing was. It is for few bytes, and for below what was [reserved](Self::reserve) by this handle;
+    /// nobody else may cut the file meanwhile.
+    fn store_at(&self, _offset: u64, _bytes: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
     /// The file's length, in bytes.
     fn len(&self) -> Result<u64>;
     /// Whether the file has no bytes.

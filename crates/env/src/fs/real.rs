@@ -17,8 +17,9 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
+use super::stores::Stores;
 use super::{Access, File, FileLock, FileSystem, Identity, LockMode, lock_file};
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex};
 
 /// The machine's file system.
 #[derive(Debug, Default)]
@@ -39,6 +40,7 @@ struct RealFile {
     buffered: fs::File,
     /// Absent when not asked for or not to be had.
     direct: Option<fs::File>,
+    stores: Mutex<Stores>,
 }
 
 /// Opens `path` as `options` say, and once more around the page cache if `access` asks for it.
@@ -60,7 +62,7 @@ fn open(path: &Path, access: Access, writable: bool, options: &OpenOptions) -> R
             }
         }
     }
-    Ok(Arc::new(RealFile { path: path.to_path_buf(), buffered, direct }))
+    Ok(Arc::new(RealFile { path: path.to_path_buf(), buffered, direct, stores: Mutex::default() }))
 }
 
 impl RealFile {
@@ -151,6 +153,10 @@ impl File for RealFile {
         Ok(())
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        Ok(self.stores.lock().store(self.buffered.as_fd(), offset, bytes))
+    }
+
     fn will_need(&self, offset: u64, bytes: usize) {
         self.advise(offset, bytes, Advice::WillNeed);
     }
@@ -168,6 +174,7 @@ impl File for RealFile {
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
+        self.stores.lock().cut(bytes);
         self.buffered.set_len(bytes).map_err(|e| self.error("set the length of", &e))
     }
 
@@ -177,7 +184,10 @@ impl File for RealFile {
         }
         loop {
             match fallocate(&self.buffered, FallocateFlags::empty(), 0, bytes) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.stores.lock().reserved(self.buffered.as_fd(), bytes);
+                    return Ok(());
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::OPNOTSUPP) => return self.reserve_by_writing(bytes),
                 Err(e) => return Err(self.error("reserve space for", &e.into())),
@@ -202,7 +212,10 @@ impl File for RealFile {
     }
 
     fn sync(&self) -> Result<()> {
-        self.buffered.sync_data().map_err(|e| self.error("sync", &e))
+        let synced = self.buffered.sync_data().map_err(|e| self.error("sync", &e));
+        // Its pages are clean by now: the kernel may take them.
+        self.stores.lock().leave();
+        synced
     }
 }
 

@@ -183,6 +183,10 @@ impl File for TracedFile {
         Ok(())
     }
 
+    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.write_at(offset, bytes).map(|()| true)
+    }
+
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }

@@ -31,6 +31,10 @@ pub(super) const RECORD_BYTES_MIN: usize = 18;
 /// A buffer takes this many range deletes at most, but for those of one batch: lookups go through all of them.
 pub(super) const RANGE_DELETES_MAX: usize = 128;
 
+/// This much is stored into mapped pages, and more written by a call. A store costs what its pages cost, and a call what
+/// eight hundred bytes of them do; from a few KiB on, calls are quicker.
+const STORE_BYTES_MAX: usize = 2 << 10;
+
 const _: () =
     assert!(RECORD_BYTES_MIN >= 2 + size_of::<u64>(), "the order over a buffer is shorter than the buffer");
 const _: () = assert!(RANGE_DELETES_MAX > 0 && frame_bytes(RECORD_BYTES_MIN) > HEADER_BYTES);
@@ -226,11 +230,28 @@ impl Log {
             if inner.buffer.segment() != position.segment || inner.written >= position.end {
                 return Ok(());
             }
-            inner = match inner.writing {
-                true => self.wait(inner),
-                false => self.write(inner)?,
+            inner = if inner.writing {
+                self.wait(inner)
+            } else if self.store(&mut inner)? {
+                inner
+            } else {
+                self.write(inner)?
             };
         }
+    }
+
+    /// Writes all that is appended into mapped pages of the segment, if that is little and they can be had: under the
+    /// lock, which that takes less long than to let go of it and to take it again.
+    fn store(&self, inner: &mut Inner) -> Result<bool> {
+        debug_assert!(!inner.writing, "one writes at a time");
+        let (start, end) = (inner.written, inner.appender.len());
+        let is_stored = end - start <= STORE_BYTES_MAX
+            && inner.file.store_at(start as u64, &inner.buffer.bytes()[start..end])?;
+        if is_stored {
+            self.metrics.log_bytes.add((end - start) as u64);
+            (inner.written, inner.written_sequence) = (end, inner.last_sequence);
+        }
+        Ok(is_stored)
     }
 
     /// Writes all that is appended, without the lock, for all who wait.

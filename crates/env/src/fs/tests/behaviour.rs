@@ -72,6 +72,50 @@ fn many_reads_get_what_each_gets_by_itself() {
 }
 
 #[test]
+fn what_is_stored_reads_as_if_it_was_written() {
+    everywhere(|fs, dir| {
+        let path = dir.join("a");
+        let file = fs.create(&path, Access::Buffered).unwrap();
+        file.reserve(300_000).unwrap();
+        let mut wanted = vec![0; 300_000];
+        // Across windows and back, to the last byte, around what is written by calls, and before and after a sync.
+        for (at, len, by) in [(0, 10, 1), (65_000, 3000, 2), (299_999, 1, 3), (5, 200, 4), (150_000, 0, 5)] {
+            let bytes = vec![by; len];
+            if !file.store_at(at as u64, &bytes).unwrap() {
+                file.write_at(at as u64, &bytes).unwrap();
+            }
+            file.write_at(at as u64 / 2, &[by]).unwrap();
+            wanted[at..at + len].fill(by);
+            wanted[at / 2] = by;
+            assert_eq!(read_all(fs, &path).unwrap(), wanted, "at {at}");
+            file.sync().unwrap();
+        }
+        file.set_len(1000).unwrap();
+        assert_eq!(read_all(fs, &path).unwrap(), wanted[..1000]);
+    });
+}
+
+#[test]
+fn a_real_file_is_stored_into_only_where_it_has_its_blocks() {
+    let temp = TempDir::new();
+    let file = RealFs::new().create(&temp.0.join("a"), Access::Buffered).unwrap();
+    assert!(!file.store_at(0, b"a").unwrap(), "nothing is reserved");
+    file.reserve(10_000).unwrap();
+    if !file.store_at(9_000, &[1; 1000]).unwrap() {
+        // A file system that is none of those.
+        return;
+    }
+    assert!(!file.store_at(9_001, &[1; 1000]).unwrap(), "it ends there");
+    assert!(!file.store_at(u64::MAX, &[1]).unwrap(), "nothing is there");
+    file.set_len(5_000).unwrap();
+    assert!(!file.store_at(5_000, &[1]).unwrap(), "it was cut");
+    file.set_len(10_000).unwrap();
+    assert!(!file.store_at(9_000, &[1]).unwrap(), "it was grown without blocks");
+    assert!(file.store_at(4_999, &[1]).unwrap());
+    assert_eq!(file.len().unwrap(), 10_000);
+}
+
+#[test]
 fn gaps_and_growth_read_as_zeros() {
     everywhere(|fs, dir| {
         let path = dir.join("a");

@@ -32,6 +32,9 @@ pub struct BenchArgs {
     /// Records a write call
     #[arg(long, value_name = "N", value_parser = parse_count)]
     batch: Option<u64>,
+    /// Threads that `load` writes with, where an engine takes several
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    writers: Option<u64>,
     /// What a write survives once it is acknowledged: memory, os, disk
     #[arg(long, value_parser = parse_durability)]
     durability: Option<Durability>,
@@ -109,6 +112,7 @@ impl BenchArgs {
         })?;
         workload.records = self.records.unwrap_or(workload.records);
         workload.batch = self.batch.unwrap_or(workload.batch);
+        workload.writers = self.writers.unwrap_or(workload.writers);
         workload.durability = self.durability.unwrap_or(workload.durability);
         workload.memory_bytes = memory.or(workload.memory_bytes);
         // The file was right, so an option is at fault.

@@ -157,10 +157,21 @@ pub struct Observation {
     pub lists_per_path: f64,
 }
 
+/// What puts to an open engine, beside others.
+pub trait Writer: Send {
+    /// See [`Engine::put`].
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
+}
+
 /// An open engine, used by one thread.
 pub trait Engine {
     /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
+
+    /// One more writer, for a thread of its own, where the engine takes several.
+    fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        None
+    }
 
     /// Adds to counts, where [`Setup::adds`] was told. A value is a count of eight bytes, little-endian; it is added to
     /// what the key has, and a key that is absent gets it. A key may come several times in a batch.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
 use forebay_aggregate::functions::Count;
 
-use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions};
+use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions, Writer};
 
 const TABLE: &str = "bench";
 
@@ -163,24 +163,57 @@ struct Open {
     batch: forebay::Batch,
 }
 
+/// A writer beside others.
+struct OneWriter<'a> {
+    db: &'a Database,
+    table: &'a Table,
+    durability: forebay::Durability,
+    batch: forebay::Batch,
+}
+
+impl Writer for OneWriter<'_> {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        put(self.db, self.table, &mut self.batch, batch, self.durability)
+    }
+}
+
+/// `kept` is empty before and after.
+fn put(
+    db: &Database,
+    table: &Table,
+    kept: &mut forebay::Batch,
+    batch: Batch<'_>,
+    durability: forebay::Durability,
+) -> Result<(), Failure> {
+    let is_single = batch.len() == 1;
+    for (key, value) in batch.iter() {
+        if is_single {
+            return Ok(table.put(key, value)?);
+        }
+        kept.put(table, key, value);
+    }
+    db.write(kept, durability)?;
+    Ok(())
+}
+
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
         if matches!(self.tables, Tables::Counts(_)) {
             // To a key that is absent it is the same.
             return self.add(batch);
         }
-        let table = self.tables.table()?;
-        if batch.len() == 1 {
-            for (key, value) in batch.iter() {
-                table.put(key, value)?;
-            }
-            return Ok(());
-        }
-        for (key, value) in batch.iter() {
-            self.batch.put(table, key, value);
-        }
-        self.db.write(&mut self.batch, self.durability)?;
-        Ok(())
+        let Self { db, durability, batch: kept, .. } = self;
+        put(db, self.tables.table()?, kept, batch, *durability)
+    }
+
+    fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        let table = self.tables.table().ok()?;
+        Some(Box::new(OneWriter {
+            db: &self.db,
+            table,
+            durability: self.durability,
+            batch: forebay::Batch::new(),
+        }))
     }
 
     fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {

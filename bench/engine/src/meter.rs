@@ -194,6 +194,23 @@ impl<'a> Meter<'a> {
         self.taken.user_bytes += user_bytes;
     }
 
+    /// What another thread did meanwhile, as its own meter has it.
+    pub(crate) fn beside(&mut self, other: &Taken) {
+        let taken = &mut self.taken;
+        taken.latency.add(&other.latency).unwrap_or_else(|_| debug_assert!(false, "bounds are the same"));
+        taken.operations += other.operations;
+        taken.user_bytes += other.user_bytes;
+        taken.generator += other.generator;
+        taken.longest_gap = taken.longest_gap.max(other.longest_gap);
+        taken.slots.resize(taken.slots.len().max(other.slots.len()), 0);
+        taken.slots.iter_mut().zip(&other.slots).for_each(|(slot, more)| *slot += more);
+    }
+
+    /// A meter for another thread.
+    pub(crate) fn another(&self) -> Result<Self, Failure> {
+        Self::new(self.clock, self.device)
+    }
+
     /// This many keys were looked up.
     pub(crate) fn looked_up(&mut self, keys: u64) {
         self.taken.lookups += keys;

@@ -186,7 +186,8 @@ impl FileWindow {
         let start = unsafe { mmap(null_mut(), len_bytes, protection, flags, file, offset) };
         let window = Self { start: NonNull::new(start.ok()?.cast())?, len_bytes };
         // SAFETY: the range is the mapping just made; its bytes stay what they are.
-        let populated = unsafe { madvise(window.start.as_ptr().cast(), len_bytes, Advice::LinuxPopulateWrite) };
+        let populated =
+            unsafe { madvise(window.start.as_ptr().cast(), len_bytes, Advice::LinuxPopulateWrite) };
         populated.is_ok().then_some(window)
     }
 

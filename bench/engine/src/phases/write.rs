@@ -1,5 +1,6 @@
 //! `load`, `overwrite` and `delete`: batches, one behind the other.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::chunk::{Chunk, records_at_a_time};
@@ -7,7 +8,7 @@ use crate::data::Presence;
 use crate::meter::Meter;
 use crate::pick::Picker;
 use crate::workload::{Delete, Overwrite};
-use crate::{Engine, Failure};
+use crate::{Engine, Failure, Writer};
 
 use super::World;
 
@@ -18,7 +19,54 @@ pub(super) fn load(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let (records, samples) = (world.plan.workload.records, world.plan.workload.samples);
+    if world.plan.workload.writers > 1 {
+        return load_beside(engine, world, meter);
+    }
     load_to(records, samples, engine, world, meter)
+}
+
+/// Every record once, by several writers: each takes the next few thousand numbers when it is through with its last.
+fn load_beside(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let workload = &world.plan.workload;
+    let (batch, records) = (workload.batch, &world.records);
+    let at_a_time = records_at_a_time(batch, records.record_bytes());
+    let next = AtomicU64::new(0);
+    let load = |mut writer: Box<dyn Writer + '_>, mut meter: Meter<'_>| {
+        let mut chunk = Chunk::new(records, batch);
+        meter.start();
+        loop {
+            let start = next.fetch_add(at_a_time, Ordering::Relaxed);
+            if start >= workload.records {
+                break;
+            }
+            let mut numbers = start..workload.records.min(start + at_a_time);
+            let count = numbers.end - numbers.start;
+            meter.generate(|| chunk.fill(count, || (numbers.next().unwrap_or_default(), 0)));
+            for batch in chunk.batches() {
+                meter.call(batch.len() as u64, || writer.put(batch))?;
+                meter.wrote(batch.bytes.len() as u64);
+            }
+        }
+        Ok::<_, Failure>(meter.finish())
+    };
+    let writers = (0..workload.writers).map(|_| engine.writer().zip(meter.another().ok()));
+    let writers: Option<Vec<_>> = writers.collect();
+    let writers = writers.ok_or("it takes one writer at a time: leave `writers` out")?;
+    meter.start();
+    let taken: Result<Vec<_>, _> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            writers.into_iter().map(|(writer, meter)| scope.spawn(|| load(writer, meter))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err("a writer panicked".into())))
+            .collect()
+    });
+    taken?.iter().for_each(|taken| meter.beside(taken));
+    meter.stop();
+    let count = workload.records;
+    world.written = Some((count, meter.elapsed()));
+    world.oracle.written_to(count);
+    Ok(())
 }
 
 /// Records up to this number, the engine being looked at this many times.

@@ -51,6 +51,10 @@ impl Workload {
         is(self.records >= 1, "`records` has to be at least 1")?;
         is(self.records_expected() <= RECORDS_MAX, "`records` has to be below 2^32, with what is inserted")?;
         is(self.batch >= 1, "`batch` has to be at least 1")?;
+        is(self.writers >= 1, "`writers` has to be at least 1")?;
+        let is_beside = self.writers > 1;
+        is(!is_beside || self.samples == 0, "`samples` are taken of one of `writers` only")?;
+        is(!is_beside || !self.adds(), "counts are added to by one of `writers` only")?;
         is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
         self.check_layout(self.forebay.layout.as_deref())?;
         is(!self.phases.is_empty(), "`phases` has to name at least one")

@@ -38,6 +38,9 @@ pub(crate) struct Workload {
     /// Records a write call of `load`, `overwrite`, `queue`, `reopen` and `open_loop`.
     #[serde(default = "thousand")]
     pub(crate) batch: u64,
+    /// Threads that `load` writes with, where there are no `samples`.
+    #[serde(default = "one")]
+    pub(crate) writers: u64,
     /// Whether the engine has to keep keys in order.
     #[serde(default)]
     pub(crate) ordered: bool,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::sync::Mutex;
 use crate::{Access, AlignedBuf, Clock, Env, ManualClock, Rng};
 
 #[test]
@@ -82,4 +83,22 @@ fn environments() {
     one.fs.create(Path::new("/a"), Access::Buffered).expect("the root exists");
     assert!(!same.fs.exists(Path::new("/a")).expect("memory files"));
     assert_eq!(format!("{one:?}"), "Env { jobs: Jobs(stepper), .. }");
+}
+
+#[test]
+fn a_lock_by_turns_lets_one_in_at_a_time_and_everyone_in() {
+    let sum = Mutex::new(0u64);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    let mut sum = sum.lock_by_turns();
+                    let before = *sum;
+                    std::hint::spin_loop();
+                    *sum = before + 1;
+                }
+            });
+        }
+    });
+    assert_eq!(sum.into_inner(), 8000);
 }

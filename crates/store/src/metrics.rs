@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::{Mutex, Striped};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -39,11 +39,28 @@ impl Cause {
 /// Every cause, in order of its counters.
 pub const CAUSES: [Cause; 4] = [Cause::Flush, Cause::Spill, Cause::SlowSplit, Cause::Merge];
 
-/// A counter that threads share.
+/// A sum that only grows, to which many threads add.
 #[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+pub struct Counter(Striped<AtomicU64>);
 
 impl Counter {
+    /// Adds.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.own().fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// The sum so far.
+    pub fn get(&self) -> u64 {
+        self.0.all().map(|part| part.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// How much there is of something now.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
     /// Adds.
     #[inline]
     pub fn add(&self, amount: u64) {
@@ -57,7 +74,7 @@ impl Counter {
         debug_assert!(before >= amount, "what goes was counted: {amount} of {before}");
     }
 
-    /// The sum so far.
+    /// How much it is.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -66,7 +83,7 @@ impl Counter {
 
 /// A histogram of latencies in nanoseconds, up to an hour, to three digits. It takes memory from the first one on.
 #[derive(Debug, Default)]
-pub struct Latency(Mutex<Option<Histogram<u64>>>);
+pub struct Latency(Striped<Mutex<Option<Histogram<u64>>>>);
 
 /// Percentiles in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -86,7 +103,7 @@ pub struct Percentiles {
 impl Latency {
     /// Adds one measurement.
     pub fn record(&self, took: Duration) {
-        let mut guard = self.0.lock();
+        let mut guard = self.0.own().lock();
         if guard.is_none() {
             *guard = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok();
         }
@@ -97,10 +114,27 @@ impl Latency {
 
     /// What was measured so far.
     pub fn percentiles(&self) -> Percentiles {
-        let guard = self.0.lock();
-        let Some(histogram) = guard.as_ref() else { return Percentiles::default() };
+        let parts: Vec<_> = self.0.all().map(|part| part.lock()).collect();
+        let mut parts = parts.iter().filter_map(|part| part.as_ref());
+        match (parts.next(), parts.next()) {
+            (None, _) => Percentiles::default(),
+            (Some(only), None) => Percentiles::of(only),
+            (Some(first), Some(next)) => {
+                let mut sum = first.clone();
+                for part in std::iter::once(next).chain(parts) {
+                    let added = sum.add(part);
+                    debug_assert!(added.is_ok(), "all have the same bounds");
+                }
+                Percentiles::of(&sum)
+            }
+        }
+    }
+}
+
+impl Percentiles {
+    fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
-        Percentiles {
+        Self {
             count: histogram.len(),
             p50: at(0.5),
             p99: at(0.99),
@@ -153,9 +187,9 @@ pub struct Metrics {
     /// What work takes of the memory.
     pub memory: Arc<MemoryUse>,
     /// Memory of resident filters.
-    pub filter_memory_bytes: Counter,
+    pub filter_memory_bytes: Gauge,
     /// Memory of page indexes and digests.
-    pub index_memory_bytes: Counter,
+    pub index_memory_bytes: Gauge,
     /// Commit latency.
     pub commit_latency: Latency,
     /// Lookup latency.

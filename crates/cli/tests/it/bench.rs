@@ -43,6 +43,17 @@ fn a_load_is_measured() {
 }
 
 #[test]
+fn what_several_writers_load_is_there() {
+    let folder = Folder::new("bench-writers");
+    let out = folder.ok("bench get-half --records 20000 --batch 7 --writers 3 --json");
+    let phases = of_type(&out, "phase");
+    assert_eq!((names(&phases)[0], &phases[0]["operations"]), ("load", &20_000.into()));
+    assert_eq!(phases[0]["user_bytes"], 20_000 * 64);
+    assert!(phases.iter().all(|phase| phase["wrong_answers"] == 0), "{out}");
+    assert_eq!(folder.run("bench count --writers 2").code, 2, "counts are added by one");
+}
+
+#[test]
 fn a_killed_load_is_opened_and_complete() {
     let folder = Folder::new("bench-reopen");
     let out = folder.ok("bench reopen --records 40000 --batch 100 --json");

@@ -8,12 +8,14 @@
 //! `Arc` is std's everywhere: its counts are not what we check.
 
 mod rank;
+mod striped;
 
 #[cfg(shuttle)]
 use shuttle::sync as backend;
 #[cfg(not(shuttle))]
 use std::sync as backend;
 
+use std::hint;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
@@ -28,6 +30,7 @@ pub(crate) use std::thread;
 pub use backend::{RwLockReadGuard, RwLockWriteGuard};
 pub use rank::Rank;
 pub use std::sync::{Arc, Weak};
+pub use striped::Striped;
 /// A bare thread, for tests; the engine's work runs on [`Jobs`](crate::Jobs).
 pub use thread::spawn;
 
@@ -44,6 +47,10 @@ fn free<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
         Err(TryLockError::WouldBlock) => None,
     }
 }
+
+/// How long a thread naps that waits for a lock [by turns](Mutex::lock_by_turns), and how often.
+const NAP: Duration = Duration::from_micros(100);
+const NAPS_MAX: usize = 10;
 
 /// Mutual exclusion without poisoning.
 #[derive(Debug, Default)]
@@ -68,6 +75,28 @@ impl<T> Mutex<T> {
         self.rank.check();
         let free = self.try_lock().or_else(|| until_free(|| self.try_lock()));
         free.unwrap_or_else(|| self.guard(self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// As [`lock`](Self::lock), for a lock that is held shortly, by threads that soon come again. Were it handed from
+    /// one to the other each time, all that it guards would go from core to core each time, and so would a sleep and a
+    /// wake by the kernel, each many times as long as the lock is held. So who finds it held naps, and who has it works
+    /// a while with all of it at hand.
+    pub fn lock_by_turns(&self) -> MutexGuard<'_, T> {
+        self.rank.check();
+        let attempt = || self.try_lock();
+        let free = attempt().or_else(|| until_free(attempt));
+        let is_checked = cfg!(any(shuttle, miri));
+        let rested = free.or_else(|| {
+            (0..if is_checked { 0 } else { NAPS_MAX }).find_map(|nap| {
+                // Most who hold it have let go after a few turns of the processor's own.
+                match nap {
+                    0 => (0..16).for_each(|_| hint::spin_loop()),
+                    _ => thread::sleep(NAP),
+                }
+                self.try_lock()
+            })
+        });
+        rested.unwrap_or_else(|| self.lock())
     }
 
     /// The lock, if nobody holds it.

@@ -2,7 +2,7 @@
 //! version set, which makes them durable before they are seen.
 //!
 //! The version set's lock serialises edits: what needs it is a method of [`VersionSetGuard`]. `state` is replaced whole,
-//! under a write lock held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
+//! under write locks held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
 mod followers;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_env::sync::{Mutex, Rank, RwLock};
+use forebay_env::sync::{Mutex, Rank, RwLock, Striped};
 use forebay_layouts::Trees;
 use forebay_store::list::ListStore;
 
@@ -43,7 +43,8 @@ pub(crate) use view::View;
 pub(crate) struct Versions {
     pub(crate) context: Arc<Context>,
     version_set: Mutex<VersionSet>,
-    state: RwLock<Arc<State>>,
+    /// The newest version, once for each of several threads. All are the same whenever one can be read.
+    state: Striped<RwLock<Arc<State>>>,
     /// Held while the next version is made of it.
     changing: Mutex<()>,
     /// What tables' lists have in common: cache, counters, ids, retired files.
@@ -77,10 +78,11 @@ impl Versions {
         trees: Trees,
     ) -> Self {
         debug_assert!(state.has_buffers_in_order(), "write buffers are read back newest first");
+        let state = Arc::new(state);
         Self {
             context,
             version_set: Mutex::ranked(Rank::VersionSet, version_set),
-            state: RwLock::new(Arc::new(state)),
+            state: Striped::new(|| RwLock::new(Arc::clone(&state))),
             changing: Mutex::ranked(Rank::State, ()),
             lists,
             trees,
@@ -97,7 +99,14 @@ impl Versions {
 
     /// The newest version.
     pub(crate) fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state.read())
+        Arc::clone(&self.state.own().read())
+    }
+
+    /// Looks at the newest version, which stays that meanwhile. `look` must be short and wait for nothing. Threads that
+    /// look do not meet; those that take the version for longer do, at the count of who has it.
+    #[inline]
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.own().read())
     }
 
     /// Replaces the version by one made from it.
@@ -108,7 +117,12 @@ impl Versions {
         debug_assert!(next.has_buffers_in_order(), "write buffers stand newest first");
         #[cfg(invariants)]
         next.check();
-        let before = std::mem::replace(&mut *self.state.write(), Arc::new(next));
+        let next = Arc::new(next);
+        // Once one thread can see the next version, no other sees the one before.
+        let mut all: Vec<_> = self.state.all().map(|state| state.write()).collect();
+        let before: Vec<_> =
+            all.iter_mut().map(|state| std::mem::replace(&mut **state, Arc::clone(&next))).collect();
+        drop(all);
         // Nobody waits while what only that version had goes: buffers, lists.
         drop(changing);
         drop(before);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::yield_point;
-use forebay_store::buffer::Notes;
+use forebay_store::buffer::{Notes, TableNotes};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Appended, Durability, PreparedSegment, frame};
 
@@ -102,15 +102,17 @@ impl Writer {
     /// The tables of a batch whose space is bounded.
     fn bounded_tables(&self, notes: &Notes) -> Vec<u32> {
         // Not for longer than this: a writer that waits for files to be removed must not pin them.
-        let state = self.versions.state();
         let is_bounded = |table: &Arc<TableState>| table.options.max_space_amplification.is_some();
         let tables = notes.tables().map(|notes| notes.table);
-        tables.filter(|id| state.tables.get(id).is_some_and(is_bounded)).collect()
+        self.versions.look(|state| tables.filter(|id| state.tables.get(id).is_some_and(is_bounded)).collect())
     }
 
     /// The batch, noted for its tables as they are; an error where not all of it can be written.
     fn admit<'a>(&self, payload: &'a Payload) -> Result<Cow<'a, Payload>> {
         let notes = payload.notes();
+        if self.versions.look(|state| is_as_ever(state, notes)) {
+            return Ok(Cow::Borrowed(payload));
+        }
         let state = self.unfrozen_state(notes)?;
         let find = |table: u32| state.tables.get(&table).ok_or_else(|| was_dropped(&state, table));
         let mut is_as_noted = true;
@@ -140,27 +142,21 @@ impl Writer {
 
     /// The newest version, once no writer to one of a batch's tables waits for it.
     fn unfrozen_state(&self, notes: &Notes) -> Result<Arc<State>> {
-        let is_frozen = |state: &State| {
-            let records = notes.tables().map(|notes| notes.table);
-            let mut tables = records.chain(notes.range_deletes().iter().map(|delete| delete.table));
-            state.is_frozen || !state.frozen.is_empty() && tables.any(|table| state.frozen.contains(&table))
-        };
         let state = self.versions.state();
-        if !is_frozen(&state) {
+        if !is_frozen(&state, notes) {
             return Ok(state);
         }
         drop(state);
-        self.context.wait_for(|| None, || !is_frozen(&self.versions.state()))?;
+        self.context.wait_for(|| None, || !is_frozen(&self.versions.state(), notes))?;
         Ok(self.versions.state())
     }
 
     /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space
     /// ask for more of it.
     fn pay(&self, bytes: u64, owed_for_space: u64) {
-        let state = self.versions.state();
-        let debt = self.versions.debt(&state);
-        if debt > self.free_debt_bytes || owed_for_space > 0 || self.outruns_flush(&state) {
-            drop(state);
+        let (debt, is_ahead) =
+            self.versions.look(|state| (self.versions.debt(state), self.outruns_flush(state)));
+        if debt > self.free_debt_bytes || owed_for_space > 0 || is_ahead {
             self.work_off(bytes, debt, owed_for_space);
         }
     }
@@ -173,6 +169,20 @@ impl Writer {
             filled > self.pace.flushed_share() + PACE_SLACK
         }
     }
+}
+
+/// Whether a batch can be written as it is, as nearly every one can.
+fn is_as_ever(state: &State, notes: &Notes) -> bool {
+    let is_as_noted =
+        |notes: &TableNotes| state.tables.get(&notes.table).is_some_and(|table| table.order == notes.order);
+    notes.range_deletes().is_empty() && notes.tables().all(is_as_noted) && !is_frozen(state, notes)
+}
+
+/// Whether writers to one of a batch's tables wait.
+fn is_frozen(state: &State, notes: &Notes) -> bool {
+    let records = notes.tables().map(|notes| notes.table);
+    let mut tables = records.chain(notes.range_deletes().iter().map(|delete| delete.table));
+    state.is_frozen || !state.frozen.is_empty() && tables.any(|table| state.frozen.contains(&table))
 }
 
 #[cold]

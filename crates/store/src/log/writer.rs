@@ -149,7 +149,7 @@ impl Log {
         epoch: u64,
         durability: Durability,
     ) -> Result<Appended> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.inner.lock_by_turns();
         inner.check()?;
         if inner.closed {
             return Err(Error::invalid("the database is closed"));

@@ -136,6 +136,10 @@ impl File for ReadFile {
         self.opened()?.file().write_at(offset, bytes)
     }
 
+    fn written_from(&self, offset: u64) -> u64 {
+        self.opened().map_or(offset, |opened| opened.file().written_from(offset))
+    }
+
     fn len(&self) -> Result<u64> {
         self.opened()?.file().len()
     }
@@ -188,6 +192,10 @@ impl File for HeldFile {
 
     fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
         self.0.file().store_at(offset, bytes)
+    }
+
+    fn written_from(&self, offset: u64) -> u64 {
+        self.0.file().written_from(offset)
     }
 
     fn len(&self) -> Result<u64> {

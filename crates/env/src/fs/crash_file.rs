@@ -66,6 +66,10 @@ impl File for CrashFile {
         self.write_at(offset, bytes).map(|()| true)
     }
 
+    fn written_from(&self, offset: u64) -> u64 {
+        self.live.written_from(offset)
+    }
+
     fn len(&self) -> Result<u64> {
         self.machine.check_power("measure", self.live.path())?;
         self.live.len()

@@ -120,6 +120,10 @@ impl File for FaultyFile {
         self.write_at(offset, bytes).map(|()| true)
     }
 
+    fn written_from(&self, offset: u64) -> u64 {
+        self.inner.written_from(offset)
+    }
+
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }

@@ -92,6 +92,10 @@ impl File for GatedFile {
         self.gate.pass(|| self.inner.store_at(offset, bytes))
     }
 
+    fn written_from(&self, offset: u64) -> u64 {
+        self.inner.written_from(offset)
+    }
+
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }

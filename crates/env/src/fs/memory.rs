@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result};
 
 use super::inode::{Inode, write_into};
@@ -177,6 +178,18 @@ impl File for MemoryFile {
 
     fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
         self.write_at(offset, bytes).map(|()| true)
+    }
+
+    fn written_from(&self, offset: u64) -> u64 {
+        let bytes = self.inode.bytes.read();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let behind = bytes.get(start..).unwrap_or_default();
+        // Blocks of zeros are taken for such that were never written.
+        behind
+            .iter()
+            .position(|&byte| byte != 0)
+            .map_or(u64::MAX, |ahead| (offset + ahead as u64) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64)
+            .max(offset)
     }
 
     fn len(&self) -> Result<u64> {

@@ -124,6 +124,11 @@ pub trait File: Send + Sync {
     /// Says that these bytes will not soon be read, so that the system's cache may give them up where they
     /// are synced.
     fn wont_need(&self, _offset: u64, _bytes: usize) {}
+    /// From where on, at `offset` or behind it, something was ever written, as far as the system knows; before that are
+    /// zeros. `u64::MAX` where nothing was.
+    fn written_from(&self, offset: u64) -> u64 {
+        offset
+    }
     /// The system's handle to read by, where it has one.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None

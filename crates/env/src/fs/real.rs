@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result};
-use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate, statvfs};
+use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom, fadvise, fallocate, seek, statvfs};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
-use super::stores::Stores;
+use super::stores::{Stores, is_known};
 use super::{Access, File, FileLock, FileSystem, Identity, LockMode, lock_file};
 use crate::sync::{Arc, Mutex};
 
@@ -163,6 +163,18 @@ impl File for RealFile {
 
     fn wont_need(&self, offset: u64, bytes: usize) {
         self.advise(offset, bytes, Advice::DontNeed);
+    }
+
+    fn written_from(&self, offset: u64) -> u64 {
+        // Others have told wrong where they have holes.
+        if !is_known(self.buffered.as_fd()) {
+            return offset;
+        }
+        match seek(&self.buffered, SeekFrom::Data(offset)) {
+            Ok(found) => found.max(offset),
+            Err(Errno::NXIO) => u64::MAX,
+            Err(_) => offset,
+        }
     }
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {

@@ -22,6 +22,11 @@ const FILE_SYSTEMS: [i64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 
 const _: () = assert!(WINDOW_BYTES.is_multiple_of(PAGE_BYTES));
 
+/// Whether a file is on one of those.
+pub(super) fn is_known(file: BorrowedFd<'_>) -> bool {
+    fstatfs(file).is_ok_and(|found| FILE_SYSTEMS.contains(&found.f_type))
+}
+
 /// How one file is stored into.
 #[derive(Debug, Default)]
 pub(super) struct Stores {
@@ -33,8 +38,7 @@ pub(super) struct Stores {
 impl Stores {
     /// The file has its blocks below `bytes` from now on.
     pub(super) fn reserved(&mut self, file: BorrowedFd<'_>, bytes: u64) {
-        let is_known = fstatfs(file).is_ok_and(|found| FILE_SYSTEMS.contains(&found.f_type));
-        self.reserved_bytes = if is_known { self.reserved_bytes.max(bytes) } else { 0 };
+        self.reserved_bytes = if is_known(file) { self.reserved_bytes.max(bytes) } else { 0 };
     }
 
     /// The file is cut to `bytes`.

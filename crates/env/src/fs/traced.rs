@@ -187,6 +187,10 @@ impl File for TracedFile {
         self.write_at(offset, bytes).map(|()| true)
     }
 
+    fn written_from(&self, offset: u64) -> u64 {
+        self.inner.written_from(offset)
+    }
+
     fn len(&self) -> Result<u64> {
         self.inner.len()
     }

@@ -129,7 +129,12 @@ impl Reader<'_> {
             }
         }
         if self.closed.is_none() && !planted::is("log-not-renewed") {
-            read.recovered.segments.iter().try_for_each(|extent| self.renew(extent))?;
+            for extent in &read.recovered.segments {
+                // Where damage was passed over, a buffer is not what its file is.
+                let is_its =
+                    |buffer: &&Arc<WriteBuffer>| !self.options.salvage && buffer.segment() == extent.id;
+                self.renew(extent, read.buffers.iter().find(is_its))?;
+            }
         }
         Ok(Vec::new())
     }
@@ -194,12 +199,18 @@ impl Reader<'_> {
     /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what
     /// comes later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given
     /// that.
-    fn renew(&self, extent: &Extent) -> Result<()> {
+    fn renew(&self, extent: &Extent, buffer: Option<&Arc<WriteBuffer>>) -> Result<()> {
         let LogFiles { fs, dir, .. } = self.files;
         let path = names::log(dir, extent.id);
         let file = fs.open(&path, Access::Buffered)?;
         if file.len()? > extent.bytes && fs.link_count(&path)? == 1 {
             file.set_len(extent.bytes)?;
+        }
+        if let Some(buffer) = buffer {
+            // It was found sound, and nothing that the system does makes it another.
+            debug_assert_eq!(buffer.len() as u64, extent.bytes, "a segment is the image of its buffer");
+            file.write_at(0, buffer.bytes())?;
+            return file.sync();
         }
         renew(&*file, extent.bytes)?;
         // After a sync that failed the system may have forgotten meanwhile what it had, and what it gave was renewed.

@@ -106,6 +106,7 @@ impl Frames {
     pub fn seek(&mut self, sequence: u64) -> Result<Option<Header>> {
         let (secret, segment, len) = (self.secret, self.segment, self.len);
         while self.at + HEADER_BYTES <= len {
+            self.pass_hole();
             let at = self.at;
             let bytes = self.read(HEADER_BYTES)?;
             let Some(last) = bytes.len().checked_sub(HEADER_BYTES) else { break };
@@ -130,6 +131,7 @@ impl Frames {
     /// Whether there are zeros only from here on.
     pub fn is_blank(&mut self) -> Result<bool> {
         while self.at < self.len {
+            self.pass_hole();
             let bytes = self.read(1)?;
             if bytes.is_empty() {
                 break;
@@ -141,6 +143,20 @@ impl Frames {
             self.at += count;
         }
         Ok(true)
+    }
+
+    /// Passes what was reserved and never written, which is most of a long segment that was just begun. Of what is in
+    /// memory by now zeros are passed with it, where no header is left that could begin there.
+    fn pass_hole(&mut self) {
+        let Bytes::File { file, piece, start } = &self.bytes else { return };
+        let known = (*start + piece.len()).max(self.at);
+        let left = piece.get(self.at.saturating_sub(*start)..).unwrap_or_default();
+        if left.len() < HEADER_BYTES && left.iter().all(|&byte| byte == 0) {
+            let written = file.written_from(known as u64).min(self.len as u64) as usize;
+            if written.saturating_sub(known) >= HEADER_BYTES {
+                self.at = written / ALIGN_BYTES * ALIGN_BYTES;
+            }
+        }
     }
 
     /// Goes on at this place.
@@ -177,6 +193,42 @@ mod tests {
     use crate::log::frame::frame_bytes;
 
     const SECRET: Secret = Secret(99);
+
+    /// A frame that stands behind much that was never written is found, wherever in a block it begins, and zeros behind
+    /// the last are passed.
+    #[test]
+    fn frames_are_found_behind_holes() {
+        let (fs, dir) = (MemoryFs::new(), Path::new("/log"));
+        fs.create_dir_all(dir).unwrap();
+        let mut payload = Payload::default();
+        payload.push(1, Order::Lexical, &Record::put(b"key", b"value"));
+        let header = Header {
+            payload_sum: payload.sum(SECRET),
+            payload_bytes: payload.bytes().len() as u32,
+            records: 1,
+            sequence: 5,
+            watermark: 0,
+        };
+        let path = names::log(dir, 7);
+        let hole = 3 * PIECE_BYTES;
+        for at in
+            [0, 8, PIECE_BYTES - 8, PIECE_BYTES - 24, PIECE_BYTES, hole - 40, hole - 8, hole, hole + 4088]
+        {
+            let file = fs.create(&path, Access::Buffered).unwrap();
+            file.set_len(5 * PIECE_BYTES as u64).unwrap();
+            file.write_at(at as u64, &[&header.encode(SECRET, 7, at)[..], payload.bytes()].concat()).unwrap();
+            let mut frames = Frames::in_file(&*fs, &path, SECRET, 7).unwrap();
+            assert_eq!(frames.seek(1).unwrap().map(|found| found.sequence), Some(5), "at {at}");
+            assert_eq!(frames.place(), at);
+            frames.pass(&header);
+            let end = frames.place();
+            assert_eq!(frames.seek(1).unwrap(), None);
+            frames.go_to(end);
+            assert!(frames.is_blank().unwrap());
+            frames.go_to(0);
+            assert!(!frames.is_blank().unwrap(), "at {at}");
+        }
+    }
 
     /// Frames of all lengths come back, those longer than a piece too; a flipped byte ends the walk at its frame.
     #[test]

@@ -96,6 +96,24 @@ fn what_is_stored_reads_as_if_it_was_written() {
 }
 
 #[test]
+fn nothing_that_was_written_lies_in_a_hole() {
+    everywhere(|fs, dir| {
+        let file = fs.create(&dir.join("a"), Access::Buffered).unwrap();
+        file.reserve(1 << 20).unwrap();
+        assert!(file.written_from(10) >= 10 && file.written_from(1 << 30) >= 1 << 30);
+        for at in [700_000, 300_000, 5_000] {
+            file.write_at(at, &[1]).unwrap();
+            for offset in [0, 1, at - 1, at] {
+                assert!((offset..=at).contains(&file.written_from(offset)), "{at} from {offset}");
+            }
+            file.sync().unwrap();
+            assert!(file.written_from(at - 4000) <= at);
+        }
+        assert!(file.written_from(300_001) <= 700_000);
+    });
+}
+
+#[test]
 fn a_real_file_is_stored_into_only_where_it_has_its_blocks() {
     let temp = TempDir::new();
     let file = RealFs::new().create(&temp.0.join("a"), Access::Buffered).unwrap();

@@ -72,6 +72,8 @@ pub struct TableOptions {
     pub max_space_amplification: Option<f64>,
     /// How soon what is deleted or overwritten leaves the files.
     pub reclaim_interval_seconds: Option<u64>,
+    /// Values of at least this many bytes are kept apart from their keys.
+    pub values_apart: Option<u32>,
 }
 
 /// Puts of one length each, back to back: key, value, key, value.

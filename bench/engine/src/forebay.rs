@@ -62,6 +62,9 @@ impl Kind for Forebay {
         if let Some(seconds) = setup.forebay.reclaim_interval_seconds {
             options.push_str(&format!(", reclaim_interval {seconds}s"));
         }
+        if let Some(bytes) = setup.forebay.values_apart {
+            options.push_str(&format!(", values_apart {bytes}"));
+        }
         options
     }
 
@@ -108,6 +111,9 @@ fn shaped<K>(table: TableBuilder<K>, setup: &Setup) -> Result<TableBuilder<K>, F
     }
     if let Some(seconds) = setup.forebay.reclaim_interval_seconds {
         table = table.reclaim_interval(Duration::from_secs(seconds));
+    }
+    if let Some(bytes) = setup.forebay.values_apart {
+        table = table.values_apart(bytes);
     }
     if let Some(bits) = filter_bits(setup) {
         table = table.filter_bits_per_key(bits);

@@ -53,6 +53,11 @@ pub trait Combine: Send + Sync {
     fn keeps(&self, _key: &[u8], _value: &[u8]) -> bool {
         true
     }
+
+    /// The same of a value that stands in a value file.
+    fn keeps_pointed(&self, _key: &[u8], _pointer: &[u8]) -> bool {
+        true
+    }
 }
 
 impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
@@ -81,6 +86,9 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
     }
     fn keeps(&self, key: &[u8], value: &[u8]) -> bool {
         (**self).keeps(key, value)
+    }
+    fn keeps_pointed(&self, key: &[u8], pointer: &[u8]) -> bool {
+        (**self).keeps_pointed(key, pointer)
     }
 }
 
@@ -150,9 +158,22 @@ impl Fold {
         std::mem::swap(&mut self.value, &mut self.spare);
     }
 
-    /// The key's value, if all records of the key that can matter were added and it has one.
+    /// The key's value, if all records of the key that can matter were added and it has one. A value that stands in a
+    /// value file is to be [fetched](Self::fetched) first.
     pub fn into_value(self) -> Option<Vec<u8>> {
+        debug_assert!(self.kind != Some(Kind::Pointer), "the way to a value is not the value");
         (self.kind? != Kind::Delete).then_some(self.value)
+    }
+
+    /// The way to the key's value, where that stands in a value file.
+    pub fn pointer(&self) -> Option<&[u8]> {
+        (self.kind == Some(Kind::Pointer)).then_some(&self.value[..])
+    }
+
+    /// Takes the value that the way led to.
+    pub fn fetched(&mut self, value: Vec<u8>) {
+        debug_assert!(self.kind == Some(Kind::Pointer), "only what is elsewhere is fetched");
+        (self.kind, self.value) = (Some(Kind::Put), value);
     }
 
     /// What was added comes to this value, unless it comes to nothing.

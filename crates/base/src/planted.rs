@@ -202,6 +202,12 @@ pub const BUGS: &[Bug] = &[
         "Disk survives a power loss",
         "the log says that records are durable and syncs nothing",
     ),
+    bug(
+        "values-not-synced",
+        Seeds,
+        "what is flushed stays",
+        "lists have pointers to values that the log has not made durable",
+    ),
 ];
 
 const fn bug(name: &'static str, found_by: Campaign, promise: &'static str, story: &'static str) -> Bug {

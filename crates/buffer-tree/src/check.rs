@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use forebay_base::Kind;
 use forebay_base::merge::Cursor;
 
 use crate::{FragmentStore, List, Node, NodeId, Tree};
@@ -88,7 +89,7 @@ where
         ensure(last.as_ref().is_none_or(|last| *last < here), || {
             format!("a list of node {id} is not sorted")
         })?;
-        ensure(!list.is_bottom || record.kind == forebay_base::Kind::Put, || {
+        ensure(!list.is_bottom || matches!(record.kind, Kind::Put | Kind::Pointer), || {
             format!("a bottom list of leaf {id} holds a {:?}", record.kind)
         })?;
         last = Some(here);

@@ -90,7 +90,8 @@ impl Node {
                     (0, _) => Extent::decode(&mut from, extent.at).map(drop)?,
                     _ => Child::decode(&mut from, extent.at).map(drop)?,
                 }
-                Kind::from_bits((flags & 3) as u64)?;
+                // A tree keeps values apart by itself, and has no way to value files.
+                Kind::from_bits((flags & 3) as u64).filter(|&kind| kind != Kind::Pointer)?;
                 Some(Spot { suffix_at, payload_at, end: position(&from) as u32, flags })
             };
             spots.push(entry().ok_or("the node holds a malformed entry")?);

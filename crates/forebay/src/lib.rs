@@ -54,7 +54,7 @@ mod write;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Database, Description, KeyBounds,
     MergeRule, OrderedTable, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
-    TableDescription, TableStats,
+    TableDescription, TableStats, ValueStats,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use forebay_base::codec::Codec;

@@ -152,6 +152,8 @@ const VERSION: u8 = 1;
 const VERSION_SPACE: u8 = 2;
 /// As version 2, and behind it how long entries live.
 const VERSION_EXPIRY: u8 = 3;
+/// As version 3, where 0 is for no such life, and behind it which values are kept apart.
+const VERSION_APART: u8 = 4;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -174,6 +176,8 @@ pub struct TableOptions {
     pub reclaim_interval: Option<Duration>,
     /// How long entries live that are put without more; whole milliseconds, [`Duration::MAX`] forever.
     pub time_to_live: Option<Duration>,
+    /// Values of at least this many bytes are written once, to the log, and stay there as value files.
+    pub apart_bytes_min: Option<u32>,
 }
 
 impl TableOptions {
@@ -195,6 +199,7 @@ impl TableOptions {
             max_space_amplification: None,
             reclaim_interval: None,
             time_to_live: None,
+            apart_bytes_min: None,
         }
     }
 
@@ -234,30 +239,53 @@ impl TableOptions {
                 "time_to_live is {ttl:?}; it must be whole milliseconds, and at least one"
             )));
         }
+        if self.apart_bytes_min == Some(0) {
+            return Err(Error::invalid("values_apart is 0; values to be kept apart have at least one byte"));
+        }
+        if self.apart_bytes_min.is_some()
+            && let Some(other) = self.refuses_apart()
+        {
+            return Err(Error::invalid(format!("a table with values_apart has no {other}")));
+        }
         if let Layout::RunSet(policy) = self.layout {
             policy.validate()?;
         }
         self.tree.validate()
     }
 
+    /// What keeps values from being kept apart, as the builder names it: what must look at values as it merges, and
+    /// what promises when their bytes are gone.
+    fn refuses_apart(&self) -> Option<&'static str> {
+        let others = [
+            (self.time_to_live.is_some(), "time_to_live"),
+            (self.max_space_amplification.is_some(), "max_space_amplification"),
+            (self.reclaim_interval.is_some(), "reclaim_interval"),
+        ];
+        others.into_iter().find_map(|(is_there, name)| is_there.then_some(name))
+    }
+
     /// The bytes of what the table version itself does not keep, and of the table's rule.
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
-        let mut out = vec![match (self.time_to_live, says_space) {
-            (Some(_), _) => VERSION_EXPIRY,
-            (None, true) => VERSION_SPACE,
-            (None, false) => VERSION,
+        let mut out = vec![match (self.apart_bytes_min, self.time_to_live, says_space) {
+            (Some(_), ..) => VERSION_APART,
+            (None, Some(_), _) => VERSION_EXPIRY,
+            (None, None, true) => VERSION_SPACE,
+            (None, None, false) => VERSION,
         }];
         self.layout.encode(&mut out);
         out.push(self.codec as u8);
         put_varint(&mut out, self.filter_bits_per_key as u64);
         rule.encode(&mut out);
-        if says_space || self.time_to_live.is_some() {
+        if out[0] >= VERSION_SPACE {
             out.extend_from_slice(&self.max_space_amplification.unwrap_or_default().to_le_bytes());
             put_varint(&mut out, self.reclaim_interval.unwrap_or_default().as_secs());
         }
-        if let Some(ttl) = self.time_to_live {
-            put_varint(&mut out, milliseconds_of(ttl));
+        if out[0] >= VERSION_EXPIRY {
+            put_varint(&mut out, self.time_to_live.map_or(0, milliseconds_of));
+        }
+        if let Some(bytes) = self.apart_bytes_min {
+            put_varint(&mut out, bytes.into());
         }
         debug_assert_eq!(Self::decode(&out, self.tree), Some((*self, rule.clone())), "what is put is read");
         out
@@ -266,10 +294,10 @@ impl TableOptions {
     /// Refuses what a newer build has encoded. The file is [named](Error::read_from) by who has read it.
     pub(crate) fn check_version(bytes: &[u8]) -> Result<()> {
         match bytes.first() {
-            Some(&version) if version > VERSION_EXPIRY => Err(Error::NewerFormat {
+            Some(&version) if version > VERSION_APART => Err(Error::NewerFormat {
                 file: PathBuf::new(),
                 version: version.into(),
-                known: VERSION_EXPIRY.into(),
+                known: VERSION_APART.into(),
             }),
             _ => Ok(()),
         }
@@ -278,7 +306,7 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes, of options that are valid; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let version = from.u8().filter(|version| (VERSION..=VERSION_EXPIRY).contains(version))?;
+        let version = from.u8().filter(|version| (VERSION..=VERSION_APART).contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
@@ -289,6 +317,11 @@ impl TableOptions {
         };
         let time_to_live = match version {
             VERSION_EXPIRY => Some(ttl_of(from.varint()?)),
+            VERSION_APART => Some(from.varint()?).filter(|&milliseconds| milliseconds > 0).map(ttl_of),
+            _ => None,
+        };
+        let apart_bytes_min = match version {
+            VERSION_APART => Some(u32::try_from(from.varint()?).ok()?),
             _ => None,
         };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
@@ -301,6 +334,7 @@ impl TableOptions {
             max_space_amplification,
             reclaim_interval,
             time_to_live,
+            apart_bytes_min,
         };
         options.validate().ok()?;
         Some((options, rule))

@@ -7,6 +7,7 @@ use forebay_base::expiry;
 use forebay_base::wire::{Reader, put_bytes};
 use forebay_base::{Combine, Error, LastWriterWins, Result};
 use forebay_env::guest;
+use forebay_store::ValueFiles;
 
 /// Which rule a table has, as the manifest keeps it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -64,6 +65,8 @@ pub struct Rule {
     filter: Option<(Filter, Guest)>,
     /// What has expired by then goes; `None` where values say nothing of that.
     now: Option<u64>,
+    /// Where values stand that are kept apart.
+    values: Option<Arc<ValueFiles>>,
 }
 
 /// What merges do with an entry that nothing older lies beneath.
@@ -81,12 +84,17 @@ pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 impl Rule {
     fn new(code: Arc<dyn Combine>, guest: Guest) -> Self {
         let (merges_puts, keeps_length) = (code.merges_puts(), code.keeps_length());
-        Self { code, merges_puts, keeps_length, guest, filter: None, now: None }
+        Self { code, merges_puts, keeps_length, guest, filter: None, now: None, values: None }
     }
 
     /// The same for values that expire: what has by `now` goes where nothing older lies beneath.
     pub(crate) fn expiring(self, now: Option<u64>) -> Self {
         Self { now, ..self }
+    }
+
+    /// The same for values that may stand in value files.
+    pub(crate) fn reading(self, values: &Arc<ValueFiles>) -> Self {
+        Self { values: Some(Arc::clone(values)), ..self }
     }
 
     /// The same without a filter.
@@ -155,6 +163,11 @@ impl Combine for Rule {
             guest::ask(|| guest.of_key(key), || filter(key, value) == Keep::Keep).unwrap_or(true)
         };
         self.now.is_none_or(|now| expiry > now) && self.filter.as_ref().is_none_or(filters)
+    }
+    /// What cannot be read stays: who asks for it is told why.
+    fn keeps_pointed(&self, key: &[u8], pointer: &[u8]) -> bool {
+        let value = self.values.as_ref().map(|values| values.load(key, pointer));
+        value.and_then(Result::ok).is_none_or(|value| self.keeps(key, &value))
     }
 }
 

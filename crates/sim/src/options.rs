@@ -40,13 +40,14 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 12] = [
+pub(crate) const PLAIN: [&str; 13] = [
     "faults",
     "opening",
     "process",
     "aside",
     "bounds",
     "reclaim",
+    "apart",
     "changes",
     "read-compaction",
     "interleaving",
@@ -116,6 +117,7 @@ impl SimOptions {
             }
             "bounds" => self.config.max_space_amplification = [None; TABLES],
             "reclaim" => self.config.reclaim_interval = [None; TABLES],
+            "apart" => self.config.apart_bytes_min = [None; TABLES],
             "changes" => self.config.keep_changes_bytes = 0,
             "interleaving" => self.interleaves = false,
             "panics" => self.panic_percent = 0,

@@ -14,6 +14,7 @@ pub mod names;
 mod read_ahead;
 mod renew;
 pub mod salvage;
+pub mod values;
 
 pub use buffer::{BufferCursor, WriteBuffer};
 pub use cache::{BlockCache, Cached, PageCache};
@@ -22,3 +23,4 @@ pub use memory::{MemoryClaim, MemoryUse, Owner};
 pub use metrics::{Cause, Metrics};
 pub use read_ahead::read_ahead;
 pub use renew::renew;
+pub use values::{ValueFile, ValueFiles};

@@ -176,12 +176,14 @@ pub struct Metrics {
     pub filter_probes: Counter,
     /// Pages that then did not hold the key.
     pub filter_false: Counter,
-    /// Pages read from files by lookups and scans; of trees, nodes and values.
+    /// Pages read from files by lookups and scans; of trees, nodes and values; and values in value files.
     pub page_reads: Counter,
     /// Bytes of those pages.
     pub page_read_bytes: Counter,
     /// Pages found in the cache.
     pub cache_hits: Counter,
+    /// Bytes of values that merges have moved from one value file to another.
+    pub value_bytes_moved: Counter,
     /// Nanoseconds that writers waited for background work.
     pub stall_nanoseconds: Counter,
     /// What work takes of the memory.

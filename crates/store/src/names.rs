@@ -28,6 +28,11 @@ pub fn log(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.log"))
 }
 
+/// The path of a value file.
+pub fn values(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:08}.values"))
+}
+
 /// The path of a manifest.
 pub fn manifest(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.manifest"))
@@ -36,7 +41,7 @@ pub fn manifest(dir: &Path, id: u64) -> PathBuf {
 /// The id and extension of a numbered file.
 pub fn parse(name: &str) -> Option<(u64, &str)> {
     let (stem, extension) = name.split_once('.')?;
-    let known = matches!(extension, "list" | "tree" | "log" | "manifest");
+    let known = matches!(extension, "list" | "tree" | "log" | "values" | "manifest");
     let digits = stem.len() >= 8 && stem.bytes().all(|byte| byte.is_ascii_digit());
     if known && digits { Some((stem.parse().ok()?, extension)) } else { None }
 }
@@ -52,6 +57,7 @@ mod tests {
             (list(dir, 7), "list"),
             (tree(dir, 7), "tree"),
             (log(dir, 7), "log"),
+            (values(dir, 7), "values"),
             (manifest(dir, 7), "manifest"),
         ] {
             assert_eq!(path.file_name().and_then(|name| name.to_str()).and_then(parse), Some((7, kind)));

@@ -59,6 +59,8 @@ pub struct Config {
     pub max_space_amplification: [Option<f64>; TABLES],
     /// How soon what is deleted leaves the files.
     pub reclaim_interval: [Option<Duration>; TABLES],
+    /// From which length on values are kept apart.
+    pub apart_bytes_min: [Option<u32>; TABLES],
     /// A third table.
     pub aside: Option<Aside>,
     /// When code that tables ask panics.
@@ -108,6 +110,7 @@ impl Default for Config {
             merging: [Merging::None; TABLES],
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
+            apart_bytes_min: [None; TABLES],
             aside: None,
             trip: Trip::default(),
         }
@@ -166,6 +169,7 @@ impl Config {
             keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
+            apart_bytes_min: [None; TABLES],
             aside: None,
             trip: Trip::default(),
             background_threads: [1, 2, 4][rng.index(3)],
@@ -186,14 +190,27 @@ impl Config {
         let is_bounded = rng.chance(15);
         let bounds = [None, Some(1.25), Some(2.0)];
         let intervals = [None, None, Some(Duration::from_secs(10))];
+        // By dice of its own: what else a seed means stays what it was.
+        let mut more = rng.clone().fork();
+        let apart_bytes_min = std::array::from_fn(|_| [None, Some(1), Some(60)][more.index(3)]);
         let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
             reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims)),
             open_files_max: [None, None, Some(16)][rng.index(3)],
+            apart_bytes_min,
             aside: Some(aside),
             ..drawn
         }
+    }
+
+    /// From which length on a table's values are kept apart, where it is one that may.
+    pub fn apart_bytes_min(&self, table: usize) -> Option<u32> {
+        let refuses = self.merging[table] != Merging::None
+            || self.time_to_live(table).is_some()
+            || self.max_space_amplification[table].is_some()
+            || self.reclaim_interval[table].is_some();
+        self.apart_bytes_min[table].filter(|_| !refuses)
     }
 
     /// How many tables there are.

@@ -214,6 +214,9 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
             if let Some(interval) = config.reclaim_interval[number] {
                 builder = builder.reclaim_interval(interval);
             }
+            if let Some(bytes) = config.apart_bytes_min(number) {
+                builder = builder.values_apart(bytes);
+            }
             builder
         }};
     }

@@ -138,6 +138,7 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
     fn is_kept(&self, record: &Record<'_>) -> bool {
         let goes = |record: &Record<'_>| match record.kind {
             Kind::Delete => true,
+            Kind::Pointer => self.rule.is_choosy() && !self.rule.keeps_pointed(record.key, record.value),
             _ => self.rule.is_choosy() && !self.rule.keeps(record.key, record.value),
         };
         self.depth == Depth::Partial || !goes(record)

@@ -41,6 +41,8 @@ pub struct TableDescription {
     pub reclaim_interval_seconds: Option<u64>,
     /// How long entries live that are put without more; the greatest number forever.
     pub time_to_live_milliseconds: Option<u64>,
+    /// Values of at least this many bytes are kept apart.
+    pub values_apart_bytes_min: Option<u32>,
     pub levels: Vec<LevelDescription>,
     pub nodes: Vec<NodeDescription>,
     #[serde(skip)]
@@ -85,6 +87,7 @@ impl Description {
                     max_space_amplification: table.options.max_space_amplification,
                     reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
                     time_to_live_milliseconds: table.options.time_to_live.map(milliseconds_of),
+                    values_apart_bytes_min: table.options.apart_bytes_min,
                     drawing: description.to_string(),
                     sizes: sizes(table.options.layout, tree),
                     levels: description.levels,
@@ -116,6 +119,9 @@ impl fmt::Display for Description {
                     write!(f, "entries live {}, ", time_text(Duration::from_millis(milliseconds)))?;
                 }
                 None => {}
+            }
+            if let Some(bytes) = table.values_apart_bytes_min {
+                write!(f, "values from {bytes} bytes on apart, ")?;
             }
             writeln!(f, "{}", table.sizes)?;
             f.write_str(&table.drawing)?;

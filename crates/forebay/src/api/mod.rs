@@ -25,5 +25,5 @@ pub(crate) use merge_rule::Operands;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;
-pub use stats::{Stats, TableStats};
+pub use stats::{Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};

@@ -220,7 +220,8 @@ impl Copy<'_> {
                 None => cursor.next(),
             };
             match moved {
-                Err(error @ (Error::Panicked(_) | Error::TooLong(_)))
+                // What else is damaged was passed over: it is the value that cannot be read.
+                Err(error @ (Error::Panicked(_) | Error::TooLong(_) | Error::Corruption { .. }))
                     if passed.as_deref() != Some(cursor.folded_key()) =>
                 {
                     let key = cursor.folded_key().to_vec();

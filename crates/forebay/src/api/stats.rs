@@ -73,12 +73,15 @@ pub struct Stats {
     pub filter_probes: u64,
     /// Those that a filter did not deny, of keys that were not there.
     pub filter_false_positives: u64,
-    /// Bytes of lists, and of the log's records, for each byte of records in lists, outdated ones included.
+    /// Bytes of lists, value files and the log's records, for each byte of records in lists and of values that they have
+    /// pointers to, outdated ones included.
     pub space_amplification: f64,
-    /// Bytes on disk: lists, trees and the log.
+    /// Bytes on disk: lists, trees, value files and the log.
     pub disk_bytes: u64,
     /// Of them, the log's that are in lists or tables' memory already: kept for changes, or for those tables.
     pub kept_log_bytes: u64,
+    /// Values that are kept apart from their keys.
+    pub values: ValueStats,
     /// Lists and trees.
     pub list_files: u64,
     /// Records in lists and trees, every version of a key and every tombstone counted: an upper bound of how many keys there are.
@@ -95,6 +98,32 @@ pub struct Stats {
     pub snapshots: Vec<SnapshotStats>,
     /// Savepoints, oldest first.
     pub savepoints: Vec<SavepointStats>,
+}
+
+/// Values that are kept apart from their keys, of all tables.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct ValueStats {
+    /// Files of such.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// About what of that lists have pointers to.
+    pub live_bytes: u64,
+    /// Bytes that merges have moved from one file to another.
+    pub moved_bytes: u64,
+}
+
+impl ValueStats {
+    fn of(engine: &Engine) -> Self {
+        let files = engine.versions.lists.values.all();
+        Self {
+            files: files.len() as u64,
+            file_bytes: files.iter().map(|file| file.bytes()).sum(),
+            live_bytes: engine.versions.value_use().values().sum::<f64>() as u64,
+            moved_bytes: engine.context.metrics.value_bytes_moved.get(),
+        }
+    }
 }
 
 /// A table's levels, and what it takes.
@@ -117,6 +146,12 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// To the log, manifests, lists, trees and value files.
+fn bytes_written(metrics: &forebay_store::Metrics) -> u64 {
+    let list_bytes: u64 = metrics.list_bytes_written.iter().map(Counter::get).sum();
+    metrics.log_bytes.get() + metrics.manifest_bytes.get() + list_bytes + metrics.value_bytes_moved.get()
+}
+
 fn by_cause(counters: &[Counter; 4]) -> BTreeMap<String, u64> {
     CAUSES.iter().zip(counters).map(|(cause, counter)| (cause.name().to_string(), counter.get())).collect()
 }
@@ -133,14 +168,13 @@ impl TableStats {
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.context.metrics, engine.versions.state());
-        let list_bytes: u64 = metrics.list_bytes_written.iter().map(Counter::get).sum();
-        let written = metrics.log_bytes.get() + metrics.manifest_bytes.get() + list_bytes;
+        let values = ValueStats::of(engine);
         let buffers = state.sealed.iter().chain([&state.active]);
         let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
         let (mut list_records, mut list_record_bytes) = (0, 0);
         for table in state.tables.values() {
             let on_disk = table.version.files().into_iter().filter(|file| !file.is_resident());
-            files.extend(on_disk.map(|file| (file.id(), file.meta().bytes)));
+            files.extend(on_disk.map(|file| (file.id(), file.bytes())));
             let levels = table.version.describe().levels;
             list_records += levels.iter().map(|level| level.records).sum::<u64>();
             list_record_bytes += levels.iter().map(|level| level.bytes).sum::<u64>();
@@ -155,8 +189,11 @@ impl Stats {
         // Opened for reading, nothing is written: the last record is the last one of the log.
         let sequence =
             |of: fn(&Log) -> u64| engine.context.log.as_ref().map_or(flushed + unlisted_records, of);
-        let disk_bytes =
-            files.values().sum::<u64>() + engine.history.bytes_kept() + log_on_disk + kept_log_bytes;
+        let disk_bytes = files.values().sum::<u64>()
+            + engine.history.bytes_kept()
+            + values.file_bytes
+            + log_on_disk
+            + kept_log_bytes;
         let memory = Memory::of(&engine.versions);
         Self {
             user_records: metrics.user_records.get(),
@@ -165,7 +202,7 @@ impl Stats {
             durable_sequence: sequence(Log::durable_sequence),
             unlisted_records,
             unlisted_bytes: log_on_disk,
-            write_amplification: ratio(written, metrics.user_bytes.get()),
+            write_amplification: ratio(bytes_written(metrics), metrics.user_bytes.get()),
             log_bytes: metrics.log_bytes.get(),
             log_syncs: metrics.log_syncs.get(),
             manifest_bytes: metrics.manifest_bytes.get(),
@@ -185,9 +222,10 @@ impl Stats {
             cache_hits: metrics.cache_hits.get(),
             filter_probes: metrics.filter_probes.get(),
             filter_false_positives: metrics.filter_false.get(),
-            space_amplification: ratio(disk_bytes, list_record_bytes + log_on_disk),
+            space_amplification: ratio(disk_bytes, list_record_bytes + values.live_bytes + log_on_disk),
             disk_bytes,
             kept_log_bytes,
+            values,
             list_files: files.len() as u64,
             list_records,
             list_record_bytes,
@@ -213,6 +251,11 @@ impl fmt::Display for Stats {
         row("space amplification", format!("{:.2}", self.space_amplification))?;
         row("bytes on disk", self.disk_bytes.to_string())?;
         row("  kept log bytes", self.kept_log_bytes.to_string())?;
+        if self.values.files > 0 {
+            row("value files", self.values.files.to_string())?;
+            row("  bytes", self.values.file_bytes.to_string())?;
+            row("  live bytes, about", self.values.live_bytes.to_string())?;
+        }
         row("list files", self.list_files.to_string())?;
         row("records in lists", self.list_records.to_string())?;
         row("records in the log only", self.unlisted_records.to_string())?;

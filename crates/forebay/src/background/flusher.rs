@@ -31,6 +31,8 @@ struct Work {
     last_sequence: u64,
     /// What goes first.
     range_deletes: RangeDeletes,
+    /// Whether it was seen to it that long values stay where they are.
+    has_value_file: bool,
     waiting: VecDeque<SortedTable>,
     /// Table, generation and job.
     writing: Option<(u32, u64, Box<dyn Job>)>,
@@ -87,6 +89,7 @@ impl Flusher {
         let outcomes = Vec::new();
         Some(Work {
             range_deletes: RangeDeletes::of(&buffer),
+            has_value_file: false,
             buffer,
             last_sequence,
             waiting,
@@ -106,6 +109,10 @@ impl Flusher {
         if work.range_deletes.advance(&self.background, work.last_sequence)? {
             self.background.note_progress(STEP_BYTES as u64);
             return Ok(Step::Worked);
+        }
+        if !work.has_value_file {
+            self.background.keep_values(&work.buffer, work.last_sequence, &work.waiting)?;
+            work.has_value_file = true;
         }
         if work.writing.is_none() && work.waiting.is_empty() {
             return self.finish().map(|()| Step::Worked);

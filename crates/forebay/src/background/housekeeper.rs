@@ -63,6 +63,7 @@ impl Housekeeper {
         if background.versions.state().tables.values().any(|table| table.wants_expiry()) {
             background.context.env.jobs.wake();
         }
+        background.collect_values();
         let begun = background.begin_reclaim_passes();
         synced.and(begun).and(background.versions.rewrite_manifest())
     }

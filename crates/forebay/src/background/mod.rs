@@ -18,6 +18,7 @@ mod planning;
 mod range_deletes;
 mod read_compaction;
 mod sorter;
+mod value_files;
 mod waiting;
 
 use std::collections::BTreeMap;

@@ -213,7 +213,8 @@ impl Named {
                 Operation::Put { key, value: value.to_vec(), expiry_milliseconds }
             }
             Kind::Delete => Operation::Delete { key },
-            Kind::Merge => Operation::Merge { key, operand: record.value.to_vec() },
+            // The log has no pointers to values.
+            Kind::Merge | Kind::Pointer => Operation::Merge { key, operand: record.value.to_vec() },
         }
     }
 }

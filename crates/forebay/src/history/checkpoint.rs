@@ -1,5 +1,6 @@
 //! Checkpoints: copies of the whole, in directories of their own.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use forebay_store::names;
 
 use crate::context::create_dir_durably;
 use crate::history::History;
+use crate::versions::View;
 
 impl History {
     /// Makes a copy in a new directory: lists linked, trees copied, buffers written as log segments, a manifest of the
@@ -66,6 +68,7 @@ impl History {
             }
             (view, snapshot)
         };
+        self.link_values(target, &view)?;
         for table in view.state.tables.values() {
             // Parts of a tree's file may be of several versions: the longest has all that the others have.
             let each_tree = planted::is("checkpoint-copies-each-version")
@@ -107,6 +110,16 @@ impl History {
         current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         self.context.superblock.write(fs, target)
+    }
+
+    /// Links the value files that lists of the view have pointers to.
+    fn link_values(&self, target: &Path, view: &View) -> Result<()> {
+        let files: Vec<DataFile> = view.state.files().collect();
+        let shares = files.iter().flat_map(|file| file.value_shares());
+        let needed: BTreeSet<u64> = shares.map(|share| share.file).collect();
+        needed.into_iter().try_for_each(|id| {
+            self.context.env.fs.hard_link(&names::values(&self.context.dir, id), &names::values(target, id))
+        })
     }
 }
 

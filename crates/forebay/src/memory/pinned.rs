@@ -34,9 +34,9 @@ impl MemoryShares {
         let retired = self.versions.lock().retired.kept();
         let lists = || retired.iter().filter_map(WeakFile::list).filter(|list| list.is_in_memory());
         let Some(first) = lists().next() else { return };
-        let bytes = lists().map(|list| list.meta().bytes).sum();
+        let bytes = lists().map(|list| list.bytes()).sum();
         // A crash before it loses its name leaves what the next open removes.
-        let path = names::list(&context.dir, first.meta().id).with_extension("list.tmp");
+        let path = names::list(&context.dir, first.id()).with_extension("list.tmp");
         // Where it fails, as on a full disk, they stay where they are until the next try.
         if let Ok(Some(mut attic)) = Attic::make(&*context.env.fs, &path, bytes) {
             lists().all(|list| list.move_to(&mut attic).is_ok());

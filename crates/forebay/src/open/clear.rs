@@ -19,6 +19,7 @@ pub(crate) struct Listing {
     pub(crate) lists: Vec<u64>,
     pub(crate) trees: Vec<u64>,
     pub(crate) logs: Vec<u64>,
+    pub(crate) values: Vec<u64>,
     pub(crate) manifests: Vec<u64>,
     temporary: Vec<String>,
 }
@@ -31,6 +32,7 @@ impl Listing {
                 Some((id, "list")) => listing.lists.push(id),
                 Some((id, "tree")) => listing.trees.push(id),
                 Some((id, "log")) => listing.logs.push(id),
+                Some((id, "values")) => listing.values.push(id),
                 Some((id, _)) => listing.manifests.push(id),
                 None if name.ends_with(".tmp") && is_ours(&name) => listing.temporary.push(name),
                 // A rename may have left both names: then it was not destroyed, and never is by its opening.
@@ -47,8 +49,8 @@ impl Listing {
     }
 
     pub(crate) fn highest_id(&self) -> u64 {
-        let Self { lists, trees, logs, manifests, .. } = self;
-        [lists, trees, logs, manifests].into_iter().flatten().copied().max().unwrap_or(0)
+        let Self { lists, trees, logs, values, manifests, .. } = self;
+        [lists, trees, logs, values, manifests].into_iter().flatten().copied().max().unwrap_or(0)
     }
 }
 
@@ -63,6 +65,9 @@ pub(crate) fn clear_away(
 ) -> Result<()> {
     let lists = listing.lists.iter().filter(|id| !live.contains_key(id)).map(|&id| names::list(dir, id));
     let trees = listing.trees.iter().filter(|id| !live.contains_key(id)).map(|&id| names::tree(dir, id));
+    let needed: BTreeSet<u64> =
+        live.values().flat_map(|file| file.value_shares()).map(|share| share.file).collect();
+    let values = listing.values.iter().filter(|id| !needed.contains(id)).map(|&id| names::values(dir, id));
     let logs = listing.logs.iter().filter(|id| !segments.contains(id));
     let mut behind = logs.clone().filter(|&&id| id >= low);
     let first = behind.next();
@@ -72,7 +77,7 @@ pub(crate) fn clear_away(
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
     // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of
     // them, which has the place of what was torn. If that went before, what is left would be taken for damage.
-    remove_all(fs, dir, lists.chain(trees).chain(logs).chain(manifests).chain(temporary))?;
+    remove_all(fs, dir, lists.chain(trees).chain(values).chain(logs).chain(manifests).chain(temporary))?;
     remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
 }
 

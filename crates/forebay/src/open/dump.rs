@@ -202,6 +202,7 @@ fn records_of(payload: &[u8]) -> Vec<DumpedEntry> {
                 Kind::Put => "put",
                 Kind::Delete => "delete",
                 Kind::Merge => "merge",
+                Kind::Pointer => "pointer",
             },
             key: text(record.key),
             value_bytes: record.value.len(),

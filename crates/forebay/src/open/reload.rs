@@ -27,7 +27,7 @@ impl Replay {
             let outcome = version.flush(&plan, buffer, run, &contents)?.finish(&|| Ok(()))?;
             let files = outcome.files();
             let rebased = version.rebase(outcome)?;
-            let find = |id: u64| files.iter().find(|file| file.meta().id == id).cloned();
+            let find = |id: u64| files.iter().find(|file| file.id() == id).cloned();
             let reloaded = table.with_version(version.apply(&rebased.edit, &find)?.version);
             self.tables.insert(reloaded);
         }

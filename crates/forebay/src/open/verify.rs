@@ -55,7 +55,7 @@ pub(crate) fn verify(engine: &Engine, progress: &mut dyn FnMut(u64, u64)) -> Res
     // A version of a tree does not reach all that older ones do.
     let files: BTreeMap<(u64, u64), DataFile> = files.map(|file| (file.version(), file)).collect();
     let tables = tables_of_files(&state);
-    let in_all: u64 = files.values().map(|file| file.meta().bytes).sum();
+    let in_all: u64 = files.values().map(|file| file.bytes()).sum();
     for file in files.values() {
         let mut faults = Vec::new();
         match file.verify(&mut faults) {
@@ -67,7 +67,7 @@ pub(crate) fn verify(engine: &Engine, progress: &mut dyn FnMut(u64, u64)) -> Res
         }
         report.problems.extend(faults.iter().map(|error| told(file, error, &tables)));
         report.files += 1;
-        report.bytes += file.meta().bytes;
+        report.bytes += file.bytes();
         progress(report.bytes, in_all);
     }
     debug_assert_eq!(report.bytes, in_all, "all files are read, each once");

@@ -57,6 +57,10 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Resul
     } else {
         context.metrics.gets_from_buffer.add(1);
     }
+    if let Some(pointer) = fold.pointer() {
+        let value = table.version.values().read(key, pointer)?;
+        fold.fetched(value);
+    }
     answered(Ok(Ttl::of(context, view, table).unless_expired(fold.into_value())))
 }
 
@@ -89,8 +93,23 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
     let wasted_nanoseconds = table.version.find(&lookups, &mut each)?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
+    fetch(table, keys, &mut folds)?;
     let ttl = Ttl::of(context, view, table);
     answered(Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect()))
+}
+
+/// Gets the values that stand in value files, all at a time.
+fn fetch<K: AsRef<[u8]>>(table: &TableState, keys: &[K], folds: &mut [Fold]) -> Result<()> {
+    let pointers = keys.iter().zip(&*folds).filter_map(|(key, fold)| Some((key.as_ref(), fold.pointer()?)));
+    let pointers: Vec<_> = pointers.collect();
+    if pointers.is_empty() {
+        return Ok(());
+    }
+    let mut values = table.version.values().read_many(&pointers)?.into_iter();
+    let pointed = folds.iter_mut().filter(|fold| fold.pointer().is_some());
+    pointed.for_each(|fold| values.next().into_iter().for_each(|value| fold.fetched(value)));
+    debug_assert!(values.next().is_none(), "each value has its key");
+    Ok(())
 }
 
 /// How a view sees the values of a table: at some moment, where they expire. Readers ask it at the one place where each

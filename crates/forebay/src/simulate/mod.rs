@@ -135,6 +135,7 @@ impl Simulation {
                 order: self.table.layout.order(0),
                 filter_bits_per_key: self.table.filter_bits_per_key,
                 codec: self.table.codec,
+                apart_bytes_min: None,
             },
             record_bytes: key_bytes + value_bytes,
             key_bytes,

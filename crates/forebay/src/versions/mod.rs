@@ -22,7 +22,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank, RwLock, Striped};
-use forebay_layouts::Trees;
+use forebay_layouts::{Trees, value_use};
 use forebay_store::list::ListStore;
 
 use crate::context::Context;
@@ -137,6 +137,15 @@ impl Versions {
     pub(crate) fn debt(&self, newest: &State) -> u64 {
         let sealed: usize = newest.sealed.iter().map(|buffer| buffer.len()).sum();
         sealed as u64 + self.debt_bytes.load(Ordering::Relaxed)
+    }
+
+    /// About how many bytes of each value file tables have pointers to.
+    pub(crate) fn value_use(&self) -> BTreeMap<u64, f64> {
+        let mut live = BTreeMap::new();
+        for table in self.state().tables.values() {
+            value_use(&*table.version, &mut |file, bytes| *live.entry(file).or_default() += bytes);
+        }
+        live
     }
 
     /// Bytes of records that tables keep in memory and files do not have.

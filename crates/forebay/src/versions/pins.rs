@@ -161,5 +161,5 @@ fn retired_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
     let tables = state.tables.values().filter(|entry| table.is_none_or(|id| entry.id == id));
     let files = tables.flat_map(|entry| entry.version.files());
     let retired = files.filter(|file: &DataFile| file.is_retired() && !file.is_resident());
-    retired.map(|file| (file.meta().id, file.meta().bytes)).collect()
+    retired.map(|file| (file.id(), file.bytes())).collect()
 }

@@ -12,7 +12,7 @@ use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
 use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
-use forebay_store::{Metrics, PageCache};
+use forebay_store::{Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
 use crate::options::RESIDENT_BUFFERS_MAX;
@@ -40,16 +40,23 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new(env: &Env, dir: &Path, options: &Options, seed: u64, metrics: &Arc<Metrics>) -> Self {
+        let trash = Arc::new(Trash::of(Opener::new(&*env.fs, dir)));
         let lists = ListStore {
+            values: ValueFiles::new(&env.fs, dir, &trash, metrics),
             fs: Arc::clone(&env.fs),
             dir: dir.to_path_buf(),
             next_id: Arc::default(),
             cache: Arc::new(PageCache::new(options.reading_bytes())),
             metrics: Arc::clone(metrics),
-            trash: Arc::new(Trash::of(Opener::new(&*env.fs, dir))),
+            trash,
             // Each table's own take their place.
             disk: Arc::default(),
-            options: ListOptions { order: Order::Lexical, filter_bits_per_key: 0, codec: Codec::None },
+            options: ListOptions {
+                order: Order::Lexical,
+                filter_bits_per_key: 0,
+                codec: Codec::None,
+                apart_bytes_min: None,
+            },
             expiry: Some(Arc::clone(&env.clock)),
             filter_bits_max: Arc::new(u32::MAX.into()),
             resident: Arc::new(ResidentLimit::new(RESIDENT_BUFFERS_MAX)),
@@ -117,7 +124,7 @@ impl Replay {
 
     /// A table, which shares with all others of its files those that are the same.
     fn table(&self, entry: &TableEntry) -> Result<Arc<TableState>> {
-        let known = |meta: FileMeta| self.files.get(&meta.id).filter(|file| file.meta() == meta).cloned();
+        let known = |meta: &FileMeta| self.files.get(&meta.id).filter(|file| file.meta() == *meta).cloned();
         let kin = self.kin.get(&entry.id).map(|kin| &**kin);
         table_state(entry, &self.lists, &self.trees, self.seed, self.merge_bytes, kin, &known)
     }
@@ -184,12 +191,12 @@ pub(crate) fn table_state(
     seed: u64,
     merge_bytes: usize,
     kin: Option<&TableState>,
-    known: &dyn Fn(FileMeta) -> Option<DataFile>,
+    known: &dyn Fn(&FileMeta) -> Option<DataFile>,
 ) -> Result<Arc<TableState>> {
-    let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, *file)).collect();
+    let metas: BTreeMap<u64, FileMeta> = entry.files.iter().map(|file| (file.id, file.clone())).collect();
     let find = |id: u64, store: &Store| {
-        let meta = *metas.get(&id)?;
-        Some(known(meta).unwrap_or_else(|| store.named(meta)))
+        let meta = metas.get(&id)?;
+        Some(known(meta).unwrap_or_else(|| store.named(meta.clone())))
     };
     let space: Arc<TableSpace> = kin.map_or_else(Arc::default, |kin| Arc::clone(&kin.space));
     let store = |options: &TableOptions| store_for(lists, trees, options, seed, &space);
@@ -226,8 +233,8 @@ pub(crate) fn store_for(
     let order = options.layout.order(seed);
     // The tables' own decides whether there is a use for it.
     let expiry = lists.expiry.clone().filter(|_| options.time_to_live.is_some());
-    let options =
-        ListOptions { order, filter_bits_per_key: options.filter_bits_per_key, codec: options.codec };
+    let TableOptions { filter_bits_per_key, codec, apart_bytes_min, .. } = *options;
+    let options = ListOptions { order, filter_bits_per_key, codec, apart_bytes_min };
     let lists = ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() };
     Store::new(lists, trees)
 }

@@ -123,8 +123,10 @@ impl TableState {
         let mut metas: BTreeMap<u64, FileMeta> = BTreeMap::new();
         for meta in files.map(DataFile::meta) {
             // The newest version of a tree has all that older ones have for others.
-            let newest = metas.entry(meta.id).or_insert(meta);
-            *newest = if meta.bytes > newest.bytes { meta } else { *newest };
+            match metas.get(&meta.id) {
+                Some(newest) if newest.bytes >= meta.bytes => {}
+                _ => drop(metas.insert(meta.id, meta)),
+            }
         }
         TableEntry {
             id: self.id,

@@ -44,6 +44,7 @@ mod space;
 mod suite;
 mod surface;
 mod threads;
+mod values;
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap;

@@ -15,7 +15,7 @@ use forebay_store::list::{
     FileMeta, ListCursor, ListFile, ListOptions, ListStore, ListWriter, Lookup, Pace, Reading, ResidentLimit,
     Search,
 };
-use forebay_store::{Cause, PageCache, names};
+use forebay_store::{Cause, PageCache, ValueFiles, names};
 
 use crate::answers::Answers;
 use crate::damage::{DIR, bytes_of, damage, damage_in_place};
@@ -33,25 +33,25 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let store = store(rng, &fs);
     let count = one_of(rng, &[1, 5, 80, 300]);
     let model = draws::records(rng, store.options.order, count);
-    let meta = write(&store, &model).meta();
-    let path = names::list(Path::new(DIR), meta.id);
+    let made = write(&store, &model).meta();
+    let path = names::list(Path::new(DIR), made.id);
     let intact = bytes_of(&fs, &path);
-    let answers = read(&store, meta, &model);
+    let answers = read(&store, &made, &model);
     answers.assert_right_or_damaged(&model);
     assert!(answers.errors.is_empty(), "it is intact: {:?}", answers.errors);
     for _ in 0..8 {
         let mut bytes = intact.clone();
         damage(rng, &mut bytes);
         fs.replace_file(&path, bytes);
-        read(&store, meta, &model).assert_right_or_damaged(&model);
-        read(&saving(&store), meta, &model).assert_written(&model);
+        read(&store, &made, &model).assert_right_or_damaged(&model);
+        read(&saving(&store), &made, &model).assert_written(&model);
     }
     for _ in 0..8 {
         let mut bytes = intact.clone();
-        let meta = reseal(rng, meta, &mut bytes);
+        let meta = reseal(rng, &made, &mut bytes);
         fs.replace_file(&path, bytes);
-        read(&store, meta, &model);
-        read(&saving(&store), meta, &model);
+        read(&store, &meta, &model);
+        read(&saving(&store), &meta, &model);
     }
 }
 
@@ -62,8 +62,10 @@ fn saving(store: &ListStore) -> Arc<ListStore> {
 
 pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<ListStore> {
     fs.create_dir_all(Path::new(DIR)).expect("memory takes it");
+    let files: Arc<dyn FileSystem> = fs.clone();
     Arc::new(ListStore {
-        fs: fs.clone(),
+        values: ValueFiles::new(&files, DIR.as_ref(), &Arc::default(), &Arc::default()),
+        fs: files,
         dir: DIR.into(),
         next_id: Arc::new(rng.below(1000).into()),
         cache: Arc::new(PageCache::new(0)),
@@ -74,6 +76,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<ListStore> {
             order: draws::order(rng),
             filter_bits_per_key: one_of(rng, &[0, 4, 12, 40]),
             codec: draws::codec(rng),
+            apart_bytes_min: None,
         },
         expiry: None,
         filter_bits_max: Arc::new(one_of(rng, &[1, 8, u32::MAX]).into()),
@@ -94,8 +97,8 @@ pub(crate) fn write(store: &Arc<ListStore>, model: &Model) -> Arc<ListFile> {
 }
 
 /// Every way to read a file.
-fn read(store: &Arc<ListStore>, meta: FileMeta, model: &Model) -> Answers {
-    let (list, mut answers) = (ListFile::named(store, meta), Answers::default());
+fn read(store: &Arc<ListStore>, meta: &FileMeta, model: &Model) -> Answers {
+    let (list, mut answers) = (ListFile::named(store, meta.clone()), Answers::default());
     let mut faults = Vec::new();
     let verified = list.verify(&mut faults);
     answers.errors.extend(verified.err().into_iter().chain(faults));
@@ -143,7 +146,7 @@ pub(crate) fn find(list: &ListFile, order: Order, key: &[u8]) -> Result<Option<(
 
 /// Damages a page, the metadata or the footer, and makes the checksums above it match. Returns what a manifest would
 /// have of the file then.
-fn reseal(rng: &mut Rng, meta: FileMeta, bytes: &mut [u8]) -> FileMeta {
+fn reseal(rng: &mut Rng, meta: &FileMeta, bytes: &mut [u8]) -> FileMeta {
     let footer_at = bytes.len() - PAGE_BYTES;
     let pages_bytes = u64_at(bytes, footer_at + PAGES_BYTES_AT) as usize;
     let seal = |bytes: &mut [u8], start: usize, end: usize, sum_at: usize, from: usize| {
@@ -168,5 +171,5 @@ fn reseal(rng: &mut Rng, meta: FileMeta, bytes: &mut [u8]) -> FileMeta {
         }
     }
     let digest = seal(bytes, footer_at, footer_at + PAGE_BYTES, footer_at, footer_at + 4);
-    FileMeta { digest, ..meta }
+    FileMeta { digest, ..meta.clone() }
 }

@@ -14,6 +14,7 @@ use forebay_store::manifest::{
     Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, Superblock, TableEntry,
 };
 use forebay_store::names;
+use forebay_store::values::ValueShare;
 
 use crate::damage::{DIR, assert_named, bytes_of, damage};
 use crate::draws::one_of;
@@ -131,7 +132,20 @@ fn mark(rng: &mut Rng) -> LogMark {
 
 fn file(rng: &mut Rng) -> FileMeta {
     let kind = one_of(rng, &[FileKind::List, FileKind::Tree]);
-    FileMeta { id: rng.below(1 << 30), bytes: rng.below(1 << 50), digest: rng.next_u64() as u32, kind }
+    let count = if kind == FileKind::List { one_of(rng, &[0, 0, 1, 3]) } else { 0 };
+    let share = |rng: &mut Rng| ValueShare {
+        file: rng.below(1 << 30),
+        file_bytes: rng.below(1 << 40),
+        bytes: rng.below(1 << 40),
+    };
+    let values = (0..count).map(|_| share(rng)).collect();
+    FileMeta {
+        id: rng.below(1 << 30),
+        bytes: rng.below(1 << 50),
+        digest: rng.next_u64() as u32,
+        kind,
+        values,
+    }
 }
 
 fn table(rng: &mut Rng) -> TableEntry {

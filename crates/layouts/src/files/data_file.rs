@@ -10,6 +10,7 @@ use forebay_base::{Bound, Error, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version, WeakTree};
 use forebay_store::list::{FileKind, FileMeta};
+use forebay_store::values::ValueShare;
 use forebay_store::{ListFile, ListStore};
 
 /// A file that a version's parts refer to. Cheap to clone.
@@ -135,20 +136,43 @@ impl DataFile {
             Self::Tree(tree) => {
                 let version = tree.version();
                 let (id, bytes) = (version.file_id, version.bytes());
-                FileMeta { id, bytes, digest: version.digest, kind: FileKind::Tree }
+                FileMeta { id, bytes, digest: version.digest, kind: FileKind::Tree, values: Arc::default() }
             }
         }
     }
 
     /// The id that names it.
     pub fn id(&self) -> u64 {
-        self.meta().id
+        match self {
+            Self::List(list) => list.id(),
+            Self::Tree(tree) => tree.version().file_id,
+        }
+    }
+
+    /// Its length in bytes. Of a tree: as far as the version reaches.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::List(list) => list.bytes(),
+            Self::Tree(tree) => tree.version().bytes(),
+        }
+    }
+
+    /// Whether it has values in a value file that is to be emptied.
+    pub fn is_collected(&self) -> bool {
+        self.list().is_some_and(|list| list.is_collected())
+    }
+
+    /// What it has in value files.
+    pub fn value_shares(&self) -> &[ValueShare] {
+        match self {
+            Self::List(list) => list.value_shares(),
+            Self::Tree(_) => &[],
+        }
     }
 
     /// Its id, and how far it reaches: of one file, no two versions reach equally far.
     pub fn version(&self) -> (u64, u64) {
-        let meta = self.meta();
-        (meta.id, meta.bytes)
+        (self.id(), self.bytes())
     }
 
     /// It, where it is a list.

@@ -15,7 +15,8 @@ use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::list::{FileKind, FileMeta, Reading};
-use forebay_store::{Cause, ListCursor, ListFile, ListWriter};
+use forebay_store::values::Apart;
+use forebay_store::{Cause, ListCursor, ListFile, ListWriter, WriteBuffer};
 
 use crate::rule::{Rule, RuleName, TableRule};
 
@@ -48,7 +49,7 @@ impl TableContext {
 
     /// The table's rule, for a job that begins now.
     pub(crate) fn code(&self) -> Result<Rule> {
-        Ok(self.rule.code()?.expiring(self.now()))
+        Ok(self.rule.code()?.expiring(self.now()).reading(&self.store.lists.values))
     }
 
     /// What the table, which has this many bytes in memory, may keep there.
@@ -72,7 +73,12 @@ impl TableContext {
 
     /// The store of a job's fragments.
     pub(crate) fn files(&self, cause: Cause) -> Files {
-        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
+        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes, buffer: None }
+    }
+
+    /// The same of a flush, which leaves long values in the buffer's segment.
+    pub(crate) fn files_of(&self, buffer: &Arc<WriteBuffer>) -> Files {
+        Files { buffer: Some(Arc::clone(buffer)), ..self.files(Cause::Flush) }
     }
 
     /// Finds the files that an edit names, all of which there must be, as what its layout makes of them.
@@ -82,7 +88,7 @@ impl TableContext {
         file: &dyn Fn(u64) -> Option<DataFile>,
         of: impl Fn(DataFile) -> Option<F>,
     ) -> Result<impl Fn(&u64) -> F> {
-        let nothing = FileMeta { id: 0, bytes: 0, digest: 0, kind: FileKind::List };
+        let nothing = FileMeta { id: 0, bytes: 0, digest: 0, kind: FileKind::List, values: Arc::default() };
         let missing =
             of(DataFile::List(ListFile::named(&self.store.lists, nothing))).ok_or_else(malformed_edit)?;
         let found = move |id| {
@@ -107,6 +113,8 @@ pub(crate) struct Files {
     pub(crate) store: Store,
     pub(crate) cause: Cause,
     merge_memory_bytes: usize,
+    /// Of a flush that leaves long values where they are: what it flushes.
+    buffer: Option<Arc<WriteBuffer>>,
 }
 
 /// A list file being written.
@@ -153,7 +161,7 @@ fn portion_inside(whole: &Range, held: Portion, part: &Range, share: impl FnOnce
 
 impl tree::Fragment for Fragment {
     fn id(&self) -> u64 {
-        self.0.meta().id
+        self.0.id()
     }
 
     fn middle(&self, range: &Range) -> Option<Bound> {
@@ -184,6 +192,26 @@ impl Files {
     }
 }
 
+impl Files {
+    /// What keeps long values apart, if that is done.
+    pub(crate) fn apart(&self) -> Option<Apart> {
+        let bytes_min = self.store.lists.options.apart_bytes_min?;
+        Apart::of(self.buffer.as_ref()?, bytes_min as usize)
+    }
+
+    /// What a flush expects to write of this: of values that stay where they are a pointer.
+    pub(crate) fn expecting(&self, expected: Expected) -> Expected {
+        if self.apart().is_none() {
+            return expected;
+        }
+        let bytes = expected.bytes.min(expected.records.saturating_mul(POINTED_RECORD_BYTES));
+        Expected { bytes, shape: Shape::Variable, ..expected }
+    }
+}
+
+/// About how long a record is whose value stands elsewhere.
+const POINTED_RECORD_BYTES: u64 = 48;
+
 impl tree::FragmentStore for Files {
     type Fragment = Fragment;
     type Cursor = ListCursor;
@@ -195,7 +223,8 @@ impl tree::FragmentStore for Files {
 
     fn writer(&self, expected: &Expected) -> Result<Writer> {
         let Expected { range, records, shape, .. } = expected;
-        ListWriter::new(&self.store.lists, range, *records, *shape, self.cause).map(Writer)
+        let writer = ListWriter::new(&self.store.lists, range, *records, *shape, self.cause)?;
+        Ok(Writer(writer.keep_apart(self.apart())))
     }
 }
 

@@ -38,9 +38,11 @@ use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, ReadTerms, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading};
-use forebay_store::{BufferCursor, Cause, WriteBuffer};
+use forebay_store::{BufferCursor, Cause, ValueFiles, WriteBuffer};
 
-use crate::files::{DataFile, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit};
+use crate::files::{
+    DataFile, Files, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit,
+};
 use crate::seam::{
     Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
     Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep,
@@ -120,11 +122,12 @@ impl RunSetTable {
         slice: &Slice,
         sources: Vec<C>,
         expected: Expected,
-        cause: Cause,
+        files: Files,
     ) -> Result<Box<dyn Job>> {
+        let expected = files.expecting(expected);
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
-        let (rule, files) = (self.context.code()?, self.context.files(cause));
+        let rule = self.context.code()?;
         let writers = match self.set.policy.grows(slice.level) {
             true => Writers::trees(files, rule.clone(), slice.depth()),
             false => Writers::lists(files),
@@ -182,13 +185,13 @@ impl TableVersion for RunSetTable {
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
         }
         if slice.taken.is_empty() {
-            return self.job(slice, vec![input], expected, Cause::Flush);
+            return self.job(slice, vec![input], expected, self.context.files_of(buffer));
         }
         let mut sources: Vec<Box<dyn Cursor + Send>> = vec![Box::new(input)];
         for older in self.cursors(slice, Cause::Flush)? {
             sources.push(Box::new(older));
         }
-        self.job(slice, sources, expected, Cause::Flush)
+        self.job(slice, sources, expected, self.context.files_of(buffer))
     }
 
     fn ingest(&self, input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
@@ -196,7 +199,7 @@ impl TableVersion for RunSetTable {
         let first = input.prefix().map_or(0, |_| input.record().encoded_bytes() as u64);
         let (bytes, shape) = (self.set.file_bytes, Shape::Variable);
         let expected = Expected { range: Range::all(), bytes, records: bytes / first.max(1), shape };
-        self.job(&Slice::default(), vec![input], expected, Cause::Flush).map(Some)
+        self.job(&Slice::default(), vec![input], expected, self.context.files(Cause::Flush)).map(Some)
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
@@ -216,7 +219,7 @@ impl TableVersion for RunSetTable {
             return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
         }
         let expected = self.expected(slice, Portion::default(), Shape::default());
-        self.job(slice, self.cursors(slice, Cause::Merge)?, expected, Cause::Merge)
+        self.job(slice, self.cursors(slice, Cause::Merge)?, expected, self.context.files(Cause::Merge))
     }
 
     fn rebase(&self, outcome: Outcome) -> Result<Rebased> {
@@ -271,6 +274,10 @@ impl Reads for RunSetTable {
 
     fn records(&self) -> u64 {
         self.set.parts().map(|part| part.portion.records).sum()
+    }
+
+    fn values(&self) -> &ValueFiles {
+        &self.context.store.lists.values
     }
 }
 

@@ -1,5 +1,5 @@
 //! Parts that keep a file although most of it is of no use any more: once the policy wants nothing, they are written
-//! anew by themselves, and the file goes.
+//! anew by themselves, and the file goes. And parts that have values in value files which are to be emptied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,12 +13,28 @@ use crate::files::DataFile;
 use crate::seam::{by_file, is_wasteful};
 
 impl RunSetTable {
-    /// The part of the file with the largest dead share. It is written anew where it is.
+    /// A part that keeps a file from going. It is written anew where it is.
     pub(super) fn next_rewrite(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        self.next_wasteful(busy).or_else(|| self.next_collection(busy))
+    }
+
+    /// The part of the file with the largest dead share.
+    fn next_wasteful(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
         let wasteful = self.wasteful.get_or_init(|| self.find_wasteful());
         let (id, range) = wasteful.iter().find(|(id, _)| self.set.is_free(*id, busy))?;
         let run = self.set.run(*id)?;
         Some(self.set.in_place(run, range))
+    }
+
+    /// A part that has values in a value file that is to be emptied.
+    fn next_collection(&self, busy: &BTreeSet<NodeId>) -> Option<Slice> {
+        if !self.context.store.lists.values.is_collecting() {
+            return None;
+        }
+        let free = self.set.runs().iter().filter(|run| !run.is_resident() && self.set.is_free(run.id, busy));
+        let mut parts = free.flat_map(|run| run.parts().iter().map(move |part| (run, part)));
+        let (run, part) = parts.find(|(_, part)| part.fragment.is_collected())?;
+        Some(self.set.in_place(run, &part.range))
     }
 
     fn find_wasteful(&self) -> Vec<(NodeId, Range)> {

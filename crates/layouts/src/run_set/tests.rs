@@ -29,7 +29,12 @@ const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
 const ROOM: ResidentBudget = ResidentBudget::of(2 * UNIT * RECORD_BYTES, 8);
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
-    let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
+    let options = ListOptions {
+        order: Order::Lexical,
+        filter_bits_per_key: 10,
+        codec: Codec::None,
+        apart_bytes_min: None,
+    };
     let lists =
         ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
     SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)

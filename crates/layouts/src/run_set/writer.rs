@@ -1,11 +1,14 @@
 //! What a merge writes to: lists, new trees, or the tree that the records are appended to.
 
+use std::sync::Arc;
+
+use forebay_base::Kind as RecordKind;
 use forebay_base::combine::Depth;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Order, Range, Record, Result};
 use forebay_buffer_tree::Portion;
 use forebay_cow_tree::{Tree, TreeWriter};
-use forebay_store::{Cause, ListWriter};
+use forebay_store::{Cause, ListWriter, ValueFiles};
 
 use crate::files::Files;
 use crate::files::{DataFile, Store};
@@ -27,7 +30,8 @@ enum Kind {
 /// A file being written.
 pub(super) enum FileWriter {
     List(Box<ListWriter>),
-    Tree(Box<TreeWriter<Rule>>),
+    /// A tree has no pointers: it gets values from where they are.
+    Tree(Box<TreeWriter<Rule>>, Arc<ValueFiles>),
 }
 
 impl Writers {
@@ -70,12 +74,12 @@ impl Writers {
         let tree = match &self.kind {
             Kind::Lists => {
                 let list = ListWriter::new(lists, range, records, shape, *cause)?;
-                return Ok(FileWriter::List(Box::new(list)));
+                return Ok(FileWriter::List(Box::new(list.keep_apart(self.files.apart()))));
             }
             Kind::Trees(rule, depth) => TreeWriter::build(trees, rule.clone(), *depth, *cause)?,
             Kind::Append(tree, rule, depth) => TreeWriter::append(tree, rule.clone(), *depth, *cause)?,
         };
-        Ok(FileWriter::Tree(Box::new(tree)))
+        Ok(FileWriter::Tree(Box::new(tree), Arc::clone(&lists.values)))
     }
 }
 
@@ -83,14 +87,17 @@ impl FileWriter {
     pub(super) fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
         match self {
             Self::List(list) => list.push(prefix, record),
-            Self::Tree(tree) => tree.push(prefix, record),
+            Self::Tree(tree, values) if record.kind == RecordKind::Pointer => {
+                tree.push(prefix, &Record::put(record.key, &values.load(record.key, record.value)?))
+            }
+            Self::Tree(tree, _) => tree.push(prefix, record),
         }
     }
 
     pub(super) fn push_block(&mut self, block: &Block) -> Result<()> {
         match self {
             Self::List(list) => list.push_block(block),
-            Self::Tree(tree) => {
+            Self::Tree(tree, _) => {
                 let mut records = block.prefixes().iter().enumerate();
                 records.try_for_each(|(index, &prefix)| tree.push(prefix, &block.record(index)))
             }
@@ -100,7 +107,7 @@ impl FileWriter {
     pub(super) fn last_key(&self) -> &[u8] {
         match self {
             Self::List(list) => list.last_key(),
-            Self::Tree(tree) => tree.last_key(),
+            Self::Tree(tree, _) => tree.last_key(),
         }
     }
 
@@ -108,7 +115,7 @@ impl FileWriter {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::List(list) => list.bytes(),
-            Self::Tree(tree) => tree.bytes(),
+            Self::Tree(tree, _) => tree.bytes(),
         }
     }
 
@@ -119,7 +126,7 @@ impl FileWriter {
                 let portion = Portion { bytes: list.bytes(), records };
                 Ok(list.finish()?.map(|list| (DataFile::List(list), portion)))
             }
-            Self::Tree(tree) => {
+            Self::Tree(tree, _) => {
                 let tree = tree.finish()?;
                 let (records, bytes) = tree.portion(range)?;
                 debug_assert!(records <= tree.records(), "a range has no more of a tree than there is");

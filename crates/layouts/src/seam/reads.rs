@@ -3,6 +3,7 @@
 use forebay_base::merge::Direction;
 use forebay_base::{Bound, Range, Record, Result};
 use forebay_buffer_tree::Portion;
+use forebay_store::ValueFiles;
 use forebay_store::list::Lookup;
 
 use crate::files::Source;
@@ -33,4 +34,7 @@ pub trait Reads {
 
     /// Records in lists, every version counted.
     fn records(&self) -> u64;
+
+    /// Where values stand that lists have pointers to.
+    fn values(&self) -> &ValueFiles;
 }

@@ -51,12 +51,12 @@ impl FileUse {
     }
 
     pub(crate) fn dead_bytes(&self) -> u64 {
-        (self.dead_share() * self.file.meta().bytes as f64) as u64
+        (self.dead_share() * self.file.bytes() as f64) as u64
     }
 
     /// What this many of its records are of it; all, where it cannot be opened.
     fn share(&self, records: u64) -> f64 {
-        let replaced = self.file.replaced_bytes() as f64 / self.file.meta().bytes.max(1) as f64;
+        let replaced = self.file.replaced_bytes() as f64 / self.file.bytes().max(1) as f64;
         let share = match self.file.records() {
             0 => 1.0,
             all => (records as f64 / all as f64).min(1.0),
@@ -85,7 +85,7 @@ pub(crate) fn by_file(version: &dyn TableVersion) -> BTreeMap<u64, FileUse> {
         if held.file.is_resident() {
             return;
         }
-        let entry = files.entry(held.file.meta().id).or_insert_with(|| FileUse {
+        let entry = files.entry(held.file.id()).or_insert_with(|| FileUse {
             file: held.file,
             records: 0,
             lists: 0,
@@ -111,8 +111,8 @@ impl Usage {
         let mut usage = Self::default();
         let (mut used_bytes, mut records, mut in_trees, mut tombstones) = (0.0, 0.0, 0.0, 0.0);
         for held in files.values() {
-            let (bytes, share) = (held.file.meta().bytes as f64, held.share(held.records));
-            usage.file_bytes += held.file.meta().bytes;
+            let (bytes, share) = (held.file.bytes() as f64, held.share(held.records));
+            usage.file_bytes += held.file.bytes();
             let list = held.file.list();
             let expired = held.file.expired_share();
             usage.dead_bytes += held.dead_bytes() + (bytes * share * expired) as u64;
@@ -134,6 +134,21 @@ impl Usage {
             "all of this is part of the files: {usage:?}"
         );
         usage
+    }
+}
+
+/// Tells `see` about how many bytes of which value file lists stand for: of each list its share of what it was written
+/// with.
+pub fn value_use(version: &dyn TableVersion, see: &mut dyn FnMut(u64, f64)) {
+    let mut files: BTreeMap<u64, (DataFile, u64)> = BTreeMap::new();
+    version.each_list(&mut |held| {
+        if !held.file.value_shares().is_empty() {
+            files.entry(held.file.id()).or_insert((held.file, 0)).1 += held.portion.records;
+        }
+    });
+    for (file, records) in files.values() {
+        let share = (*records as f64 / file.records().max(1) as f64).min(1.0);
+        file.value_shares().iter().for_each(|values| see(values.file, share * values.bytes as f64));
     }
 }
 

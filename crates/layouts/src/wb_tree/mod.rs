@@ -26,7 +26,7 @@ use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::list::{FileMeta, Lookup, Reading, Search};
 use forebay_store::salvage::Gaps;
-use forebay_store::{BufferCursor, Cause, ListCursor, WriteBuffer};
+use forebay_store::{BufferCursor, Cause, ListCursor, ValueFiles, WriteBuffer};
 
 use crate::files::{DataFile, Restored, Source};
 use crate::files::{Fragment, TableContext, Writer, malformed_edit};
@@ -143,7 +143,8 @@ impl TableVersion for WbTree {
             shape: contents.shape,
         };
         let input = BufferCursor::whole(buffer, run, self.context.store.order());
-        let files = self.context.files(Cause::Flush);
+        let files = self.context.files_of(buffer);
+        let expected = files.expecting(expected);
         let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
     }
@@ -152,7 +153,10 @@ impl TableVersion for WbTree {
         match self.tree.next_work(busy) {
             Some(tree::Work::Now(edit)) => Some(Planned::Edit(encode(&edit))),
             Some(tree::Work::Job(job)) => Some(Planned::Job(self.plan(job, busy))),
-            None => self.next_expired(busy, EXPIRED_SHARE),
+            None => {
+                let collection = || self.next_collection(busy).map(|job| Planned::Job(self.plan(job, busy)));
+                self.next_expired(busy, EXPIRED_SHARE).or_else(collection)
+            }
         }
     }
 
@@ -223,6 +227,10 @@ impl Reads for WbTree {
         let mut records = 0;
         self.tree.for_each_node(&mut |_, node| records += node.records());
         records
+    }
+
+    fn values(&self) -> &ValueFiles {
+        &self.context.store.lists.values
     }
 }
 

@@ -1,5 +1,6 @@
 //! Nodes that keep files although most of them is of no use any more: while idle, or where the table's space is
-//! bounded, those are spilled or merged whose share in what is dead is more than what they have themselves.
+//! bounded, those are spilled or merged whose share in what is dead is more than what they have themselves. And nodes
+//! that have values in value files which are to be emptied.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +15,31 @@ impl WbTree {
         wasteful.iter().find(|plan| !busy.contains(&plan.node.id)).cloned()
     }
 
+    /// A node that keeps a value file from going.
+    pub(super) fn next_collection(&self, busy: &BTreeSet<NodeId>) -> Option<JobPlan> {
+        if !self.context.store.lists.values.is_collecting() {
+            return None;
+        }
+        let mut found = None;
+        self.tree.for_each_node(&mut |_, node| {
+            let mut lists = node.lists().iter();
+            if found.is_none()
+                && !busy.contains(&node.id())
+                && lists.any(|list| list.fragment.0.is_collected())
+            {
+                found = Some(self.tree.rewrite(node));
+            }
+        });
+        found
+    }
+
     fn find_wasteful(&self) -> Vec<JobPlan> {
         let files = by_file(self);
         let node_bytes = self.tree.options().node_bytes;
         let mut found = Vec::new();
         self.tree.for_each_node(&mut |_, node| {
             // A file goes once all who share it have rewritten their part.
-            let shares = node.lists().iter().filter_map(|list| files.get(&list.fragment.0.meta().id));
+            let shares = node.lists().iter().filter_map(|list| files.get(&list.fragment.0.id()));
             let gain: u64 = shares
                 .filter(|file| is_wasteful(file, node_bytes))
                 .map(|file| file.dead_bytes() / file.lists.max(1))

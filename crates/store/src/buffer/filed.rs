@@ -1,14 +1,26 @@
-//! Buffers that are in files, for those who still see them: see [`Attic`].
+//! Where a buffer's memory comes from and goes; and buffers that are in files, for those who still see them: see
+//! [`Attic`].
 
 use std::path::Path;
+use std::sync::Arc;
 
 use forebay_base::Result;
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::{Attic, FileSystem};
 
-use super::WriteBuffer;
+use super::{ArenaPool, WriteBuffer};
 
 impl WriteBuffer {
+    pub(super) fn pool(&self) -> Option<Arc<ArenaPool>> {
+        self.pool.clone()
+    }
+
+    pub(super) fn give_back_words(&self, words: Vec<u64>) {
+        if let Some(pool) = &self.pool {
+            pool.put_back_words(words);
+        }
+    }
+
     /// Whether it has [moved to a file](Self::move_to).
     pub fn is_filed(&self) -> bool {
         self.filed.load(Ordering::Acquire)

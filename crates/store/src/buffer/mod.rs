@@ -17,9 +17,10 @@ mod sorting;
 mod states;
 #[cfg(test)]
 mod tests;
+mod value_file;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::sort::Pieces;
 use forebay_base::{Combine, Order, Range, Record};
@@ -36,6 +37,7 @@ pub use sorting::Sorting;
 
 use crate::log::batch::Records;
 use crate::log::frame;
+use crate::values::ValueFile;
 use memtable::Memtable;
 use run::{is_seen, record_in};
 
@@ -81,6 +83,8 @@ pub struct WriteBuffer {
     sorted: RwLock<Option<Arc<[SortedTable]>>>,
     /// Whether it is in a file by now.
     filed: AtomicBool,
+    /// Its segment under the name that it keeps, where lists leave long values there.
+    value_file: OnceLock<Arc<ValueFile>>,
 }
 
 /// All that a sealed buffer holds of one table, in order.
@@ -105,6 +109,7 @@ impl WriteBuffer {
             sorting: Mutex::default(),
             sorted: RwLock::default(),
             filed: AtomicBool::new(false),
+            value_file: OnceLock::new(),
         }
     }
 
@@ -356,16 +361,6 @@ impl WriteBuffer {
             }
         });
         notes.into_tables().collect()
-    }
-
-    fn pool(&self) -> Option<Arc<ArenaPool>> {
-        self.pool.clone()
-    }
-
-    fn give_back_words(&self, words: Vec<u64>) {
-        if let Some(pool) = &self.pool {
-            pool.put_back_words(words);
-        }
     }
 
     /// The sealed buffer's tables in order, once that has been found.

@@ -20,19 +20,22 @@ use super::page::Page;
 use super::resident::Resident;
 use super::salvage::rebuild;
 use super::store::{FileMeta, ListStore};
+use crate::values::ValueFile;
 
 /// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
 /// gone by the end), and opening it may fail: then the error is what every lookup in it answers.
 pub struct ListFile {
-    meta: FileMeta,
-    store: Arc<ListStore>,
+    pub(super) meta: FileMeta,
+    pub(super) store: Arc<ListStore>,
     /// Opened, and not read.
     unread: OnceLock<Arc<dyn File>>,
     /// There may be very many files that nobody has opened.
     body: OnceLock<Box<Result<Body>>>,
     /// How many it has, where somebody has asked before it was opened; none where that could not be read.
     records: OnceLock<u64>,
-    retired: AtomicBool,
+    pub(super) retired: AtomicBool,
+    /// Where it has values.
+    pub(super) values: Box<[Arc<ValueFile>]>,
 }
 
 /// What an open file keeps in memory.
@@ -51,7 +54,10 @@ pub(crate) struct Body {
 impl ListFile {
     /// A file that is only named so far.
     pub fn named(store: &Arc<ListStore>, meta: FileMeta) -> Arc<Self> {
+        let values =
+            meta.values.iter().map(|share| store.values.named(share.file, share.file_bytes)).collect();
         Arc::new(Self {
+            values,
             meta,
             store: Arc::clone(store),
             unread: OnceLock::new(),
@@ -63,13 +69,24 @@ impl ListFile {
 
     pub(super) fn with_body(store: &Arc<ListStore>, meta: FileMeta, body: Body) -> Arc<Self> {
         let file = Self::named(store, meta);
+        file.values.iter().for_each(|values| values.begin());
         let _ = file.body.set(Box::new(Ok(body)));
         file
     }
 
     /// What the manifest keeps of it.
     pub fn meta(&self) -> FileMeta {
-        self.meta
+        self.meta.clone()
+    }
+
+    /// The id that names it.
+    pub fn id(&self) -> u64 {
+        self.meta.id
+    }
+
+    /// Its length, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.meta.bytes
     }
 
     /// Whether it is in memory alone.
@@ -110,8 +127,9 @@ impl ListFile {
         (**self.body.get()?).as_ref().ok()
     }
 
-    /// Opens the file, where it is closed by now, and reads nothing of it.
+    /// Opens the file, where it is closed by now, and those of its values, and reads nothing of them.
     pub fn reopen(&self) -> Result<()> {
+        self.values.iter().try_for_each(|values| values.reopen())?;
         let file = match self.ready() {
             Some(body) => &body.file,
             None => {
@@ -288,25 +306,6 @@ impl ListFile {
     pub fn shape(&self) -> Shape {
         self.body().map_or(Shape::Variable, |body| body.footer.shape)
     }
-
-    /// Marks the file as unneeded: it is removed once nobody reads it any more. Call only after the edit
-    /// that drops it is durable.
-    pub fn retire(&self) {
-        if !self.retired.swap(true, Ordering::AcqRel) {
-            self.store.disk.retire(self.meta.bytes);
-            self.drop_digest();
-        }
-    }
-
-    /// Whether nothing refers to it any more.
-    pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
-    }
-
-    /// Counts it as one of the table's files: for those that were there when the database was opened.
-    pub fn found(&self) {
-        self.store.disk.found(self.meta.bytes);
-    }
 }
 
 impl Body {
@@ -351,14 +350,6 @@ impl Drop for Body {
         metrics.filter_memory_bytes.subtract(self.filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
         let digest_bytes = self.digest.lock().as_ref().map_or(0, |digest| digest.memory_bytes());
         metrics.index_memory_bytes.subtract((self.index.memory_bytes() + digest_bytes) as u64);
-    }
-}
-
-impl Drop for ListFile {
-    fn drop(&mut self) {
-        if self.retired.load(Ordering::Acquire) {
-            self.store.retire(self.path(), self.meta.bytes);
-        }
     }
 }
 

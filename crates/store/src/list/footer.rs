@@ -11,8 +11,10 @@ use forebay_base::{Error, Order, Result};
 use super::expiries::Expiries;
 
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
-/// The newest version of the list format.
-pub(crate) const VERSION: u32 = 2;
+/// The newest version of the list format: of lists that have pointers to values.
+pub(crate) const VERSION: u32 = 3;
+/// That of all other lists.
+const VERSION_PLAIN: u32 = 2;
 /// Where in the footer the file's id is.
 const ID_AT: usize = 16;
 
@@ -32,6 +34,8 @@ pub(crate) struct Footer {
     pub(crate) is_lexical: bool,
     pub(crate) shape: Shape,
     pub(crate) expiries: Expiries,
+    /// Whether values of it stand in value files.
+    pub(crate) has_pointers: bool,
 }
 
 impl Footer {
@@ -45,7 +49,8 @@ impl Footer {
         let mut fields = Vec::with_capacity(BLOCK_BYTES);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
-        fields.extend_from_slice(&VERSION.to_le_bytes());
+        let version = if self.has_pointers { VERSION } else { VERSION_PLAIN };
+        fields.extend_from_slice(&version.to_le_bytes());
         fields.extend_from_slice(&file_id.to_le_bytes());
         for word in [self.records, self.pages_bytes, self.meta_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
@@ -127,6 +132,7 @@ impl Footer {
                 is_lexical,
                 shape,
                 expiries,
+                has_pointers: version > VERSION_PLAIN,
             };
             let is_even = expiries.first <= expiries.last && expiries.records <= records;
             let fits = magic && id == file_id && is_lexical == order.is_lexical() && is_even;

@@ -15,6 +15,7 @@ mod file;
 mod filter;
 mod footer;
 mod index;
+mod life;
 mod measure;
 mod page;
 mod resident;

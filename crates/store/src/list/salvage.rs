@@ -59,6 +59,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
         is_lexical,
         shape,
         expiries,
+        has_pointers: !list.value_shares().is_empty(),
     };
     Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0)))
 }

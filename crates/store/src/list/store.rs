@@ -14,9 +14,10 @@ use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
 use crate::salvage::Gaps;
+use crate::values::{ValueFiles, ValueShare};
 
 /// What the manifest keeps of a file of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMeta {
     /// Its id, which names it.
     pub id: u64,
@@ -26,6 +27,8 @@ pub struct FileMeta {
     pub digest: u32,
     /// What is in it.
     pub kind: FileKind,
+    /// Of a list, what it has in value files.
+    pub values: Arc<[ValueShare]>,
 }
 
 /// What a file of records is.
@@ -46,6 +49,8 @@ pub struct ListOptions {
     pub filter_bits_per_key: u32,
     /// Page compression.
     pub codec: Codec,
+    /// Values of at least this many bytes stay in value files; `None` for none.
+    pub apart_bytes_min: Option<u32>,
 }
 
 /// What tables may keep in memory that files do not have yet.
@@ -86,6 +91,8 @@ pub struct ListStore {
     pub metrics: Arc<Metrics>,
     /// Retired files.
     pub trash: Arc<Trash>,
+    /// Where long values are.
+    pub values: Arc<ValueFiles>,
     /// What this table's files take.
     pub disk: Arc<DiskUse>,
     /// How this table's lists are made.

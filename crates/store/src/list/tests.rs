@@ -21,11 +21,14 @@ use super::{
 use crate::cache::PageCache;
 use crate::metrics::Cause;
 use crate::salvage::Gaps;
+use crate::values::ValueFiles;
 
 type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
 
 fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> Arc<ListStore> {
+    let fs: Arc<dyn FileSystem> = fs;
     Arc::new(ListStore {
+        values: ValueFiles::new(&fs, "/db".as_ref(), &Arc::default(), &Arc::default()),
         fs,
         dir: Path::new("/db").into(),
         next_id: Arc::default(),
@@ -33,7 +36,7 @@ fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> Arc<ListStore> {
         metrics: Arc::default(),
         trash: Arc::default(),
         disk: Arc::default(),
-        options: ListOptions { order, filter_bits_per_key: 12, codec },
+        options: ListOptions { order, filter_bits_per_key: 12, codec, apart_bytes_min: None },
         expiry: None,
         filter_bits_max: Arc::new(u32::MAX.into()),
         resident: Arc::new(ResidentLimit::new(1)),
@@ -242,7 +245,7 @@ fn every_flipped_byte_is_noticed_and_named() {
         let mut damaged = intact.clone();
         damaged[at] ^= 0xff;
         fs.replace_file(&path, damaged);
-        let error = first_fault(&ListFile::named(&store, meta)).expect("a flipped byte");
+        let error = first_fault(&ListFile::named(&store, meta.clone())).expect("a flipped byte");
         assert!(
             error.is_corruption() || matches!(error, forebay_base::Error::NewerFormat { .. }),
             "{at}: {error}"
@@ -270,7 +273,7 @@ fn every_damaged_page_is_told_and_all_others_are_counted() {
             let model: Model = (0..3000).map(|i| (key(i), (Kind::Put, vec![1; value_bytes]))).collect();
             let meta = write(&store, &model).unwrap().meta();
             let path = store.path(meta.id);
-            let sound = ListFile::named(&store, meta).verify(&mut Vec::new()).unwrap();
+            let sound = ListFile::named(&store, meta.clone()).verify(&mut Vec::new()).unwrap();
             let mut bytes = fs.snapshot_files()[&path].clone();
             let places = [0, 2, 3, sound.pages as usize - 1].map(|page| page * 4096 + 40);
             for place in places {
@@ -278,7 +281,7 @@ fn every_damaged_page_is_told_and_all_others_are_counted() {
             }
             fs.replace_file(&path, bytes);
             let mut faults = Vec::new();
-            let found = ListFile::named(&store, meta).verify(&mut faults).unwrap();
+            let found = ListFile::named(&store, meta.clone()).verify(&mut faults).unwrap();
             assert_eq!(
                 (found.pages, faults.len()),
                 (sound.pages - 4, 4),

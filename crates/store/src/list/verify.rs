@@ -2,7 +2,7 @@
 
 use forebay_base::checksum::append;
 use forebay_base::merge::Direction;
-use forebay_base::{Error, Record, Result};
+use forebay_base::{Error, Kind, Record, Result};
 
 use super::chunks::{Chunks, Reading};
 use super::file::{Body, ListFile};
@@ -47,6 +47,9 @@ impl ListFile {
             let found = chunks.page(self, number, &all, Direction::Forward)?;
             walk.pages_sum = append(walk.pages_sum, &page::checksum_of(found.bytes).to_le_bytes());
             let read = page.read(found.bytes, self.meta().id, found.offset, found.shape);
+            if read.is_ok() {
+                self.check_values(&page, faults);
+            }
             let checked = read.and_then(|()| {
                 let mut places = (0..page.len()).map(|index| (number, index as u32));
                 places.try_for_each(|place| {
@@ -78,6 +81,18 @@ impl ListFile {
             damaged(format!("{} records; {} were written", walk.records, body.footer.records));
         }
         Ok(report)
+    }
+
+    /// Reads the values that a page has pointers to.
+    fn check_values(&self, page: &Page, faults: &mut Vec<Error>) {
+        if self.value_shares().is_empty() {
+            return;
+        }
+        let records = (0..page.len()).map(|index| page.record(index));
+        for record in records.filter(|record| record.kind == Kind::Pointer) {
+            let read = self.store().values.load(record.key, record.value);
+            faults.extend(read.err().filter(|_| faults.len() < FAULTS_MAX));
+        }
     }
 
     fn check_record(

@@ -2,6 +2,7 @@
 //! the footer, then one sync. A writer that is dropped unfinished removes its file.
 
 mod finish;
+mod valued;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use super::page;
 use super::store::ListStore;
 use crate::memory::{MemoryClaim, Owner};
 use crate::metrics::Cause;
+use crate::values::Apart;
+use valued::Values;
 
 /// Lists in memory are short, and mostly written at once: so no more memory is taken than they have bytes.
 const MEMORY_CHUNK_BYTES: usize = 256 << 10;
@@ -63,6 +66,7 @@ pub struct ListWriter {
     index: PageIndex,
     filter: Option<FilterWriter>,
     digest: Digest,
+    values: Option<Box<Values>>,
     finished: bool,
 }
 
@@ -128,13 +132,29 @@ impl ListWriter {
             sealed_records: 0,
             filter,
             digest: Digest::new(records),
+            values: None,
             finished: false,
         })
+    }
+
+    /// Leaves long values where they are, in the buffer that the records come from.
+    pub fn keep_apart(mut self, apart: Option<Apart>) -> Self {
+        debug_assert!(apart.is_none() || self.shape == Shape::Variable, "pointers have no common length");
+        self.values = apart.map(|apart| Box::new(Values::of(apart)));
+        self
     }
 
     /// Adds the next record; the caller keeps the order and pushes a key once.
     #[inline]
     pub fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
+        if record.kind == Kind::Pointer || self.values.is_some() {
+            return self.push_valued(prefix, record);
+        }
+        self.push_plain(prefix, record)
+    }
+
+    #[inline]
+    fn push_plain(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
         let is_fixed = matches!(self.shape, Shape::Fixed { .. });
         debug_assert!(!is_fixed || Shape::of(record) == self.shape);
         debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));

@@ -3,6 +3,7 @@
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 
 use crate::list::{FileKind, FileMeta};
+use crate::values::ValueShare;
 
 /// A table as a snapshot holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +150,10 @@ pub enum Edit {
     Rollback(Rollback),
 }
 
+const LIST: u8 = 0;
+const TREE: u8 = 1;
+const LIST_WITH_VALUES: u8 = 2;
+
 const SNAPSHOT: u8 = 1;
 const CREATE: u8 = 2;
 const DROP: u8 = 3;
@@ -275,19 +280,37 @@ fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
     put_varint(out, file.bytes);
     out.extend_from_slice(&file.digest.to_le_bytes());
     out.push(match file.kind {
-        FileKind::List => 0,
-        FileKind::Tree => 1,
+        FileKind::List if file.values.is_empty() => LIST,
+        FileKind::List => LIST_WITH_VALUES,
+        FileKind::Tree => TREE,
     });
+    debug_assert!(
+        file.values.is_empty() || file.kind == FileKind::List,
+        "trees have their values themselves"
+    );
+    if !file.values.is_empty() {
+        put_varint(out, file.values.len() as u64);
+        for share in &*file.values {
+            [share.file, share.file_bytes, share.bytes]
+                .into_iter()
+                .for_each(|number| put_varint(out, number));
+        }
+    }
 }
 
 fn get_file(from: &mut Reader<'_>) -> Option<FileMeta> {
     let (id, bytes, digest) = (from.varint()?, from.varint()?, from.u32()?);
-    let kind = match from.u8()? {
-        0 => FileKind::List,
-        1 => FileKind::Tree,
+    let (kind, values) = match from.u8()? {
+        LIST => (FileKind::List, Vec::new()),
+        TREE => (FileKind::Tree, Vec::new()),
+        LIST_WITH_VALUES => (FileKind::List, repeat(from, get_share).filter(|values| !values.is_empty())?),
         _ => return None,
     };
-    Some(FileMeta { id, bytes, digest, kind })
+    Some(FileMeta { id, bytes, digest, kind, values: values.into() })
+}
+
+fn get_share(from: &mut Reader<'_>) -> Option<ValueShare> {
+    Some(ValueShare { file: from.varint()?, file_bytes: from.varint()?, bytes: from.varint()? })
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableEntry) {

@@ -13,18 +13,22 @@ use super::{
 };
 use crate::list::{FileKind, FileMeta};
 use crate::names;
+use crate::values::ValueShare;
 
 const DIR: &str = "/db";
 
 fn edits() -> Vec<Edit> {
-    let file = FileMeta { id: 300, bytes: 1 << 40, digest: 7, kind: FileKind::List };
-    let tree = FileMeta { id: 301, kind: FileKind::Tree, ..file };
+    let plain = FileMeta { id: 300, bytes: 1 << 40, digest: 7, kind: FileKind::List, values: Arc::default() };
+    let shares = [(290, 1 << 30, 5), (299, 7, 7)];
+    let shares = shares.map(|(file, file_bytes, bytes)| ValueShare { file, file_bytes, bytes });
+    let file = FileMeta { values: shares.into(), ..plain.clone() };
+    let tree = FileMeta { id: 301, kind: FileKind::Tree, ..plain };
     let table = TableEntry {
         id: 1,
         name: "events".into(),
         options: vec![1, 2],
         version: vec![3; 200],
-        files: vec![file, tree],
+        files: vec![file.clone(), tree],
     };
     let mark = LogMark { kept: (3, 4), low: (3, 4), flushed: (5, 5000), vouched: 0 };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };

@@ -43,6 +43,9 @@ pub(crate) struct LoadArgs {
     /// How long the entries of a new table live, such as 90s, 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     pub(super) ttl: Option<Duration>,
+    /// Keep a new table's values of at least this many bytes apart from their keys: each is written once
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) values_apart: Option<u32>,
     /// How the input is written: lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE [default: as the name of the file
     /// says, else lines]
     #[arg(long, value_parser = str::parse::<Format>)]

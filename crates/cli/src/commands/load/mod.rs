@@ -116,6 +116,9 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
     if let Some(ttl) = args.ttl {
         table = table.time_to_live(ttl);
     }
+    if let Some(bytes) = args.values_apart {
+        table = table.values_apart(bytes);
+    }
     Ok(table.open()?)
 }
 

@@ -29,6 +29,7 @@ pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
     let bound = args.max_space_amplification.into_iter();
     let table = bound.fold(table, |table, most| table.max_space_amplification(most));
+    let table = args.values_apart.into_iter().fold(table, |table, bytes| table.values_apart(bytes));
     args.ttl.into_iter().fold(table, |table, ttl| table.time_to_live(ttl)).open_ordered()
 }
 

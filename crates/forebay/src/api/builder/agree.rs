@@ -40,6 +40,13 @@ impl<K> TableBuilder<K> {
                 self.rule.name.describe()
             )));
         }
+        if options.apart_bytes_min.is_some() && self.rule.name != RuleName::None {
+            return Err(Error::invalid(format!(
+                "table `{}` is to have {}, which needs values beside their keys; make it without values_apart",
+                self.name,
+                self.rule.name.describe()
+            )));
+        }
         Ok(())
     }
 
@@ -84,6 +91,8 @@ impl<K> TableBuilder<K> {
         differs("reclaim_interval", self.asked.reclaim_interval.map(show), interval)?;
         let ttl = kept.time_to_live.map_or("none".into(), show);
         differs("time_to_live", self.asked.time_to_live.map(show), ttl)?;
+        let apart = kept.apart_bytes_min.map_or("none".into(), |bytes| bytes.to_string());
+        differs("values_apart", self.asked.apart_bytes_min.map(|v| v.to_string()), apart)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))

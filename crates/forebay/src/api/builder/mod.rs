@@ -55,6 +55,7 @@ struct AskedOptions {
     max_space_amplification: Option<f64>,
     reclaim_interval: Option<Duration>,
     time_to_live: Option<Duration>,
+    apart_bytes_min: Option<u32>,
 }
 
 /// What a builder makes that was asked for an aggregator of this function.
@@ -101,7 +102,8 @@ impl TableBuilder {
     /// For a table with the options and the rule of another one.
     pub(crate) fn like(engine: &Arc<Engine>, table: &TableState) -> Self {
         let TableOptions { layout, filter_bits_per_key, codec, tree, .. } = table.options;
-        let TableOptions { max_space_amplification, reclaim_interval, time_to_live, .. } = table.options;
+        let TableOptions { max_space_amplification, reclaim_interval, time_to_live, apart_bytes_min, .. } =
+            table.options;
         let asked = AskedOptions {
             layout: Some(layout),
             node_bytes: Some(tree.node_bytes),
@@ -114,6 +116,7 @@ impl TableBuilder {
             max_space_amplification,
             reclaim_interval,
             time_to_live,
+            apart_bytes_min,
         };
         let rule = AskedRule { name: table.rule.name().clone(), code: table.rule.shared() };
         Self { rule, asked, ..Self::new(engine, &table.name) }
@@ -293,6 +296,21 @@ impl<K> TableBuilder<K> {
         self
     }
 
+    /// Keeps values of at least this many bytes apart from their keys: each is written once, to the log, and stays
+    /// there as a *value file*; lists have a pointer of a dozen bytes, and merges move that. No value is kept apart by
+    /// default. It pays from some 128 bytes on: a record of 1 KiB is written little more than once, where merging it
+    /// with its key writes it two to four times.
+    ///
+    /// A get of such a value makes two device reads rather than one, and a scan one for each. Values that are
+    /// overwritten or deleted take space until merges have met their keys and moved what is left of their files, which
+    /// they do with files of which less than half is alive. So this goes with none of `time_to_live`,
+    /// `max_space_amplification`, `reclaim_interval`, merge rules and aggregation functions. Layouts `jungle` and
+    /// `range-merge` bring values back to their keys, and so does a change to another order.
+    pub fn values_apart(mut self, bytes_min: u32) -> Self {
+        self.asked.apart_bytes_min = Some(bytes_min);
+        self
+    }
+
     fn open_state(&self) -> Result<Arc<TableState>> {
         refuse_guests()?;
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
@@ -372,6 +390,7 @@ impl<K> TableBuilder<K> {
             max_space_amplification: self.asked.max_space_amplification,
             reclaim_interval: self.asked.reclaim_interval,
             time_to_live: self.asked.time_to_live,
+            apart_bytes_min: self.asked.apart_bytes_min,
             tree: TreeOptions {
                 node_bytes: self.asked.node_bytes.unwrap_or(usual.tree.node_bytes),
                 fan_out: self.asked.fan_out.unwrap_or(usual.tree.fan_out),

@@ -4,7 +4,8 @@
 //! 1. The table falls into stretches, each with sources of its own. A seek enters the stretch of its place, unless the
 //!    cursor is in it, and sends all sources there: each reads at most one page.
 //! 2. Of the records of one key the newest comes first. A put is the entry; it is lent from its source, and older
-//!    records are passed only when the walk goes on. A tombstone hides them. What merges is folded.
+//!    records are passed only when the walk goes on. A tombstone hides them. What merges is folded, and what stands in
+//!    a value file is fetched.
 //! 3. Turning round sends all sources to the current key, the other way.
 //!
 //! **Invariant:** a cursor on an entry is in the entry's stretch. All records of the key are still before the merge,
@@ -350,7 +351,7 @@ impl Cursor {
                     self.pass_key()?
                 }
                 Kind::Put if !self.rule.merges_puts() => break,
-                _ if others == Others::Ended && source.has_keys_once() => break,
+                kind if kind != Kind::Pointer && others == Others::Ended && source.has_keys_once() => break,
                 _ => {
                     if self.fold_key()? {
                         self.stand = Stand::Folded;
@@ -382,7 +383,7 @@ impl Cursor {
         }
     }
 
-    /// Folds all records of the key before the merge. Says whether it has a value.
+    /// Folds all records of the key before the merge, and fetches a value that stands apart. Says whether it has one.
     fn fold_key(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else { return Ok(false) };
         guest::take_failure();
@@ -396,6 +397,10 @@ impl Cursor {
             self.folded += usize::from(open);
             open = open && self.fold.add(&self.rule, &merge.record());
             merge.advance()?;
+        }
+        if let Some(pointer) = self.fold.pointer() {
+            let value = self.table.version.values().read(&self.key, pointer)?;
+            self.fold.fetched(value);
         }
         answered(Ok(self.fold.finish(&self.key, Depth::Bottom).is_some()))
     }

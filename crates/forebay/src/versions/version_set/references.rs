@@ -50,10 +50,10 @@ impl VersionSet {
     /// Counts references; a file that nothing refers to is retired. Call once the edit is durable.
     pub(crate) fn refer(&mut self, references: Vec<(DataFile, i32)>) {
         for (file, by) in references {
-            let (id, bytes) = (file.id(), file.meta().bytes);
+            let (id, bytes) = (file.id(), file.bytes());
             debug_assert!(by < 0 || !file.is_retired(), "nothing refers to a file again once it is retired");
             let entry = self.references.entry(id).or_insert_with(|| (file.clone(), 0));
-            if bytes > entry.0.meta().bytes {
+            if bytes > entry.0.bytes() {
                 entry.0 = file;
             }
             entry.1 += by as i64;

@@ -26,7 +26,12 @@ struct Done {
 impl Load {
     /// Keys come again as often as `units` have it; 0 for never.
     fn new(policy: &str, record_bytes: u64, units: u64) -> Self {
-        let options = ListOptions { order: Order::Lexical, filter_bits_per_key: 10, codec: Codec::None };
+        let options = ListOptions {
+            order: Order::Lexical,
+            filter_bits_per_key: 10,
+            codec: Codec::None,
+            apart_bytes_min: None,
+        };
         let lists = ListModel { options, record_bytes, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
         let records = BYTES / record_bytes;
         let keys = if units == 0 { Keys::Unique } else { Keys::DrawnFrom(units * records) };

@@ -46,6 +46,7 @@ impl ListWriter {
             is_lexical: self.store.options.order.is_lexical(),
             shape: self.shape,
             expiries: self.expiries,
+            has_pointers: self.values.as_ref().is_some_and(|values| values.any()),
         };
         let block = footer.encode(self.id, footer_at);
         self.emit(&block)?;
@@ -56,7 +57,10 @@ impl ListWriter {
         }
         debug_assert_eq!(self.written_bytes, footer_at + BLOCK_BYTES as u64, "the footer is the last block");
         self.file.sync()?;
+        // Held until the list does.
+        let values = self.values.take().unwrap_or_default().finish(&self.store)?;
         let meta = FileMeta {
+            values: Arc::clone(&values.shares),
             id: self.id,
             bytes: footer_at + BLOCK_BYTES as u64,
             digest: forebay_base::wire::u32_at(&block, 0),

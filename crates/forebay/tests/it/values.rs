@@ -1,0 +1,309 @@
+//! Values apart from their keys: each is written once, found by every road, and gone when nobody needs it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay::{Batch, Database, Durability, Layout, Options, Rescue, Table};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Access, Env, FileSystem, Rng};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const LONG: usize = 300;
+
+/// Layouts that have lists; others bring values back to their keys.
+fn layouts() -> Vec<Layout> {
+    let names = [
+        "wb-tree",
+        "wb-tree:ordered",
+        "leveling:t=3",
+        "tiering:t=2",
+        "no-merge",
+        "immediate",
+        "jungle",
+        "range-merge",
+    ];
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+fn options(env: &Env) -> Options {
+    Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())
+}
+
+fn open(env: &Env) -> Database {
+    Database::open("/db", options(env)).unwrap()
+}
+
+fn table(db: &Database, layout: Layout) -> Table {
+    db.table("t").layout(layout).node_bytes(4 << 10).lists_max(4).values_apart(100).open().unwrap()
+}
+
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let mut value = vec![0; [0, 7, LONG, LONG, LONG, 3 * LONG][rng.index(6)]];
+    rng.fill(&mut value);
+    value
+}
+
+/// Puts and deletes by batches.
+fn fill(db: &Database, table: &Table, model: &mut Model, rng: &mut Rng, batches: usize) {
+    for _ in 0..batches {
+        let mut batch = Batch::new();
+        for _ in 0..20 {
+            let key = rng.below(400).to_be_bytes().to_vec();
+            if rng.chance(10) {
+                batch.delete(table, &key);
+                model.remove(&key);
+            } else {
+                let value = value(rng);
+                batch.put(table, &key, &value);
+                model.insert(key, value);
+            }
+        }
+        db.commit(batch, Durability::Os).unwrap();
+    }
+}
+
+fn check(table: &Table, model: &Model) {
+    let keys: Vec<_> = (0..400u64).map(|number| number.to_be_bytes().to_vec()).collect();
+    for key in &keys {
+        assert_eq!(table.get(key).unwrap().as_ref(), model.get(key));
+    }
+    let together = table.multi_get(&keys).unwrap();
+    keys.iter().zip(together).for_each(|(key, found)| assert_eq!(found.as_ref(), model.get(key)));
+    let mut walked: Vec<_> = table.iter().unwrap().map(|entry| entry.unwrap()).collect();
+    walked.sort();
+    assert!(walked.into_iter().eq(model.clone()), "a scan has all of it");
+}
+
+/// Time for files to be collected and removed.
+fn rest(env: &Env) {
+    env.jobs.advance(std::time::Duration::from_secs(2));
+    env.jobs.step_some(2000);
+}
+
+fn value_files(env: &Env) -> Vec<String> {
+    let mut names = env.fs.list("/db".as_ref()).unwrap();
+    names.retain(|name| name.ends_with(".values"));
+    names
+}
+
+#[test]
+fn long_values_are_found_by_every_road() {
+    for (seed, layout) in (1..).zip(layouts()) {
+        let (env, mut rng) = (Env::memory(seed), Rng::new(seed));
+        let mut model = Model::new();
+        let db = open(&env);
+        let written = table(&db, layout);
+        fill(&db, &written, &mut model, &mut rng, 60);
+        check(&written, &model);
+        let seen = (db.snapshot(), model.clone());
+        db.flush().unwrap();
+        check(&written, &model);
+        assert!(!value_files(&env).is_empty(), "{layout}");
+        fill(&db, &written, &mut model, &mut rng, 60);
+        db.savepoint("then").unwrap();
+        let then = model.clone();
+        written.compact().unwrap();
+        check(&written, &model);
+        let (snapshot, before) = seen;
+        for (key, value) in &before {
+            assert_eq!(snapshot.get(&written, key).unwrap().as_ref(), Some(value), "{layout}");
+        }
+        drop(snapshot);
+        fill(&db, &written, &mut model, &mut rng, 30);
+        db.flush().unwrap();
+        let report = db.verify(&mut |_, _| {}).unwrap();
+        assert_eq!(report.problems, [""; 0], "{layout}");
+        db.checkpoint("/copy").unwrap();
+        drop(written);
+        db.close().unwrap();
+        let copy = Database::open("/copy", options(&env)).unwrap();
+        check(&table(&copy, layout), &model);
+        assert_eq!(copy.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{layout}");
+        copy.close().unwrap();
+        let db = open(&env);
+        let written = table(&db, layout);
+        check(&written, &model);
+        db.rollback("then").unwrap();
+        check(&table(&db, layout), &then);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_value_is_written_once_and_keys_move_alone() {
+    let (env, mut rng) = (Env::memory(3), Rng::new(3));
+    let db = Database::open("/db", options(&env).memory_limit(32 << 20).write_buffer(1 << 20)).unwrap();
+    let apart = db.table("apart").node_bytes(64 << 10).lists_max(4).values_apart(100).open().unwrap();
+    let (mut bytes, mut long) = (0, vec![0; 1000]);
+    for number in 0..20_000u64 {
+        let mut batch = Batch::new();
+        rng.fill(&mut long);
+        batch.put(&apart, number.to_be_bytes(), &long);
+        db.commit(batch, Durability::Memory).unwrap();
+        bytes += 1008;
+    }
+    db.wait_until_idle().unwrap();
+    let stats = db.stats();
+    let written = stats.log_bytes + stats.list_bytes_written.values().sum::<u64>();
+    assert!(written < bytes * 6 / 5, "{written} of {bytes}");
+    assert_eq!(apart.get(77u64.to_be_bytes()).unwrap().map(|value| value.len()), Some(1000));
+}
+
+#[test]
+fn value_files_go_once_nothing_in_them_is_needed() {
+    for layout in [Layout::wb_tree(), Layout::leveling(3)] {
+        let (env, mut rng) = (Env::memory(4), Rng::new(4));
+        let mut model = Model::new();
+        let db = open(&env);
+        let written = table(&db, layout);
+        fill(&db, &written, &mut model, &mut rng, 100);
+        db.flush().unwrap();
+        let before = value_files(&env);
+        assert!(before.len() > 5, "{before:?}");
+        // All is put anew, and merged.
+        for _ in 0..2 {
+            fill(&db, &written, &mut model, &mut rng, 200);
+            written.compact().unwrap();
+            rest(&env);
+        }
+        for _ in 0..4 {
+            rest(&env);
+            db.wait_until_idle().unwrap();
+        }
+        let after = value_files(&env);
+        assert!(before.iter().all(|name| !after.contains(name)), "{before:?} and then {after:?}");
+        check(&written, &model);
+        let live: usize = model.values().map(Vec::len).filter(|&bytes| bytes >= 100).sum();
+        let on_disk: u64 = after
+            .iter()
+            .map(|name| {
+                let path = Path::new("/db").join(name);
+                env.fs.open_read(&path, Access::Buffered).unwrap().len().unwrap()
+            })
+            .sum();
+        assert!(on_disk < 4 * live as u64, "{on_disk} bytes for {live}");
+        db.drop_table("t").unwrap();
+        drop(written);
+        rest(&env);
+        assert_eq!(value_files(&env), [""; 0]);
+        db.close().unwrap();
+    }
+}
+
+/// The log's next segment is a new file, not the one that has become a value file.
+#[test]
+fn a_segment_that_has_values_is_not_used_again() {
+    let (env, mut rng) = (Env::memory(5), Rng::new(5));
+    let mut model = Model::new();
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree());
+    for _ in 0..5 {
+        fill(&db, &written, &mut model, &mut rng, 40);
+        db.flush().unwrap();
+        check(&written, &model);
+    }
+    drop(written);
+    db.close().unwrap();
+    let db = open(&env);
+    check(&table(&db, Layout::wb_tree()), &model);
+    assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0]);
+}
+
+/// Damage to a value is told with its file, by `get` and by `verify`; all other keys are rescued.
+#[test]
+fn a_damaged_value_is_told_and_no_other_is_lost() {
+    let fs = MemoryFs::new();
+    let env = Env { fs: fs.clone(), ..Env::memory(6) };
+    let (mut rng, mut model) = (Rng::new(6), Model::new());
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree_ordered());
+    fill(&db, &written, &mut model, &mut rng, 60);
+    db.flush().unwrap();
+    drop(written);
+    db.close().unwrap();
+    let name = value_files(&env)[0].clone();
+    let path = Path::new("/db").join(&name);
+    let file = fs.open(&path, Access::Buffered).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    // All of it: whichever value stands there is damaged.
+    file.write_at(0, &bytes.iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>()).unwrap();
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree_ordered());
+    let mut damaged = 0;
+    for (key, value) in &model {
+        match written.get(key) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(value)),
+            Err(error) => {
+                assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0 && damaged < model.len(), "{damaged} of {}", model.len());
+    let problems = db.verify(&mut |_, _| {}).unwrap().problems;
+    assert!(problems.iter().any(|problem| problem.contains(&name)), "{problems:?}");
+    drop(written);
+    db.close().unwrap();
+    let report = Rescue::new(options(&env)).run("/db", "/rescued", &mut |_, _| ()).unwrap();
+    assert_eq!(report.tables[0].records as usize, model.len() - damaged);
+    assert_eq!(report.damage.len(), damaged, "{:?}", report.damage);
+    let rescued = Database::open("/rescued", options(&env)).unwrap();
+    for entry in rescued.table("t").open().unwrap().iter().unwrap() {
+        let (key, value) = entry.unwrap();
+        assert_eq!(model.get(&key), Some(&value));
+    }
+    // A file that is gone is told, too.
+    fs.remove(&path).unwrap();
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree_ordered());
+    let said = model.keys().find_map(|key| written.get(key).err()).expect("some value was there");
+    assert!(said.is_corruption() && said.to_string().contains(&name), "{said}");
+}
+
+#[test]
+fn a_filter_sees_values_that_stand_apart() {
+    let env = Env::memory(7);
+    let db = open(&env);
+    let seen = Arc::new(forebay_env::sync::Mutex::new(Vec::new()));
+    let asked = Arc::clone(&seen);
+    let kept = db
+        .table("t")
+        .layout(Layout::wb_tree())
+        .values_apart(10)
+        .compaction_filter(move |_, value| {
+            asked.lock().push(value.len());
+            if value[0] % 2 == 0 { forebay::Keep::Keep } else { forebay::Keep::Drop }
+        })
+        .open()
+        .unwrap();
+    for number in 0..200u8 {
+        kept.put([number], [number; 200]).unwrap();
+    }
+    kept.compact().unwrap();
+    assert!(seen.lock().iter().all(|&bytes| bytes == 200), "values, and no pointers");
+    assert_eq!((0..200u8).filter(|&number| kept.get([number]).unwrap().is_some()).count(), 100);
+}
+
+#[test]
+fn tables_that_look_at_values_refuse_to_keep_them_apart() {
+    let env = Env::memory(8);
+    let db = open(&env);
+    let says = |outcome: forebay::Result<Table>, words: &[&str]| {
+        let said = outcome.map(drop).unwrap_err().to_string();
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    };
+    let apart = || db.table("t").values_apart(100);
+    says(
+        apart().time_to_live(std::time::Duration::from_secs(60)).open(),
+        &["`t`", "values_apart", "time_to_live"],
+    );
+    says(apart().max_space_amplification(2.0).open(), &["values_apart", "max_space_amplification"]);
+    says(db.table("t").values_apart(0).open(), &["values_apart is 0"]);
+    says(apart().merge_rule(forebay_testkit::Suffix).open(), &["`t`", "values_apart"]);
+    apart().open().unwrap();
+    says(db.table("t").values_apart(101).open(), &["values_apart 100, not 101"]);
+    db.table("t").open().unwrap();
+}

@@ -4,8 +4,8 @@
 //!
 //! 1. While a range of words is long, deal it into 256 buckets in place by its highest differing byte
 //!    (American flag sort: count, then swap each word to its bucket).
-//! 2. A range that fits the second cache is spread over as many slots as it has words, or half of that;
-//!    what is still out of order in a slot is sorted by comparison.
+//! 2. A range that fits the second cache is sorted by two digits below the highest differing bit, the lower one first;
+//!    the few words that are still out of order are inserted, or all sorted by comparison where they are many.
 //! 3. Each run of equal pieces is sorted by the caller's comparison, stably.
 
 use std::cmp::Ordering;
@@ -14,12 +14,9 @@ use std::cmp::Ordering;
 const SMALL_RUN: usize = 64;
 /// This many words are sorted with a copy of them in the second cache.
 const CACHED_RUN: usize = 1 << 15;
-/// This many words are sorted by insertion.
-const INSERTION_RUN: u32 = 16;
 
-// Words that fit the cache are spread over slots that 32 bits count, two of them at least.
+// Words that fit the cache are counted by 32 bits.
 const _: () = assert!(SMALL_RUN >= 4 && SMALL_RUN < CACHED_RUN && CACHED_RUN <= u32::MAX as usize);
-const _: () = assert!((INSERTION_RUN as usize) < SMALL_RUN);
 
 /// Packs a 32-bit piece of a prefix and a place.
 #[inline]
@@ -144,44 +141,53 @@ fn deal(words: &mut [u64], scratch: &mut Scratch) {
 #[derive(Default)]
 struct Scratch {
     words: Vec<u64>,
-    ends: Vec<u32>,
+    lows: Vec<u32>,
+    highs: Vec<u32>,
 }
 
-/// Spreads words that fit the cache over about half as many slots as there are words, by the highest bits
-/// in which they differ, then sorts what is left to sort: of evenly spread words next to nothing.
+/// Sorts words that fit the cache by the highest bits in which they differ: by two digits, the lower one first. No
+/// branch depends on where a word goes. Of evenly spread words next to nothing is left to sort then: there are 64 times
+/// as many digits as words.
 fn sort_in_cache(words: &mut [u64], scratch: &mut Scratch) {
     debug_assert!((SMALL_RUN + 1..=CACHED_RUN).contains(&words.len()));
-    let slot_bits = words.len().ilog2() - 1;
-    let shift = differing_bits(words).saturating_sub(slot_bits);
-    let slot_of = |word: u64| (word >> shift) as usize & ((1 << slot_bits) - 1);
-    let Scratch { words: spread, ends } = scratch;
-    ends.clear();
-    ends.resize(1 << slot_bits, 0);
-    words.iter().for_each(|&word| ends[slot_of(word)] += 1);
-    let (mut start, mut most) = (0, 0);
-    for end in ends.iter_mut() {
-        most = most.max(*end);
-        start += std::mem::replace(end, start);
-    }
+    let digit_bits = (words.len().ilog2() + 6) / 2;
+    let shift = differing_bits(words).saturating_sub(2 * digit_bits);
+    let digit = |word: u64, shift: u32| (word >> shift) as usize & ((1 << digit_bits) - 1);
+    let Scratch { words: spread, lows, highs } = scratch;
     spread.resize(words.len().max(spread.len()), 0);
+    let spread = &mut spread[..words.len()];
+    for counts in [&mut *lows, &mut *highs] {
+        counts.clear();
+        counts.resize(1 << digit_bits, 0);
+    }
     for &word in words.iter() {
-        let place = &mut ends[slot_of(word)];
+        lows[digit(word, shift)] += 1;
+        highs[digit(word, shift + digit_bits)] += 1;
+    }
+    let (mut low, mut high) = (0, 0);
+    for (lows, highs) in lows.iter_mut().zip(highs.iter_mut()) {
+        low += std::mem::replace(lows, low);
+        high += std::mem::replace(highs, high);
+    }
+    debug_assert!(low == high && low as usize == words.len(), "each word has one place");
+    for &word in words.iter() {
+        let place = &mut lows[digit(word, shift)];
         spread[*place as usize] = word;
         *place += 1;
     }
-    words.copy_from_slice(&spread[..words.len()]);
-    if most <= INSERTION_RUN {
-        return insert(words);
+    for &word in spread.iter() {
+        let place = &mut highs[digit(word, shift + digit_bits)];
+        words[*place as usize] = word;
+        *place += 1;
     }
-    let mut start = 0;
-    for &end in ends.iter() {
-        words[start..end as usize].sort_unstable();
-        start = end as usize;
+    if !insert(words) {
+        words.sort_unstable();
     }
 }
 
-/// Insertion sort, for words that are nearly where they belong.
-fn insert(words: &mut [u64]) {
+/// Insertion sort, for words that are nearly where they belong. Gives up, and says so, where they are not.
+fn insert(words: &mut [u64]) -> bool {
+    let mut moves_left = words.len();
     for at in 1..words.len() {
         let word = words[at];
         let mut free = at;
@@ -190,7 +196,12 @@ fn insert(words: &mut [u64]) {
             free -= 1;
         }
         words[free] = word;
+        moves_left = match moves_left.checked_sub(at - free) {
+            Some(left) => left,
+            None => return false,
+        };
     }
+    true
 }
 
 /// One round of American flag sort by the byte at `shift`. Returns the buckets' ends.

@@ -76,7 +76,8 @@ impl<F: Fragment> Tree<F> {
                 Want::SplitInner => return Some(Work::Now(self.split_inner(node))),
                 Want::Spill(urgency) => (urgency, JobKind::Spill),
                 Want::Merge(urgency) => (urgency, JobKind::Merge),
-                Want::SplitLeaf { urgency, fast } => match self.fast_split(node).filter(|_| fast) {
+                // How a leaf would fall in two is worked out from every list: not for one that only waits its turn.
+                Want::SplitLeaf { urgency, fast } => match fast.then(|| self.fast_split(node)).flatten() {
                     Some(edit) => return Some(Work::Now(edit)),
                     None => (urgency, JobKind::SlowSplit),
                 },

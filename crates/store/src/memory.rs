@@ -31,7 +31,7 @@ const CHUNK_PART: u64 = 32;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 
 const _: () =
-    assert!(CHUNK_BYTES_MIN.is_power_of_two() && CHUNK_BYTES_MIN.is_multiple_of(BLOCK_BYTES as u64));
+    assert!(CHUNK_BYTES_MIN.is_power_of_two() && CHUNK_BYTES_MIN.is_multiple_of(2 * BLOCK_BYTES as u64));
 const _: () = assert!(Owner::Resident as usize + 1 == OWNERS, "each owner has a place");
 
 /// What is claimed of one database's memory.
@@ -80,7 +80,7 @@ impl MemoryUse {
         claim
     }
 
-    /// How long the writes of a file are.
+    /// How long the writes of a file are, or two of them where one goes on while the next one is filled.
     pub fn write_bytes(&self) -> usize {
         let most = STEP_BYTES as u64;
         let bytes = (self.limit_bytes / CHUNK_PART).clamp(CHUNK_BYTES_MIN, most);

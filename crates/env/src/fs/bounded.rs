@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use forebay_base::{Error, Result};
 
 use super::handles::{Closable, Handles, Opened};
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode, ReadRequest};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, ReadRequest};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, RwLock, Weak};
 
@@ -339,6 +339,10 @@ impl FileSystem for BoundedFs {
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
         self.inner.free_bytes(dir)
+    }
+
+    fn helpers(&self) -> &Helpers {
+        self.inner.helpers()
     }
 
     fn process_files_max(&self) -> Option<usize> {

@@ -10,7 +10,7 @@ use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::rules::{Fault, Rule};
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
 use crate::sync::{Arc, Mutex};
 
 /// A file system with rules for what fails.
@@ -226,6 +226,10 @@ impl FileSystem for FaultyFs {
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         self.faults.check("lock", path)?;
         self.inner.lock(path, mode)
+    }
+
+    fn helpers(&self) -> &Helpers {
+        self.inner.helpers()
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

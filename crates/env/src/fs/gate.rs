@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use forebay_base::{Error, Result};
 
-use super::{Access, File, FileLock, FileSystem, LockMode, ReadRequest};
+use super::{Access, File, FileLock, FileSystem, Helpers, LockMode, ReadRequest};
 use crate::sync::{Arc, RwLock};
 
 /// Fails once the files are not those any more that there were.
@@ -211,6 +211,10 @@ impl FileSystem for GatedFs {
 
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.inner.absolute(path)
+    }
+
+    fn helpers(&self) -> &Helpers {
+        self.inner.helpers()
     }
 
     fn process_files_max(&self) -> Option<usize> {

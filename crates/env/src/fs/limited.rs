@@ -6,7 +6,7 @@ use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -189,6 +189,10 @@ impl FileSystem for LimitedFs {
 
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.inner.absolute(path)
+    }
+
+    fn helpers(&self) -> &Helpers {
+        self.inner.helpers()
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

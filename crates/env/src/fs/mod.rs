@@ -7,6 +7,7 @@
 //!
 //! **Invariant:** they differ only in what their names say. The same calls get the same answers.
 
+mod behind;
 mod bounded;
 mod crash;
 mod crash_file;
@@ -41,6 +42,7 @@ use forebay_base::Result;
 
 use crate::sync::Arc;
 
+pub use behind::{Behind, Helpers};
 pub use bounded::BoundedFs;
 pub use crash::CrashFs;
 pub use faulty::FaultyFs;
@@ -223,6 +225,11 @@ pub trait FileSystem: Send + Sync {
     }
     /// How many bytes may still be written to the disk that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
+    /// Who writes to its files while others go on, where these are the machine's; elsewhere each write is done at once.
+    fn helpers(&self) -> &Helpers {
+        static AT_ONCE: Helpers = Helpers::at_once();
+        &AT_ONCE
+    }
     /// How many files the process may have open, where these are the machine's.
     fn process_files_max(&self) -> Option<usize> {
         None

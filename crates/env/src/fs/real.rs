@@ -18,19 +18,20 @@ use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
 use super::stores::{Stores, is_known};
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode, lock_file};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, lock_file};
 use crate::sync::{Arc, Mutex};
 
 /// The machine's file system.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RealFs {
     dirs: HeldDirs<fs::File>,
+    helpers: Helpers,
 }
 
 impl RealFs {
     /// The machine's file system.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self::default())
+        Arc::new(Self { dirs: HeldDirs::default(), helpers: Helpers::threads() })
     }
 }
 
@@ -339,6 +340,10 @@ impl FileSystem for RealFs {
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
         let found = statvfs(dir).map_err(|e| Error::io("measure", dir, &e.into()))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn helpers(&self) -> &Helpers {
+        &self.helpers
     }
 
     fn process_files_max(&self) -> Option<usize> {

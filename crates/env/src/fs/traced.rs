@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_base::Result;
 
-use super::{Access, File, FileLock, FileSystem, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
 use crate::sync::{Arc, Mutex};
 
 /// A file system that counts what is asked of it.
@@ -315,6 +315,10 @@ impl FileSystem for TracedFs {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         self.inner.lock(path, mode)
+    }
+
+    fn helpers(&self) -> &Helpers {
+        self.inner.helpers()
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

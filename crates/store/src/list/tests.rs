@@ -26,11 +26,14 @@ use crate::values::ValueFiles;
 type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
 
 fn store(fs: Arc<MemoryFs>, order: Order, codec: Codec) -> Arc<ListStore> {
-    let fs: Arc<dyn FileSystem> = fs;
+    store_in(fs, Path::new("/db"), order, codec)
+}
+
+pub(super) fn store_in(fs: Arc<dyn FileSystem>, dir: &Path, order: Order, codec: Codec) -> Arc<ListStore> {
     Arc::new(ListStore {
-        values: ValueFiles::new(&fs, "/db".as_ref(), &Arc::default(), &Arc::default()),
+        values: ValueFiles::new(&fs, dir, &Arc::default(), &Arc::default()),
         fs,
-        dir: Path::new("/db").into(),
+        dir: dir.into(),
         next_id: Arc::default(),
         cache: Arc::new(PageCache::new(1 << 20)),
         metrics: Arc::default(),

@@ -1,7 +1,8 @@
-//! Writing a list: pages go out front to back in chunks of 1 MiB at most, then page search, digest and filter, then
-//! the footer, then one sync. A writer that is dropped unfinished removes its file.
+//! Writing a list: pages go out front to back in chunks of 1 MiB at most, behind whoever fills them, then page search,
+//! digest and filter, then the footer, then one sync. A writer that is dropped unfinished removes its file.
 
 mod finish;
+mod output;
 mod valued;
 
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::{Kind, Shape};
 use forebay_base::wire::put_raw;
 use forebay_base::{Block, Bound, Range, Record, Result};
-use forebay_env::{Access, AlignedBuf, File};
+use forebay_env::Access;
 
 use super::expiries::Expiries;
 use super::filter::{self, Filter, FilterWriter};
@@ -24,6 +25,7 @@ use super::store::ListStore;
 use crate::memory::{MemoryClaim, Owner};
 use crate::metrics::Cause;
 use crate::values::Apart;
+use output::Output;
 use valued::Values;
 
 /// Lists in memory are short, and mostly written at once: so no more memory is taken than they have bytes.
@@ -32,22 +34,17 @@ const MEMORY_CHUNK_BYTES: usize = 256 << 10;
 const RAW_BYTES_COMPRESSED: usize = 16 << 10;
 
 const _: () = assert!(RAW_BYTES_COMPRESSED > BLOCK_BYTES && RAW_BYTES_COMPRESSED <= page::SHARED_BYTES_MAX);
-const _: () = assert!(MEMORY_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES) && MEMORY_CHUNK_BYTES <= STEP_BYTES);
+const _: () = assert!(MEMORY_CHUNK_BYTES.is_multiple_of(2 * BLOCK_BYTES) && MEMORY_CHUNK_BYTES <= STEP_BYTES);
 const _: () =
     assert!((BLOCK_BYTES as u64).is_multiple_of(OFFSET_UNIT_BYTES), "the page index counts in units");
 
 /// Makes one list file of records pushed in order.
 pub struct ListWriter {
     store: Arc<ListStore>,
-    cause: Cause,
     id: u64,
     path: PathBuf,
-    file: Arc<dyn File>,
-    /// Whole pages not yet written.
-    chunk: AlignedBuf,
+    output: Output,
     _claim: MemoryClaim,
-    chunk_bytes: usize,
-    written_bytes: u64,
     shape: Shape,
     raw: Vec<u8>,
     raw_bytes_max: usize,
@@ -99,22 +96,18 @@ impl ListWriter {
             _ => Starts::Ranks(Vec::new()),
         };
         let memory = &store.metrics.memory;
-        let chunk_bytes_max = if store.in_memory { MEMORY_CHUNK_BYTES } else { memory.write_bytes() };
+        let buffers_bytes = if store.in_memory { MEMORY_CHUNK_BYTES } else { memory.write_bytes() };
         // While it is finished there are two of them.
         let filter_bytes =
             Filter::memory_bytes_of(options.order, records, records, options.filter_bits_per_key);
         let claim =
-            memory.claim(Owner::Writing, chunk_bytes_max as u64 + 2 * filter_bytes + filter::EARLY_BYTES);
+            memory.claim(Owner::Writing, buffers_bytes as u64 + 2 * filter_bytes + filter::EARLY_BYTES);
         Ok(Self {
             store: Arc::clone(store),
-            cause,
             id,
             path,
-            file,
-            chunk: AlignedBuf::zeroed(chunk_bytes_max),
+            output: Output::new(store, file, cause, buffers_bytes),
             _claim: claim,
-            chunk_bytes: 0,
-            written_bytes: 0,
             shape: if matches!(shape, Shape::Fixed { .. }) { shape } else { Shape::Variable },
             raw: Vec::with_capacity(raw_bytes_max),
             raw_bytes_max,
@@ -257,32 +250,28 @@ impl ListWriter {
         self.record_bytes
     }
 
-    fn pages_bytes(&self) -> u64 {
-        self.written_bytes + self.chunk_bytes as u64
-    }
-
     fn seal_page(&mut self) -> Result<()> {
         debug_assert!(self.raw_records > 0 && !self.finished, "no page is empty");
-        let (offset, codec) = (self.pages_bytes(), self.store.options.codec);
+        let (offset, codec) = (self.output.bytes(), self.store.options.codec);
         let align_bytes = if codec == Codec::None { BLOCK_BYTES } else { OFFSET_UNIT_BYTES as usize };
         let place = page::Place { file_id: self.id, offset, shape: self.shape, codec, align_bytes };
         let bytes = page::plain_bytes(place, &self.raw);
-        if codec == Codec::None && bytes <= self.chunk.len() - self.chunk_bytes {
-            let page = &mut self.chunk[self.chunk_bytes..self.chunk_bytes + bytes];
-            page::seal_plain(page, place, &self.raw, self.raw_records);
-            let sum = page::checksum_of(page);
-            self.note_page(offset, bytes, sum);
-            self.chunk_bytes += bytes;
-            if self.chunk_bytes == self.chunk.len() {
-                self.flush()?;
+        if codec == Codec::None {
+            let (raw, records) = (&self.raw, self.raw_records);
+            let sum = self.output.fill(bytes, |page| {
+                page::seal_plain(page, place, raw, records);
+                page::checksum_of(page)
+            })?;
+            if let Some(sum) = sum {
+                self.note_page(offset, bytes, sum);
+                return Ok(());
             }
-            return Ok(());
         }
         let mut sealed = std::mem::take(&mut self.sealed);
         sealed.clear();
         page::seal(&mut sealed, place, &self.raw, self.raw_records);
         self.note_page(offset, sealed.len(), page::checksum_of(&sealed));
-        self.emit(&sealed)?;
+        self.output.emit(&sealed)?;
         self.sealed = sealed;
         Ok(())
     }
@@ -294,39 +283,15 @@ impl ListWriter {
         self.raw.clear();
         self.raw_records = 0;
     }
-
-    /// Appends bytes to the file through the chunk, so that writes are long and aligned.
-    fn emit(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            let room = self.chunk.len() - self.chunk_bytes;
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.chunk[self.chunk_bytes..self.chunk_bytes + now.len()].copy_from_slice(now);
-            self.chunk_bytes += now.len();
-            bytes = later;
-            if self.chunk_bytes == self.chunk.len() {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        debug_assert!(self.chunk_bytes.is_multiple_of(BLOCK_BYTES), "direct I/O wants whole blocks");
-        self.file.write_at(self.written_bytes, &self.chunk[..self.chunk_bytes])?;
-        self.store.metrics.list_bytes_written[self.cause as usize].add(self.chunk_bytes as u64);
-        self.store.disk.wrote(self.chunk_bytes as u64);
-        self.written_bytes += self.chunk_bytes as u64;
-        self.chunk_bytes = 0;
-        Ok(())
-    }
 }
 
 impl Drop for ListWriter {
     fn drop(&mut self) {
         if !self.finished {
+            let written_bytes = self.output.give_up();
             // Nothing refers to the file yet.
             self.store.discard(self.path.clone());
-            self.store.disk.gave_up(self.written_bytes);
+            self.store.disk.gave_up(written_bytes);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of every file system twin. Seeds are fixed and part of each failure's message.
 
 mod behaviour;
+mod behind;
 mod bounded;
 mod crash_data;
 mod crash_names;

@@ -33,9 +33,9 @@ impl ListWriter {
             filter.finish(self.records, self.store.options.filter_bits_per_key).ok_or_else(too_many)
         };
         let filter = self.filter.take().map(finish).transpose()?;
-        let pages_bytes = self.pages_bytes();
+        let pages_bytes = self.output.bytes();
         let (meta_bytes, meta_sum) = self.emit_meta(filter.as_ref())?;
-        let footer_at = self.pages_bytes();
+        let footer_at = self.output.bytes();
         let footer = Footer {
             records: self.records,
             tombstones: self.tombstones,
@@ -49,14 +49,9 @@ impl ListWriter {
             has_pointers: self.values.as_ref().is_some_and(|values| values.any()),
         };
         let block = footer.encode(self.id, footer_at);
-        self.emit(&block)?;
-        self.flush()?;
-        if self.store.in_memory {
-            // It has grown by doubling.
-            self.file.set_len(footer_at + BLOCK_BYTES as u64)?;
-        }
-        debug_assert_eq!(self.written_bytes, footer_at + BLOCK_BYTES as u64, "the footer is the last block");
-        self.file.sync()?;
+        self.output.emit(&block)?;
+        debug_assert_eq!(self.output.bytes(), footer_at + BLOCK_BYTES as u64, "the footer is the last block");
+        self.output.finish()?;
         // Held until the list does.
         let values = self.values.take().unwrap_or_default().finish(&self.store)?;
         let meta = FileMeta {
@@ -79,7 +74,7 @@ impl ListWriter {
     /// Appends page search, digest and filter, and zeros up to the end of a block. Returns how long they are without
     /// those, and the checksum of all. The filter's words go out piece by piece: they are most of it.
     fn emit_meta(&mut self, filter: Option<&Filter>) -> Result<(u64, u32)> {
-        let begin = self.pages_bytes();
+        let begin = self.output.bytes();
         let mut piece = Vec::new();
         self.index.encode(&mut piece);
         debug_assert_eq!(
@@ -91,19 +86,19 @@ impl ListWriter {
         debug_assert_eq!(Digest::decode(&mut Reader::new(&piece[digest_at..])).as_ref(), Some(&self.digest));
         Filter::encode_head(filter, &mut piece);
         let mut sum = checksum(self.id, begin, &piece);
-        self.emit(&piece)?;
+        self.output.emit(&piece)?;
         for words in filter.map_or(&[][..], Filter::words).chunks(BLOCK_BYTES / size_of::<u64>()) {
             piece.clear();
             let words = words.iter().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
             words.for_each(|word| piece.extend_from_slice(&word));
             sum = append(sum, &piece);
-            self.emit(&piece)?;
+            self.output.emit(&piece)?;
         }
-        let bytes = self.pages_bytes() - begin;
-        let end = self.pages_bytes().next_multiple_of(BLOCK_BYTES as u64);
+        let bytes = self.output.bytes() - begin;
+        let end = self.output.bytes().next_multiple_of(BLOCK_BYTES as u64);
         piece.clear();
-        piece.resize((end - self.pages_bytes()) as usize, 0);
-        self.emit(&piece)?;
+        piece.resize((end - self.output.bytes()) as usize, 0);
+        self.output.emit(&piece)?;
         Ok((bytes, append(sum, &piece)))
     }
 }

@@ -35,6 +35,9 @@ pub struct BenchArgs {
     /// Threads that `load` writes with, where an engine takes several
     #[arg(long, value_name = "N", value_parser = parse_count)]
     writers: Option<u64>,
+    /// How many times as long as the workload's its bounds in seconds are
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = parse_times)]
+    stretch: f64,
     /// What a write survives once it is acknowledged: memory, os, disk
     #[arg(long, value_parser = parse_durability)]
     durability: Option<Durability>,
@@ -114,6 +117,7 @@ impl BenchArgs {
         workload.batch = self.batch.unwrap_or(workload.batch);
         workload.writers = self.writers.unwrap_or(workload.writers);
         workload.durability = self.durability.unwrap_or(workload.durability);
+        workload.stretch(self.stretch);
         workload.memory_bytes = memory.or(workload.memory_bytes);
         // The file was right, so an option is at fault.
         workload.check().map_err(|complaint| Stop::Usage(format!("{name}: {complaint}")))?;
@@ -125,6 +129,13 @@ fn parse_count(text: &str) -> Result<u64, String> {
     match amounts::parse(text)? {
         0 => Err("give at least 1".into()),
         count => Ok(count),
+    }
+}
+
+fn parse_times(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(times) if times > 0.0 && f64::is_finite(times) => Ok(times),
+        _ => Err("give a number above 0".into()),
     }
 }
 

@@ -43,8 +43,22 @@ pub struct Setup {
     pub filter_bits_per_key: Option<u32>,
     /// Reads and writes that go around the kernel's page cache, where the engine has them.
     pub direct_io: bool,
+    /// Threads that write at the same time.
+    pub writers: u64,
     /// What only Forebay is told.
     pub forebay: TableOptions,
+    /// What only an engine with levels of its own is told.
+    pub leveled: LeveledOptions,
+}
+
+/// The shape of a leveled tree, where a workload asks for one; what is left out is the adapter's choice.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeveledOptions {
+    /// The size that tables are cut to.
+    pub file_bytes: Option<u64>,
+    /// How many times as large as the level above a level is.
+    pub level_ratio: Option<u64>,
 }
 
 /// The shape of Forebay's table, where a workload asks for one; what is left out is Forebay's own choice.

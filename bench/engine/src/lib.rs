@@ -36,7 +36,9 @@ use forebay_units::sizes;
 
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
-pub use engine::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions, Writer};
+pub use engine::{
+    Adds, Batch, Durability, Engine, Failure, Kind, LeveledOptions, Observation, Setup, TableOptions, Writer,
+};
 pub use launch::{Program, end_all};
 pub use sort::Sort;
 pub use stop::Stop;

@@ -15,11 +15,15 @@ use hdrhistogram::Histogram;
 
 use crate::host::counters::{Counters, Device};
 use crate::host::thread_cpu;
-use crate::report::Sample;
+use crate::report::{Point, Sample};
 use crate::{Engine, Failure};
 
 /// Throughput is looked at in slots of this length.
 const SLOT: Duration = Duration::from_millis(100);
+/// As many slots as a second has.
+const SECOND_SLOTS: usize = 10;
+/// The curve has half of these points at least, once there are as many: then every other is dropped.
+const POINTS_MAX: usize = 200;
 
 /// See the module.
 pub(crate) struct Meter<'a> {
@@ -30,6 +34,9 @@ pub(crate) struct Meter<'a> {
     /// When the last call, or the generator behind it, ended.
     mark: Duration,
     last_completion: Duration,
+    /// When the curve's next point is due, and how far apart points are.
+    point_due: Duration,
+    point_every: Duration,
     taken: Taken,
 }
 
@@ -53,6 +60,8 @@ pub(crate) struct Taken {
     pub(crate) throughput_cv: Option<f64>,
     /// Operations completed in each slot of 100 ms.
     pub(crate) slots: Vec<u64>,
+    /// How far it had come at moments that are evenly apart, and at the end.
+    pub(crate) curve: Vec<Point>,
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -93,6 +102,7 @@ impl<'a> Meter<'a> {
             counters: Counters::default(),
             throughput_cv: None,
             slots: Vec::new(),
+            curve: Vec::new(),
             samples: Vec::new(),
         };
         let now = clock.now();
@@ -103,6 +113,8 @@ impl<'a> Meter<'a> {
             at_start: Counters::default(),
             mark: now,
             last_completion: now,
+            point_due: SLOT,
+            point_every: SLOT,
             taken,
         })
     }
@@ -111,6 +123,8 @@ impl<'a> Meter<'a> {
     pub(crate) fn start(&mut self) {
         self.at_start = Counters::now(self.device);
         self.taken.slots.clear();
+        self.taken.curve.clear();
+        (self.point_due, self.point_every) = (SLOT, SLOT);
         self.started = self.clock.now();
         self.mark = self.started;
         self.last_completion = self.started;
@@ -118,9 +132,14 @@ impl<'a> Meter<'a> {
 
     /// Stops.
     pub(crate) fn stop(&mut self) {
-        self.taken.elapsed += self.clock.now() - self.started;
+        let so_far = self.clock.now() - self.started;
+        self.taken.elapsed += so_far;
         let counters = Counters::now(self.device).since(&self.at_start);
         self.taken.counters = self.taken.counters.plus(&counters);
+        if self.taken.slots.iter().any(|slot| *slot > 0) {
+            let point = Point::new(so_far.as_secs_f64(), self.done_since_start(), &counters);
+            self.taken.curve.push(point);
+        }
         self.taken.throughput_cv = coefficient_of_variation(&self.taken.slots);
     }
 
@@ -159,7 +178,42 @@ impl<'a> Meter<'a> {
         self.taken.operations += operations;
         self.last_completion = now;
         self.mark = now;
+        if now - self.started >= self.point_due {
+            self.point(now - self.started);
+        }
         Ok(answer)
+    }
+
+    /// A point of the curve. Looking at counters is no call's time.
+    #[cold]
+    fn point(&mut self, so_far: Duration) {
+        let counters = Counters::now(self.device).since(&self.at_start);
+        let point = Point::new(so_far.as_secs_f64(), self.done_since_start(), &counters);
+        self.taken.curve.push(point);
+        if self.taken.curve.len() >= POINTS_MAX {
+            let mut number = 0;
+            self.taken.curve.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.point_every *= 2;
+        }
+        let every = self.point_every.as_nanos();
+        let slots = (so_far.as_nanos() / every + 1) * every;
+        self.point_due = Duration::from_nanos(u64::try_from(slots).unwrap_or(u64::MAX));
+        self.mark = self.clock.now();
+    }
+
+    fn done_since_start(&self) -> u64 {
+        self.taken.slots.iter().sum()
+    }
+
+    /// Operations a second over the last half of them, by the curve; `None` where that is too short.
+    pub(crate) fn steady_rate(&self) -> Option<f64> {
+        let end = self.taken.curve.last()?;
+        let half = self.taken.curve.iter().find(|point| 2 * point.operations >= end.operations)?;
+        let (count, seconds) = (end.operations - half.operations, end.seconds - half.seconds);
+        (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
     }
 
     /// A lookup beside the work that the phase measures: it takes of the phase's time, and is counted apart.
@@ -252,6 +306,20 @@ impl<'a> Meter<'a> {
 
     pub(crate) fn finish(self) -> Taken {
         self.taken
+    }
+}
+
+impl Taken {
+    /// Operations in the slowest second of full slots; `None` where there is none.
+    pub(crate) fn slowest_second(&self) -> Option<u64> {
+        let (_, full) = self.slots.split_last()?;
+        full.windows(SECOND_SLOTS).map(|second| second.iter().sum()).min()
+    }
+
+    /// The same of the fastest.
+    pub(crate) fn fastest_second(&self) -> Option<u64> {
+        let (_, full) = self.slots.split_last()?;
+        full.windows(SECOND_SLOTS).map(|second| second.iter().sum()).max()
     }
 }
 

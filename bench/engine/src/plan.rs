@@ -72,7 +72,9 @@ impl Plan {
             background_threads: self.tuning.background_threads,
             filter_bits_per_key: self.tuning.filter_bits_per_key,
             direct_io: self.tuning.direct_io,
+            writers: workload.writers,
             forebay: workload.forebay.clone(),
+            leveled: workload.leveled.clone(),
         }
     }
 

@@ -42,6 +42,7 @@ pub(crate) fn run(
         counts: Counts::default(),
         phase_seed: plan.seed,
         written: None,
+        steady_rate: None,
         cache_dropped: None,
     };
     let mut engine = None;
@@ -124,6 +125,10 @@ fn measures(
         longest_gap_ms: taken.longest_gap.as_secs_f64() * 1e3,
         throughput_cv: taken.throughput_cv,
         operations_per_100_ms: taken.slots.clone(),
+        slowest_second_operations: taken.slowest_second(),
+        fastest_second_operations: taken.fastest_second(),
+        // Of what writes: nobody asks how evenly lookups went.
+        curve: if user_bytes > 0 { taken.curve.clone() } else { Vec::new() },
         user_bytes,
         write_bytes: process.map(|io| io.write_bytes),
         read_bytes: process.map(|io| io.read_bytes),

@@ -1,5 +1,7 @@
 //! `get`: lookups, one by one or many at a time.
 
+use std::time::Duration;
+
 use forebay_env::Rng;
 
 use crate::answers::{Answers, Expected};
@@ -11,6 +13,9 @@ use crate::workload::Get;
 use crate::{Engine, Failure};
 
 use super::World;
+
+/// Keys between two looks at the time.
+const BOUND_KEYS: u64 = 256;
 
 pub(super) fn run(
     spec: &Get,
@@ -25,11 +30,12 @@ pub(super) fn run(
         let number = world.oracle.numbers().start + picker.next(live);
         if unit(&mut rng) < spec.present { world.oracle.expected(number) } else { Expected::Never { number } }
     };
-    let at_a_time = records_at_a_time(spec.batch, world.records.record_bytes());
+    let at_a_time = at_a_time(spec, world);
     let mut left = world.plan.workload.operations(spec.operations_per_record);
     let mut lookups = Lookups::new(&world.records, spec.batch as usize);
     meter.start();
-    while left > 0 {
+    let stop = spec.seconds_max.map(|seconds| meter.now() + Duration::from_secs_f64(seconds));
+    while left > 0 && stop.is_none_or(|stop| meter.now() < stop) {
         let now = at_a_time.min(left);
         meter.generate(|| lookups.fill(now, || next(world)));
         lookups.ask(engine, meter)?;
@@ -38,6 +44,14 @@ pub(super) fn run(
     }
     meter.stop();
     Ok(())
+}
+
+/// Few where there is a bound in seconds, which is looked at between groups.
+fn at_a_time(spec: &Get, world: &World<'_>) -> u64 {
+    match spec.seconds_max {
+        Some(_) => (BOUND_KEYS / spec.batch).max(1) * spec.batch,
+        None => records_at_a_time(spec.batch, world.records.record_bytes()),
+    }
 }
 
 /// A group of lookups: made, asked, checked.

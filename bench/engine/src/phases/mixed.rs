@@ -3,6 +3,8 @@
 //! Operations are made a group at a time, each with what it has to find when its turn comes; what they found
 //! is compared behind the group.
 
+use std::time::Duration;
+
 use forebay_env::Rng;
 
 use crate::answers::{Answers, Expected};
@@ -15,6 +17,9 @@ use crate::{Batch, Engine, Failure};
 
 use super::World;
 use super::scan_index::ScanIndex;
+
+/// Operations between two looks at the time.
+const BOUND_OPERATIONS: u64 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
@@ -41,10 +46,15 @@ pub(super) fn run(
     let mut picker = Picker::new(spec.distribution, rng.next_u64(), world.oracle.live());
     let mut group = Group::new(&world.records);
     let mut index = (spec.scan > 0.0).then(|| ScanIndex::new(&world.records, world.oracle.numbers()));
-    let at_a_time = records_at_a_time(1, world.records.record_bytes());
+    let at_a_time = match spec.seconds_max {
+        // The time is looked at between groups.
+        Some(_) => BOUND_OPERATIONS,
+        None => records_at_a_time(1, world.records.record_bytes()),
+    };
     let mut left = world.plan.workload.operations(spec.operations_per_record);
     meter.start();
-    while left > 0 {
+    let stop = spec.seconds_max.map(|seconds| meter.now() + Duration::from_secs_f64(seconds));
+    while left > 0 && stop.is_none_or(|stop| meter.now() < stop) {
         let now = at_a_time.min(left);
         meter.generate(|| {
             group.clear();

@@ -47,6 +47,8 @@ pub(crate) struct World<'a> {
     /// Records of the last load or overwrite, and how long they took with the debt they left, if that was
     /// drained.
     pub(crate) written: Option<(u64, Duration)>,
+    /// Records a second over the last half of that load or overwrite.
+    pub(crate) steady_rate: Option<f64>,
     /// How the page cache was last emptied.
     pub(crate) cache_dropped: Option<CacheDrop>,
 }

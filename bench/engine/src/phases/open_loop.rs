@@ -25,7 +25,8 @@ pub(super) fn run(
     let workload = &world.plan.workload;
     let sustained = world.written.map(|(records, elapsed)| records as f64 / elapsed.as_secs_f64().max(1e-9));
     let share_of = |share: f64| sustained.map(|rate| rate * share);
-    let rate = spec.records_per_second.or_else(|| spec.rate_share.and_then(share_of));
+    let steady = spec.steady_share.zip(world.steady_rate).map(|(share, rate)| share * rate);
+    let rate = spec.records_per_second.or_else(|| spec.rate_share.and_then(share_of)).or(steady);
     let rate = rate.ok_or("there is no rate to take a share of")?;
     let mut schedule = Schedule::new(spec.arrivals, workload.batch as f64 / rate, world.phase_seed);
     let live = world.oracle.live();

@@ -12,6 +12,9 @@ use crate::{Engine, Failure, Writer};
 
 use super::World;
 
+/// Records that one of several writers takes at a time where the load has a bound in seconds.
+const BOUND_RECORDS: u64 = 512;
+
 /// Every record once, in the order of their numbers.
 pub(super) fn load(
     engine: &mut dyn Engine,
@@ -29,12 +32,18 @@ pub(super) fn load(
 fn load_beside(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let workload = &world.plan.workload;
     let (batch, records) = (workload.batch, &world.records);
-    let at_a_time = records_at_a_time(batch, records.record_bytes());
+    let at_a_time = match workload.load_seconds_max {
+        // The time is looked at between them.
+        Some(_) => BOUND_RECORDS.next_multiple_of(batch),
+        None => records_at_a_time(batch, records.record_bytes()),
+    };
     let next = AtomicU64::new(0);
+    let stop = workload.load_seconds_max.map(|seconds| meter.now() + Duration::from_secs_f64(seconds));
     let load = |mut writer: Box<dyn Writer + '_>, mut meter: Meter<'_>| {
         let mut chunk = Chunk::new(records, batch);
         meter.start();
-        loop {
+        // What is taken is written, so that nothing is missing below what is taken next.
+        while stop.is_none_or(|stop| meter.now() < stop) {
             let start = next.fetch_add(at_a_time, Ordering::Relaxed);
             if start >= workload.records {
                 break;
@@ -63,7 +72,7 @@ fn load_beside(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter
     });
     taken?.iter().for_each(|taken| meter.beside(taken));
     meter.stop();
-    let count = workload.records;
+    let count = workload.records.min(next.into_inner());
     world.written = Some((count, meter.elapsed()));
     world.oracle.written_to(count);
     Ok(())
@@ -78,8 +87,10 @@ pub(super) fn load_to(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let mut next = world.oracle.numbers().end;
-    put_all(
-        Puts { count: end - next, samples, seconds_max: None },
+    let seconds_max = world.plan.workload.load_seconds_max;
+    let first = next;
+    let done = put_all(
+        Puts { count: end - next, samples, seconds_max },
         |done| done,
         engine,
         world,
@@ -89,7 +100,7 @@ pub(super) fn load_to(
             (next - 1, 0)
         },
     )?;
-    world.oracle.written_to(end);
+    world.oracle.written_to(first + done);
     Ok(())
 }
 
@@ -115,6 +126,7 @@ pub(super) fn overwrite(
             (number, world.oracle.overwrite(number))
         },
     )
+    .map(drop)
 }
 
 /// This many records, unless it takes longer; the engine is looked at this many times.
@@ -124,7 +136,7 @@ struct Puts {
     seconds_max: Option<f64>,
 }
 
-/// `there` tells how many records there are when this many are put.
+/// `there` tells how many records there are when this many are put. Gives how many were put.
 fn put_all(
     Puts { count, samples, seconds_max }: Puts,
     there: impl Fn(u64) -> u64,
@@ -132,7 +144,7 @@ fn put_all(
     world: &mut World<'_>,
     meter: &mut Meter<'_>,
     mut next: impl FnMut(&mut World<'_>) -> (u64, u32),
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let batch = world.plan.workload.batch;
     let at_a_time = records_at_a_time(batch, world.records.record_bytes());
     let mut chunk = Chunk::new(&world.records, batch);
@@ -151,7 +163,8 @@ fn put_all(
     }
     meter.stop();
     world.written = Some((done, meter.elapsed()));
-    Ok(())
+    world.steady_rate = meter.steady_rate();
+    Ok(done)
 }
 
 /// The records in the midst, one by one.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Machine;
 use crate::host::cache::CacheDrop;
+use crate::host::counters::Counters;
 use crate::meter;
 use crate::plan::CgroupState;
 
@@ -76,6 +77,14 @@ pub(crate) struct Phase {
     pub(crate) longest_gap_ms: f64,
     pub(crate) throughput_cv: Option<f64>,
     pub(crate) operations_per_100_ms: Vec<u64>,
+    /// Operations in the slowest and in the fastest second.
+    #[serde(default)]
+    pub(crate) slowest_second_operations: Option<u64>,
+    #[serde(default)]
+    pub(crate) fastest_second_operations: Option<u64>,
+    /// How far it had come, at up to 200 moments.
+    #[serde(default)]
+    pub(crate) curve: Vec<Point>,
     pub(crate) user_bytes: u64,
     pub(crate) write_bytes: Option<u64>,
     pub(crate) read_bytes: Option<u64>,
@@ -98,6 +107,23 @@ pub(crate) struct Phase {
     /// How things stood meanwhile, where the workload asks for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) samples: Vec<Sample>,
+}
+
+/// How far a phase had come at a moment: what counts from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) seconds: f64,
+    pub(crate) operations: u64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) write_bytes: Option<u64>,
+}
+
+impl Point {
+    pub(crate) fn new(seconds: f64, operations: u64, counters: &Counters) -> Self {
+        let (cpu_seconds, write_bytes) =
+            (counters.cpu.as_secs_f64(), counters.process.map(|io| io.write_bytes));
+        Self { seconds, operations, cpu_seconds, write_bytes }
+    }
 }
 
 /// How things stood at a moment of a phase. Bytes of tables count from when the engine was opened, where it tells.
@@ -252,6 +278,9 @@ mod tests {
             longest_gap_ms: 0.0,
             throughput_cv: None,
             operations_per_100_ms: Vec::new(),
+            slowest_second_operations: None,
+            fastest_second_operations: None,
+            curve: Vec::new(),
             user_bytes: 0,
             write_bytes: None,
             read_bytes: None,

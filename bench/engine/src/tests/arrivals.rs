@@ -14,7 +14,7 @@ use crate::{Batch, Engine, Failure, Kind, Observation, Setup};
 
 /// Every look at it takes a microsecond.
 #[derive(Default)]
-struct Ticking(ManualClock);
+pub(super) struct Ticking(ManualClock);
 
 impl Clock for Ticking {
     fn now(&self) -> Duration {
@@ -28,11 +28,11 @@ impl Clock for Ticking {
 }
 
 /// A map whose every put takes this long on the clock, and every look at it that long.
-struct Slow {
-    map: Map,
-    clock: Arc<Ticking>,
-    put: Duration,
-    look: Duration,
+pub(super) struct Slow {
+    pub(super) map: Map,
+    pub(super) clock: Arc<Ticking>,
+    pub(super) put: Duration,
+    pub(super) look: Duration,
 }
 
 impl Kind for Slow {

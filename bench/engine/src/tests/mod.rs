@@ -1,6 +1,7 @@
 //! Whole runs, in this process: every embedded workload, engines that lie, and arrivals that do not wait.
 
 mod arrivals;
+mod bounds;
 mod lies;
 mod map;
 mod ordered;

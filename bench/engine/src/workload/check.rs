@@ -6,10 +6,14 @@ use crate::counts::COUNT_BYTES;
 use crate::data::{HEX_BYTES, KEY_BYTES_MIN, KeyOrder, RECORDS_MAX};
 
 /// In seconds.
-const HOUR: f64 = 3600.0;
+pub(super) const HOUR: f64 = 3600.0;
 
 fn is(holds: bool, complaint: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(complaint) }
+}
+
+fn is_time(seconds: Option<f64>, complaint: &'static str) -> Result<(), &'static str> {
+    is(seconds.is_none_or(|seconds| (0.0..=HOUR).contains(&seconds)), complaint)
 }
 
 impl Workload {
@@ -23,7 +27,12 @@ impl Workload {
             let rests = matches!(phase, Phase::Drain | Phase::Wait(_) | Phase::Cold);
             let goes_with_hole = rests || matches!(phase, Phase::Scan);
             let works = !fills && !counts && !rests;
-            let shares_rate = matches!(phase, Phase::OpenLoop(OpenLoop { rate_share: Some(_), .. }));
+            let shares_rate = matches!(
+                phase,
+                Phase::OpenLoop(
+                    OpenLoop { rate_share: Some(_), .. } | OpenLoop { steady_share: Some(_), .. }
+                )
+            );
             self.check_phase(phase)
                 .and_then(|()| self.check_counts(phase))
                 .and_then(|()| is(!works || loaded, "there is nothing to work on before `load`"))
@@ -32,7 +41,10 @@ impl Workload {
                     is(!has_hole || goes_with_hole, "only `scan`, `drain`, `wait` and `cold` follow `delete`")
                 })
                 .and_then(|()| {
-                    is(!shares_rate || rate_known, "`rate_share` is of a load or overwrite before it")
+                    is(
+                        !shares_rate || rate_known,
+                        "`rate_share` and `steady_share` are of a load or overwrite before it",
+                    )
                 })
                 .map_err(|complaint| format!("phase {} of `phases`: {complaint}", number + 1))?;
             rate_known |= matches!(phase, Phase::Load | Phase::Overwrite(_));
@@ -56,6 +68,11 @@ impl Workload {
         is(!is_beside || self.samples == 0, "`samples` are taken of one of `writers` only")?;
         is(!is_beside || !self.adds(), "counts are added to by one of `writers` only")?;
         is(self.memory_share > 0.0, "`memory_share` has to be above 0")?;
+        is(
+            !self.adds() || self.load_seconds_max.is_none(),
+            "`load_seconds_max` goes with values that are put, and not with counts",
+        )?;
+        is_time(self.load_seconds_max, "`load_seconds_max` has to be an hour at most")?;
         self.check_layout(self.forebay.layout.as_deref())?;
         is(!self.phases.is_empty(), "`phases` has to name at least one")
     }
@@ -69,10 +86,7 @@ impl Workload {
 
     fn check_phase(&self, phase: &Phase) -> Result<(), &'static str> {
         let operations = |count: f64| is(count > 0.0, "`operations_per_record` has to be above 0");
-        let seconds = |most: Option<f64>| {
-            let is_time = most.is_none_or(|most| (0.0..=HOUR).contains(&most));
-            is(is_time, "`seconds_max` has to be an hour at most")
-        };
+        let seconds = |most| is_time(most, "`seconds_max` has to be an hour at most");
         match phase {
             Phase::Load | Phase::Drain | Phase::Cold | Phase::Finalize => Ok(()),
             Phase::Grow(grow) => {
@@ -104,10 +118,12 @@ impl Workload {
             }
             Phase::Mixed(mixed) => {
                 operations(mixed.operations_per_record)?;
+                seconds(mixed.seconds_max)?;
                 self.check_mix(mixed)
             }
             Phase::Get(get) => {
                 operations(get.operations_per_record)?;
+                seconds(get.seconds_max)?;
                 is((0.0..=1.0).contains(&get.present), "`present` has to be in 0..1")?;
                 is(get.batch >= 1, "`batch` has to be at least 1")
             }
@@ -127,15 +143,18 @@ impl Workload {
                     "`durability` memory promises nothing after a kill: use os or disk",
                 )
             }
-            Phase::OpenLoop(open_loop) => {
-                operations(open_loop.operations_per_record)?;
-                seconds(open_loop.seconds_max)?;
-                let rates = [open_loop.records_per_second, open_loop.rate_share];
-                is(rates.iter().flatten().count() == 1, "give one of `records_per_second` and `rate_share`")?;
-                is(rates.iter().flatten().all(|rate| *rate > 0.0), "the rate has to be above 0")?;
-                self.check_layout(open_loop.layout.as_deref())
-            }
+            Phase::OpenLoop(open_loop) => self.check_open_loop(open_loop),
         }
+    }
+
+    fn check_open_loop(&self, open_loop: &OpenLoop) -> Result<(), &'static str> {
+        is(open_loop.operations_per_record > 0.0, "`operations_per_record` has to be above 0")?;
+        is_time(open_loop.seconds_max, "`seconds_max` has to be an hour at most")?;
+        let rates = [open_loop.records_per_second, open_loop.rate_share, open_loop.steady_share];
+        let rates: Vec<f64> = rates.into_iter().flatten().collect();
+        is(rates.len() == 1, "give one of `records_per_second`, `rate_share` and `steady_share`")?;
+        is(rates.iter().all(|rate| *rate > 0.0), "the rate has to be above 0")?;
+        self.check_layout(open_loop.layout.as_deref())
     }
 
     /// In a workload that adds, values are counts: no phase may look for others.

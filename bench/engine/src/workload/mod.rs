@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::KeyOrder;
 use crate::pick::Distribution;
-use crate::{Durability, TableOptions};
+use crate::{Durability, LeveledOptions, TableOptions};
 
 pub(crate) use catalog::{WorkloadError, embedded, find};
 
@@ -41,6 +41,9 @@ pub(crate) struct Workload {
     /// Threads that `load` writes with, where there are no `samples`.
     #[serde(default = "one")]
     pub(crate) writers: u64,
+    /// `load` begins no more after so long, and leaves what it has.
+    #[serde(default)]
+    pub(crate) load_seconds_max: Option<f64>,
     /// Whether the engine has to keep keys in order.
     #[serde(default)]
     pub(crate) ordered: bool,
@@ -53,6 +56,9 @@ pub(crate) struct Workload {
     /// The shape of Forebay's table; other engines take no notice.
     #[serde(default)]
     pub(crate) forebay: TableOptions,
+    /// The shape of leveled trees, for an engine that can be told one; others take no notice.
+    #[serde(default)]
+    pub(crate) leveled: LeveledOptions,
     pub(crate) phases: Vec<Phase>,
 }
 
@@ -144,6 +150,9 @@ pub(crate) struct Mixed {
     #[serde(default)]
     pub(crate) distribution: Distribution,
     pub(crate) operations_per_record: f64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,6 +166,9 @@ pub(crate) struct Get {
     #[serde(default)]
     pub(crate) distribution: Distribution,
     pub(crate) operations_per_record: f64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -215,8 +227,8 @@ pub(crate) struct Hot {
     pub(crate) seconds_max: Option<f64>,
 }
 
-/// The rate is `records_per_second`, or a share of what the last load or overwrite reached, with the drain
-/// behind it, if there was one.
+/// The rate is `records_per_second`, or a share of what the last load or overwrite reached: `rate_share` in all, with
+/// the drain behind it, if there was one, `steady_share` over the last half of its records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OpenLoop {
@@ -224,6 +236,8 @@ pub(crate) struct OpenLoop {
     pub(crate) records_per_second: Option<f64>,
     #[serde(default)]
     pub(crate) rate_share: Option<f64>,
+    #[serde(default)]
+    pub(crate) steady_share: Option<f64>,
     pub(crate) arrivals: Arrivals,
     pub(crate) operations_per_record: f64,
     /// New records, rather than new versions of old ones.
@@ -275,6 +289,22 @@ impl Workload {
     pub(crate) fn adds(&self) -> bool {
         let adds = |phase: &Phase| matches!(phase, Phase::Count(_) | Phase::Hot(_) | Phase::Finalize);
         self.phases.iter().any(adds)
+    }
+
+    /// With every bound in seconds this many times as long, up to an hour.
+    pub(crate) fn stretch(&mut self, times: f64) {
+        let bounds = self.phases.iter_mut().filter_map(|phase| match phase {
+            Phase::Overwrite(overwrite) => Some(&mut overwrite.seconds_max),
+            Phase::Mixed(mixed) => Some(&mut mixed.seconds_max),
+            Phase::Get(get) => Some(&mut get.seconds_max),
+            Phase::Count(count) => Some(&mut count.seconds_max),
+            Phase::Hot(hot) => Some(&mut hot.seconds_max),
+            Phase::OpenLoop(open_loop) => Some(&mut open_loop.seconds_max),
+            _ => None,
+        });
+        for bound in bounds.chain([&mut self.load_seconds_max]) {
+            *bound = bound.map(|seconds| (seconds * times).min(check::HOUR));
+        }
     }
 
     /// How many operations that multiple of the records is.

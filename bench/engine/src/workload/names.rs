@@ -37,6 +37,7 @@ impl Phase {
             Self::Finalize => "finalize".into(),
             Self::OpenLoop(OpenLoop { layout: Some(_), .. }) => "switch".into(),
             Self::OpenLoop(OpenLoop { rate_share: Some(share), .. }) => format!("open-loop-{share}"),
+            Self::OpenLoop(OpenLoop { steady_share: Some(share), .. }) => format!("steady-loop-{share}"),
             Self::OpenLoop(OpenLoop { records_per_second, .. }) => {
                 format!("open-loop-{}", records_per_second.unwrap_or_default())
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fjall::compaction::Leveled;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use forebay_bench::{Batch, Durability, Engine, Failure, Kind, Setup};
+use forebay_bench::{Batch, Durability, Engine, Failure, Kind, Setup, Writer};
 
 use crate::sync::{Pace, SyncWhen};
 use crate::{text, wait};
@@ -119,7 +119,7 @@ struct Open {
 
 impl Open {
     /// How far a batch's journal goes before it returns.
-    fn persist_mode(&mut self) -> Option<PersistMode> {
+    fn persist_mode(&self) -> Option<PersistMode> {
         match (self.pace.next(), self.journal) {
             (SyncWhen::Now, _) => Some(PersistMode::SyncData),
             (SyncWhen::Later, Journal::Written) => Some(PersistMode::Buffer),
@@ -128,7 +128,7 @@ impl Open {
     }
 
     /// A single write has put its journal into the kernel by itself.
-    fn sync_when_due(&mut self) -> Result<(), Failure> {
+    fn sync_when_due(&self) -> Result<(), Failure> {
         if self.pace.next() == SyncWhen::Now {
             self.database.persist(PersistMode::SyncData)?;
         }
@@ -136,8 +136,8 @@ impl Open {
     }
 }
 
-impl Engine for Open {
-    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+impl Open {
+    fn write(&self, batch: Batch<'_>) -> Result<(), Failure> {
         if batch.len() == 1 {
             for (key, value) in batch.iter() {
                 self.keyspace.insert(key, value)?;
@@ -150,6 +150,25 @@ impl Engine for Open {
             writes.insert(&self.keyspace, key, value);
         }
         Ok(writes.commit()?)
+    }
+}
+
+/// One of several writers.
+struct Beside<'a>(&'a Open);
+
+impl Writer for Beside<'_> {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        self.0.write(batch)
+    }
+}
+
+impl Engine for Open {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        self.write(batch)
+    }
+
+    fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        Some(Box::new(Beside(self)))
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 //! until the call returns; every object and text that is handed out is given back once.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
+use std::marker::PhantomData;
 use std::path::Path;
 
 use forebay_bench::Failure;
@@ -115,9 +116,7 @@ pub(super) struct Db {
     // Dropped after the database, which uses both.
     _cache: Owned<CCache>,
     _filter: Owned<CFilter>,
-    batch: Owned<CBatch>,
-    write: Owned<CWriteOptions>,
-    write_synced: Owned<CWriteOptions>,
+    hand: Hand<'static>,
     read: Owned<CReadOptions>,
 }
 
@@ -140,25 +139,24 @@ impl Db {
             leveldb_options_set_filter_policy(at, filter.as_ptr());
             let opened = checked(leveldb_free, |error| leveldb_open(at, path.as_ptr(), error))?;
             let db = Owned::new(opened, leveldb_close)?;
-            let write_synced = Owned::new(leveldb_writeoptions_create(), leveldb_writeoptions_destroy)?;
-            leveldb_writeoptions_set_sync(write_synced.as_ptr(), 1);
             Ok(Self {
+                hand: Hand::new(db.as_ptr())?,
                 db,
                 _cache: cache,
                 _filter: filter,
-                batch: Owned::new(leveldb_writebatch_create(), leveldb_writebatch_destroy)?,
-                write: Owned::new(leveldb_writeoptions_create(), leveldb_writeoptions_destroy)?,
-                write_synced,
                 read: Owned::new(leveldb_readoptions_create(), leveldb_readoptions_destroy)?,
             })
         }
     }
 
-    fn write_options(&self, sync: SyncWhen) -> *const CWriteOptions {
-        match sync {
-            SyncWhen::Later => self.write.as_ptr(),
-            SyncWhen::Now => self.write_synced.as_ptr(),
-        }
+    /// What this database's own thread writes with.
+    pub(super) fn hand(&mut self) -> &mut (impl Writes + use<>) {
+        &mut self.hand
+    }
+
+    /// What one more thread writes with.
+    pub(super) fn another(&self) -> Result<impl Writes + Send + '_, Failure> {
+        Hand::new(self.db.as_ptr())
     }
 
     pub(super) fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
@@ -218,9 +216,42 @@ impl Db {
     }
 }
 
-impl Writes for Db {
+/// What writes: its own batch and options, and the database that several may write to at once.
+struct Hand<'a> {
+    db: *mut CDb,
+    batch: Owned<CBatch>,
+    write: Owned<CWriteOptions>,
+    write_synced: Owned<CWriteOptions>,
+    _database: PhantomData<&'a ()>,
+}
+
+// SAFETY: LevelDB takes writes of several threads at once, and all else here is nobody else's.
+unsafe impl Send for Hand<'_> {}
+
+impl Hand<'_> {
+    /// The database has to be open for as long as the hand is used.
+    fn new(db: *mut CDb) -> Result<Self, Failure> {
+        // SAFETY: every constructor is matched with its destructor, and gives a fresh object.
+        unsafe {
+            let write = Owned::new(leveldb_writeoptions_create(), leveldb_writeoptions_destroy)?;
+            let write_synced = Owned::new(leveldb_writeoptions_create(), leveldb_writeoptions_destroy)?;
+            leveldb_writeoptions_set_sync(write_synced.as_ptr(), 1);
+            let batch = Owned::new(leveldb_writebatch_create(), leveldb_writebatch_destroy)?;
+            Ok(Self { db, batch, write, write_synced, _database: PhantomData })
+        }
+    }
+
+    fn write_options(&self, sync: SyncWhen) -> *const CWriteOptions {
+        match sync {
+            SyncWhen::Later => self.write.as_ptr(),
+            SyncWhen::Now => self.write_synced.as_ptr(),
+        }
+    }
+}
+
+impl Writes for Hand<'_> {
     fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (db, options) = (self.db, self.write_options(sync));
         let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: the slices outlive the call, which copies them.
         unsafe {
@@ -231,7 +262,7 @@ impl Writes for Db {
     }
 
     fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (db, options) = (self.db, self.write_options(sync));
         // SAFETY: the slice outlives the call, which copies it.
         unsafe {
             checked(leveldb_free, |error| {
@@ -254,7 +285,7 @@ impl Writes for Db {
     }
 
     fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
+        let (db, options, batch) = (self.db, self.write_options(sync), self.batch.as_ptr());
         // SAFETY: all three objects are ours and alive.
         let written = unsafe { checked(leveldb_free, |error| leveldb_write(db, options, batch, error)) };
         // SAFETY: as above.

@@ -5,9 +5,9 @@ mod kernel;
 use std::ffi::c_int;
 use std::path::Path;
 
-use forebay_bench::{Batch, Engine, Failure, Kind, Setup};
+use forebay_bench::{Batch, Engine, Failure, Kind, Setup, Writer};
 
-use crate::native::writes;
+use crate::native::writes::{self, Beside};
 use crate::sync::Pace;
 use crate::{text, wait};
 use kernel::Db;
@@ -88,11 +88,16 @@ struct Open {
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
-        writes::put(&mut self.db, &mut self.pace, batch)
+        writes::put(self.db.hand(), &self.pace, batch)
+    }
+
+    fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        let hand = self.db.another().ok()?;
+        Some(Box::new(Beside { hand, pace: self.pace.clone() }))
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
-        writes::delete(&mut self.db, &mut self.pace, keys, key_bytes)
+        writes::delete(self.db.hand(), &self.pace, keys, key_bytes)
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {

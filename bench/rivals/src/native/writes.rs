@@ -1,7 +1,7 @@
 //! Writing by a C interface like LevelDB's, which RocksDB's is too: single writes, and a batch that is filled and
 //! then written.
 
-use forebay_bench::{Batch, Failure};
+use forebay_bench::{Batch, Failure, Writer};
 
 use crate::sync::{Pace, SyncWhen};
 
@@ -21,8 +21,20 @@ pub(crate) trait Writes {
     fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure>;
 }
 
+/// One of several writers.
+pub(crate) struct Beside<W> {
+    pub(crate) hand: W,
+    pub(crate) pace: Pace,
+}
+
+impl<W: Writes + Send> Writer for Beside<W> {
+    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
+        put(&mut self.hand, &self.pace, batch)
+    }
+}
+
 /// As [`Engine::put`](forebay_bench::Engine::put) asks.
-pub(crate) fn put(db: &mut impl Writes, pace: &mut Pace, batch: Batch<'_>) -> Result<(), Failure> {
+pub(crate) fn put(db: &mut impl Writes, pace: &Pace, batch: Batch<'_>) -> Result<(), Failure> {
     let sync = pace.next();
     if batch.len() == 1 {
         return batch.iter().try_for_each(|(key, value)| db.put(key, value, sync));
@@ -36,7 +48,7 @@ pub(crate) fn put(db: &mut impl Writes, pace: &mut Pace, batch: Batch<'_>) -> Re
 /// As [`Engine::delete`](forebay_bench::Engine::delete) asks.
 pub(crate) fn delete(
     db: &mut impl Writes,
-    pace: &mut Pace,
+    pace: &Pace,
     keys: &[u8],
     key_bytes: usize,
 ) -> Result<(), Failure> {

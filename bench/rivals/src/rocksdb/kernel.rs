@@ -2,6 +2,7 @@
 //! until the call returns; every object and text that is handed out is given back once.
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -18,9 +19,8 @@ pub(super) struct Db {
     // Fields are dropped in this order, and RocksDB wants the column given back before the database.
     column: Owned<c::rocksdb_column_family_handle_t>,
     db: Owned<c::rocksdb_t>,
-    batch: Owned<c::rocksdb_writebatch_t>,
-    write: Owned<c::rocksdb_writeoptions_t>,
-    write_synced: Owned<c::rocksdb_writeoptions_t>,
+    hand: Hand<'static>,
+    log: Log,
     read: Owned<c::rocksdb_readoptions_t>,
     perf: Owned<c::rocksdb_perfcontext_t>,
 }
@@ -49,28 +49,26 @@ impl Db {
             })?;
             let db = Owned::new(opened, c::rocksdb_close)?;
             let column = Owned::new(column, c::rocksdb_column_family_handle_destroy)?;
-            let write = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
-            c::rocksdb_writeoptions_disable_WAL(write.as_ptr(), c_int::from(log == Log::Off));
-            let write_synced = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
-            c::rocksdb_writeoptions_set_sync(write_synced.as_ptr(), 1);
             c::rocksdb_set_perf_level(c::rocksdb_enable_count as c_int);
             Ok(Self {
                 column,
+                hand: Hand::new(db.as_ptr(), log)?,
+                log,
                 db,
-                batch: Owned::new(c::rocksdb_writebatch_create(), c::rocksdb_writebatch_destroy)?,
-                write,
-                write_synced,
                 read: Owned::new(c::rocksdb_readoptions_create(), c::rocksdb_readoptions_destroy)?,
                 perf: Owned::new(c::rocksdb_perfcontext_create(), c::rocksdb_perfcontext_destroy)?,
             })
         }
     }
 
-    fn write_options(&self, sync: SyncWhen) -> *const c::rocksdb_writeoptions_t {
-        match sync {
-            SyncWhen::Later => self.write.as_ptr(),
-            SyncWhen::Now => self.write_synced.as_ptr(),
-        }
+    /// What this database's own thread writes with.
+    pub(super) fn hand(&mut self) -> &mut (impl Writes + use<>) {
+        &mut self.hand
+    }
+
+    /// What one more thread writes with.
+    pub(super) fn another(&self) -> Result<impl Writes + Send + '_, Failure> {
+        Hand::new(self.db.as_ptr(), self.log)
     }
 
     pub(super) fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
@@ -177,7 +175,13 @@ impl Db {
         let (key, key_bytes, operand, bytes) = (key.as_ptr(), key.len(), operand.as_ptr(), operand.len());
         // SAFETY: the slices outlive the call, which copies them.
         unsafe {
-            c::rocksdb_writebatch_merge(self.batch.as_ptr(), key.cast(), key_bytes, operand.cast(), bytes);
+            c::rocksdb_writebatch_merge(
+                self.hand.batch.as_ptr(),
+                key.cast(),
+                key_bytes,
+                operand.cast(),
+                bytes,
+            );
         }
     }
 
@@ -193,9 +197,43 @@ impl Db {
     }
 }
 
-impl Writes for Db {
+/// What writes: its own batch and options, and the database that several may write to at once.
+struct Hand<'a> {
+    db: *mut c::rocksdb_t,
+    batch: Owned<c::rocksdb_writebatch_t>,
+    write: Owned<c::rocksdb_writeoptions_t>,
+    write_synced: Owned<c::rocksdb_writeoptions_t>,
+    _database: PhantomData<&'a ()>,
+}
+
+// SAFETY: RocksDB takes writes of several threads at once, and all else here is nobody else's.
+unsafe impl Send for Hand<'_> {}
+
+impl Hand<'_> {
+    /// The database has to be open for as long as the hand is used.
+    fn new(db: *mut c::rocksdb_t, log: Log) -> Result<Self, Failure> {
+        // SAFETY: every constructor is matched with its destructor, and gives a fresh object.
+        unsafe {
+            let write = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
+            c::rocksdb_writeoptions_disable_WAL(write.as_ptr(), c_int::from(log == Log::Off));
+            let write_synced = Owned::new(c::rocksdb_writeoptions_create(), c::rocksdb_writeoptions_destroy)?;
+            c::rocksdb_writeoptions_set_sync(write_synced.as_ptr(), 1);
+            let batch = Owned::new(c::rocksdb_writebatch_create(), c::rocksdb_writebatch_destroy)?;
+            Ok(Self { db, batch, write, write_synced, _database: PhantomData })
+        }
+    }
+
+    fn write_options(&self, sync: SyncWhen) -> *const c::rocksdb_writeoptions_t {
+        match sync {
+            SyncWhen::Later => self.write.as_ptr(),
+            SyncWhen::Now => self.write_synced.as_ptr(),
+        }
+    }
+}
+
+impl Writes for Hand<'_> {
     fn put(&mut self, key: &[u8], value: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (db, options) = (self.db, self.write_options(sync));
         let (key, key_bytes, value, value_bytes) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: the slices outlive the call, which copies them.
         unsafe {
@@ -206,7 +244,7 @@ impl Writes for Db {
     }
 
     fn delete(&mut self, key: &[u8], sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options) = (self.db.as_ptr(), self.write_options(sync));
+        let (db, options) = (self.db, self.write_options(sync));
         // SAFETY: the slice outlives the call, which copies it.
         unsafe {
             checked(c::rocksdb_free, |error| {
@@ -229,7 +267,7 @@ impl Writes for Db {
     }
 
     fn write_batch(&mut self, sync: SyncWhen) -> Result<(), Failure> {
-        let (db, options, batch) = (self.db.as_ptr(), self.write_options(sync), self.batch.as_ptr());
+        let (db, options, batch) = (self.db, self.write_options(sync), self.batch.as_ptr());
         // SAFETY: all three objects are ours and alive.
         let written =
             unsafe { checked(c::rocksdb_free, |error| c::rocksdb_write(db, options, batch, error)) };

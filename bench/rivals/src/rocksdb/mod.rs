@@ -6,9 +6,9 @@ mod options;
 use std::collections::HashMap;
 use std::path::Path;
 
-use forebay_bench::{Adds, Batch, Durability, Engine, Failure, Kind, Setup};
+use forebay_bench::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, Writer};
 
-use crate::native::writes::{self, Writes};
+use crate::native::writes::{self, Beside, Writes};
 use crate::sync::Pace;
 use kernel::{Db, Log, Merging};
 use options::Options;
@@ -96,7 +96,7 @@ impl Open {
         self.keys.clear();
         let found = self.db.get(key, &mut self.keys)?.then_some(&self.keys[..]);
         let sum = number(found)? + number(Some(count))?;
-        self.db.put(key, &sum.to_le_bytes(), self.pace.next())
+        self.db.hand().put(key, &sum.to_le_bytes(), self.pace.next())
     }
 
     fn add_by_batch(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
@@ -117,10 +117,11 @@ impl Open {
             Ok(found) => ordered[place].1 += found,
             Err(failure) => odd = Some(failure),
         })?;
-        ordered.iter().for_each(|(key, sum)| db.batch_put(key, &sum.to_le_bytes()));
+        let hand = db.hand();
+        ordered.iter().for_each(|(key, sum)| hand.batch_put(key, &sum.to_le_bytes()));
         sums.clear();
         odd.map_or(Ok(()), Err)?;
-        self.db.write_batch(self.pace.next())
+        self.db.hand().write_batch(self.pace.next())
     }
 }
 
@@ -132,7 +133,12 @@ fn number(value: Option<&[u8]>) -> Result<u64, Failure> {
 
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
-        writes::put(&mut self.db, &mut self.pace, batch)
+        writes::put(self.db.hand(), &self.pace, batch)
+    }
+
+    fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        let hand = self.db.another().ok()?;
+        Some(Box::new(Beside { hand, pace: self.pace.clone() }))
     }
 
     fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
@@ -141,13 +147,13 @@ impl Engine for Open {
             Adding::OneByOne => batch.iter().try_for_each(|(key, count)| self.add_one(key, count)),
             Adding::Merging => {
                 batch.iter().for_each(|(key, count)| self.db.batch_merge(key, count));
-                self.db.write_batch(self.pace.next())
+                self.db.hand().write_batch(self.pace.next())
             }
         }
     }
 
     fn delete(&mut self, keys: &[u8], key_bytes: usize) -> Result<(), Failure> {
-        writes::delete(&mut self.db, &mut self.pace, keys, key_bytes)
+        writes::delete(self.db.hand(), &self.pace, keys, key_bytes)
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {

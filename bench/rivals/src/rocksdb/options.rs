@@ -39,7 +39,7 @@ impl Options {
         plain.extend(shape(style, write_buffer_bytes));
         plain.extend(match is_apart {
             true => tables_of_references(write_buffer_bytes, setup.value_bytes as u64),
-            false => tables(write_buffer_bytes, style),
+            false => tables(setup, write_buffer_bytes, style),
         });
         let parts = match style {
             Style::Leveled | Style::Blob => Vec::new(),
@@ -83,8 +83,8 @@ fn plain(setup: &Setup) -> Entries {
     // More would take more threads than all engines are given.
     set("max_subcompactions", &1);
     set("enable_pipelined_write", &true);
-    // One thread writes.
-    set("allow_concurrent_memtable_write", &false);
+    // Of use to several writers only.
+    set("allow_concurrent_memtable_write", &(setup.writers > 1));
     // Written out early and evenly, so that no sync finds much to do.
     set("bytes_per_sync", &MIB);
     set("wal_bytes_per_sync", &MIB);
@@ -147,13 +147,16 @@ fn shape(style: Style, write_buffer_bytes: u64) -> Entries {
 }
 
 /// Tables that hold values.
-fn tables(write_buffer_bytes: u64, style: Style) -> Entries {
+fn tables(setup: &Setup, write_buffer_bytes: u64, style: Style) -> Entries {
     // Neither tiny files nor compactions that must take a whole level at once.
-    let file_bytes = write_buffer_bytes.clamp(8 * MIB, 64 * MIB);
+    let file_bytes = setup.leveled.file_bytes.unwrap_or(write_buffer_bytes.clamp(8 * MIB, 64 * MIB));
     let mut tables = vec![("target_file_size_base", file_bytes.to_string())];
     if style != Style::Universal {
         // The first level as large as what comes down to it at once, as RocksDB's tuning guide has it.
         tables.push(("max_bytes_for_level_base", (trigger(style) * write_buffer_bytes).to_string()));
+        let ratio =
+            setup.leveled.level_ratio.map(|ratio| ("max_bytes_for_level_multiplier", ratio.to_string()));
+        tables.extend(ratio);
     }
     tables
 }

@@ -12,7 +12,7 @@ use std::fs::read_dir;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_bench::{Adds, Batch, Durability, Engine, Kind, Setup, TableOptions};
+use forebay_bench::{Adds, Batch, Durability, Engine, Kind, LeveledOptions, Setup, TableOptions};
 use forebay_bench_rivals::KINDS;
 use script::{KEY_BYTES, Script, VALUE_BYTES, put};
 
@@ -36,7 +36,9 @@ fn setup(durability: Durability) -> Setup {
         background_threads: 2,
         filter_bits_per_key: None,
         direct_io: false,
+        writers: 1,
         forebay: TableOptions::default(),
+        leveled: LeveledOptions::default(),
     }
 }
 
@@ -104,6 +106,27 @@ fn a_drained_load_is_all_there() {
         engine.close().unwrap();
         let mut engine = open(kind, dir.path(), &setup);
         script::check_all(kind, engine.as_mut(), &model);
+        engine.close().unwrap();
+    }
+}
+
+/// Two threads that write at the same time: all of it is there.
+#[test]
+fn several_writers_write_what_one_would() {
+    let setup = Setup { writers: 2, ..setup(Durability::Disk) };
+    for name in ["rocksdb-leveled", "rocksdb-universal", "leveldb", "fjall"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(kind(name), dir.path(), &setup);
+        let batches: Vec<Vec<(u64, u64)>> =
+            (0..40).map(|batch| (0..50).map(|number| (50 * batch + number, batch)).collect()).collect();
+        std::thread::scope(|scope| {
+            for half in batches.chunks(20) {
+                let mut writer = engine.writer().unwrap();
+                scope.spawn(move || half.iter().for_each(|batch| script::put_by(writer.as_mut(), batch)));
+            }
+        });
+        let model: BTreeMap<u64, u64> = batches.into_iter().flatten().collect();
+        script::check_all(kind(name), engine.as_mut(), &model);
         engine.close().unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_bench::{Batch, Engine, Kind, Setup};
+use forebay_bench::{Batch, Engine, Kind, Setup, Writer};
 
 pub(crate) const KEY_BYTES: usize = 9;
 pub(crate) const VALUE_BYTES: usize = 12;
@@ -41,12 +41,18 @@ fn value(number: u64) -> [u8; VALUE_BYTES] {
 
 /// Puts numbers as keys and values.
 pub(crate) fn put(engine: &mut dyn Engine, puts: &[(u64, u64)]) {
-    let mut bytes = Vec::new();
-    for (key_number, value_number) in puts {
-        bytes.extend(key(*key_number));
-        bytes.extend(value(*value_number));
-    }
+    let bytes = bytes_of(puts);
     engine.put(Batch { bytes: &bytes, key_bytes: KEY_BYTES, value_bytes: VALUE_BYTES }).unwrap();
+}
+
+/// The same by one of several writers.
+pub(crate) fn put_by(writer: &mut dyn Writer, puts: &[(u64, u64)]) {
+    let bytes = bytes_of(puts);
+    writer.put(Batch { bytes: &bytes, key_bytes: KEY_BYTES, value_bytes: VALUE_BYTES }).unwrap();
+}
+
+fn bytes_of(puts: &[(u64, u64)]) -> Vec<u8> {
+    puts.iter().flat_map(|(number, put)| key(*number).into_iter().chain(value(*put))).collect()
 }
 
 /// The model as the engine should show it.

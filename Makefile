@@ -4,6 +4,7 @@ CARGO ?= cargo
 INPUT ?=
 SCALE ?= 1
 ONLY ?=
+MINUTES ?=
 ROUNDS ?= 20
 SEED ?= 1
 SEEDS ?= 300
@@ -22,7 +23,8 @@ help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
 	@echo 'make figures           measure this machine into docs/figures.md (about an hour; SCALE=0.1 for less)'
-	@echo 'make figures ONLY=A,B  only these parts; DRAW=1 draws what was measured before'
+	@echo 'make figures ONLY=A,B  only these parts; a part that was interrupted goes on where it was; DRAW=1 draws what is there'
+	@echo 'make figures ONLY=steady   the steady state beside other engines (40 minutes); MINUTES=10 for its open loops'
 	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
@@ -59,7 +61,7 @@ figures:
 	    if [ -z "$(DRAW)" ] && [ -f bench/rivals/target/release/$$program ]; then \
 	        (cd bench/rivals && $(CARGO) build --release --package $$program) || exit; fi; \
 	done
-	@$(CARGO) run --quiet --release --package forebay-campaign -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(DRAW),draw)
+	@$(CARGO) run --quiet --release --package forebay-campaign -- figures scale=$(SCALE) $(if $(ONLY),only=$(ONLY)) $(if $(MINUTES),minutes=$(MINUTES)) $(if $(DRAW),draw)
 
 # Unpacked, not installed. What is there is kept.
 data:

@@ -9,7 +9,8 @@ usage: cargo run --release -p forebay-campaign -- figures [WORD...]
        cargo run --release -p forebay-campaign -- data
 
   figures  measure, and write docs/figures.md; needs `cargo build --release`. Words are
-           scale=NUMBER, only=PART,PART and draw, which draws what was measured before
+           scale=NUMBER, only=PART,PART, minutes=NUMBER (of open loops that are as long as one
+           likes) and draw, which draws what was measured before
   data     fetch real text, reads and images for the figures into target/figures/data
 ";
 

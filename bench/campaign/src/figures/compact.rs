@@ -5,7 +5,9 @@
 use serde_json::{Map, Value, json};
 
 /// What no part shows.
-const UNSHOWN: [&str; 4] = ["dir", "bench_version", "operations_per_100_ms", "peak_file"];
+const UNSHOWN: [&str; 5] = ["dir", "bench_version", "operations_per_100_ms", "curve", "peak_file"];
+/// What is kept by columns.
+const BY_COLUMNS: [&str; 2] = ["samples", "curve"];
 
 /// The line as it is kept; `shown` are names that this part shows besides.
 pub(super) fn pack(line: Value, shown: &[&str]) -> Value {
@@ -17,7 +19,10 @@ pub(super) fn pack(line: Value, shown: &[&str]) -> Value {
             let kept = fields.into_iter().filter(|(name, field)| is_kept(name, field));
             kept.map(|(name, field)| {
                 let packed = pack(field, shown);
-                let packed = if name == "samples" { columns(&packed).unwrap_or(packed) } else { packed };
+                let packed = match BY_COLUMNS.contains(&name.as_str()) {
+                    true => columns(&packed).unwrap_or(packed),
+                    false => packed,
+                };
                 (name, packed)
             })
             .collect()
@@ -50,11 +55,12 @@ fn columns(samples: &Value) -> Option<Value> {
 
 /// The line with its samples as a list again.
 pub(super) fn unpack(mut line: Value) -> Value {
-    if let Some(columns) = line.get("samples").and_then(Value::as_object) {
+    for name in BY_COLUMNS {
+        let Some(columns) = line.get(name).and_then(Value::as_object) else { continue };
         let len = columns.values().filter_map(Value::as_array).map(Vec::len).max().unwrap_or(0);
         let sample =
             |at: usize| columns.iter().map(|(name, column)| (name.clone(), column[at].clone())).collect();
-        line["samples"] = (0..len).map(|at| Value::Object(sample(at))).collect();
+        line[name] = (0..len).map(|at| Value::Object(sample(at))).collect();
     }
     line
 }
@@ -67,7 +73,7 @@ mod tests {
     fn what_is_shown_comes_back() {
         let line = json!({
             "type": "phase", "dir": "target/x", "rate": 9674495.751870144, "gets": null, "count": 3.0,
-            "operations_per_100_ms": [1, 2],
+            "operations_per_100_ms": [1, 2], "curve": [{"seconds": 1, "operations": 5}],
             "samples": [{"seconds": 0.1234567891, "us": null, "runs": 7}, {"seconds": 2.0, "us": 5, "runs": 8}],
         });
         let packed = pack(line.clone(), &[]);
@@ -77,6 +83,9 @@ mod tests {
             json!([{"seconds": 0.123456789, "us": null, "runs": 7}, {"seconds": 2, "us": 5, "runs": 8}]);
         assert_eq!(unpack(packed.clone())["samples"], samples);
         assert_eq!(pack(unpack(packed.clone()), &[]), packed);
+        let curve = pack(line.clone(), &["curve"]);
+        assert_eq!(curve["curve"], json!({"seconds": [1], "operations": [5]}));
+        assert_eq!(unpack(curve)["curve"], line["curve"]);
         assert_eq!(pack(line, &["operations_per_100_ms"])["operations_per_100_ms"], json!([1, 2]));
     }
 }

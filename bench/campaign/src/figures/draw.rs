@@ -17,7 +17,7 @@ const COMMANDS_MAX: usize = 8;
 pub(super) fn page(folder: &Path) -> Result<String, String> {
     let (mut sections, mut options) = (Vec::new(), Options::default());
     let mut targets = Vec::new();
-    let mut briefs = String::new();
+    let (mut steady, mut small) = (String::new(), String::new());
     let mut machine = None;
     for part in parts::ALL {
         let results = Results::read(&folder.join(format!("{}.jsonl", part.name)))?;
@@ -35,6 +35,7 @@ pub(super) fn page(folder: &Path) -> Result<String, String> {
         machine = machine.or_else(|| machine_of(&results));
         options.add(&results);
         sections.push(section(part, &results, &shown)?);
+        let briefs = if part.name.starts_with(parts::STEADY_PREFIX) { &mut steady } else { &mut small };
         shown.brief.iter().for_each(|brief| briefs.push_str(&format!("- {brief}\n")));
         targets.extend(shown.targets);
     }
@@ -55,7 +56,8 @@ pub(super) fn page(folder: &Path) -> Result<String, String> {
     };
     let head = HEAD
         .replace("{{machine}}", &machine.unwrap_or_else(|| "A machine that nobody asked.".into()))
-        .replace("{{brief}}", &briefs)
+        .replace("{{steady}}", &steady)
+        .replace("{{small}}", &small)
         .replace("{{summary}}", &summary)
         .replace("{{misses}}", &misses)
         .replace("{{contents}}", &contents())

@@ -130,6 +130,6 @@ impl Run {
         arguments.extend(["--engines".into(), self.engines.join(",")]);
         let shown = format!("forebay-bench-groups {}", arguments.join(" "));
         arguments.extend(["--dir".into(), SCRATCH.into()]);
-        Order { arguments, shown }
+        Order { arguments, shown, limit: None }
     }
 }

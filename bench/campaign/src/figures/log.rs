@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 /// A batch of 1,000 records of 16 bytes, in whole blocks.
 const BATCH_BYTES: usize = 20 << 10;
 const BATCHES: usize = 4_000;
-const BLOCK_BYTES: usize = 4096;
+pub(super) const BLOCK_BYTES: usize = 4096;
 /// `O_DIRECT` on Linux.
-const DIRECT: i32 = 0o40000;
+pub(super) const DIRECT: i32 = 0o40000;
 
 /// Appends through the cache, and directly where the file system can: a line of results, in microseconds.
 pub(super) fn measure(folder: &Path) -> Result<Value, String> {
@@ -25,6 +25,28 @@ pub(super) fn measure(folder: &Path) -> Result<Value, String> {
     let direct = appends(&path, DIRECT).ok();
     std::fs::remove_file(&path).map_err(told)?;
     Ok(json!({ "type": "log", "buffered": buffered, "direct": direct }))
+}
+
+/// Memory that begins where a block may, as direct I/O wants it.
+pub(super) struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+pub(super) fn aligned(len: usize) -> Aligned {
+    let memory = vec![7u8; len + BLOCK_BYTES];
+    Aligned { start: memory.as_ptr().align_offset(BLOCK_BYTES), memory, len }
+}
+
+impl Aligned {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
 }
 
 /// A recycled segment: its blocks are allocated and written.
@@ -39,9 +61,8 @@ fn preallocate(path: &Path) -> std::io::Result<()> {
 
 fn appends(path: &Path, flags: i32) -> std::io::Result<Value> {
     let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
-    let memory = vec![7u8; BATCH_BYTES + BLOCK_BYTES];
-    let start = memory.as_ptr().align_offset(BLOCK_BYTES);
-    let batch = &memory[start..start + BATCH_BYTES];
+    let memory = aligned(BATCH_BYTES);
+    let batch = memory.bytes();
     let mut times = Vec::with_capacity(BATCHES);
     for number in 0..BATCHES {
         let started = Instant::now();

@@ -9,6 +9,7 @@
 mod applications;
 mod bench;
 mod compact;
+mod device;
 mod draw;
 mod groups;
 mod log;
@@ -18,6 +19,7 @@ mod part;
 mod parts;
 mod plot;
 mod results;
+mod resume;
 mod simulated;
 mod table;
 mod target;
@@ -36,6 +38,8 @@ pub struct Options {
     pub scale: f64,
     /// Names of parts; all where there are none.
     pub only: Vec<String>,
+    /// Of open loops that are as long as one likes.
+    pub minutes: Option<f64>,
     /// Whether only the page is drawn.
     pub draw: bool,
 }
@@ -43,16 +47,22 @@ pub struct Options {
 impl Options {
     /// From words like `scale=0.1`, `only=engines,reads` and `draw`.
     pub fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { scale: 1.0, only: Vec::new(), draw: false };
+        let mut options = Self { scale: 1.0, only: Vec::new(), minutes: None, draw: false };
         for word in words {
             match word.split_once('=') {
                 Some(("scale", scale)) => match scale.parse() {
                     Ok(scale) if scale > 0.0 && f64::is_finite(scale) => options.scale = scale,
                     _ => return Err(format!("scale={scale} is not a number above 0")),
                 },
+                Some(("minutes", minutes)) => match minutes.parse() {
+                    Ok(minutes) if minutes > 0.0 && f64::is_finite(minutes) => {
+                        options.minutes = Some(minutes)
+                    }
+                    _ => return Err(format!("minutes={minutes} is not a number above 0")),
+                },
                 Some(("only", names)) => options.only = names.split(',').map(String::from).collect(),
                 None if *word == "draw" => options.draw = true,
-                _ => return Err(format!("{word} is not scale=NUMBER, only=NAMES or draw")),
+                _ => return Err(format!("{word} is not scale=NUMBER, minutes=NUMBER, only=NAMES or draw")),
             }
         }
         Ok(options)
@@ -63,13 +73,18 @@ impl Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let folder = crate::workspace_root().join("docs/figures");
     let known: Vec<&str> = parts::ALL.iter().map(|part| part.name).collect();
-    if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
+    let is_known = |name: &&String| *name == parts::STEADY || known.contains(&name.as_str());
+    if let Some(name) = options.only.iter().find(|name| !is_known(name)) {
         return Err(format!("there is no part `{name}`; there are {}", known.join(", ")));
     }
     if !options.draw {
+        let is_in = |part: &str, name: &str| {
+            part == name || name == parts::STEADY && part.starts_with(parts::STEADY_PREFIX)
+        };
         let wanted =
-            |part: &&&Part| options.only.is_empty() || options.only.iter().any(|name| name == part.name);
-        measure(&folder, parts::ALL.iter().filter(wanted).copied(), options.scale)?;
+            |part: &&&Part| options.only.is_empty() || options.only.iter().any(|name| is_in(part.name, name));
+        let size = bench::Size { scale: options.scale, minutes: options.minutes };
+        measure(&folder, parts::ALL.iter().filter(wanted).copied(), size)?;
     }
     bench::write_workloads(parts::ALL)?;
     let page = draw::page(&folder)?;
@@ -79,10 +94,14 @@ pub fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn measure<'a>(folder: &Path, parts: impl Iterator<Item = &'a Part>, scale: f64) -> Result<(), String> {
+fn measure<'a>(
+    folder: &Path,
+    parts: impl Iterator<Item = &'a Part>,
+    size: bench::Size,
+) -> Result<(), String> {
     let bench = bench::Bench::find()?;
     for part in parts {
-        bench.measure(part, scale, folder)?;
+        bench.measure(part, size, folder)?;
     }
     Ok(())
 }

@@ -47,6 +47,18 @@ pub(super) struct Run {
     pub(super) engines: &'static [&'static str],
     pub(super) rounds: u32,
     pub(super) direct_io: DirectIo,
+    pub(super) length: Length,
+}
+
+/// How long the bounds in seconds of a run are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Length {
+    /// As its workload has them.
+    Fixed,
+    /// By the scale. A run that takes much longer is ended.
+    Scaled,
+    /// By the minutes that are asked for, of which the workload has this many seconds; else by the scale.
+    Minutes { seconds: f64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +80,7 @@ impl Run {
             engines: MAIN,
             rounds: 3,
             direct_io: DirectIo::Off,
+            length: Length::Fixed,
         }
     }
 
@@ -94,6 +107,34 @@ impl Run {
     pub(super) fn cgroup(mut self, bytes: u64) -> Self {
         self.cgroup_bytes = Some(bytes);
         self
+    }
+
+    pub(super) fn length(mut self, length: Length) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// For a table in key order.
+    pub(super) fn in_order(mut self) -> Self {
+        self.workload = self.workload.replacen("phases = [", "ordered = true\nphases = [", 1);
+        self
+    }
+
+    /// A workload of another name, with more keys of its head.
+    pub(super) fn varied(self, suffix: &str, values: &[(&str, u64)]) -> Self {
+        let mut run = self.shaped(suffix, &[]);
+        for (key, value) in values {
+            run.workload = run.workload.replacen("phases = [", &format!("{key} = {value}\nphases = ["), 1);
+        }
+        run
+    }
+
+    /// A workload of another name, with a shape for leveled trees.
+    pub(super) fn leveled(self, suffix: &str, file_bytes: u64, level_ratio: u64) -> Self {
+        let mut run = self.shaped(suffix, &[]);
+        let shape = format!("\n[leveled]\nfile_bytes = {file_bytes}\nlevel_ratio = {level_ratio}\n");
+        run.workload.push_str(&shape);
+        run
     }
 
     pub(super) fn direct_io(mut self) -> Self {

@@ -106,7 +106,8 @@ impl Results {
         self.setups.get(engine)?.get(workload)?["setup"]["memory_bytes"].as_u64()
     }
 
-    fn lines<'a>(&'a self, engine: &'a str, phase: Phase<'a>) -> impl Iterator<Item = &'a Value> {
+    /// The lines of all rounds.
+    pub(super) fn lines<'a>(&'a self, engine: &'a str, phase: Phase<'a>) -> impl Iterator<Item = &'a Value> {
         let Phase(workload, name) = phase;
         let is = move |sample: &&Sample| {
             sample.engine == engine && sample.workload == workload && sample.line["phase"] == name

@@ -26,6 +26,11 @@ fn phase(engine: &str, Phase(workload, phase): Phase<'_>, rate: f64) -> Value {
         "latency_us": { "p50": 1.0, "p95": 2.0, "p99": 3.0, "p99_9": 1e6 / rate, "max": 5e6 / rate },
         "longest_gap_ms": 1.5, "write_amplification_total": null, "device_reads_per_get": 0.5,
         "index_memory_bytes_per_key": 1.25, "operations_per_100_ms": [10, 0, 20, 5],
+        "curve": (1..=10).map(|tenth| json!({
+            "seconds": 100.0 * f64::from(tenth) / rate, "operations": 100 * tenth, "cpu_seconds": 0.05, "write_bytes": 7,
+        })).collect::<Vec<_>>(),
+        "slowest_second_operations": (0.5 * rate) as u64, "fastest_second_operations": (2.0 * rate) as u64,
+        "peak_memory_bytes": 1 << 19,
     })
 }
 
@@ -108,9 +113,10 @@ fn numbers_have_three_digits_that_matter() {
 
 #[test]
 fn words_make_options() {
-    let options = Options::parse(&["scale=0.5", "only=engines,heat", "draw"]).unwrap();
-    assert_eq!(options, Options { scale: 0.5, only: vec!["engines".into(), "heat".into()], draw: true });
-    for bad in ["scale=0", "scale=ten", "scale=inf", "redraw", "parts=heat"] {
+    let options = Options::parse(&["scale=0.5", "only=engines,heat", "minutes=2", "draw"]).unwrap();
+    let only = vec!["engines".into(), "heat".into()];
+    assert_eq!(options, Options { scale: 0.5, only, minutes: Some(2.0), draw: true });
+    for bad in ["scale=0", "scale=ten", "scale=inf", "minutes=0", "redraw", "parts=heat"] {
         assert!(Options::parse(&[bad]).is_err(), "{bad}");
     }
 }
@@ -155,6 +161,11 @@ fn every_part_is_drawn_with_and_without_results() {
                     "get",
                     "get-2",
                     "get-3",
+                    "get-4",
+                    "mixed",
+                    "overwrite",
+                    "overwrite-zipf",
+                    "steady-loop-0.8",
                     "multi-get-32",
                     "open-loop-0.8",
                     "open-loop-60000",
@@ -181,6 +192,13 @@ fn every_part_is_drawn_with_and_without_results() {
             assert!(page.contains(&format!("\n## {}\n", part.title)), "{page}");
         }
         for plot in [
+            "steady-16-by-size",
+            "steady-1024-by-time",
+            "steady-rates",
+            "steady-64-gets",
+            "steady-mix",
+            "steady-pace",
+            "levels-insert-core",
             "engines",
             "reads",
             "bursts-own",
@@ -208,6 +226,36 @@ fn every_part_is_drawn_with_and_without_results() {
             let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();
             is_drawn(&svg, shape);
         }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The page begins with it, in sentences that are made of results.
+#[test]
+fn the_steady_state_leads_the_page() {
+    let folder = folder("steady");
+    let load = Phase("figures-steady-16", "load");
+    let mut all = vec![json!({ "type": "campaign", "scale": 0.5, "seconds": 12.0, "commands": [] })];
+    for (engine, rate) in [(FOREBAY, 1000.0), (LEVELED, 10.0)] {
+        all.extend([setup(engine, load.0, false), phase(engine, load, rate)]);
+        all.push(phase(engine, Phase(load.0, "get"), rate / 20.0));
+    }
+    let device = json!({ "type": "device", "write_bytes": 2e9, "synced_write_bytes": 1e9, "syncs": 5e3,
+        "reads_alone": 1e4, "reads_together": 1e5 });
+    all.push(device);
+    std::fs::write(folder.join("steady-load.jsonl"), lines(&all)).unwrap();
+    let page = draw::page(&folder).unwrap();
+    let lead = page.split("Smaller loads").next().unwrap();
+    for words in [
+        "(at scale 0.5 only, which is provisional)",
+        "16 B 1 k a second, 100 times rocksdb-leveled",
+        "held at most 50 % of its memory limit",
+        "gets of 16 B, present, no rest (rocksdb-leveled) 100",
+    ] {
+        assert!(lead.contains(words), "{words:?} is not in\n{lead}");
+    }
+    for words in ["the device takes 2,000 MB a second", "| rocksdb-leveled | 1,000 |", "| 100x |"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -18,6 +18,7 @@ mod memory;
 mod rangemerge;
 mod ratio;
 mod reads;
+mod steady;
 
 use super::part::Part;
 use super::simulated::Forecast;
@@ -30,7 +31,17 @@ pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
 pub(super) const APPLICATIONS: &str = "applications";
 
+/// What `ONLY=` calls all parts of the steady state, and how their names begin.
+pub(super) const STEADY: &str = "steady";
+pub(super) const STEADY_PREFIX: &str = "steady-";
+/// The one that shows what the device does.
+pub(super) const STEADY_LOAD: &str = "steady-load";
+
 pub(super) const ALL: &[&Part] = &[
+    &steady::load::PART,
+    &steady::mix::PART,
+    &steady::pace::PART,
+    &steady::levels::PART,
     &engines::PART,
     &reads::PART,
     &bursts::PART,
@@ -52,7 +63,11 @@ pub(super) const ALL: &[&Part] = &[
 
 /// What a part shows besides what all do.
 pub(super) fn shown(part: &str) -> &'static [&'static str] {
-    if part == bursts::PART.name { &["operations_per_100_ms"] } else { &[] }
+    match part {
+        part if part == bursts::PART.name => &["operations_per_100_ms"],
+        part if part.starts_with(STEADY_PREFIX) => &["curve"],
+        _ => &[],
+    }
 }
 
 /// What of a part is held against the planner without data.

@@ -3,12 +3,14 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Area, FONT, draw, ink, told};
+use super::{Area, FONT, LETTER, draw, ink, told};
 use crate::figures::table::short;
 
 const LEFT: i32 = 110;
 const TOP: i32 = 34;
 const CELL: (i32, i32) = (96, 44);
+/// What the colours take before their words.
+const KEY: i32 = 110;
 const MIDDLE: Pos = Pos { h_pos: HPos::Center, v_pos: VPos::Center };
 
 /// A table whose cells are coloured by their numbers.
@@ -28,12 +30,14 @@ pub(in crate::figures) fn heat(heat: &Heat) -> Result<String, String> {
     let (width, height) = (CELL.0 * columns.len() as i32, CELL.1 * rows.len() as i32);
     let known = || heat.values.iter().flatten().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
-    draw(((LEFT + width + 12) as u32, (TOP + height + 84) as u32), |area| {
+    let words = format!("{} to {}; {}", short(low), short(high), heat.note);
+    let key_width = KEY + words.chars().count() as i32 * LETTER;
+    draw(((LEFT + width.max(key_width) + 12) as u32, (TOP + height + 84) as u32), |area| {
         let (centred, right) = (ink().pos(MIDDLE), ink().pos(Pos::new(HPos::Right, VPos::Center)));
         text(area, heat.title, (LEFT + width / 2, TOP / 2), &centred)?;
         text(area, heat.columns.0, (LEFT + width / 2, TOP + height + 40), &centred)?;
         text(area, heat.rows.0, (LEFT - 8, TOP / 2), &right)?;
-        key(area, (LEFT, TOP + height + 66), &format!("{} to {}; {}", short(low), short(high), heat.note))?;
+        key(area, (LEFT, TOP + height + 66), &words)?;
         for (column, name) in columns.iter().enumerate() {
             let x = LEFT + CELL.0 * column as i32 + CELL.0 / 2;
             text(area, name, (x, TOP + height + 16), &centred)?;
@@ -59,7 +63,7 @@ fn key(area: &Area<'_>, (x, y): (i32, i32), words: &str) -> Result<(), String> {
         let corners = [(x + 5 * step, y - 7), (x + 5 * step + 5, y + 7)];
         area.draw(&Rectangle::new(corners, shade(step as f64 / 19.0).filled())).map_err(told)?;
     }
-    text(area, words, (x + 110, y), &ink().pos(Pos::new(HPos::Left, VPos::Center)))
+    text(area, words, (x + KEY, y), &ink().pos(Pos::new(HPos::Left, VPos::Center)))
 }
 
 fn text(area: &Area<'_>, words: &str, at: (i32, i32), style: &TextStyle<'_>) -> Result<(), String> {

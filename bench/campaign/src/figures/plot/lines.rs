@@ -25,7 +25,7 @@ pub(in crate::figures) struct Line {
 
 /// What an axis tells.
 pub(in crate::figures) struct Axis {
-    name: &'static str,
+    name: String,
     scale: Scale,
 }
 
@@ -36,12 +36,12 @@ enum Scale {
 }
 
 impl Axis {
-    pub(in crate::figures) fn linear(name: &'static str) -> Self {
-        Self { name, scale: Scale::Linear }
+    pub(in crate::figures) fn linear(name: impl Into<String>) -> Self {
+        Self { name: name.into(), scale: Scale::Linear }
     }
 
-    pub(in crate::figures) fn log(name: &'static str) -> Self {
-        Self { name, scale: Scale::Log }
+    pub(in crate::figures) fn log(name: impl Into<String>) -> Self {
+        Self { name: name.into(), scale: Scale::Log }
     }
 }
 

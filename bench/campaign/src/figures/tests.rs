@@ -249,7 +249,7 @@ fn the_steady_state_leads_the_page() {
     for words in [
         "(at scale 0.5 only, which is provisional)",
         "16 B 1 k a second, 100 times rocksdb-leveled",
-        "held at most 50 % of its memory limit",
+        "held at most 0.5 MiB where 1 is the limit of its engine",
         "gets of 16 B, present, no rest (rocksdb-leveled) 100",
     ] {
         assert!(lead.contains(words), "{words:?} is not in\n{lead}");

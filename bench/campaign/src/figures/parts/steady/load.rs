@@ -17,7 +17,9 @@ pub(in crate::figures) const PART: Part = Part {
 };
 
 /// Points of a plot's line.
-const PARTS: u32 = 60;
+const PARTS: u32 = 40;
+/// Where the last tenth begins.
+const LAST_TENTH: f64 = 0.9;
 const MIB: f64 = 1_048_576.0;
 
 fn runs() -> Vec<Run> {
@@ -75,7 +77,12 @@ fn brief(results: &Results) -> Option<String> {
         )
     });
     let big: Vec<String> = big.collect();
-    let memory = SIZES.iter().filter_map(|size| memory_share(results, &first(size)?)).max_by(f64::total_cmp);
+    let memory = SIZES.iter().filter_map(|size| memory(results, &first(size)?));
+    let memory = memory.max_by(|one, other| one.0.total_cmp(&other.0));
+    let memory = memory.map_or_else(String::new, |(most, limit)| {
+        let (most, limit) = (short(most / MIB), short(limit / MIB));
+        format!("; the whole process held at most {most} MiB where {limit} is the limit of its engine")
+    });
     let fewest =
         losses(results).into_iter().take(LOSSES).map(|(times, what)| format!("{what} {}", short(times)));
     let fewest: Vec<String> = fewest.collect();
@@ -93,11 +100,9 @@ fn brief(results: &Results) -> Option<String> {
     };
     Some(format!(
         "**How fast**{scale}, with data twenty times the memory, over the last half of a load and beside the best of LevelDB and \
-         both RocksDBs at the same size: {}.\n- **How big**: files by live bytes at the end of a load {}; the process held at \
-         most {} of its memory limit.\n- **When not**: {when_not}.",
+         both RocksDBs at the same size: {}.\n- **How big**: files by live bytes at the end of a load {}{memory}.\n- **When not**: {when_not}.",
         fast.join("; "),
         big.join("; "),
-        percent(memory),
     ))
 }
 
@@ -129,14 +134,14 @@ fn losses(results: &Results) -> Vec<(f64, String)> {
     all
 }
 
-/// The most that the process held in any phase, by the limit.
-fn memory_share(results: &Results, one: &Contender) -> Option<f64> {
+/// The most that the process held in any phase, and the limit.
+fn memory(results: &Results, one: &Contender) -> Option<(f64, f64)> {
     let limit = one.memory_bytes(results)?;
     let most = ["load", "get", "get-2", "drain"]
         .into_iter()
         .filter_map(|phase| one.of(results, phase, "/peak_memory_bytes"))
         .max_by(f64::total_cmp)?;
-    Some(most / limit)
+    Some((most, limit))
 }
 
 fn found(results: &Results) -> String {
@@ -174,12 +179,11 @@ fn speed(size: &Size, results: &Results) -> String {
         "seconds",
         "records/s",
         "over the last half",
+        "over the last tenth",
         "Forebay over the same half is",
         "slowest second, records",
         "fastest",
         "longest gap, ms",
-        "drain, s",
-        "with drain: records/s",
     ]);
     let all = size.contenders();
     for one in &all {
@@ -189,7 +193,6 @@ fn speed(size: &Size, results: &Results) -> String {
         let data = end.records * size.record_bytes as f64;
         let own = all.first().filter(|_| one.is_rival());
         let beside = own.and_then(|own| times(results, own, one));
-        let drain = of("drain", "/seconds");
         table.row([
             one.label.clone(),
             short(end.records),
@@ -197,12 +200,11 @@ fn speed(size: &Size, results: &Results) -> String {
             short(end.seconds),
             short(end.rate()),
             cell(curve.last_half(end.records).map(|half| half.rate())),
+            cell(curve.between(LAST_TENTH * end.records, end.records).map(|tenth| tenth.rate())),
             beside.map_or_else(String::new, |times| format!("{}x", short(times))),
             cell(of("load", "/slowest_second_operations")),
             cell(of("load", "/fastest_second_operations")),
             cell(of("load", "/longest_gap_ms")),
-            cell(drain),
-            cell(drain.map(|drain| end.records / (end.seconds + drain))),
         ]);
     }
     table.finish()
@@ -212,13 +214,13 @@ fn cost(size: &Size, results: &Results) -> String {
     let mut table = Table::new(&[
         "engine",
         "write amplification, last half",
-        "with what was left to drain",
+        "of all, with what was left",
+        "of that behind the load",
         "CPU ns a record, last half",
         "by Forebay's",
         "cores busy",
-        "peak MiB",
-        "by its limit",
-        "with page cache, by its cgroup",
+        "memory limit, MiB",
+        "peak of the process, MiB",
         "disk by live bytes",
         "after the drain",
     ]);
@@ -229,27 +231,23 @@ fn cost(size: &Size, results: &Results) -> String {
         let Some(half) = half(one) else { continue };
         let of = |phase: &str, pointer: &str| one.of(results, phase, pointer);
         let cores = limits::cores(results);
-        let peak = of("load", "/peak_memory_bytes");
-        let cgroup = of("load", "/cgroup_peak_bytes").zip(cgroup_bytes(results, one));
+        let (at_load, in_all) =
+            (of("load", "/write_amplification"), of("drain", "/write_amplification_total"));
         table.row([
             one.label.clone(),
             short(half.record_write_bytes() / size.record_bytes as f64),
-            cell(of("drain", "/write_amplification_total")),
+            cell(in_all),
+            percent(at_load.zip(in_all).map(|(load, all)| (1.0 - load / all).max(0.0))),
             short(half.cpu_nanoseconds()),
             cell(own.map(|own| half.cpu_nanoseconds() / own.cpu_nanoseconds())),
             percent(cores.map(|cores| half.cpu_seconds / half.seconds / cores)),
-            cell(peak.map(|bytes| bytes / MIB)),
-            percent(peak.zip(one.memory_bytes(results)).map(|(peak, limit)| peak / limit)),
-            percent(cgroup.map(|(peak, limit)| peak / limit)),
+            cell(one.memory_bytes(results).map(|bytes| bytes / MIB)),
+            cell(of("load", "/peak_memory_bytes").map(|bytes| bytes / MIB)),
             cell(of("load", "/space_amplification")),
             cell(of("drain", "/space_amplification")),
         ]);
     }
     table.finish()
-}
-
-fn cgroup_bytes(results: &Results, one: &Contender) -> Option<f64> {
-    results.setups.get(one.engine)?.get(&one.workload)?["cgroup"]["limited"]["limit_bytes"].as_f64()
 }
 
 /// What contenders have in common that stand at one place.

@@ -27,6 +27,8 @@ fn table(size: &Size, results: &Results) -> String {
         "engine's reads a get",
         "device's reads a get",
         "CPU us a get",
+        "lists on a path, at the end",
+        "filters, search B/key",
     ]);
     for (phase, what) in GETS {
         for one in size.contenders() {
@@ -43,6 +45,8 @@ fn table(size: &Size, results: &Results) -> String {
                 of("/device_reads_per_get"),
                 of("/block_reads_per_get"),
                 of("/cpu_seconds_per_million"),
+                of("/lists_per_path"),
+                of("/index_memory_bytes_per_key"),
             ]);
         }
     }

@@ -237,7 +237,12 @@ fn the_steady_state_leads_the_page() {
     let load = Phase("figures-steady-16", "load");
     let mut all = vec![json!({ "type": "campaign", "scale": 0.5, "seconds": 12.0, "commands": [] })];
     for (engine, rate) in [(FOREBAY, 1000.0), (LEVELED, 10.0)] {
-        all.extend([setup(engine, load.0, false), phase(engine, load, rate)]);
+        let mut line = phase(engine, load, rate);
+        if engine == LEVELED {
+            // It came half as far, and is held against at that size.
+            line["curve"].as_array_mut().unwrap().truncate(5);
+        }
+        all.extend([setup(engine, load.0, false), line]);
         all.push(phase(engine, Phase(load.0, "get"), rate / 20.0));
     }
     let device = json!({ "type": "device", "write_bytes": 2e9, "synced_write_bytes": 1e9, "syncs": 5e3,
@@ -254,7 +259,7 @@ fn the_steady_state_leads_the_page() {
     ] {
         assert!(lead.contains(words), "{words:?} is not in\n{lead}");
     }
-    for words in ["the device takes 2,000 MB a second", "| rocksdb-leveled | 1,000 |", "| 100x |"] {
+    for words in ["the device takes 2,000 MB a second", "| rocksdb-leveled | 500 |", "| 100x |"] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     std::fs::remove_dir_all(folder).unwrap();

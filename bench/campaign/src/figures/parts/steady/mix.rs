@@ -95,6 +95,11 @@ fn show(results: &Results) -> Result<Shown, String> {
         .map(|engine| (engine.to_string(), works.iter().map(|work| rate(work, engine)).collect()))
         .collect();
     shown.plot("steady-mix", plot::bars("operations a second", &groups, &series)?);
+    let slower = ranked(results).into_iter().filter(|(times, _)| *times < 1.0).map(|(_, words)| words);
+    let slower: Vec<String> = slower.collect();
+    if !slower.is_empty() {
+        shown.brief = Some(format!("**Nor for this mixture**: {}.", slower.join("; ")));
+    }
     Ok(shown)
 }
 
@@ -106,7 +111,8 @@ fn beside(work: &Work, results: &Results) -> Option<(f64, &'static str)> {
     Some((rate(FOREBAY)? / best, engine))
 }
 
-fn found(results: &Results) -> String {
+/// All comparisons with the best rival, the worst first.
+fn ranked(results: &Results) -> Vec<(f64, String)> {
     let mut all: Vec<(f64, String)> = works()
         .iter()
         .filter_map(|work| {
@@ -115,6 +121,11 @@ fn found(results: &Results) -> String {
         })
         .collect();
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    all
+}
+
+fn found(results: &Results) -> String {
+    let all = ranked(results);
     match all.is_empty() {
         true => "No other engine was measured.".into(),
         false => {

@@ -5,7 +5,7 @@ use crate::figures::organisations;
 use crate::figures::part::{FOREBAY, LEVELED, Length, Part, Run, Shown, UNIVERSAL, laid_out_name};
 use crate::figures::plot::{self, Mark};
 use crate::figures::results::{Phase, Results};
-use crate::figures::table::{Table, cell, short};
+use crate::figures::table::{Table, cell, metric, short};
 
 pub(in crate::figures) const PART: Part = Part {
     name: "steady-pace",
@@ -65,7 +65,24 @@ fn show(results: &Results) -> Result<Shown, String> {
     };
     let series = [waits("/latency_us/p99_9", "p99.9"), waits("/latency_us/max", "longest")];
     shown.plot("steady-pace", plot::bars("milliseconds that a batch waited", &names, &series)?);
+    shown.brief = brief(results);
     Ok(shown)
+}
+
+/// Told only where a rival keeps up more.
+fn brief(results: &Results) -> Option<String> {
+    let all = contenders();
+    let own = steady(results, all.first()?)?;
+    let rivals = all.iter().filter(|one| one.1 != FOREBAY);
+    let rivals = rivals.filter_map(|one| Some((steady(results, one)?, one.0.as_str())));
+    let (best, name) = rivals.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (own < best).then(|| {
+        format!(
+            "**Nor for steady overwrites** of 64 B at random: `wb-tree` keeps up {} a second, {} times {name}.",
+            metric(own),
+            short(own / best)
+        )
+    })
 }
 
 /// Records a second over the last half of the overwrites.

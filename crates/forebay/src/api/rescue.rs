@@ -213,7 +213,8 @@ impl Copy<'_> {
         let mut cursor =
             Cursor::new(&engine.versions, engine.versions.view(), from.id, Range::all(), Direction::Forward)?;
         let (mut batch, mut records) = (Batch::new(), 0);
-        let mut passed: Option<Vec<u8>> = None;
+        // The key that was told last: no other error is of that key again.
+        let (mut passed, mut told): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
         loop {
             let moved = match &passed {
                 Some(key) => cursor.seek_nearest(key, Nearest::Above),
@@ -221,10 +222,14 @@ impl Copy<'_> {
             };
             match moved {
                 // What else is damaged was passed over: it is the value that cannot be read.
-                Err(error @ (Error::Panicked(_) | Error::TooLong(_) | Error::Corruption { .. }))
-                    if passed.as_deref() != Some(cursor.folded_key()) =>
-                {
+                Err(
+                    error @ (Error::Panicked(_)
+                    | Error::TooLong(_)
+                    | Error::Corruption { .. }
+                    | Error::Io { .. }),
+                ) if told.as_deref() != Some(cursor.folded_key()) => {
                     let key = cursor.folded_key().to_vec();
+                    told = Some(key.clone());
                     self.damage.push(Damage::of_key(from, &key, error.to_string()));
                     passed = Some(key);
                     continue;

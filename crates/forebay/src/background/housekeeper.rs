@@ -15,6 +15,7 @@ pub(super) struct Housekeeper {
     background: Arc<Background>,
     next: Duration,
     next_sync: Duration,
+    next_collection: Duration,
     /// Whether all went well the last time.
     is_kept: bool,
     idle_watch: IdleWatch,
@@ -39,6 +40,7 @@ impl Housekeeper {
             background,
             next: Duration::ZERO,
             next_sync: Duration::ZERO,
+            next_collection: Duration::ZERO,
             is_kept: true,
             idle_watch: IdleWatch::default(),
             next_removal: None,
@@ -63,7 +65,10 @@ impl Housekeeper {
         if background.versions.state().tables.values().any(|table| table.wants_expiry()) {
             background.context.env.jobs.wake();
         }
-        background.collect_values();
+        if now >= self.next_collection {
+            self.next_collection = now.saturating_add(LOOK_INTERVAL_MAX);
+            background.collect_values();
+        }
         let begun = background.begin_reclaim_passes();
         synced.and(begun).and(background.versions.rewrite_manifest())
     }
@@ -88,8 +93,9 @@ impl Housekeeper {
     fn pause_share(&self) -> f64 {
         let state = self.background.versions.state();
         let disks = || state.tables.values().map(|table| &table.space.disk);
-        let leaving = disks().map(|disk| disk.leaving_bytes()).sum();
-        pause_share(leaving, disks().map(|disk| disk.bytes()).sum())
+        let values = &self.background.versions.lists.values;
+        let leaving = disks().map(|disk| disk.leaving_bytes()).sum::<u64>() + values.leaving_bytes();
+        pause_share(leaving, disks().map(|disk| disk.bytes()).sum::<u64>() + values.leaving_bytes())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Result, planted};
 use forebay_env::Access;
 use forebay_store::buffer::SortedTable;
@@ -34,17 +35,26 @@ impl Background {
         if buffer.value_file().is_some() || !has_long_values(&self.versions.state(), buffer, tables) {
             return Ok(());
         }
+        // Some table promises when old bytes of the log are gone.
+        if self.versions.erases_old_log() {
+            return Ok(());
+        }
         let (context, lists) = (&self.context, &self.versions.lists);
         if !planted::is("values-not-synced") {
             context.log()?.sync_to(last_sequence)?;
         }
         let (id, segment, bytes) = (lists.new_id(), buffer.segment(), buffer.len() as u64);
+        match lists.values.link(id, segment, bytes) {
+            Ok(file) => buffer.set_value_file(file),
+            Err(error) if error.is_no_space() || context.check_open().is_err() => return Err(error),
+            // Some file systems have no second names. Values go with their keys.
+            Err(_) => return Ok(()),
+        }
         if !lists.trash.has_strangers() {
             // What it has reserved and not used. If that cannot be given back now, it goes with the file.
             let file = context.env.fs.open(&names::log(&context.dir, segment), Access::Buffered);
             let _ = file.and_then(|file| file.set_len(bytes));
         }
-        buffer.set_value_file(lists.values.link(id, segment, bytes)?);
         Ok(())
     }
 
@@ -59,19 +69,29 @@ impl Background {
         }
         // What only savepoints or snapshots have no merge can move.
         let live = self.versions.value_use();
-        let used =
-            || live.iter().filter_map(|(id, live_bytes): (&u64, &f64)| Some((files.get(id)?, *live_bytes)));
-        if values.is_collecting() && used().any(|(file, _)| file.is_collected()) {
-            return;
+        let used = |stuck: bool| {
+            let found = live.iter().filter_map(|(id, live_bytes)| Some((files.get(id)?, *live_bytes)));
+            found.filter(move |(file, _): &(&Arc<ValueFile>, f64)| file.is_stuck() == stuck)
+        };
+        if values.is_collecting() {
+            if !self.context.health.compactors_are_idle() && used(false).any(|(file, _)| file.is_collected())
+            {
+                return;
+            }
+            // Nobody finds anything to do, and yet they are there: their nodes are set aside.
+            used(false).filter(|(file, _)| file.is_collected()).for_each(|(file, _)| file.give_up());
         }
-        let share = |file: &ValueFile, live_bytes: f64| live_bytes / file.bytes().max(1) as f64;
-        let file_bytes: u64 = used().map(|(file, _)| file.bytes()).sum();
-        let longest = used().map(|(file, _)| file.bytes()).max().unwrap_or_default();
-        let live_bytes: f64 = used().map(|(file, bytes)| bytes.min(file.bytes() as f64)).sum();
-        let dead_bytes = file_bytes as f64 - live_bytes;
+        let dead = |file: &ValueFile, live_bytes: f64| (file.bytes() as f64 - live_bytes).max(0.0);
+        let dead_bytes: f64 = used(false).map(|(file, live)| dead(file, live)).sum();
+        let live_bytes: f64 = used(false).map(|(file, live)| live.min(file.bytes() as f64)).sum();
+        let longest = used(false).map(|(file, _)| file.bytes()).max().unwrap_or_default();
         let is_due = dead_bytes > f64::max(live_bytes, (FILES_MIN * longest) as f64);
-        let chosen = used().filter(|(file, bytes)| is_due && share(file, *bytes) < LIVE_SHARE_MIN);
-        let chosen = chosen.filter(|(file, _)| file.collect()).count();
+        // What frees less than a block frees nothing.
+        let is_worth_it = |file: &ValueFile, live: f64| {
+            live < LIVE_SHARE_MIN * file.bytes() as f64 && dead(file, live) >= BLOCK_BYTES as f64
+        };
+        let chosen = used(false).filter(|(file, live)| is_due && is_worth_it(file, *live));
+        let chosen = chosen.map(|(file, _)| file.collect()).count();
         values.set_collecting(chosen > 0);
         if chosen > 0 {
             self.context.env.jobs.wake();
@@ -83,10 +103,9 @@ impl Background {
 fn has_long_values(state: &State, buffer: &WriteBuffer, tables: &VecDeque<SortedTable>) -> bool {
     let long_bytes = |sorted: &SortedTable| {
         let table = state.tables.get(&sorted.table)?;
-        let bytes_min = u64::from(table.options.apart_bytes_min?);
-        let contents = &sorted.contents;
-        (contents.bytes >= bytes_min * contents.records).then_some(contents.bytes)
+        let bytes_min = table.options.apart_bytes_min.filter(|_| !table.options.layout.keeps_in_memory())?;
+        Some(sorted.contents.bytes as f64 * sorted.run.long_share(buffer, bytes_min as usize))
     };
-    let bytes: u64 = tables.iter().filter_map(long_bytes).sum();
-    bytes > 0 && bytes as f64 >= VALUES_SHARE_MIN * buffer.len() as f64
+    let bytes: f64 = tables.iter().filter_map(long_bytes).sum();
+    bytes > 0.0 && bytes >= VALUES_SHARE_MIN * buffer.len() as f64
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use forebay_layouts::DataFile;
-use forebay_store::WriteBuffer;
+use forebay_store::{ValueFile, WriteBuffer};
 use serde::Serialize;
 
 use crate::versions::{State, Versions};
@@ -146,6 +146,12 @@ impl Versions {
         let most = self.context.options.open_files(self.context.env.fs.process_files_max()) / 2;
         // One that cannot be opened is an error to who reads it.
         files.values().take(most).for_each(|file| drop(file.reopen()));
+        let lists = files.values().filter_map(DataFile::list);
+        let values: BTreeMap<u64, Arc<ValueFile>> = lists
+            .flat_map(|list| list.value_files())
+            .map(|values| (values.id(), Arc::clone(values)))
+            .collect();
+        values.values().take(most.saturating_sub(files.len())).for_each(|values| drop(values.reopen()));
     }
 
     /// Bytes of a table's files that are there for snapshots only.

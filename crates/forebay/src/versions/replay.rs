@@ -113,7 +113,15 @@ impl Replay {
         }
     }
 
+    /// No id is given twice, whatever has become of the file by now.
+    fn use_up(&mut self, meta: &FileMeta) {
+        let shares = meta.values.iter().map(|share| share.file);
+        let highest = shares.fold(meta.id, u64::max);
+        self.next_id = self.next_id.max(highest + 1);
+    }
+
     fn add_table(&mut self, entry: &TableEntry) -> Result<()> {
+        entry.files.iter().for_each(|meta| self.use_up(meta));
         let table = self.table(entry)?;
         self.files.extend(table.version.files().into_iter().map(|file| (file.id(), file)));
         self.next_table = self.next_table.max(entry.id + 1);
@@ -130,6 +138,7 @@ impl Replay {
     }
 
     fn keep(&mut self, kept: manifest::Savepoint) {
+        kept.tables.iter().flat_map(|entry| &entry.files).for_each(|meta| self.use_up(meta));
         self.kept.insert(kept.name.clone(), kept);
     }
 
@@ -164,7 +173,7 @@ impl Replay {
 
     fn change(&mut self, change: Change) -> Result<()> {
         for (id, meta) in change.files {
-            self.next_id = self.next_id.max(meta.id + 1);
+            self.use_up(&meta);
             if let Some(table) = self.tables.get(&id) {
                 self.files.insert(meta.id, table.version.named(meta));
             }

@@ -261,6 +261,11 @@ impl DataFile {
         }
     }
 
+    /// How many records a list has, if somebody has opened it.
+    pub fn known_records(&self) -> Option<u64> {
+        self.list()?.known_records()
+    }
+
     /// Bytes of it that no lookup would ever come to: what later appends to a tree have replaced.
     pub fn replaced_bytes(&self) -> u64 {
         match self {

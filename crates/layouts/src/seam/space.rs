@@ -138,7 +138,7 @@ impl Usage {
 }
 
 /// Tells `see` about how many bytes of which value file lists stand for: of each list its share of what it was written
-/// with.
+/// with, and all of that where nobody has opened the list yet. Reads nothing.
 pub fn value_use(version: &dyn TableVersion, see: &mut dyn FnMut(u64, f64)) {
     let mut files: BTreeMap<u64, (DataFile, u64)> = BTreeMap::new();
     version.each_list(&mut |held| {
@@ -147,7 +147,7 @@ pub fn value_use(version: &dyn TableVersion, see: &mut dyn FnMut(u64, f64)) {
         }
     });
     for (file, records) in files.values() {
-        let share = (*records as f64 / file.records().max(1) as f64).min(1.0);
+        let share = file.known_records().map_or(1.0, |all| (*records as f64 / all.max(1) as f64).min(1.0));
         file.value_shares().iter().for_each(|values| see(values.file, share * values.bytes as f64));
     }
 }

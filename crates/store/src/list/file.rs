@@ -20,7 +20,7 @@ use super::page::Page;
 use super::resident::Resident;
 use super::salvage::rebuild;
 use super::store::{FileMeta, ListStore};
-use crate::values::ValueFile;
+use crate::values::{ValueFile, ValueShare};
 
 /// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
 /// gone by the end), and opening it may fail: then the error is what every lookup in it answers.
@@ -51,9 +51,13 @@ pub(crate) struct Body {
     pub(super) resident: Option<Resident>,
 }
 
+/// What it takes to know how much a list has in a value file.
+pub(super) const SHARE_MEMORY_BYTES: u64 = (size_of::<ValueShare>() + size_of::<Arc<ValueFile>>()) as u64;
+
 impl ListFile {
     /// A file that is only named so far.
     pub fn named(store: &Arc<ListStore>, meta: FileMeta) -> Arc<Self> {
+        store.metrics.index_memory_bytes.add(SHARE_MEMORY_BYTES * meta.values.len() as u64);
         let values =
             meta.values.iter().map(|share| store.values.named(share.file, share.file_bytes)).collect();
         Arc::new(Self {
@@ -127,9 +131,8 @@ impl ListFile {
         (**self.body.get()?).as_ref().ok()
     }
 
-    /// Opens the file, where it is closed by now, and those of its values, and reads nothing of them.
+    /// Opens the file, where it is closed by now, and reads nothing of it.
     pub fn reopen(&self) -> Result<()> {
-        self.values.iter().try_for_each(|values| values.reopen())?;
         let file = match self.ready() {
             Some(body) => &body.file,
             None => {

@@ -1,11 +1,23 @@
 //! How long a list file is there, and with it the value files that it has pointers to.
 
+use std::sync::Arc;
+
 use forebay_env::sync::atomic::Ordering;
 
-use super::file::ListFile;
-use crate::values::ValueShare;
+use super::file::{ListFile, SHARE_MEMORY_BYTES};
+use crate::values::{ValueFile, ValueShare};
 
 impl ListFile {
+    /// How many records it has, if somebody has opened it.
+    pub fn known_records(&self) -> Option<u64> {
+        self.ready().map(|body| body.footer.records)
+    }
+
+    /// Where it has values.
+    pub fn value_files(&self) -> &[Arc<ValueFile>] {
+        &self.values
+    }
+
     /// Whether it has values in a file that is to be emptied.
     pub fn is_collected(&self) -> bool {
         self.values.iter().any(|values| values.is_collected())
@@ -40,6 +52,8 @@ impl ListFile {
 
 impl Drop for ListFile {
     fn drop(&mut self) {
+        let shares = self.meta.values.len() as u64;
+        self.store.metrics.index_memory_bytes.subtract(SHARE_MEMORY_BYTES * shares);
         if self.retired.load(Ordering::Acquire) {
             self.store.retire(self.path(), self.meta.bytes);
         }

@@ -24,7 +24,7 @@ use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Access, File, FileSystem};
 
-use crate::list::Trash;
+use crate::list::{DiskUse, Leaving, Trash};
 use crate::metrics::Metrics;
 use crate::names;
 
@@ -49,6 +49,8 @@ pub struct ValueFiles {
     dir: PathBuf,
     trash: Arc<Trash>,
     metrics: Arc<Metrics>,
+    /// Those that are about to be removed.
+    leaving: Arc<DiskUse>,
     known: Mutex<BTreeMap<u64, Weak<ValueFile>>>,
     /// Whether some may be emptied.
     is_collecting: AtomicBool,
@@ -67,8 +69,8 @@ pub struct ValueFile {
     may_go: AtomicBool,
     /// Whether merges move what lives of it elsewhere.
     is_collected: AtomicBool,
-    /// Whether a value of it could not be moved.
-    is_damaged: AtomicBool,
+    /// Whether it stays: a value of it could not be moved, or its lists could not be merged.
+    is_stuck: AtomicBool,
 }
 
 impl ValueFiles {
@@ -82,14 +84,14 @@ impl ValueFiles {
         let (fs, dir) = (Arc::clone(fs), dir.to_path_buf());
         let (trash, metrics) = (Arc::clone(trash), Arc::clone(metrics));
         let (known, is_collecting) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { fs, dir, trash, metrics, known, is_collecting })
+        Arc::new(Self { fs, dir, trash, metrics, leaving: Arc::default(), known, is_collecting })
     }
 
     /// A file that something names.
     pub fn named(self: &Arc<Self>, id: u64, bytes: u64) -> Arc<ValueFile> {
         let mut known = self.known.lock();
-        if let Some(file) = known.get(&id).and_then(Weak::upgrade) {
-            debug_assert_eq!(file.bytes, bytes, "a value file does not change");
+        // One of another length is damage of the manifest: each reads as far as it was told.
+        if let Some(file) = known.get(&id).and_then(Weak::upgrade).filter(|file| file.bytes == bytes) {
             return file;
         }
         let file = Arc::new(ValueFile {
@@ -100,7 +102,7 @@ impl ValueFiles {
             lists: AtomicU64::new(0),
             may_go: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
-            is_damaged: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
         });
         known.insert(id, Arc::downgrade(&file));
         file
@@ -118,6 +120,11 @@ impl ValueFiles {
         let file = self.named(id, bytes);
         file.may_go.store(true, Ordering::Release);
         file
+    }
+
+    /// Bytes of files that are about to be removed.
+    pub fn leaving_bytes(&self) -> u64 {
+        self.leaving.leaving_bytes()
     }
 
     fn path(&self, id: u64) -> PathBuf {
@@ -249,17 +256,21 @@ impl ValueFile {
         self.lists.load(Ordering::Acquire) > 0
     }
 
-    /// Has merges move what they meet of it elsewhere. Says whether they will: a file of which a value cannot be read
-    /// stays.
-    pub fn collect(&self) -> bool {
-        let is_sound = !self.is_damaged.load(Ordering::Relaxed);
-        self.is_collected.store(is_sound, Ordering::Relaxed);
-        is_sound
+    /// Has merges move what they meet of it elsewhere.
+    pub fn collect(&self) {
+        debug_assert!(!self.is_stuck(), "what was given up is not tried again");
+        self.is_collected.store(true, Ordering::Relaxed);
     }
 
-    /// A value of it cannot be read: what there is of it stays, for who asks for it to be told why.
-    pub(crate) fn give_up(&self) {
-        self.is_damaged.store(true, Ordering::Relaxed);
+    /// Whether it was given up.
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Gives up emptying it, until the database is opened again: a value of it cannot be read, and who asks for it is to
+    /// be told why; or nobody can merge the lists that have values in it.
+    pub fn give_up(&self) {
+        self.is_stuck.store(true, Ordering::Relaxed);
         self.is_collected.store(false, Ordering::Relaxed);
     }
 
@@ -281,7 +292,7 @@ impl ValueFile {
     }
 
     /// Opens the file, where it is closed by now.
-    pub(crate) fn reopen(&self) -> Result<()> {
+    pub fn reopen(&self) -> Result<()> {
         self.open()?.len().map(drop)
     }
 
@@ -303,7 +314,11 @@ impl Drop for ValueFile {
         }
         drop(known);
         if !self.is_needed() && self.may_go.load(Ordering::Acquire) {
-            self.files.trash.add(self.path());
+            let leaving = &self.files.leaving;
+            leaving.found(self.bytes);
+            leaving.retire(self.bytes);
+            leaving.let_go(self.bytes);
+            self.files.trash.add(Leaving::counted(self.path(), leaving, self.bytes));
         }
     }
 }

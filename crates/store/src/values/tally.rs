@@ -7,9 +7,10 @@ use forebay_base::{Result, ValuePointer};
 
 use super::{ValueFile, ValueFiles, ValueShare};
 
-/// Counts the pointers that are written to a list.
+/// Counts the pointers that are written to a list, and holds the files from the first one on: what is merged may go
+/// meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(BTreeMap<u64, u64>);
+pub(crate) struct Tally(BTreeMap<u64, (Arc<ValueFile>, u64)>);
 
 /// What a list has, and the files, which are held until the list holds them.
 pub(crate) struct Tallied {
@@ -18,28 +19,38 @@ pub(crate) struct Tallied {
 }
 
 impl Tally {
+    /// The file that a pointer leads to.
+    pub(crate) fn file(&mut self, files: &ValueFiles, pointer: &ValuePointer) -> Result<&Arc<ValueFile>> {
+        Ok(&self.entry(files, pointer)?.0)
+    }
+
     /// Counts a pointer.
     pub(crate) fn add(&mut self, files: &ValueFiles, pointer: &[u8]) -> Result<()> {
         let pointer = ValuePointer::decode(pointer).ok_or_else(|| files.malformed())?;
-        *self.0.entry(pointer.file).or_default() += pointer.bytes;
+        self.entry(files, &pointer)?.1 += pointer.bytes;
         Ok(())
+    }
+
+    fn entry(&mut self, files: &ValueFiles, pointer: &ValuePointer) -> Result<&mut (Arc<ValueFile>, u64)> {
+        use std::collections::btree_map::Entry::{Occupied, Vacant};
+        Ok(match self.0.entry(pointer.file) {
+            Occupied(known) => known.into_mut(),
+            Vacant(fresh) => fresh.insert((files.get(pointer.file)?, 0)),
+        })
     }
 
     /// Whether none was counted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.values().all(|(_, bytes)| *bytes == 0)
     }
 
-    /// The files and how much is in each. All must be known: of the lists that are merged, or just made.
-    pub(crate) fn finish(self, files: &ValueFiles) -> Result<Tallied> {
-        let found =
-            self.0.iter().map(|(&id, &bytes)| Ok((files.get(id)?, bytes))).collect::<Result<Vec<_>>>()?;
-        let shares = found.iter().map(|(file, bytes)| ValueShare {
-            file: file.id,
-            file_bytes: file.bytes,
-            bytes: *bytes,
-        });
-        let shares = shares.collect();
-        Ok(Tallied { shares, _files: found.into_iter().map(|(file, _)| file).collect() })
+    /// The files and how much is in each; and a file of what was moved, all of which is the list's.
+    pub(crate) fn finish(self, moved: Option<Arc<ValueFile>>) -> Tallied {
+        let moved = moved.map(|file| (Arc::clone(&file), file.bytes));
+        let used = self.0.into_values().filter(|(_, bytes)| *bytes > 0);
+        let (files, bytes): (Vec<_>, Vec<_>) = used.chain(moved).unzip();
+        let shares = files.iter().zip(bytes);
+        let shares = shares.map(|(file, bytes)| ValueShare { file: file.id, file_bytes: file.bytes, bytes });
+        Tallied { shares: shares.collect(), _files: files }
     }
 }

@@ -70,13 +70,15 @@ impl ValueWriter {
     /// Completes the file, up to a whole block, and makes its bytes durable; its name is so after a sync of the
     /// directory. Lists have to hold it before this is dropped, or it goes.
     pub(crate) fn finish(mut self) -> Result<Arc<ValueFile>> {
+        // What fills up the last block counts as nothing.
+        let bytes = self.written_bytes + self.chunk_bytes as u64;
         let end = self.chunk_bytes.next_multiple_of(BLOCK_BYTES);
         self.chunk[self.chunk_bytes..end].fill(0);
         self.chunk_bytes = end;
         self.flush()?;
         self.file.sync()?;
         self.finished = true;
-        Ok(self.files.made(self.id, self.written_bytes))
+        Ok(self.files.made(self.id, bytes))
     }
 }
 

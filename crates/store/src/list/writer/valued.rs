@@ -24,31 +24,25 @@ impl Values {
 
     /// Whether any value of the list stands in a value file.
     pub(super) fn any(&self) -> bool {
-        !self.tally.is_empty()
+        self.moved.is_some() || !self.tally.is_empty()
     }
 
     /// What the list has in which value file, and those files.
-    pub(super) fn finish(self, store: &ListStore) -> Result<Tallied> {
-        // Until the list has it somebody must.
+    pub(super) fn finish(self) -> Result<Tallied> {
         let moved = self.moved.map(ValueWriter::finish).transpose()?;
-        let finished = self.tally.finish(&store.values);
-        drop(moved);
-        finished
+        Ok(self.tally.finish(moved))
     }
 
-    /// The pointer to a value, which is moved where its file is collected.
+    /// The pointer to a value that was moved, where its file is collected. One that cannot be read stays where it is.
     fn moved(&mut self, store: &ListStore, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
         let Some(pointer) = ValuePointer::decode(record.value) else { return Ok(None) };
-        let file = store.values.get(pointer.file)?;
+        let file = self.tally.file(&store.values, &pointer)?;
         if !file.is_collected() {
             return Ok(None);
         }
-        let value = match store.values.load(record.key, record.value) {
-            Err(error) if error.is_corruption() => {
-                file.give_up();
-                return Ok(None);
-            }
-            read => read?,
+        let Ok(value) = store.values.load(record.key, record.value) else {
+            file.give_up();
+            return Ok(None);
         };
         let writer = match &mut self.moved {
             Some(writer) => writer,
@@ -72,10 +66,13 @@ impl ListWriter {
 
     fn push_by(&mut self, values: &mut Values, prefix: u64, record: &Record<'_>) -> Result<()> {
         if record.kind == Kind::Pointer {
-            let moved = values.moved(&self.store, record)?;
-            let record = Record { value: moved.as_deref().unwrap_or(record.value), ..*record };
-            values.tally.add(&self.store.values, record.value)?;
-            return self.push_plain(prefix, &record);
+            return match values.moved(&self.store, record)? {
+                Some(moved) => self.push_plain(prefix, &Record { value: &moved, ..*record }),
+                None => {
+                    values.tally.add(&self.store.values, record.value)?;
+                    self.push_plain(prefix, record)
+                }
+            };
         }
         let Values { apart, tally, .. } = values;
         let pointer = apart.as_mut().and_then(|apart| apart.pointer_for(record));

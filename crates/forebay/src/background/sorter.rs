@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::limits::STEP_BYTES;
 use forebay_env::{Machine, Step};
 use forebay_store::WriteBuffer;
-use forebay_store::buffer::{SortedTable, Sorting, TableNotes};
+use forebay_store::buffer::{Noting, SortedTable, Sorting, TableNotes};
 
 use crate::background::Background;
 
@@ -22,6 +22,8 @@ pub(super) struct Sorter {
 /// One buffer on its way.
 struct Work {
     buffer: Arc<WriteBuffer>,
+    /// What it has of each table is being collected.
+    noting: Option<Noting>,
     waiting: VecDeque<TableNotes>,
     running: Option<Sorting>,
     done: Vec<SortedTable>,
@@ -36,8 +38,8 @@ impl Sorter {
     fn begin(&self) -> Option<Work> {
         let state = self.background.versions.state();
         let buffer = Arc::clone(state.sealed.iter().rev().find(|buffer| buffer.sorted().is_none())?);
-        let waiting = buffer.take_notes(|table| state.order_of(table)).into();
-        Some(Work { buffer, waiting, running: None, done: Vec::new() })
+        let noting = Some(Noting::default());
+        Some(Work { buffer, noting, waiting: VecDeque::new(), running: None, done: Vec::new() })
     }
 
     /// Goes on for about 1 MiB. `false` when there is nothing to do.
@@ -46,7 +48,13 @@ impl Sorter {
             self.work = self.begin();
         }
         let Some(work) = &mut self.work else { return false };
-        if let Some(sorting) = &mut work.running {
+        if let Some(noting) = &mut work.noting {
+            let state = self.background.versions.state();
+            if let Some(notes) = noting.step(&work.buffer, |table| state.order_of(table)) {
+                work.waiting = notes.into();
+                work.noting = None;
+            }
+        } else if let Some(sorting) = &mut work.running {
             if let Some(run) = sorting.step() {
                 let (table, contents) = sorting.of();
                 debug_assert!(run.len() as u64 <= contents.records, "no record is sorted twice");

@@ -53,7 +53,12 @@ impl Context {
 
     /// Where the log is.
     pub(crate) fn log_files(&self) -> LogFiles<'_> {
-        LogFiles { fs: &*self.env.fs, dir: &self.dir, secret: self.superblock.log_secret }
+        LogFiles {
+            fs: &*self.env.fs,
+            dir: &self.dir,
+            secret: self.superblock.log_secret,
+            jobs: &self.env.jobs,
+        }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

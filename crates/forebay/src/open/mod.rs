@@ -10,6 +10,7 @@ mod enter;
 mod evidence;
 mod read_back;
 mod reload;
+mod renewing;
 mod salvage;
 mod start;
 mod verify;
@@ -97,8 +98,8 @@ fn read(
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
-    let files = LogFiles { fs, dir, secret: superblock.log_secret };
-    let reader = Reader { files, pool: &pool, options: &options, closed };
+    let files = LogFiles { fs, dir, secret: superblock.log_secret, jobs: &env.jobs };
+    let reader = Reader { env, files, pool: &pool, options: &options, closed };
     let live = live_files(&replay);
     let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
     let retained =

@@ -2,17 +2,18 @@
 //!
 //! 1. What was flushed and is in no file ([`Replay::reload`]) goes into its tables' memory, a segment at a time.
 //! 2. All other segments become sealed buffers. What does not fit stays in files until there is room for it.
-//! 3. Once what a crash left is cleared away, and nothing before, the log is written: where segments are many, or
+//!    What of them is read is [written again](Renewing) meanwhile, after a crash: the same bytes at their places.
+//! 3. Once what a crash left is cleared away, and nothing before, the log is changed: where segments are many, or
 //!    long, they are *folded*, their frames written to new segments, as few as will do, so that many short ones cost
-//!    no more than one. Else, after a crash or a sync that failed, they are [renewed](renew) in place: the system may
-//!    have had them in its memory only, and take them for written. So opening needs no room on the disk, unless there
-//!    is some to fold.
+//!    no more than one. Else, after a crash or a sync that failed, those that are not written again by then are
+//!    [renewed](renew) in place, since the system may have had them in its memory only, and take them for written;
+//!    and what is torn is cut off. So opening needs no room on the disk, unless there is some to fold.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::Access;
+use forebay_env::{Access, Env, File};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Refill;
 use forebay_store::log::frame::frame_bytes;
@@ -20,6 +21,7 @@ use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Reco
 use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
+use crate::open::renewing::Renewing;
 use crate::options::Options;
 use crate::versions::{Replay, RetainedSegment};
 
@@ -40,6 +42,8 @@ pub(crate) struct ReadBack {
     pub(crate) buffers: Vec<Arc<WriteBuffer>>,
     /// Segments that follow, and are still to be loaded.
     pub(crate) pending: VecDeque<Extent>,
+    /// What is made durable of the buffers meanwhile.
+    renewing: Option<Renewing>,
 }
 
 impl ReadBack {
@@ -51,6 +55,7 @@ impl ReadBack {
 
 /// How and from where.
 pub(crate) struct Reader<'a> {
+    pub(crate) env: &'a Env,
     pub(crate) files: LogFiles<'a>,
     pub(crate) pool: &'a Arc<ArenaPool>,
     pub(crate) options: &'a Options,
@@ -68,7 +73,7 @@ enum Mode {
 }
 
 impl Reader<'_> {
-    /// Reads segments `ids`, ascending, back. Nothing is written.
+    /// Reads segments `ids`, ascending, back. Nothing is changed.
     pub(crate) fn read(&self, replay: &mut Replay, ids: &[u64]) -> Result<ReadBack> {
         let flushed = replay.log.flushed;
         let (mut fresh, mut bytes) = (0, 0);
@@ -83,6 +88,8 @@ impl Reader<'_> {
             false => self.options.write_buffers,
         };
         let (mut filling, mut reload) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
+        let is_renewed = self.is_renewed() && !self.options.read_only && !self.options.salvage;
+        filling.renewing = (is_renewed && buffers_max > 0).then(|| Renewing::start(self.env, self.files.dir));
         let mut last_table = 0;
         let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
             last_table = last_table.max(frame.last_table);
@@ -95,7 +102,7 @@ impl Reader<'_> {
         reload.end();
         reload.buffers.drain(..).try_for_each(|buffer| replay.reload(&buffer))?;
         filling.end();
-        let buffers = filling.buffers;
+        let Filling { buffers, renewing, .. } = filling;
         let (retained, fresh): (Vec<Extent>, Vec<Extent>) =
             recovered.segments.iter().partition(|extent| extent.id < flushed.0);
         let is_its = |(buffer, extent): (&Arc<WriteBuffer>, &Extent)| buffer.segment() == extent.id;
@@ -104,7 +111,7 @@ impl Reader<'_> {
             "buffers are those of the first segments, in order"
         );
         let pending = fresh.into_iter().skip(buffers.len()).collect();
-        Ok(ReadBack { recovered, last_table, retained, buffers, pending })
+        Ok(ReadBack { recovered, last_table, retained, buffers, pending, renewing })
     }
 
     /// Whether this many segments are folded: because of their number, or because buffers were larger when they were
@@ -128,8 +135,13 @@ impl Reader<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if self.closed.is_none() && !planted::is("log-not-renewed") {
+        let renewed = read.renewing.take().map(Renewing::finish).transpose()?.unwrap_or_default();
+        if self.is_renewed() {
             for extent in &read.recovered.segments {
+                if renewed.get(&extent.id) == Some(&extent.bytes) {
+                    self.cut(extent)?;
+                    continue;
+                }
                 // Where damage was passed over, a buffer is not what its file is.
                 let is_its =
                     |buffer: &&Arc<WriteBuffer>| !self.options.salvage && buffer.segment() == extent.id;
@@ -137,6 +149,11 @@ impl Reader<'_> {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Whether what was read is made durable again.
+    fn is_renewed(&self) -> bool {
+        self.closed.is_none() && !planted::is("log-not-renewed")
     }
 
     fn bounds(&self, mark: &LogMark) -> Bounds {
@@ -196,16 +213,26 @@ impl Reader<'_> {
         made.iter().for_each(|&id| drop(self.files.fs.remove(&names::log(self.files.dir, id))));
     }
 
-    /// Also cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what
-    /// comes later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given
-    /// that.
-    fn renew(&self, extent: &Extent, buffer: Option<&Arc<WriteBuffer>>) -> Result<()> {
-        let LogFiles { fs, dir, .. } = self.files;
-        let path = names::log(dir, extent.id);
-        let file = fs.open(&path, Access::Buffered)?;
-        if file.len()? > extent.bytes && fs.link_count(&path)? == 1 {
+    /// Cuts off what is torn: numbers are given again, so a frame that stands there whole would be taken for what comes
+    /// later by who reads on behind damage. What has another name, in a checkpoint, was whole when it was given that.
+    fn cut_in(&self, file: &dyn File, extent: &Extent) -> Result<bool> {
+        let is_cut = file.len()? > extent.bytes && self.files.fs.link_count(file.path())? == 1;
+        if is_cut {
             file.set_len(extent.bytes)?;
         }
+        Ok(is_cut)
+    }
+
+    /// The same, where all else is durable.
+    fn cut(&self, extent: &Extent) -> Result<()> {
+        let file = self.files.fs.open(&names::log(self.files.dir, extent.id), Access::Buffered)?;
+        if self.cut_in(&*file, extent)? { file.sync() } else { Ok(()) }
+    }
+
+    /// Makes a segment durable, and cuts it.
+    fn renew(&self, extent: &Extent, buffer: Option<&Arc<WriteBuffer>>) -> Result<()> {
+        let file = self.files.fs.open(&names::log(self.files.dir, extent.id), Access::Buffered)?;
+        self.cut_in(&*file, extent)?;
         if let Some(buffer) = buffer {
             // It was found sound, and nothing that the system does makes it another.
             debug_assert_eq!(buffer.len() as u64, extent.bytes, "a segment is the image of its buffer");
@@ -270,11 +297,13 @@ struct Filling<'a> {
     source: u64,
     /// Those that are full.
     buffers: Vec<Arc<WriteBuffer>>,
+    renewing: Option<Renewing>,
 }
 
 impl<'a> Filling<'a> {
     fn new(reader: &'a Reader<'a>, buffers_max: usize) -> Self {
-        Self { reader, mode: Mode::AsIs { buffers_max }, open: None, source: 0, buffers: Vec::new() }
+        let mode = Mode::AsIs { buffers_max };
+        Self { reader, mode, open: None, source: 0, buffers: Vec::new(), renewing: None }
     }
 
     fn push(&mut self, frame: &Frame<'_>, replay: &Replay) -> Result<()> {
@@ -301,10 +330,14 @@ impl<'a> Filling<'a> {
                 empty.insert(Refill::new(id, bytes, files.secret, pool))
             }
         };
-        open.push(frame, pool)
+        open.push(frame, pool)?;
+        self.renewing.iter_mut().for_each(|renewing| renewing.grows(open));
+        Ok(())
     }
 
     fn end(&mut self) {
-        self.buffers.extend(self.open.take().map(|open| open.finish(self.reader.pool)));
+        let Some(mut open) = self.open.take() else { return };
+        self.renewing.iter_mut().for_each(|renewing| renewing.ends(&mut open));
+        self.buffers.push(open.finish(self.reader.pool));
     }
 }

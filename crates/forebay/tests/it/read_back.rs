@@ -517,3 +517,57 @@ fn a_database_whose_making_was_cut_short_is_not_lost_with_a_directory_above() {
         assert!(found.is_some(), "cut short at operation {operation}");
     }
 }
+
+/// On threads a long log is read ahead of who checks it, and written and synced while the rest is read. What a failed sync
+/// had lost is durable once the database is open, and what fails meanwhile fails the opening.
+#[test]
+fn a_long_log_is_read_and_made_durable_by_several_threads() {
+    const BATCHES: u64 = 420;
+    let options = |fs: Arc<dyn FileSystem>| {
+        let env = Env { fs, ..Env::real() };
+        Options::default().memory_limit(256 << 20).write_buffer(18 << 20).env(env)
+    };
+    let value = |number: u64| number.to_le_bytes().repeat(250);
+    for (seed, rule) in [
+        (1, ""),
+        (2, "sync *.log #1 io-error"),
+        (3, "write *.log #2 io-error"),
+        (4, "write *.log #1 no-space"),
+    ] {
+        let disk = CrashFs::new(seed);
+        let fs = FaultyFs::new(disk.clone());
+        let db = Database::open(DIR, options(fs.clone())).unwrap();
+        let table = db.table("t").open().unwrap();
+        db.sync().unwrap();
+        // Nothing is flushed.
+        fs.rule("create *.list all no-space").unwrap();
+        for batch in 0..BATCHES {
+            let mut records = Batch::new();
+            (0..50).map(|n| batch * 50 + n).for_each(|n| records.put(&table, n.to_be_bytes(), value(n)));
+            db.commit(records, Durability::Os).unwrap();
+        }
+        disk.fail_next_sync(".log");
+        let _ = db.sync();
+        drop(table);
+        assert!(db.close().is_err());
+        fs.clear();
+        if !rule.is_empty() {
+            fs.rule(rule).unwrap();
+            let opened = Database::open(DIR, options(fs.clone()));
+            // There may be room once all is cleared away.
+            assert_eq!(opened.is_ok(), rule.ends_with("no-space"), "{rule}");
+            drop(opened.map(Database::close));
+            fs.clear();
+        }
+        let db = Database::open(DIR, options(fs.clone())).unwrap();
+        let left = disk.power_cycle();
+        drop(db.close());
+        let db = Database::open(DIR, options(left)).unwrap();
+        let table = db.table("t").open().unwrap();
+        for n in 0..BATCHES * 50 {
+            assert!(table.get(n.to_be_bytes()).unwrap().as_deref() == Some(&value(n)[..]), "{rule}: {n}");
+        }
+        drop(table);
+        db.close().unwrap();
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::{Order, Range};
 use forebay_env::fs::MemoryFs;
-use forebay_env::{FileSystem, Rng};
+use forebay_env::{Env, FileSystem, Rng};
 use forebay_store::buffer::{ArenaPool, Sorting, TableRows};
 use forebay_store::log::batch::{Payload, Records};
 use forebay_store::log::frame::{Header, Secret};
@@ -122,7 +122,8 @@ fn last_of(written: &Written, seen: &[(u64, Vec<u8>)]) -> u64 {
 /// Reads the log back, and looks at all of it as a write buffer.
 fn read(written: &Written, reading: Reading) -> (forebay_base::Result<Recovered>, Vec<(u64, Vec<u8>)>) {
     let Written { fs, secret, pool, segments, durable, .. } = written;
-    let files = LogFiles { fs: &**fs, dir: Path::new(DIR), secret: *secret };
+    let jobs = Env::memory(0).jobs;
+    let files = LogFiles { fs: &**fs, dir: Path::new(DIR), secret: *secret, jobs: &jobs };
     let bounds = Bounds { before: 0, flushed: (0, 0), known_durable: *durable, reading };
     let mut seen = Vec::new();
     let mut refill = Refill::new(1, SEGMENT_BYTES, *secret, pool);

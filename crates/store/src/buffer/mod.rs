@@ -10,6 +10,7 @@ mod filed;
 mod folding;
 mod memtable;
 mod notes;
+mod noting;
 mod pool;
 mod range_deletes;
 mod run;
@@ -30,6 +31,7 @@ use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
 pub use notes::{Contents, Notes, TableNotes};
+pub use noting::Noting;
 pub use pool::ArenaPool;
 pub use range_deletes::RangeDelete;
 pub use run::Run;
@@ -342,25 +344,6 @@ impl WriteBuffer {
             table.note(notes, base, || self.pool.as_ref().map_or_else(Vec::new, |pool| pool.take_words()));
         }
         publish();
-    }
-
-    /// What is noted of a sealed buffer, for the sorter. One that was read back from the log is walked for it.
-    pub fn take_notes(&self, order_of: impl Fn(u32) -> Option<Order>) -> Vec<TableNotes> {
-        // Whoever sorts has words that are not in the index meanwhile.
-        let _nobody_sorts = self.sorting.lock();
-        let mut index = self.index.write();
-        if index.noted {
-            let noted = index.tables.iter_mut().map(|(&table, index)| index.take_notes(table));
-            return noted.filter(|notes| notes.contents.records > 0).collect();
-        }
-        drop(index);
-        let mut notes = Notes::default();
-        self.for_each(0, self.len(), |table, place, record| {
-            if let Some(order) = order_of(table) {
-                notes.add(table, order, order.prefix(record.key), place, record);
-            }
-        });
-        notes.into_tables().collect()
     }
 
     /// The sealed buffer's tables in order, once that has been found.

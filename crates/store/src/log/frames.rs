@@ -5,14 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::Result;
-use forebay_env::{Access, File, FileSystem};
+use forebay_env::{Access, FileSystem};
 
 use super::frame::{ALIGN_BYTES, HEADER_BYTES, Header, Secret};
+use super::recover::LogFiles;
+use super::window::{PIECE_BYTES, Window};
 use crate::buffer::WriteBuffer;
 use crate::names;
-
-/// How much of a file is read at a time, unless a frame is longer.
-const PIECE_BYTES: usize = 1 << 20;
 
 const _: () = assert!(PIECE_BYTES > HEADER_BYTES && PIECE_BYTES.is_multiple_of(ALIGN_BYTES));
 
@@ -26,12 +25,7 @@ pub struct Frames {
 }
 
 enum Bytes {
-    File {
-        file: Arc<dyn File>,
-        /// What was read last, and where that begins.
-        piece: Vec<u8>,
-        start: usize,
-    },
+    File(Window),
     Buffer(Arc<WriteBuffer>),
 }
 
@@ -40,7 +34,17 @@ impl Frames {
     pub fn in_file(fs: &dyn FileSystem, path: &Path, secret: Secret, segment: u64) -> Result<Self> {
         let file = fs.open_read(path, Access::Buffered)?;
         let len = file.len()? as usize;
-        Ok(Self { secret, segment, bytes: Bytes::File { file, piece: Vec::new(), start: 0 }, len, at: 0 })
+        Ok(Self { secret, segment, bytes: Bytes::File(Window::new(file)), len, at: 0 })
+    }
+
+    /// The same, for who walks all of it and nothing else: it is read ahead of the walk.
+    pub(super) fn ahead(files: &LogFiles<'_>, segment: u64) -> Result<Self> {
+        let path = names::log(files.dir, segment);
+        let mut frames = Self::in_file(files.fs, &path, files.secret, segment)?;
+        if let Bytes::File(window) = &mut frames.bytes {
+            window.read_ahead(files.jobs, frames.len);
+        }
+        Ok(frames)
     }
 
     /// Those of a buffer, up to a length that it had.
@@ -148,11 +152,10 @@ impl Frames {
     /// Passes what was reserved and never written, which is most of a long segment that was just begun. Of what is in
     /// memory by now zeros are passed with it, where no header is left that could begin there.
     fn pass_hole(&mut self) {
-        let Bytes::File { file, piece, start } = &self.bytes else { return };
-        let known = (*start + piece.len()).max(self.at);
-        let left = piece.get(self.at.saturating_sub(*start)..).unwrap_or_default();
+        let Bytes::File(window) = &self.bytes else { return };
+        let (known, left) = (window.end().max(self.at), window.at(self.at));
         if left.len() < HEADER_BYTES && left.iter().all(|&byte| byte == 0) {
-            let written = file.written_from(known as u64).min(self.len as u64) as usize;
+            let written = window.file().written_from(known as u64).min(self.len as u64) as usize;
             if written.saturating_sub(known) >= HEADER_BYTES {
                 self.at = written / ALIGN_BYTES * ALIGN_BYTES;
             }
@@ -169,15 +172,9 @@ impl Frames {
         let (at, end) = (self.at, (self.at + bytes).min(self.len));
         match &mut self.bytes {
             Bytes::Buffer(buffer) => Ok(buffer.bytes().get(at..end).unwrap_or_default()),
-            Bytes::File { file, piece, start } => {
-                if at < *start || end > *start + piece.len() {
-                    debug_assert!(at <= self.len, "the walk is within the segment");
-                    piece.resize(bytes.max(PIECE_BYTES).min(self.len - at), 0);
-                    *start = at;
-                    let got = file.read_at(at as u64, piece)?;
-                    piece.truncate(got);
-                }
-                Ok(piece.get(at - *start..).unwrap_or_default())
+            Bytes::File(window) => {
+                window.load(at, end, self.len)?;
+                Ok(window.at(at))
             }
         }
     }

@@ -4,6 +4,7 @@
 //! ([`frame`]), appended to the arena, and those same bytes go to the file ([`writer`]). After a crash the
 //! segments are read back ([`recover`]).
 
+mod ahead;
 pub mod batch;
 mod durability;
 pub mod frame;
@@ -11,6 +12,7 @@ mod frames;
 mod prepared_segment;
 pub mod recover;
 mod refill;
+mod window;
 mod writer;
 
 pub use durability::Durability;

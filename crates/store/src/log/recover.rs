@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use forebay_base::{Error, Result};
-use forebay_env::FileSystem;
+use forebay_env::{FileSystem, Jobs};
 
 use super::batch::Records;
 use super::frame::{self, Header, Secret};
@@ -30,6 +30,8 @@ pub struct LogFiles<'a> {
     pub dir: &'a Path,
     /// What its frames are seeded with.
     pub secret: Secret,
+    /// Who reads them ahead.
+    pub jobs: &'a Jobs,
 }
 
 /// What is known of the log before it is read.
@@ -140,7 +142,7 @@ impl Scan<'_> {
     }
 
     fn segment(&mut self, id: u64, each: &mut dyn FnMut(&Frame<'_>) -> Result<()>) -> Result<()> {
-        let (mut frames, before) = (self.frames(id)?, self.found.last_sequence);
+        let (mut frames, before) = (Frames::ahead(self.files, id)?, self.found.last_sequence);
         let mut end = 0;
         while !self.ended {
             if !self.follow(id, &mut frames, each)? {
@@ -291,7 +293,7 @@ impl Scan<'_> {
 /// on from a record. Returns the last.
 pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
     let path = names::log(files.dir, extent.id);
-    let mut frames = Frames::in_file(files.fs, &path, files.secret, extent.id)?;
+    let mut frames = Frames::ahead(files, extent.id)?;
     let mut last = extent.before;
     while (frames.place() as u64) < extent.bytes {
         let at = frames.place() as u64;

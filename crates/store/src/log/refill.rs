@@ -33,6 +33,17 @@ impl Refill {
         self.segment
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.appender.len()
+    }
+
+    /// The memory it has them in.
+    pub fn image(&mut self) -> Arc<Arena> {
+        self.appender.publish();
+        Arc::clone(&self.arena)
+    }
+
     /// Whether a writer would have put the frame here too.
     pub fn takes(&self, frame: &Frame<'_>) -> bool {
         let records = self.records + frame.header.records as usize;

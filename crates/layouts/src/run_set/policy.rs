@@ -70,8 +70,11 @@ impl Policy {
     /// How long a run's files are where nothing is said of that, with write buffers of this size.
     pub(crate) fn usual_file_bytes(self, write_buffer_bytes: u64) -> u64 {
         let whole = write_buffer_bytes.min(FILE_BYTES);
-        // Each merge of a key range writes one anew.
-        if self.merges_key_ranges() { whole / 4 } else { whole }
+        match self.merges_key_ranges() {
+            // Each merge of a key range writes one anew, and writers wait for it.
+            true => whole.min((whole / 4).max(RANGE_FILE_BYTES_MIN)),
+            false => whole,
+        }
     }
 
     /// Says which parameter is out of its bounds.
@@ -139,6 +142,11 @@ impl Policy {
 
 /// A run's files are no longer than this by default.
 const FILE_BYTES: u64 = 64 << 20;
+/// Nor shorter than this, where one is written anew at a time and write buffers are that long: the syncs of a shorter one
+/// take longer than what is written.
+const RANGE_FILE_BYTES_MIN: u64 = 2 << 20;
+
+const _: () = assert!(RANGE_FILE_BYTES_MIN <= FILE_BYTES);
 /// More than this is none of the organisations any more.
 const PARAMETER_MAX: u32 = 1000;
 /// T where none is given.

@@ -14,12 +14,18 @@ pub(super) struct Size {
     records: u64,
     /// Of Forebay besides the WB tree in hash order.
     layouts: &'static [&'static str],
+    /// Of Forebay with values apart from their keys: what it is held against rivals by, where there are such.
+    apart: &'static [&'static str],
     /// Besides those that load all sizes.
     rivals: &'static [&'static str],
     /// Names of the plots.
     pub(super) by_size: &'static str,
     pub(super) by_time: &'static str,
 }
+
+/// What workloads are called that keep values apart, from this length on.
+const APART: &str = "apart";
+const BYTES_MIN: u64 = 128;
 
 /// All come to the same bytes.
 pub(super) const SIZES: [Size; 4] = [
@@ -30,6 +36,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-16.toml"),
         records: 80_000_000,
         layouts: &["wb-tree:ordered"],
+        apart: &[],
         rivals: &[],
         by_size: "steady-16-by-size",
         by_time: "steady-16-by-time",
@@ -41,6 +48,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-64.toml"),
         records: 20_000_000,
         layouts: &["wb-tree:ordered"],
+        apart: &[],
         rivals: &[FJALL],
         by_size: "steady-64-by-size",
         by_time: "steady-64-by-time",
@@ -52,6 +60,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-256.toml"),
         records: 5_000_000,
         layouts: &["jungle:c=3"],
+        apart: &["wb-tree", "jungle:c=3"],
         rivals: &[],
         by_size: "steady-256-by-size",
         by_time: "steady-256-by-time",
@@ -63,6 +72,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-1024.toml"),
         records: 1_250_000,
         layouts: &["jungle:c=3"],
+        apart: &["wb-tree", "jungle:c=3"],
         rivals: &[BLOB],
         by_size: "steady-1024-by-size",
         by_time: "steady-1024-by-time",
@@ -81,6 +91,10 @@ impl Size {
         let run = Run::new(self.text, self.records).rounds(1).length(Length::Scaled);
         let mut runs = vec![run.clone().engines(&[FOREBAY])];
         runs.extend(self.layouts.iter().map(|layout| run.clone().organised(layout).in_order()));
+        runs.extend(self.apart.iter().map(|layout| {
+            let apart = run.clone().varied(APART, &[]).organised(layout).told("values_apart", BYTES_MIN);
+            if *layout == "wb-tree" { apart } else { apart.in_order() }
+        }));
         // One at a time, so that what is interrupted loses one engine's run.
         for engines in [&[LEVELED], &[UNIVERSAL], &[LEVELDB]] {
             runs.push(run.clone().engines(engines));
@@ -91,15 +105,21 @@ impl Size {
         runs
     }
 
-    /// Forebay first.
+    /// Forebay first, as it suits these records best.
     pub(super) fn contenders(&self) -> Vec<Contender> {
+        let apart = |layout: &&str| Contender {
+            label: format!("forebay, {layout}, values apart"),
+            engine: FOREBAY,
+            workload: laid_out_name(&format!("{}-{APART}", self.workload), layout),
+        };
         let own = |layout: &&str| Contender {
             label: format!("forebay, {layout}"),
             engine: FOREBAY,
             workload: laid_out_name(self.workload, layout),
         };
         let first = Contender { label: FOREBAY.into(), engine: FOREBAY, workload: self.workload.into() };
-        let mut all = vec![first];
+        let mut all: Vec<Contender> = self.apart.iter().map(apart).collect();
+        all.push(first);
         all.extend(self.layouts.iter().map(own));
         all.extend(RIVALS.iter().chain(self.rivals).map(|engine| Contender {
             label: (*engine).into(),

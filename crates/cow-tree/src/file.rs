@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
 use forebay_env::{Access, File, FileSystem};
-use forebay_store::list::{DiskUse, Leaving, Trash};
+use forebay_store::list::{Allowance, DiskUse, Leaving, Trash};
 use forebay_store::metrics::{Cause, Metrics};
 
 use crate::extent::Extent;
@@ -114,9 +114,9 @@ impl TreeFile {
     }
 
     /// See [`Tree::thin_filter`](crate::Tree::thin_filter).
-    pub(crate) fn thin_filter(&self, bits_per_key: u32) {
+    pub(crate) fn thin_filter(&self, allowed: Allowance) {
         if let Some(filter) = self.filter.get() {
-            filter.thin(bits_per_key);
+            filter.thin(allowed);
         }
     }
 

@@ -14,7 +14,7 @@ use forebay_base::{Error, Result};
 use forebay_env::Words;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::Ordering;
-use forebay_store::list::{GrowingFilter, Mark};
+use forebay_store::list::{Allowance, GrowingFilter, Mark};
 use forebay_store::{MemoryClaim, Metrics, Owner};
 
 use crate::extent::Extent;
@@ -78,7 +78,7 @@ impl Filter {
     fn new(bits: GrowingFilter, store: &TreeStore) -> Self {
         let whole_bits = bits.count() as u64 * 8 * GrowingFilter::BLOCK_BYTES as u64;
         let keys = whole_bits.div_ceil(store.options.filter_bits_per_key.max(1) as u64);
-        let bits = bits.thinned(store.filter_bits_max.load(Ordering::Relaxed), keys);
+        let bits = bits.thinned(store.filter_level.allowance(keys as f64, 0), keys);
         store.metrics.filter_memory_bytes.add(bits.memory_bytes() as u64);
         Self { bits, keys, metrics: Arc::clone(&store.metrics) }
     }
@@ -91,8 +91,8 @@ impl Filter {
         self.bits.may_contain(hash)
     }
 
-    pub(crate) fn thin(&self, bits_per_key: u32) {
-        self.metrics.filter_memory_bytes.subtract(self.bits.thin(bits_per_key, self.keys) as u64);
+    pub(crate) fn thin(&self, allowed: Allowance) {
+        self.metrics.filter_memory_bytes.subtract(self.bits.thin(allowed, self.keys) as u64);
     }
 }
 

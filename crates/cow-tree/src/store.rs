@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use forebay_base::Order;
 use forebay_base::limits::BLOCK_BYTES;
-use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
-use forebay_store::list::{DiskUse, Trash};
+use forebay_store::list::{DiskUse, FilterLevel, Trash};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, names};
 
@@ -60,8 +60,8 @@ pub struct TreeStore {
     pub expiry: Option<Arc<dyn Clock>>,
     /// Where damage is noted that is passed over; `None` where it is an error.
     pub salvage: Option<Arc<Gaps>>,
-    /// How many bits of filters a key may take in memory; filters of files have more where this is few.
-    pub filter_bits_max: Arc<AtomicU32>,
+    /// How thin filters are in memory; those of files may have more.
+    pub filter_level: Arc<FilterLevel>,
 }
 
 impl TreeStore {

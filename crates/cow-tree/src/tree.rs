@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
-use forebay_store::list::Lookup;
+use forebay_store::list::{Allowance, Lookup};
 use forebay_store::salvage::Gaps;
 
 use crate::extent::Extent;
@@ -42,8 +42,8 @@ impl WeakTree {
     }
 
     /// As [`Tree::thin_filter`].
-    pub fn thin_filter(&self, bits_per_key: u32) {
-        self.0.upgrade().inspect(|file| file.thin_filter(bits_per_key));
+    pub fn thin_filter(&self, allowed: Allowance) {
+        self.0.upgrade().inspect(|file| file.thin_filter(allowed));
     }
 }
 
@@ -134,9 +134,14 @@ impl Tree {
         self.file().filter().get().map_or(0, |filter| filter.keys())
     }
 
-    /// Gives up precision of the filter until a key takes no more than this many bits, as far as that goes.
-    pub fn thin_filter(&self, bits_per_key: u32) {
-        self.file().thin_filter(bits_per_key);
+    /// How many bits a key its filter is made with.
+    pub fn filter_bits_per_key(&self) -> u32 {
+        self.store().options.filter_bits_per_key
+    }
+
+    /// Gives up precision of the filter until a key takes no more than it is allowed, as far as that goes.
+    pub fn thin_filter(&self, allowed: Allowance) {
+        self.file().thin_filter(allowed);
     }
 
     /// Its file, for as long as others keep any version of it.

@@ -2,7 +2,7 @@
 //! counts. Sizes are asked of the store.
 
 use forebay_store::Cause;
-use forebay_store::list::{ListOptions, ListSize};
+use forebay_store::list::{FilterDemand, FilterLevel, ListOptions, ListSize};
 
 /// Which keys the records of a load have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,25 +201,53 @@ impl Inventory {
         }
     }
 
-    /// What is left of filters, so that all of them take no more than they may: the share of their bytes, and
-    /// the share of absent keys to which each says yes.
-    fn thinned(&self) -> (f64, f64) {
-        let bits = self.model.filter_memory_bytes_max.saturating_mul(8) / self.holdings.filter_keys.max(1);
-        let (share, wasted) = ListSize::thinned(&self.model.options, bits);
-        debug_assert!(
-            (0.0..=1.0).contains(&share) && (0.0..=1.0).contains(&wasted),
-            "shares of what there is"
+    /// What filters come to, where lists stand for these shares of all places of these files, so that all of them take
+    /// no more than they may.
+    pub fn filters(&self, parts: impl Iterator<Item = (u32, f64)>) -> Filters {
+        let mut shares = vec![0.0; self.files.len()];
+        parts.for_each(|(id, share)| shares.get_mut(id as usize).into_iter().for_each(|sum| *sum += share));
+        let options = &self.model.options;
+        let density = |file: &Entry, share: f64| match options.order.is_uniform() {
+            true => file.keys as f64 / share.max(1e-12),
+            false => file.keys as f64,
+        };
+        let held = || self.files.iter().zip(&shares).map(|(file, &share)| (file, density(file, share)));
+        let mut demand = FilterDemand::default();
+        let there = held().filter(|(file, _)| file.references > 0);
+        there.for_each(|(file, density)| demand.add(options.filter_kind(), density, file.keys));
+        let level = FilterLevel::new(
+            demand.level(self.model.filter_memory_bytes_max as f64 * FilterDemand::SHARE_PLANNED),
         );
-        (share, wasted)
+        let mut filters = Filters::default();
+        for (file, density) in held() {
+            let (left, wasted) = ListSize::thinned(options, level.bits(density).unwrap_or(f64::INFINITY));
+            debug_assert!(
+                (0.0..=1.0).contains(&left) && (0.0..=1.0).contains(&wasted),
+                "shares of what there is"
+            );
+            filters.resident_bytes += file.size.filter_bytes as f64 * left;
+            filters.wasted.push(wasted);
+        }
+        filters
+    }
+}
+
+/// What filters come to.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    resident_bytes: f64,
+    /// By the file's id.
+    wasted: Vec<f64>,
+}
+
+impl Filters {
+    /// Memory that they take.
+    pub fn resident_bytes(&self) -> u64 {
+        self.resident_bytes as u64
     }
 
-    /// Memory that filters take.
-    pub fn filter_bytes_resident(&self) -> u64 {
-        (self.holdings.filter_bytes as f64 * self.thinned().0) as u64
-    }
-
-    /// The device reads that a list costs a lookup of a key that it does not hold.
-    pub fn wasted_reads(&self) -> f64 {
-        self.thinned().1
+    /// The device reads that a list of this file costs a lookup of a key that it does not hold.
+    pub fn wasted_reads(&self, id: u32) -> f64 {
+        self.wasted.get(id as usize).copied().unwrap_or(1.0)
     }
 }

@@ -3,7 +3,7 @@
 
 use forebay_base::Result;
 
-use crate::inventory::{Inventory, Keys};
+use crate::inventory::{Filters, Inventory, Keys};
 use crate::seam::LevelDescription;
 
 /// A table's lists under its layout, of which only counts are known.
@@ -21,6 +21,8 @@ pub trait Simulated {
     fn check(&self) -> Result<(), String>;
     /// Memory of the table version and the handles of its files, in bytes.
     fn tree_memory_bytes(&self) -> u64;
+    /// What its filters come to.
+    fn filters(&self) -> Filters;
     /// What lookups meet.
     fn paths(&self) -> Paths;
 }
@@ -44,8 +46,6 @@ pub struct Paths {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     lists: u64,
-    /// The device reads that one list costs a lookup of a key that it does not hold.
-    wasted_per_list: f64,
     /// Device reads of a key that none of them holds.
     wasted: f64,
     /// The share of keys that none of them holds.
@@ -57,18 +57,19 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub(crate) fn new(wasted_per_list: f64) -> Self {
-        Self { lists: 0, wasted_per_list, wasted: 0.0, absence: 1.0, found: 0.0, reads: 0.0 }
+    pub(crate) fn new() -> Self {
+        Self { lists: 0, wasted: 0.0, absence: 1.0, found: 0.0, reads: 0.0 }
     }
 
-    /// Passes a list that has this many records for each unit of all places, and this share of the keys.
-    pub(crate) fn pass(&mut self, records: f64, coverage: f64) {
+    /// Passes a list that has this many records for each unit of all places, and this share of the keys. It costs a
+    /// lookup of a key that it does not hold so many device reads.
+    pub(crate) fn pass(&mut self, records: f64, coverage: f64, wasted: f64) {
         debug_assert!(records >= 0.0 && (0.0..=1.0).contains(&coverage), "a list has a share of the keys");
         let found = records * self.absence;
         self.found += found;
         self.reads += found * (self.wasted + 1.0);
         self.lists += 1;
-        self.wasted += self.wasted_per_list;
+        self.wasted += wasted;
         self.absence *= 1.0 - coverage;
     }
 }

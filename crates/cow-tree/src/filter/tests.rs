@@ -8,7 +8,7 @@ use forebay_base::{Kind, LastWriterWins, Order, Record};
 use forebay_env::Access;
 use forebay_env::fs::MemoryFs;
 use forebay_store::Cause;
-use forebay_store::list::Lookup;
+use forebay_store::list::{FilterLevel, Lookup};
 
 use super::*;
 use crate::root::{Root, Version};
@@ -91,7 +91,7 @@ fn a_root_that_does_not_fit_its_chain_is_refused() {
         options: TreeOptions::new(Order::Lexical),
         expiry: None,
         salvage: None,
-        filter_bits_max: Arc::new(u32::MAX.into()),
+        filter_level: Arc::new(FilterLevel::new(None)),
     };
     let put = |mut writer: TreeWriter<LastWriterWins>, numbers: Range<u64>| {
         for number in numbers {

@@ -10,7 +10,7 @@ use forebay_base::{Combine, Kind, LastWriterWins, Order, Range, Record, Result};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter};
 use forebay_env::{FileSystem, Rng};
 use forebay_store::Cause;
-use forebay_store::list::Lookup;
+use forebay_store::list::{FilterLevel, Lookup};
 
 /// What a tree holds, by prefix and key.
 pub(crate) type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
@@ -99,7 +99,7 @@ pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore 
         options,
         expiry: None,
         salvage: None,
-        filter_bits_max: Arc::new(u32::MAX.into()),
+        filter_level: Arc::new(FilterLevel::new(None)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Filters: none denies a key, they err as seldom as they should, and their parts on disk make them what they were.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use forebay_base::combine::Depth;
 use forebay_base::hash::mix;
@@ -9,6 +8,7 @@ use forebay_base::{Combine, Error, Kind, Order};
 use forebay_cow_tree::{NodeCache, Tree, TreeOptions, TreeStore};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, FileSystem, Rng};
+use forebay_store::list::Allowance;
 
 use crate::common::{
     Batch, Concatenate, append, append_by, build, build_by, content, find, find_in, numbered, restarted,
@@ -186,9 +186,9 @@ fn memory_is_counted_given_back_and_kept_to() {
     let newer = append(&tree, &puts(order, 20_000..21_000)).unwrap();
     find(&newer, b"nothing").unwrap();
     assert_eq!(held(), pages(whole), "they share it");
-    newer.thin_filter(10);
+    newer.thin_filter(Allowance::bits(10.0));
     assert_eq!(held(), pages(whole));
-    newer.thin_filter(6);
+    newer.thin_filter(Allowance::bits(6.0));
     assert!((pages(whole / 2)..=pages(whole / 2 + 32)).contains(&held()), "{}", held());
     let share = false_share(order, &tree, &store, 20_000);
     assert!((0.01..0.1).contains(&share), "{share}");
@@ -205,11 +205,11 @@ fn memory_is_counted_given_back_and_kept_to() {
     let other = restarted(&store, fs);
     let tree = Tree::named(&other, version);
     assert_eq!((tree.filter_keys(), held()), (0, 0));
-    tree.thin_filter(1);
+    tree.thin_filter(Allowance::bits(1.0));
     assert!(find_in(order, &tree, &key(7)).unwrap().is_some());
     assert_eq!(held(), pages(whole));
     drop(tree);
-    other.filter_bits_max.store(3, Ordering::Relaxed);
+    other.filter_level.set(Some(3.5 + 1.5 * ((whole * 8).div_ceil(10) as f64).log2()));
     let tree = Tree::named(&other, version);
     false_share(order, &tree, &other, 30_000);
     assert!((pages(whole / 4)..=pages(whole / 4 + 32)).contains(&held()), "{}", held());

@@ -1,51 +1,73 @@
-//! The memory of filters. Where all of them together would take more than their share of the limit, each is
-//! made thinner. At their thinnest those in hash order only tell which page a key would be in; others deny nothing, the
-//! oldest first.
+//! The memory of filters. Where all of them together would take more than their share of the limit, they are made
+//! thinner: those of lists that are dense, as merged ones are, most, since a bit a key denies least there
+//! ([`FilterLevel`](forebay_store::list::FilterLevel)). At their thinnest those in hash order only tell which page a key
+//! would be in; others deny nothing, the oldest first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{DataFile, FILTER_BITS_MAX};
+use forebay_layouts::{DataFile, Portion};
+use forebay_store::list::{Allowance, FilterDemand};
 
 use crate::memory::MemoryShares;
 use crate::versions::TableState;
 
-const _: () = assert!(FILTER_BITS_MAX < u32::MAX, "what is no bound is above all bounds");
-
-/// How many bits a key may have, so that the filters of this many keys take no more than this many bytes.
-/// `u32::MAX` where that is no bound.
-pub(crate) fn bits_per_key(filter_bytes: u64, keys: u64) -> u32 {
-    let bits = filter_bytes.saturating_mul(8) / keys.max(1);
-    if bits > FILTER_BITS_MAX as u64 { u32::MAX } else { bits as u32 }
-}
-
-/// How many records lists have whose files have filters.
-pub(crate) fn filtered_records<'a>(tables: impl Iterator<Item = &'a Arc<TableState>>) -> u64 {
-    let filtered = tables.filter(|table| table.options.filter_bits_per_key > 0);
-    filtered.map(|table| table.version.records()).sum()
-}
-
 /// Memory that one step of thinning gives back at most, and a list more: about as much work as a step of a merge.
 const THINNED_BYTES: u64 = 128 << 10;
+/// What filters are planned to take of their share, and what if that does not do.
+pub(super) const SHARES_PLANNED: [f64; 6] = [FilterDemand::SHARE_PLANNED, 0.93, 0.85, 0.7, 0.4, 0.0];
+/// After this many lists' worth of commits it is looked at again what lists stand for of each file.
+const LISTS_A_COMMIT: u64 = 1024;
+/// Notes at each file how much lists stand for of it. Returns how many lists there are.
+fn note_parts<'a>(tables: impl Iterator<Item = &'a Arc<TableState>>) -> u64 {
+    let mut lists = 0;
+    for table in tables.filter(|table| table.options.filter_bits_per_key > 0) {
+        let mut files: BTreeMap<u64, (DataFile, Portion, f64)> = BTreeMap::new();
+        table.version.each_list(&mut |held| {
+            lists += 1;
+            let high = held.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+            let share = high.saturating_sub(held.range.low.prefix) as f64 / u64::MAX as f64;
+            let entry = files.entry(held.file.id()).or_insert_with(|| (held.file, Portion::default(), 0.0));
+            entry.1.records += held.portion.records;
+            entry.1.bytes += held.portion.bytes;
+            entry.2 += share;
+        });
+        for (file, Portion { bytes, records }, share) in files.into_values() {
+            file.note_part(bytes as f64 / records.max(1) as f64, share);
+        }
+    }
+    lists
+}
 
 impl MemoryShares {
     /// Decides how thin new filters are to be, after lists have come and gone, and leaves the rest of the memory for
     /// reading to the page cache.
     pub(crate) fn tend_filters(&self) {
         self.share_memory();
-        let level = &self.versions.lists.filter_bits_max;
-        if level.load(Ordering::Relaxed) == u32::MAX && !self.filters_exceed() {
+        if !self.versions.lists.filter_level.is_bound() && !self.filters_exceed() {
             return;
         }
         if self.filters_exceed() {
             // Snapshots' lookups of files that are gone for all others may take longer.
             let retired = self.versions.lock().retired.kept();
-            retired.iter().for_each(|file| file.thin_filter(0));
+            retired.iter().for_each(|file| file.thin_filter(Allowance::NONE));
         }
-        // Of filters that are not in memory yet no more is known than what lists have of their files.
-        let held: u64 = self.versions.lock().references.values().map(|(file, _)| file.filter_keys()).sum();
-        let keys = held.max(filtered_records(self.versions.state().tables.values()));
-        level.store(bits_per_key(self.filter_bytes(), keys).max(1), Ordering::Relaxed);
+        self.plan_filters(SHARES_PLANNED[0]);
+    }
+
+    /// Decides how thin filters are to be, so that they take this part of their share.
+    pub(super) fn plan_filters(&self, part: f64) {
+        let paid = self.lists_paid.fetch_add(LISTS_A_COMMIT, Ordering::Relaxed) + LISTS_A_COMMIT;
+        if paid >= self.lists_noted.load(Ordering::Relaxed) {
+            let lists = note_parts(self.versions.state().tables.values());
+            self.lists_noted.store(lists, Ordering::Relaxed);
+            self.lists_paid.store(0, Ordering::Relaxed);
+        }
+        let mut demand = FilterDemand::default();
+        let mut add = |file: &DataFile| demand.add(file.filter_kind(), file.density(), file.filter_keys());
+        self.versions.lock().references.values().for_each(|(file, _)| add(file));
+        self.versions.lists.filter_level.set(demand.level(self.filter_bytes() as f64 * part));
     }
 
     /// Whether filters take more than their share.
@@ -56,15 +78,23 @@ impl MemoryShares {
     /// Makes filters as thin as new ones, oldest first, until they fit their share or a step is done. Says whether
     /// anything was given back: at their thinnest, filters may exceed their share all the same.
     pub(crate) fn thin_filters(&self) -> bool {
-        let bits = self.versions.lists.filter_bits_max.load(Ordering::Relaxed);
+        let level = &self.versions.lists.filter_level;
         let held = &self.context.metrics.filter_memory_bytes;
         let before = held.get();
         let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
         let files: Vec<DataFile> =
             self.versions.lock().references.values().map(|(file, _)| file.clone()).collect();
-        // Where that is not enough, the oldest filters deny nothing any more.
-        for bits in [bits, 0] {
-            files.iter().take_while(|_| held.get() > enough_bytes).for_each(|file| file.thin_filter(bits));
+        let some = || files.iter().take_while(|_| held.get() > enough_bytes);
+        let thin = || some().for_each(|file| file.thin_filter(level.allowance(file.density(), file.id())));
+        thin();
+        // Their share may have been larger when that was decided, and they take more than planned: whole pages.
+        for part in SHARES_PLANNED.into_iter().take_while(|_| held.get() == before) {
+            self.plan_filters(part);
+            thin();
+        }
+        if held.get() == before {
+            // Where that is not enough, the oldest filters deny nothing any more.
+            some().for_each(|file| file.thin_filter(Allowance::NONE));
         }
         held.get() < before
     }

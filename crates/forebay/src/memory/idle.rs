@@ -38,7 +38,11 @@ impl IdleWatch {
         {
             memory.context.env.jobs.wake();
         }
-        memory.share_memory();
+        match memory.filters_exceed() {
+            // Filters that were read meanwhile may come to more than was expected.
+            true => memory.tend_filters(),
+            false => memory.share_memory(),
+        }
     }
 }
 
@@ -57,8 +61,10 @@ impl MemoryShares {
     /// Notes that somebody writes.
     #[inline]
     pub(crate) fn end_idle(&self) {
-        if self.is_idle.load(Ordering::Relaxed) {
-            self.is_idle.store(false, Ordering::Relaxed);
+        for is_idle in [&self.is_idle, &self.is_unwritten] {
+            if is_idle.load(Ordering::Relaxed) {
+                is_idle.store(false, Ordering::Relaxed);
+            }
         }
     }
 
@@ -115,7 +121,8 @@ impl MemoryShares {
 
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
     /// step by step.
-    fn lent_bytes(&self) -> u64 {
-        if self.is_idle.load(Ordering::Relaxed) { self.context.options.idle_bytes() } else { 0 }
+    pub(super) fn lent_bytes(&self) -> u64 {
+        let lends = self.is_idle.load(Ordering::Relaxed) || self.is_unwritten.load(Ordering::Relaxed);
+        if lends { self.context.options.idle_bytes() } else { 0 }
     }
 }

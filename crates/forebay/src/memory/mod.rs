@@ -6,14 +6,13 @@ mod pinned;
 
 use std::sync::Arc;
 
-use forebay_env::sync::atomic::AtomicBool;
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_store::Owner;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::versions::Versions;
 
-pub(crate) use filters::{bits_per_key, filtered_records};
 pub(crate) use idle::IdleWatch;
 
 /// Who gets how much of the memory limit, for now.
@@ -22,12 +21,27 @@ pub(crate) struct MemoryShares {
     versions: Arc<Versions>,
     /// Nobody has written for a while.
     is_idle: AtomicBool,
+    /// Nobody has written since the database was opened.
+    is_unwritten: AtomicBool,
+    /// How many lists there were when it was last looked at what they stand for, and how many that may be again by now.
+    lists_noted: AtomicU64,
+    lists_paid: AtomicU64,
 }
 
 impl MemoryShares {
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let (context, versions) = (Arc::clone(&versions.context), Arc::clone(versions));
-        Self { context, versions, is_idle: AtomicBool::new(false) }
+        let (is_idle, is_unwritten) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (lists_noted, lists_paid) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { context, versions, is_idle, is_unwritten, lists_noted, lists_paid }
+    }
+
+    /// Shares memory for the first time, before anything is read.
+    pub(crate) fn begin(&self) {
+        // What is still in the log takes memory to be sorted.
+        self.is_unwritten.store(self.versions.state().sealed.is_empty(), Ordering::Relaxed);
+        self.share_memory();
+        self.plan_filters(filters::SHARES_PLANNED[0]);
     }
 }
 

@@ -33,7 +33,6 @@ use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
-use crate::memory::{bits_per_key, filtered_records};
 use crate::options::Options;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
@@ -118,7 +117,7 @@ fn read(
         (Some(log), active, Some(manifest))
     };
     let (sealed, pending) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let version_set = version_set_of(&replay, retained, manifest, options.filter_bytes());
+    let version_set = version_set_of(&replay, retained, manifest);
     let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
     let context = Context {
         dir: dir.to_path_buf(),
@@ -136,9 +135,10 @@ fn read(
     };
     let versions = Versions::new(Arc::new(context), version_set, state, replay.lists, replay.trees);
     let engine = Arc::new(Engine::new(versions));
+    // Before any filter is read, so that none need stay in memory whole before it is made thinner.
+    engine.memory.begin();
     engine.versions.weigh();
     engine.versions.lock().weigh_savepoints();
-    engine.memory.tend_filters();
     Ok((engine, pending))
 }
 
@@ -293,11 +293,7 @@ fn version_set_of(
     replay: &Replay,
     retained: BTreeMap<u64, RetainedSegment>,
     manifest: Option<Manifest>,
-    filter_bytes: u64,
 ) -> VersionSet {
-    // A first guess, so that filters need not stay in memory whole before they are made thinner.
-    let keys = filtered_records(replay.tables.values());
-    replay.lists.filter_bits_max.store(bits_per_key(filter_bytes, keys), Ordering::Relaxed);
     let mut version_set = VersionSet {
         manifest,
         references: BTreeMap::new(),

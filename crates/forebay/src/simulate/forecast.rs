@@ -134,7 +134,7 @@ impl Simulation {
         // While a write buffer is written to a list, the log has both it and the next.
         let disk_bytes_peak = tree.inventory().file_bytes_max() + 2 * self.options.buffer_bytes();
         let paths = tree.paths();
-        let resident = tree.inventory().filter_bytes_resident();
+        let resident = tree.filters().resident_bytes();
         Point {
             records,
             data_bytes: records * record_bytes,

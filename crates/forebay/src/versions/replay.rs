@@ -10,7 +10,7 @@ use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
-use forebay_store::list::{FileMeta, ListOptions, ListStore, ResidentLimit, Trash};
+use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
 use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache, ValueFiles};
 
@@ -58,7 +58,7 @@ impl Replay {
                 apart_bytes_min: None,
             },
             expiry: Some(Arc::clone(&env.clock)),
-            filter_bits_max: Arc::new(u32::MAX.into()),
+            filter_level: Arc::new(FilterLevel::new(None)),
             resident: Arc::new(ResidentLimit::new(RESIDENT_BUFFERS_MAX)),
             salvage: None,
             in_memory: false,

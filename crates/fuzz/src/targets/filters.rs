@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use forebay_env::Rng;
 use forebay_env::fs::MemoryFs;
-use forebay_store::list::{GrowingFilter, ListFile, Mark};
+use forebay_store::list::{Allowance, GrowingFilter, ListFile, Mark};
 
 use super::list_file::{find, store, write};
 use crate::draws::{self, one_of};
@@ -19,10 +19,8 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let made = write(&store, &model);
     let read_back = ListFile::named(&store, made.meta());
     for list in [made, read_back] {
-        for bits in [u32::MAX, 12, 3, 1] {
-            if bits < u32::MAX {
-                list.thin_filter(bits);
-            }
+        for bits in [f64::INFINITY, 12.0, 4.0, 2.0, 1.0] {
+            list.thin_filter(Allowance::bits(bits));
             for ((_, key), record) in model.iter().step_by(model.len() / 100 + 1) {
                 let found = find(&list, order, key).expect("it is intact");
                 assert_eq!(found.as_ref(), Some(record), "a filter of {bits} bits denies a key");
@@ -55,7 +53,7 @@ fn grow(rng: &mut Rng) {
         }
         added.extend(more);
         if rng.chance(30) {
-            filter.thin(one_of(rng, &[1, 4, 20]), keys);
+            filter.thin(Allowance::bits(one_of(rng, &[1.0, 4.0, 20.0])), keys);
         }
         assert!(added.iter().all(|&hash| filter.may_contain(hash)), "a filter denies what was added");
     }

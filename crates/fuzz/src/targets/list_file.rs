@@ -12,8 +12,8 @@ use forebay_base::{Kind, Order, Range, Record, Result};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{
-    FileMeta, ListCursor, ListFile, ListOptions, ListStore, ListWriter, Lookup, Pace, Reading, ResidentLimit,
-    Search,
+    FileMeta, FilterLevel, ListCursor, ListFile, ListOptions, ListStore, ListWriter, Lookup, Pace, Reading,
+    ResidentLimit, Search,
 };
 use forebay_store::{Cause, PageCache, ValueFiles, names};
 
@@ -79,7 +79,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<ListStore> {
             apart_bytes_min: None,
         },
         expiry: None,
-        filter_bits_max: Arc::new(one_of(rng, &[1, 8, u32::MAX]).into()),
+        filter_level: Arc::new(FilterLevel::new(one_of(rng, &[Some(1.0), Some(15.0), Some(22.0), None]))),
         resident: Arc::new(ResidentLimit::new(1)),
         salvage: None,
         in_memory: false,

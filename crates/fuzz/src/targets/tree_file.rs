@@ -13,7 +13,7 @@ use forebay_cow_tree::{
 };
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
-use forebay_store::list::Lookup;
+use forebay_store::list::{FilterLevel, Lookup};
 use forebay_store::{Cause, names};
 
 use crate::answers::Answers;
@@ -82,7 +82,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> TreeStore {
         },
         expiry: None,
         salvage: None,
-        filter_bits_max: Arc::new(one_of(rng, &[1, 8, u32::MAX]).into()),
+        filter_level: Arc::new(FilterLevel::new(one_of(rng, &[Some(1.0), Some(15.0), Some(22.0), None]))),
     }
 }
 

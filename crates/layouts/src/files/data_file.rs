@@ -9,7 +9,7 @@ use forebay_base::record::Shape;
 use forebay_base::{Bound, Error, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version, WeakTree};
-use forebay_store::list::{FileKind, FileMeta};
+use forebay_store::list::{Allowance, FileKind, FileMeta, FilterKind};
 use forebay_store::values::ValueShare;
 use forebay_store::{ListFile, ListStore};
 
@@ -49,10 +49,10 @@ impl WeakFile {
     }
 
     /// As [`DataFile::thin_filter`].
-    pub fn thin_filter(&self, bits_per_key: u32) {
+    pub fn thin_filter(&self, allowed: Allowance) {
         match self {
-            Self::List(list) => _ = list.upgrade().inspect(|list| list.thin_filter(bits_per_key)),
-            Self::Tree(tree) => tree.thin_filter(bits_per_key),
+            Self::List(list) => _ = list.upgrade().inspect(|list| list.thin_filter(allowed)),
+            Self::Tree(tree) => tree.thin_filter(allowed),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Store {
             },
             expiry: lists.expiry.clone(),
             salvage: lists.salvage.clone(),
-            filter_bits_max: Arc::clone(&lists.filter_bits_max),
+            filter_level: Arc::clone(&lists.filter_level),
         };
         Self { lists: Arc::new(lists), trees }
     }
@@ -302,11 +302,35 @@ impl DataFile {
         }
     }
 
-    /// Gives up precision of the filter until a key takes no more than this many bits.
-    pub fn thin_filter(&self, bits_per_key: u32) {
+    /// How many keys there would be in all if it had as many at all places as it has where it stands for something: the
+    /// more, the less of a filter pays.
+    pub fn density(&self) -> f64 {
         match self {
-            Self::List(list) => list.thin_filter(bits_per_key),
-            Self::Tree(tree) => tree.thin_filter(bits_per_key),
+            Self::List(list) => list.density(),
+            Self::Tree(tree) => tree.filter_keys() as f64,
+        }
+    }
+
+    /// What its filter is like.
+    pub fn filter_kind(&self) -> FilterKind {
+        match self {
+            Self::List(list) => list.filter_kind(),
+            Self::Tree(tree) => FilterKind { is_ranked: false, bits_per_key: tree.filter_bits_per_key() },
+        }
+    }
+
+    /// Notes what lists stand for: records of so many bytes each, at this share of all places.
+    pub fn note_part(&self, record_bytes: f64, share: f64) {
+        if let Self::List(list) = self {
+            list.note_part(record_bytes, share);
+        }
+    }
+
+    /// Gives up precision of the filter until a key takes no more than it is allowed.
+    pub fn thin_filter(&self, allowed: Allowance) {
+        match self {
+            Self::List(list) => list.thin_filter(allowed),
+            Self::Tree(tree) => tree.thin_filter(allowed),
         }
     }
 

@@ -20,7 +20,7 @@ use super::plan::{Act, Made, Next, Slice};
 use super::policy::Policy;
 use super::set::{Edit, Part, Run, RunSet};
 use crate::files::{Fragment, ResidentBudget};
-use crate::inventory::{Inventory, Keys, ListModel};
+use crate::inventory::{Filters, Inventory, Keys, ListModel};
 use crate::seam::LevelDescription;
 use crate::simulation::{Path, Paths, Simulated, Sums};
 
@@ -253,8 +253,13 @@ impl Simulated for SimulatedRuns {
         files + self.set.parts().count() as u64 * size_of::<Part<Fragment>>() as u64
     }
 
+    fn filters(&self) -> Filters {
+        let parts = self.set.parts();
+        self.inventory.filters(parts.map(|part| (part.fragment.counts.number(), width(&part.range) / WHOLE)))
+    }
+
     fn paths(&self) -> Paths {
-        let all = Range::all;
+        let (all, filters) = (Range::all, self.filters());
         let runs: Vec<(&Run<CountedFile>, Range)> =
             self.set.runs().iter().map(|run| (&**run, all())).collect();
         let bounds = bounds(&runs, &all());
@@ -262,9 +267,10 @@ impl Simulated for SimulatedRuns {
         let highs = bounds[1..].iter().map(|&prefix| Some(Bound::at_prefix(prefix))).chain([None]);
         for (&low, high) in bounds.iter().zip(highs) {
             let share = width(&Range { low: Bound::at_prefix(low), high }) / WHOLE;
-            let mut path = Path::new(self.inventory.wasted_reads());
+            let mut path = Path::new();
             for part in runs.iter().filter_map(|(run, _)| run.find(low, b"")) {
-                path.pass(density(part) * WHOLE, part.fragment.counts.coverage());
+                let counts = &part.fragment.counts;
+                path.pass(density(part) * WHOLE, counts.coverage(), filters.wasted_reads(counts.number()));
             }
             sums.add(&path, share, self.keys);
         }

@@ -11,7 +11,7 @@ use forebay_store::{Cause, ListFile};
 
 use super::{cause_of, describe};
 use crate::files::Fragment;
-use crate::inventory::{Inventory, Keys, ListModel};
+use crate::inventory::{Filters, Inventory, Keys, ListModel};
 use crate::seam::LevelDescription;
 use crate::simulation::{Path, Paths, Simulated, Sums};
 
@@ -93,12 +93,13 @@ impl SimulatedTree {
         changes.into_iter().for_each(|(file, by)| self.inventory.refer(file.number(), by));
     }
 
-    fn walk(&self, node: &Node<Counted>, mut path: Path, sums: &mut Sums) {
+    fn walk(&self, node: &Node<Counted>, mut path: Path, filters: &Filters, sums: &mut Sums) {
         let share = share(node);
         for list in node.lists().iter().rev() {
-            path.pass(list.records as f64 / share, list.fragment.coverage());
+            let wasted = filters.wasted_reads(list.fragment.number());
+            path.pass(list.records as f64 / share, list.fragment.coverage(), wasted);
         }
-        node.children().iter().for_each(|child| self.walk(child, path, sums));
+        node.children().iter().for_each(|child| self.walk(child, path, filters, sums));
         if node.is_leaf() {
             sums.add(&path, share, self.keys);
         }
@@ -134,9 +135,18 @@ impl Simulated for SimulatedTree {
         bytes
     }
 
+    fn filters(&self) -> Filters {
+        let mut parts = Vec::new();
+        self.tree.for_each_node(&mut |_, node| {
+            let share = share(node);
+            parts.extend(node.lists().iter().map(|list| (list.fragment.number(), share)));
+        });
+        self.inventory.filters(parts.into_iter())
+    }
+
     fn paths(&self) -> Paths {
         let mut sums = Sums::default();
-        self.walk(self.tree.root(), Path::new(self.inventory.wasted_reads()), &mut sums);
+        self.walk(self.tree.root(), Path::new(), &self.filters(), &mut sums);
         sums.finish()
     }
 }

@@ -10,10 +10,10 @@ use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64};
 use forebay_env::{Access, File};
 
-use super::filter::{Filter, Fingerprints};
+use super::filter::{Allowance, Filter, Fingerprints};
 use super::footer::Footer;
 use super::index::{PageIndex, Starts};
 use super::page::Page;
@@ -36,6 +36,10 @@ pub struct ListFile {
     pub(super) retired: AtomicBool,
     /// Where it has values.
     pub(super) values: Box<[Arc<ValueFile>]>,
+    /// See [`density`](Self::density): the bits of a number, 0.0 where none is noted.
+    pub(super) density: AtomicU64,
+    /// About how many records it has, as far as that is noted.
+    pub(super) keys: AtomicU64,
 }
 
 /// What an open file keeps in memory.
@@ -68,6 +72,8 @@ impl ListFile {
             body: OnceLock::new(),
             records: OnceLock::new(),
             retired: AtomicBool::new(false),
+            density: AtomicU64::new(0),
+            keys: AtomicU64::new(0),
         })
     }
 
@@ -207,7 +213,9 @@ impl ListFile {
         };
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged("page search and filter are malformed"))?;
-        Ok(Body::new(&self.store, file, footer, index, filter, digest))
+        let density = self.noted_density().unwrap_or(index.density(self.store.options.order, footer.records));
+        let allowed = self.store.filter_level.allowance(density, self.meta.id);
+        Ok(Body::new(&self.store, file, footer, index, filter, digest, allowed))
     }
 
     fn read(&self, file: &Arc<dyn File>, offset: u64, into: &mut [u8]) -> Result<()> {
@@ -255,18 +263,6 @@ impl ListFile {
         self.ready()
             .and_then(|body| body.resident.as_ref())
             .map_or(self.meta.bytes, |resident| resident.bytes)
-    }
-
-    /// How many keys its filter in memory has.
-    pub fn filter_keys(&self) -> u64 {
-        self.ready().filter(|body| body.filter.is_some()).map_or(0, |body| body.footer.records)
-    }
-
-    /// Gives up precision of the filter until a key takes no more than this many bits.
-    pub fn thin_filter(&self, bits_per_key: u32) {
-        let filter = self.ready().and_then(|body| Some((body.filter.as_ref()?, body.footer.records)));
-        let freed = filter.map_or(0, |(filter, keys)| filter.thin(bits_per_key, keys));
-        self.store.metrics.filter_memory_bytes.subtract(freed as u64);
     }
 
     /// How many records it has; 0 when it cannot be opened. Device reads: one, of a file that is not open, which leaves
@@ -319,9 +315,9 @@ impl Body {
         index: PageIndex,
         filter: Option<Filter>,
         digest: Digest,
+        allowed: Allowance,
     ) -> Self {
-        let bits_max = store.filter_bits_max.load(Ordering::Relaxed);
-        let filter = filter.map(|filter| filter.thinned(bits_max, footer.records));
+        let filter = filter.map(|filter| filter.thinned(allowed, footer.records));
         let metrics = &store.metrics;
         metrics.filter_memory_bytes.add(filter.as_ref().map_or(0, Filter::memory_bytes) as u64);
         metrics.index_memory_bytes.add((index.memory_bytes() + digest.memory_bytes()) as u64);

@@ -3,13 +3,16 @@
 //! where a page begins inside a run of equal prefixes a shortest separating key beside it, so that one lookup
 //! always leads to exactly one page.
 
-use forebay_base::Bound;
 use forebay_base::wire::{Reader, put_bytes, put_varint, u32_at, u64_at};
+use forebay_base::{Bound, Order};
 
 use super::page::RECORDS_MAX;
 
 /// Page offsets are kept in units of this many bytes.
 pub(crate) const OFFSET_UNIT_BYTES: u64 = 64;
+
+/// Fewer records tell hardly anything by how far they reach.
+const FEW: u64 = 64;
 
 /// Where the pages of a list begin, in records and in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +160,14 @@ impl PageIndex {
 
     pub(crate) fn last_prefix(&self) -> u64 {
         self.last_prefix
+    }
+
+    /// How many keys there would be in all if there were as many at all places as between the first and the last of
+    /// these records. Where places are not uniform, or records few: how many those are.
+    pub(crate) fn density(&self, order: Order, records: u64) -> f64 {
+        let tells = order.is_uniform() && records >= FEW && self.first_prefix < self.last_prefix;
+        let reach = self.last_prefix.saturating_sub(self.first_prefix) as f64 / u64::MAX as f64;
+        records as f64 / if tells { reach } else { 1.0 }
     }
 
     /// Where a page lies: its offset and length in bytes.

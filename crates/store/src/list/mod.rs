@@ -23,9 +23,11 @@ mod salvage;
 mod sample;
 mod search;
 mod size;
+mod spot;
 mod store;
 #[cfg(test)]
 mod tests;
+mod thinning;
 mod verify;
 mod writer;
 
@@ -34,7 +36,7 @@ pub use cursor::ListCursor;
 pub use disk::{DiskUse, Leaving, Trash};
 pub use expiries::Expiries;
 pub use file::ListFile;
-pub use filter::{GrowingFilter, Mark};
+pub use filter::{Allowance, FilterDemand, FilterKind, FilterLevel, GrowingFilter, Mark};
 pub(crate) use page::Page;
 pub use search::{Lookup, Search};
 pub use size::ListSize;

@@ -19,6 +19,7 @@ use forebay_env::{Access, File, FileSystem};
 
 use super::expiries::Expiries;
 use super::file::{Body, ListFile};
+use super::filter::Allowance;
 use super::footer::Footer;
 use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
 use super::page::{self, HEADER_BYTES, Page};
@@ -61,7 +62,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
         expiries,
         has_pointers: !list.value_shares().is_empty(),
     };
-    Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0)))
+    Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0), Allowance::ALL))
 }
 
 /// The footer, if it at least is sound, and the shape that it tells. A bit of it or its end may be gone, and the sizes

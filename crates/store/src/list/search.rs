@@ -5,7 +5,6 @@
 //! 3. of each key, the page of its newest candidate is taken from the cache or read, those of all keys together;
 //!    where that does not decide, the next candidate's; and so on.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use forebay_base::{Order, Record, Result};
@@ -16,6 +15,7 @@ use super::file::{Body, ListFile};
 use super::filter::{Filter, Place};
 use super::index::Starts;
 use super::page::Page;
+use super::spot::{Spot, propose_ranks};
 
 /// This many filters are asked at a time: what they ask for fits the nearest cache.
 const PROBES: usize = 64;
@@ -70,15 +70,6 @@ struct Candidate<'a> {
     lookup: u32,
     list: &'a ListFile,
     spot: Spot,
-}
-
-enum Spot {
-    /// In a page, among these of its records.
-    Records(u32, Range<u32>),
-    /// Somewhere in a page.
-    Page(u32),
-    /// The list is not open, or not sound: opening it will tell.
-    Unknown,
 }
 
 impl<'a> Search<'a> {
@@ -167,7 +158,7 @@ impl Probe<'_> {
             Some(Filter::Fingerprints(ranks)) => {
                 let ranks = ranks.matches(&self.place);
                 if !ranks.is_empty() {
-                    propose_ranks(body, ranks, propose);
+                    propose_ranks(body, ranks, &self.place, propose);
                 }
                 return;
             }
@@ -182,19 +173,17 @@ impl Probe<'_> {
     }
 }
 
-/// Proposes the pages of the records of these ranks. That is one, unless hashes are alike; those are neighbours,
-/// and seldom in two pages.
-#[cold]
-fn propose_ranks(body: &Body, ranks: Range<u32>, propose: &mut impl FnMut(Spot)) {
-    let mut places = ranks.map(|rank| body.index.page_of(rank)).peekable();
-    while let Some((page, first)) = places.next() {
-        let mut end = first + 1;
-        while places.next_if(|next| next.0 == page).is_some() {
-            end += 1;
-        }
-        propose(Spot::Records(page as u32, first..end));
-    }
+/// What a page says of a key.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Whether older lists matter.
+    more: bool,
+    /// Whether no other page of the list can have it.
+    is_final: bool,
 }
+
+/// Of no more records than these each is looked at; of more the order tells where the key would be.
+const FEW_RECORDS: u32 = 4;
 
 /// Candidates being looked at.
 struct Reading<'a, 'e> {
@@ -214,8 +203,9 @@ struct Reading<'a, 'e> {
 impl Reading<'_, '_> {
     /// The candidates of one lookup.
     fn one_by_one(&mut self, candidates: &[Candidate<'_>]) -> Result<()> {
-        for candidate in candidates {
-            let more = match candidate.page_number() {
+        let mut next = 0;
+        while let Some(candidate) = candidates.get(next) {
+            let seen = match candidate.page_number() {
                 None => self.open_and_ask(candidate)?,
                 Some(number) => {
                     let cached = self.cached(candidate.list, number);
@@ -224,9 +214,10 @@ impl Reading<'_, '_> {
                     self.show(candidate, &page, was_read)
                 }
             };
-            if !more {
+            if !seen.more {
                 break;
             }
+            next = following(candidates, next, seen);
         }
         Ok(())
     }
@@ -251,12 +242,13 @@ impl Reading<'_, '_> {
             let mut left = Vec::new();
             for ((&turn, page), cached) in turns.iter().zip(&pages).zip(&cached) {
                 let candidate = &candidates[turn];
-                let more = match page {
+                let seen = match page {
                     None => self.open_and_ask(candidate)?,
                     Some(page) => self.show(candidate, page, !cached),
                 };
-                if more && candidates.get(turn + 1).is_some_and(|next| next.lookup == candidate.lookup) {
-                    left.push(turn + 1);
+                let next = following(candidates, turn, seen);
+                if seen.more && candidates.get(next).is_some_and(|next| next.lookup == candidate.lookup) {
+                    left.push(next);
                 }
             }
             debug_assert!(left.len() <= turns.len() && left.is_sorted(), "each lookup has one turn");
@@ -271,16 +263,18 @@ impl Reading<'_, '_> {
         Some(page)
     }
 
-    /// Shows what the page has of the key. Says whether older lists matter.
-    fn show(&mut self, candidate: &Candidate<'_>, page: &Page, was_read: bool) -> bool {
+    /// Shows what the page has of the key.
+    fn show(&mut self, candidate: &Candidate<'_>, page: &Page, was_read: bool) -> Seen {
         let lookup = &self.lookups[candidate.lookup as usize];
-        let among = match &candidate.spot {
-            Spot::Records(_, among) => among.start as usize..(among.end as usize).min(page.len()),
+        let (among, is_final) = match &candidate.spot {
+            Spot::Records(_, among) if among.end - among.start <= FEW_RECORDS => {
+                (among.start as usize..(among.end as usize).min(page.len()), false)
+            }
             _ => {
                 let order = candidate.list.store().options.order;
                 let sought = (lookup.prefix, lookup.key);
                 let at = page.lower_bound(order, |prefix, key| (prefix, key).cmp(&sought));
-                at..(at + 1).min(page.len())
+                (at..(at + 1).min(page.len()), 0 < at && at < page.len())
             }
         };
         match among.map(|at| page.record(at)).find(|record| record.key == lookup.key) {
@@ -288,18 +282,18 @@ impl Reading<'_, '_> {
                 let again = std::mem::replace(&mut self.found[candidate.lookup as usize], true);
                 self.read_wasted += (again && was_read) as u64;
                 self.found_again += (again && !was_read) as u64;
-                (self.each)(candidate.lookup as usize, &record)
+                Seen { more: (self.each)(candidate.lookup as usize, &record), is_final: true }
             }
             None => {
                 self.wasted += 1;
                 self.read_wasted += was_read as u64;
-                true
+                Seen { more: true, is_final }
             }
         }
     }
 
-    /// Asks a list that was not open when the others were asked. Says whether older lists matter.
-    fn open_and_ask(&mut self, candidate: &Candidate<'_>) -> Result<bool> {
+    /// Asks a list that was not open when the others were asked.
+    fn open_and_ask(&mut self, candidate: &Candidate<'_>) -> Result<Seen> {
         candidate.list.body()?;
         let number = candidate.lookup as usize;
         let mut search = Search::new(&self.lookups[number..=number]);
@@ -309,7 +303,18 @@ impl Reading<'_, '_> {
             more = (self.each)(number, record);
             more
         })?;
-        Ok(more)
+        Ok(Seen { more, is_final: true })
+    }
+}
+
+/// The candidate after this one: where what was seen there is final for its list, the next of another list.
+fn following(candidates: &[Candidate<'_>], at: usize, seen: Seen) -> usize {
+    let this = &candidates[at];
+    let is_more_of_it =
+        |next: &&Candidate<'_>| next.lookup == this.lookup && std::ptr::eq(next.list, this.list);
+    match seen.is_final {
+        true => at + 1 + candidates[at + 1..].iter().take_while(is_more_of_it).count(),
+        false => at + 1,
     }
 }
 

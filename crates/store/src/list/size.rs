@@ -41,9 +41,9 @@ impl ListSize {
 
     /// What filters come to that are made thinner, a list at a time, until a key takes no more than this many bits: the
     /// share of their bytes that is left, and the share of absent keys to which one says yes.
-    pub fn thinned(options: &ListOptions, bits_per_key: u64) -> (f64, f64) {
+    pub fn thinned(options: &ListOptions, bits_per_key: f64) -> (f64, f64) {
         let steps = Filter::steps(options.order, options.filter_bits_per_key);
-        let allowed = bits_per_key as f64 / 8.0;
+        let allowed = bits_per_key / 8.0;
         let thinner = steps.iter().position(|(bytes, _)| *bytes <= allowed);
         let (bytes, rate) = match thinner {
             Some(0) => steps[0],

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use forebay_base::Order;
 use forebay_base::codec::Codec;
 use forebay_env::fs::MemoryFs;
-use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
 
 use super::disk::{DiskUse, Leaving, Trash};
+use super::filter::{FilterKind, FilterLevel};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
@@ -51,6 +52,13 @@ pub struct ListOptions {
     pub codec: Codec,
     /// Values of at least this many bytes stay in value files; `None` for none.
     pub apart_bytes_min: Option<u32>,
+}
+
+impl ListOptions {
+    /// What filters of its lists are like.
+    pub fn filter_kind(&self) -> FilterKind {
+        FilterKind { is_ranked: self.order.is_uniform(), bits_per_key: self.filter_bits_per_key }
+    }
 }
 
 /// What tables may keep in memory that files do not have yet.
@@ -99,8 +107,8 @@ pub struct ListStore {
     pub options: ListOptions,
     /// By which entries expire; `None` where they do not.
     pub expiry: Option<Arc<dyn Clock>>,
-    /// How many bits of filters a key may take in memory; filters of files have more where this is few.
-    pub filter_bits_max: Arc<AtomicU32>,
+    /// How thin filters are in memory; those of files may have more.
+    pub filter_level: Arc<FilterLevel>,
     /// What tables may keep in memory.
     pub resident: Arc<ResidentLimit>,
     /// Where damage is noted that is passed over; `None` where it is an error.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::codec::Codec;
+use forebay_base::hash::mix;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
@@ -15,8 +16,8 @@ use proptest::prelude::*;
 
 use super::index::{PageIndex, Prefixes, Starts};
 use super::{
-    FileMeta, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter, Lookup, Pace, Reading,
-    ResidentLimit, Search,
+    Allowance, FileMeta, FilterLevel, ListCursor, ListFile, ListOptions, ListSize, ListStore, ListWriter,
+    Lookup, Pace, Reading, ResidentLimit, Search,
 };
 use crate::cache::PageCache;
 use crate::metrics::Cause;
@@ -41,7 +42,7 @@ pub(super) fn store_in(fs: Arc<dyn FileSystem>, dir: &Path, order: Order, codec:
         disk: Arc::default(),
         options: ListOptions { order, filter_bits_per_key: 12, codec, apart_bytes_min: None },
         expiry: None,
-        filter_bits_max: Arc::new(u32::MAX.into()),
+        filter_level: Arc::new(FilterLevel::new(None)),
         resident: Arc::new(ResidentLimit::new(1)),
         salvage: None,
         in_memory: false,
@@ -178,7 +179,7 @@ proptest! {
 
     #[test]
     fn fixed_records_come_back(order in orders(), lz4: bool, seed: u64, count in 1..3000u64, low: [u8; 8], high: [u8; 8]) {
-        let key = |i: u64| forebay_base::hash::mix(seed ^ i).to_le_bytes().to_vec();
+        let key = |i: u64| mix(seed ^ i).to_le_bytes().to_vec();
         let records: Vec<_> = (0..count).map(|i| (key(i), Kind::Put, i.to_le_bytes().to_vec())).collect();
         check(order, if lz4 { Codec::Lz4 } else { Codec::None }, &records, &low, &high);
     }
@@ -197,6 +198,34 @@ fn records_longer_than_a_page_and_a_chunk_come_back() {
 }
 
 /// A short walk leaves its pages in the cache; a long one reads ever longer pieces around it, either way.
+#[test]
+fn a_filter_of_ranks_alone_leads_to_one_page() {
+    let order = Order::Hashed { seed: 5 };
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let store = store(fs, order, Codec::None);
+    let key = |number: u64| (order.prefix(&number.to_le_bytes()), number.to_le_bytes().to_vec());
+    let model: Model = (0..60_000).map(|number| (key(number), (Kind::Put, vec![7; 8]))).collect();
+    let list = write(&store, &model).unwrap();
+    let whole = store.metrics.filter_memory_bytes.get();
+    let pages = || store.metrics.page_reads.get() + store.metrics.cache_hits.get();
+    for (allowed, most) in [(1.6, 0.7), (0.0, 1.0)] {
+        list.thin_filter(Allowance::bits(allowed));
+        let before = pages();
+        for ((_, key), (kind, value)) in &model {
+            assert_eq!(get(&list, order, key), Some((*kind, value.clone())), "at {allowed} bits");
+        }
+        let present = (pages() - before) as f64 / model.len() as f64;
+        (1..=5000u64).for_each(|number| assert_eq!(get(&list, order, &mix(number).to_be_bytes()), None));
+        let absent = (pages() - before) as f64 / 5000.0 - present * model.len() as f64 / 5000.0;
+        assert!(
+            present < 1.03 && absent < 1.03 * most,
+            "{present} and {absent} pages a get at {allowed} bits"
+        );
+    }
+    assert!(store.metrics.filter_memory_bytes.get() < whole / 20);
+}
+
 #[test]
 fn a_scan_reads_single_pages_first_and_then_longer_and_longer_pieces() {
     let fs = MemoryFs::new();

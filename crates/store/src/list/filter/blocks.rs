@@ -156,6 +156,11 @@ impl Blocks {
         found || state & (REWRITING | GONE) != 0 || self.state.load(Relaxed) != state
     }
 
+    /// How many bits each of `keys` keys has.
+    pub(crate) fn bits_per_key(&self, keys: u64) -> f64 {
+        (self.blocks() as u64 * BLOCK_BITS) as f64 / keys.max(1) as f64
+    }
+
     /// Folds neighbours until `keys` keys take no more than this many bits each, as far as that is of use; with no
     /// bits at all until one block is left, which denies nothing. Returns how many bytes it gave back.
     pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {

@@ -22,30 +22,12 @@ use forebay_base::wire::{Reader, put_varint, u32_at, u64_at};
 use forebay_env::Words;
 use forebay_env::sync::atomic::{AtomicU64, Ordering, fence};
 
-use super::forms::{CROWDED, LINE_WORDS, form};
+use super::allowance::Allowance;
+use super::forms::{CROWDED, LINE_WORDS, false_positive_rate};
 use super::kernel::Level;
 use super::line::Line;
+use super::shape::{BYTES, SHARING, Shape};
 use super::span::Span;
-
-/// Of this many lines, the rank of one is kept whole.
-pub(super) const SHARING: u32 = 32;
-/// How many words lines have as they are made shorter: two fewer while that is bearable, as one costs as much. Of
-/// the shortest hardly more than ranks are left.
-pub(super) const STEPS: [usize; 6] = [LINE_WORDS, 6, 4, 3, 2, 1];
-/// Fewer bits for each key would not even tell how many are in a line.
-const BITS_MIN: u64 = 3;
-
-const _: () = assert!(STEPS[0] == LINE_WORDS && STEPS[STEPS.len() - 1] == 1 && SHARING.is_power_of_two());
-
-/// What a filter is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) span: Span,
-    pub(super) lines: u32,
-    pub(super) keys: u32,
-    /// Of how many lines the rank of one is kept whole: [`SHARING`] or 1.
-    pub(super) sharing: u32,
-}
 
 /// The shortened hashes of a list.
 #[derive(Debug)]
@@ -65,6 +47,14 @@ pub(crate) struct Place {
     line: u32,
     /// How far into the line's share, in units of 2^-64 of it.
     fraction: u64,
+}
+
+impl Place {
+    /// About which of the ranks of its line it is, where they are in order and even.
+    pub(crate) fn likely(&self, ranks: &Range<u32>) -> u32 {
+        let ahead = (self.fraction as u128 * (ranks.end - ranks.start) as u128) >> 64;
+        ranks.start + ahead as u32
+    }
 }
 
 /// Lines below `moved` have `new` words each, the others `old`. While these differ, the line `moved` is on its
@@ -99,45 +89,6 @@ impl State {
     #[inline]
     fn moves(&self, line: u32) -> bool {
         self.old != self.new && line == self.moved
-    }
-}
-
-impl Shape {
-    /// That of a filter with about this many bits for each of its keys, which are between `low` and `high`, both
-    /// included.
-    pub(super) fn of(keys: u64, bits_per_key: u32, low: u64, high: u64) -> Self {
-        // Three eighths of a bit of each key are for what else a list keeps of it.
-        let bits = keys * (8 * BITS_MIN.max(bits_per_key as u64) - 3) / 8;
-        let span = Span::new(low, high, bits.div_ceil(64 * LINE_WORDS as u64).max(1));
-        Self { span, lines: span.part(high).0 as u32 + 1, keys: keys as u32, sharing: SHARING }
-    }
-
-    /// Memory with this many words a line, in bytes.
-    pub(super) fn bytes(&self, words: usize) -> u64 {
-        8 * (self.head_words() + words * self.lines as usize) as u64
-    }
-
-    /// How many words a line may have so that a key takes no more than this many bits: one of [`STEPS`].
-    fn words_within(&self, bits_per_key: u64) -> usize {
-        let for_lines =
-            bits_per_key.saturating_mul(self.keys as u64).saturating_sub(64 * self.head_words() as u64);
-        let words = for_lines / (64 * self.lines as u64);
-        STEPS.into_iter().find(|&step| step as u64 <= words).unwrap_or(1)
-    }
-
-    /// How many ranks are kept whole; that behind the last line is one of them.
-    fn ranks(&self) -> usize {
-        self.lines.div_ceil(self.sharing) as usize + 1
-    }
-
-    /// Memory for a filter, all zeros: for ranks, and behind them for lines.
-    pub(super) fn room(&self) -> Words {
-        Words::zeroed(self.head_words() + LINE_WORDS * self.lines as usize)
-    }
-
-    /// How many words those take: whole cache lines.
-    pub(super) fn head_words(&self) -> usize {
-        self.ranks().div_ceil(2).next_multiple_of(LINE_WORDS)
     }
 }
 
@@ -176,7 +127,8 @@ impl Fingerprints {
         let last = self.shape.lines - 1;
         let (line, fraction) = if line > last as u64 { (last, u64::MAX) } else { (line as u32, fraction) };
         let words = State::from_word(self.state.load(Relaxed)).words_of(line);
-        self.words.prefetch(self.lines_at + line as usize * words);
+        let ahead = if words == 0 { line as usize / BYTES } else { line as usize * words };
+        self.words.prefetch(self.lines_at + ahead);
         Place { line, fraction }
     }
 
@@ -186,8 +138,12 @@ impl Fingerprints {
         loop {
             let state = self.state.load(Ordering::Acquire);
             let words = State::from_word(state).words_of(line);
-            let at = self.lines_at + line as usize * words;
-            let seen = look(Line(self.words.as_slice().get(at..at + words).unwrap_or_default()));
+            let seen = if words == 0 {
+                look(Line(&[self.last_byte(line).into()]))
+            } else {
+                let at = self.lines_at + line as usize * words;
+                look(Line(self.words.as_slice().get(at..at + words).unwrap_or_default()))
+            };
             fence(Ordering::Acquire);
             let now = State::from_word(self.state.load(Relaxed));
             if now.words_of(line) == words && !now.moves(line) {
@@ -195,6 +151,13 @@ impl Fingerprints {
             }
             std::hint::spin_loop();
         }
+    }
+
+    /// The header of a line of which a byte is left: as that of a crowded one.
+    fn last_byte(&self, line: u32) -> u64 {
+        let line = line as usize;
+        let word = self.words.get(self.lines_at + line / BYTES);
+        word >> (8 * (line % BYTES)) & 0xff | (CROWDED as u64) << 8
     }
 
     fn whole_rank(&self, index: usize) -> u32 {
@@ -279,12 +242,12 @@ impl Fingerprints {
         self.shape.span.first_hash(low as u64, self.with_line(low, |line| line.slot_start(index)))
     }
 
-    /// Makes lines shorter until a key takes no more than this many bits, as far as that goes. One thread at a
+    /// Makes lines shorter until a key takes no more than these bits, as far as that goes. One thread at a
     /// time does so; another one that comes meanwhile does nothing. Returns how many bytes it gave back.
-    pub(crate) fn thin(&self, bits_per_key: u32) -> usize {
+    pub(crate) fn thin(&self, allowed: Allowance) -> usize {
         let word = self.state.load(Relaxed);
         let State { old, new, .. } = State::from_word(word);
-        let words = self.shape.words_within(bits_per_key as u64);
+        let words = self.shape.words_within(allowed);
         let begin = State { moved: 0, old, new: words };
         let begins = old == new
             && words < old
@@ -298,20 +261,32 @@ impl Fingerprints {
             self.state.store(State { moved: line, ..begin }.to_word(), Ordering::Release);
             // From here on whoever sees a word of the new line sees that the line moves.
             fence(Ordering::Release);
+            if words == 0 {
+                self.leave_byte(line, short[0]);
+                continue;
+            }
             let to = self.lines_at + line as usize * words;
             debug_assert!(to + words <= from + old, "a shorter line lies where longer ones were");
             (0..words).for_each(|index| self.words.set(to + index, short[index]));
         }
         self.state.store(State::idle(words).to_word(), Ordering::Release);
         let before = self.memory_of(old);
-        self.words.release(self.lines_at + self.shape.lines as usize * words);
+        self.words.release(self.lines_at + self.shape.line_words(words));
         before - self.memory_of(words)
+    }
+
+    /// Leaves a byte of a line, the last bits of its rank. Its word is that of lines that moved before, whose bytes stay
+    /// as they are, and of some that have not, whose old places lie behind it.
+    fn leave_byte(&self, line: u32, header: u64) {
+        let (at, shift) = (self.lines_at + line as usize / BYTES, 8 * (line as usize % BYTES));
+        let before = self.words.get(at) & ((1 << shift) - 1);
+        self.words.set(at, before | (header & 0xff) << shift);
     }
 
     /// Moves to memory for what thinning has left.
     pub(super) fn fit(&mut self) {
         let words = State::from_word(self.state.load(Relaxed)).new;
-        self.words.cut(self.lines_at + words * self.shape.lines as usize);
+        self.words.cut(self.lines_at + self.shape.line_words(words));
     }
 
     /// Memory held, in bytes.
@@ -320,7 +295,7 @@ impl Fingerprints {
     }
 
     fn memory_of(&self, words: usize) -> usize {
-        self.words.memory_bytes(self.lines_at + words * self.shape.lines as usize)
+        self.words.memory_bytes(self.lines_at + self.shape.line_words(words))
     }
 
     /// Appends the filter's bytes but for its lines. It must not have been thinned.
@@ -380,7 +355,7 @@ pub(super) fn thinned(bits_per_key: u32, words: usize) -> (f64, f64) {
     let (mut chance, mut rate) = ((-mean).exp(), 0.0);
     for keys in 1..CROWDED {
         chance *= mean / keys as f64;
-        rate += chance * form(words, keys).false_positive_rate(keys);
+        rate += chance * false_positive_rate(words, keys);
     }
-    (shape.bytes(words) as f64 / many as f64, rate)
+    (shape.bytes(words) as f64 / many as f64, rate.min(1.0))
 }

@@ -7,9 +7,10 @@
 
 use forebay_env::Words;
 
-use super::fingerprints::{Fingerprints, SHARING, Shape};
+use super::fingerprints::Fingerprints;
 use super::forms::LINE_WORDS;
 use super::line::line_of;
+use super::shape::{SHARING, Shape};
 
 /// This many are kept aside.
 pub(super) const EARLY: usize = 1 << 16;

@@ -5,6 +5,7 @@ use forebay_base::hash::mix;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::Ordering;
 
+use super::allowance::Allowance;
 use super::blocks::{Blocks, wanted};
 use super::span::Span;
 
@@ -81,16 +82,16 @@ impl GrowingFilter {
         self.blocks.may_contain(spread(hash))
     }
 
-    /// Gives up precision until `keys` keys take no more than this many bits each, as far as that goes. Returns how
-    /// many bytes that gave back.
-    pub fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
+    /// Gives up precision until `keys` keys take no more than they are allowed, as far as that goes. Returns how many
+    /// bytes that gave back.
+    pub fn thin(&self, allowed: Allowance, keys: u64) -> usize {
         let _changing = self.changing.lock();
-        self.blocks.thin(bits_per_key, keys)
+        self.blocks.thin(allowed.whole_bits(), keys)
     }
 
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
-    pub fn thinned(mut self, bits_per_key: u32, keys: u64) -> Self {
-        if self.thin(bits_per_key, keys) > 0 {
+    pub fn thinned(mut self, allowed: Allowance, keys: u64) -> Self {
+        if self.thin(allowed, keys) > 0 {
             self.blocks.fit();
         }
         self

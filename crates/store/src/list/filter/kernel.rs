@@ -83,7 +83,7 @@ fn find(line: &[AtomicU64; LINE_WORDS], fraction: u64, select: impl Fn(u64, u32)
     let word = |index: usize| line[index % LINE_WORDS].load(Relaxed);
     let words = [word(0), word(1), word(2)];
     let keys = (words[0] >> 8) as usize & 0xff;
-    let form = form(LINE_WORDS, keys);
+    let form = form(keys);
     let (cell, bits) = (form.cell(fraction), form.low_bits as u32);
     let slot = (cell >> bits) as u32;
     let header = ones(HEADER_BITS as u32);

@@ -6,10 +6,16 @@
 //! 3. *Low bits* of each key, in order: which of its slot's cells it is in.
 //!
 //! How many slots and low bits there are follows from the number of keys: see [forms](super::forms).
+//!
+//! A line that was made shorter has no slots. Behind its header it has *marks*: in each of its words a key sets one bit,
+//! which its cell draws. So it is made shorter by leaving words out, and each leaves about half as many absent keys.
+//! (With slots for fewer cells more of them would be left.) Which key of the line it is, marks do not tell.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+
+use forebay_base::hash::mix;
 
 use super::forms::{CROWDED, Form, HEADER_BITS, LINE_WORDS, form};
 use super::select::select;
@@ -34,7 +40,7 @@ pub(super) fn line_of(fractions: &[u64], rank: u32) -> LineWords {
     if fractions.len() >= CROWDED {
         return with_header(header);
     }
-    let form = form(LINE_WORDS, fractions.len());
+    let form = form(fractions.len());
     filled(header, form, fractions.len(), fractions.iter().map(|&fraction| form.cell(fraction)))
 }
 
@@ -78,6 +84,24 @@ fn filled(header: u64, form: &Form, keys: usize, cells: impl Iterator<Item = u64
     line
 }
 
+/// The line of this many words that has marks of these cells.
+fn marked(header: u64, words: usize, cells: impl Iterator<Item = u64>) -> LineWords {
+    let mut line = with_header(header);
+    for cell in cells {
+        line.iter_mut().zip(marks_of(cell)).take(words).for_each(|(word, mark)| *word |= mark);
+    }
+    line
+}
+
+/// The bit that a cell's keys set in each word.
+#[inline]
+fn marks_of(cell: u64) -> [u64; LINE_WORDS] {
+    let drawn = mix(cell);
+    // Sixteen bits of what is drawn for the first word, which has a header, and six for each other.
+    let first = HEADER_BITS as u64 + (((drawn & 0xffff) * (64 - HEADER_BITS as u64)) >> 16);
+    std::array::from_fn(|word| 1 << if word == 0 { first } else { drawn >> (10 + 6 * word) & 63 })
+}
+
 impl Line<'_> {
     /// A word; zero behind the end.
     #[inline]
@@ -102,12 +126,23 @@ impl Line<'_> {
         self.word(0) as u8
     }
 
-    /// What its bits mean, and how many keys it has; `None` where nothing is kept of them.
+    /// What its bits mean, and how many keys it has; `None` where it has no slots.
     #[inline]
     fn form(&self) -> Option<(&'static Form, usize)> {
         let keys = self.keys();
-        let form = form(self.0.len(), keys);
-        (keys < CROWDED && form.slots > 0).then_some((form, keys))
+        (keys < CROWDED && self.0.len() == LINE_WORDS).then(|| (form(keys), keys))
+    }
+
+    /// Which of its keys a hash may be, by its marks: all or none, and `0..CROWDED` where nothing is kept of them.
+    #[inline]
+    fn marked(&self, fraction: u64) -> Range<usize> {
+        let keys = self.keys();
+        if keys == CROWDED {
+            return 0..CROWDED;
+        }
+        let marks = marks_of(form(keys).cell(fraction));
+        let is_marked = self.0.iter().zip(marks).all(|(word, mark)| word.load(Relaxed) & mark == mark);
+        0..if is_marked { keys } else { 0 }
     }
 
     /// Whether its bits are those of this many keys.
@@ -153,7 +188,7 @@ impl Line<'_> {
 
     /// Which of its keys a hash may be that is so far into the line's share: `0..CROWDED` where it may be any.
     pub(super) fn find(&self, fraction: u64) -> Range<usize> {
-        let Some((form, keys)) = self.form() else { return 0..CROWDED };
+        let Some((form, keys)) = self.form() else { return self.marked(fraction) };
         let cell = form.cell(fraction);
         let run = self.run((cell >> form.low_bits) as u32);
         let low = cell & ones(form.low_bits as u32);
@@ -173,23 +208,22 @@ impl Line<'_> {
         let Some((form, _)) = self.form() else { return 0 };
         let is_before = |&slot: &u32| self.run(slot).end <= index;
         let slot = (0..form.slots as u32).take_while(is_before).count() as u128;
-        let cell = slot << form.low_bits << form.dropped_bits;
+        let cell = slot << form.low_bits;
         u64::try_from((cell << 64).div_ceil(form.cells as u128)).unwrap_or(u64::MAX)
     }
 
     /// The same keys in a line of this many words.
     pub(super) fn shortened(&self, words: usize) -> LineWords {
         let header = self.word(0) & ones(HEADER_BITS as u32);
-        let kept = self.form().map(|(old, keys)| (old, form(words, keys), keys));
-        let Some((old, new, keys)) = kept.filter(|(_, new, _)| new.slots > 0) else {
-            return with_header(header | (CROWDED as u64) << 8);
+        let Some((form, keys)) = self.form() else {
+            // Of marks as many as there is room for, and the header in any case.
+            let word = |index: usize| if index < words { self.word(index) } else { 0 };
+            let mut line: LineWords = std::array::from_fn(word);
+            line[0] |= header;
+            return line;
         };
-        debug_assert!(
-            new.dropped_bits >= old.dropped_bits && new.cells == old.cells,
-            "a shorter line tells less"
-        );
-        let dropped_bits = new.dropped_bits - old.dropped_bits;
-        filled(header, new, keys, Cells::of(self, old, keys).map(|cell| cell >> dropped_bits))
+        debug_assert!(words < LINE_WORDS, "a shorter line tells less");
+        marked(header, words, Cells::of(self, form, keys))
     }
 }
 

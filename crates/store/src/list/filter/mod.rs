@@ -1,5 +1,6 @@
 //! The filter of a list: which keys it may hold and, where it is in the order of their hashes, at which rank.
 
+mod allowance;
 mod blocks;
 mod fingerprints;
 mod forms;
@@ -8,6 +9,7 @@ mod growing;
 mod kernel;
 mod line;
 mod select;
+mod shape;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -16,12 +18,13 @@ use forebay_base::wire::Reader;
 use forebay_base::{Order, Range as KeyRange, sometimes};
 use forebay_env::sync::atomic::AtomicU64;
 
+pub use allowance::{Allowance, FilterDemand, FilterKind, FilterLevel};
 pub(crate) use blocks::Blocks;
 pub(crate) use fingerprints::{Fingerprints, Place};
-use fingerprints::{STEPS, Shape};
 use forms::LINE_WORDS;
 use gather::Gathering;
 pub use growing::{GrowingFilter, Mark};
+use shape::{STEPS, Shape};
 
 /// What fingerprints on their way may take for what is kept aside.
 pub(crate) const EARLY_BYTES: u64 = 8 * gather::EARLY as u64;
@@ -99,21 +102,26 @@ impl Filter {
         }
     }
 
-    /// Gives up precision until each of the list's `keys` keys takes no more than this many bits, or as few as
-    /// are still of use; of none, the filter of a list in another order than that of the hashes is gone. Lookups go on
-    /// meanwhile. Returns how many bytes that gave back.
-    pub(crate) fn thin(&self, bits_per_key: u32, keys: u64) -> usize {
+    /// Gives up precision until each of the list's `keys` keys takes no more than it is allowed, or as little as is
+    /// still of use; of [none](Allowance::NONE), the filter of a list in another order than that of the hashes is gone.
+    /// Lookups go on meanwhile. Returns how many bytes that gave back.
+    pub(crate) fn thin(&self, allowed: Allowance, keys: u64) -> usize {
         match self {
-            Self::Blocks(blocks) if bits_per_key == 0 => blocks.forget(),
-            Self::Blocks(blocks) => blocks.thin(bits_per_key, keys),
-            Self::Fingerprints(fingerprints) => fingerprints.thin(bits_per_key),
+            Self::Blocks(blocks) if allowed == Allowance::NONE => blocks.forget(),
+            Self::Blocks(blocks) => {
+                let halves = |bits: &f64| (*bits >= 2.0 * blocks::BITS_MIN as f64).then_some(bits / 2.0);
+                let steps: Vec<f64> =
+                    std::iter::successors(Some(blocks.bits_per_key(keys)), halves).collect();
+                blocks.thin(allowed.step(&steps, |bits| bits).ceil() as u32, keys)
+            }
+            Self::Fingerprints(fingerprints) => fingerprints.thin(allowed),
         }
     }
 
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
-    pub(crate) fn thinned(mut self, bits_per_key: u32, keys: u64) -> Self {
-        let bits_per_key = if sometimes!(1 in 4) { bits_per_key.min(4) } else { bits_per_key };
-        if self.thin(bits_per_key, keys) > 0 {
+    pub(crate) fn thinned(mut self, allowed: Allowance, keys: u64) -> Self {
+        let allowed = if sometimes!(1 in 4) { Allowance::bits((keys % 8) as f64) } else { allowed };
+        if self.thin(allowed, keys) > 0 {
             match &mut self {
                 Self::Blocks(blocks) => blocks.fit(),
                 Self::Fingerprints(fingerprints) => fingerprints.fit(),

@@ -65,7 +65,9 @@ impl ListWriter {
         let starts = Starts::Ranks(Vec::new());
         let index = std::mem::replace(&mut self.index, PageIndex::new(starts, BLOCK_BYTES as u64));
         let digest = std::mem::replace(&mut self.digest, Digest::new(0));
-        let body = Body::new(&self.store, file, footer, index, filter, digest);
+        let density = index.density(self.store.options.order, footer.records);
+        let allowed = self.store.filter_level.allowance(density, self.id);
+        let body = Body::new(&self.store, file, footer, index, filter, digest, allowed);
         self.store.disk.finish(meta.bytes);
         self.finished = true;
         Ok(Some(ListFile::with_body(&self.store, meta, body)))

@@ -528,12 +528,9 @@ fn a_long_log_is_read_and_made_durable_by_several_threads() {
         Options::default().memory_limit(256 << 20).write_buffer(18 << 20).env(env)
     };
     let value = |number: u64| number.to_le_bytes().repeat(250);
-    for (seed, rule) in [
-        (1, ""),
-        (2, "sync *.log #1 io-error"),
-        (3, "write *.log #2 io-error"),
-        (4, "write *.log #1 no-space"),
-    ] {
+    let rules = ["sync *.log #1 io-error", "write *.log #2 io-error", "write *.log #1 no-space"];
+    let rules = rules.into_iter().chain([""; 8]).zip(1..);
+    for (rule, seed) in rules {
         let disk = CrashFs::new(seed);
         let fs = FaultyFs::new(disk.clone());
         let db = Database::open(DIR, options(fs.clone())).unwrap();

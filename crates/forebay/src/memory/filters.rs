@@ -81,6 +81,10 @@ impl MemoryShares {
         let level = &self.versions.lists.filter_level;
         let held = &self.context.metrics.filter_memory_bytes;
         let before = held.get();
+        let there = Some((before, self.filter_bytes()));
+        if *self.in_vain.lock() == there {
+            return false;
+        }
         let enough_bytes = self.filter_bytes().max(before.saturating_sub(THINNED_BYTES));
         let files: Vec<DataFile> =
             self.versions.lock().references.values().map(|(file, _)| file.clone()).collect();
@@ -95,6 +99,11 @@ impl MemoryShares {
         if held.get() == before {
             // Where that is not enough, the oldest filters deny nothing any more.
             some().for_each(|file| file.thin_filter(Allowance::NONE));
+        }
+        if held.get() == before {
+            // Until some list comes or goes, or the share is another one, there is no more to be had.
+            self.plan_filters(SHARES_PLANNED[0]);
+            *self.in_vain.lock() = there;
         }
         held.get() < before
     }

@@ -61,10 +61,8 @@ impl MemoryShares {
     /// Notes that somebody writes.
     #[inline]
     pub(crate) fn end_idle(&self) {
-        for is_idle in [&self.is_idle, &self.is_unwritten] {
-            if is_idle.load(Ordering::Relaxed) {
-                is_idle.store(false, Ordering::Relaxed);
-            }
+        if self.is_idle.load(Ordering::Relaxed) {
+            self.is_idle.store(false, Ordering::Relaxed);
         }
     }
 
@@ -122,7 +120,6 @@ impl MemoryShares {
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
     /// step by step.
     pub(super) fn lent_bytes(&self) -> u64 {
-        let lends = self.is_idle.load(Ordering::Relaxed) || self.is_unwritten.load(Ordering::Relaxed);
-        if lends { self.context.options.idle_bytes() } else { 0 }
+        if self.is_idle.load(Ordering::Relaxed) { self.context.options.idle_bytes() } else { 0 }
     }
 }

@@ -6,7 +6,8 @@ mod pinned;
 
 use std::sync::Arc;
 
-use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64};
+use forebay_env::sync::{Mutex, Rank};
 use forebay_store::Owner;
 use serde::Serialize;
 
@@ -21,8 +22,8 @@ pub(crate) struct MemoryShares {
     versions: Arc<Versions>,
     /// Nobody has written for a while.
     is_idle: AtomicBool,
-    /// Nobody has written since the database was opened.
-    is_unwritten: AtomicBool,
+    /// What filters took, and what their share was, when nothing of them could be given back.
+    in_vain: Mutex<Option<(u64, u64)>>,
     /// How many lists there were when it was last looked at what they stand for, and how many that may be again by now.
     lists_noted: AtomicU64,
     lists_paid: AtomicU64,
@@ -31,15 +32,13 @@ pub(crate) struct MemoryShares {
 impl MemoryShares {
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let (context, versions) = (Arc::clone(&versions.context), Arc::clone(versions));
-        let (is_idle, is_unwritten) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (is_idle, in_vain) = (AtomicBool::new(false), Mutex::ranked(Rank::Leaf, None));
         let (lists_noted, lists_paid) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { context, versions, is_idle, is_unwritten, lists_noted, lists_paid }
+        Self { context, versions, is_idle, in_vain, lists_noted, lists_paid }
     }
 
     /// Shares memory for the first time, before anything is read.
     pub(crate) fn begin(&self) {
-        // What is still in the log takes memory to be sorted.
-        self.is_unwritten.store(self.versions.state().sealed.is_empty(), Ordering::Relaxed);
         self.share_memory();
         self.plan_filters(filters::SHARES_PLANNED[0]);
     }

@@ -234,7 +234,7 @@ fn what_rangemerge_keeps_in_memory_waits_for_no_room_in_silence() {
         assert!(refused.as_ref().is_none_or(|error| matches!(error, Error::NoSpace(_))), "{refused:?}");
         check(&table, written);
         drop(held);
-        env.jobs.advance(std::time::Duration::from_secs(1));
+        env.jobs.advance(Duration::from_secs(1));
         env.jobs.step_some(10_000);
         db.flush().unwrap();
         check(&table, written);

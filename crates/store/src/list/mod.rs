@@ -6,6 +6,7 @@
 //! together (fetch.rs); verify.rs holds a whole file against all of that. size.rs tells how large a list will be that
 //! nobody writes; disk.rs what a table's files take.
 
+mod candidates;
 mod chunks;
 mod cursor;
 mod disk;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use forebay_base::{Order, Record, Result};
 use smallvec::SmallVec;
 
+use super::candidates::{Candidate, Left, Seen, following};
 use super::fetch::fetch;
 use super::file::{Body, ListFile};
 use super::filter::{Filter, Place};
@@ -63,13 +64,6 @@ struct Probe<'a> {
     /// The list where it is open and sound.
     body: Option<&'a Body>,
     place: Place,
-}
-
-/// Where a key may be.
-struct Candidate<'a> {
-    lookup: u32,
-    list: &'a ListFile,
-    spot: Spot,
 }
 
 impl<'a> Search<'a> {
@@ -173,15 +167,6 @@ impl Probe<'_> {
     }
 }
 
-/// What a page says of a key.
-#[derive(Clone, Copy)]
-struct Seen {
-    /// Whether older lists matter.
-    more: bool,
-    /// Whether no other page of the list can have it.
-    is_final: bool,
-}
-
 /// Of no more records than these each is looked at; of more the order tells where the key would be.
 const FEW_RECORDS: u32 = 4;
 
@@ -203,21 +188,38 @@ struct Reading<'a, 'e> {
 impl Reading<'_, '_> {
     /// The candidates of one lookup.
     fn one_by_one(&mut self, candidates: &[Candidate<'_>]) -> Result<()> {
-        let mut next = 0;
+        let (mut next, mut failed) = (0, None);
         while let Some(candidate) = candidates.get(next) {
             let seen = match candidate.page_number() {
                 None => self.open_and_ask(candidate)?,
                 Some(number) => {
                     let cached = self.cached(candidate.list, number);
                     let was_read = cached.is_none();
-                    let page = cached.map_or_else(|| candidate.list.page(number), Ok)?;
-                    self.show(candidate, &page, was_read)
+                    match cached.map_or_else(|| candidate.list.page(number), Ok) {
+                        Ok(page) => self.show(candidate, &page, was_read),
+                        // A page that cannot be read takes no other's keys with it.
+                        Err(error) => {
+                            failed.get_or_insert(error);
+                            Seen { more: true, left: Left::Anywhere }
+                        }
+                    }
                 }
             };
+            if seen.left == Left::Nowhere {
+                failed = None;
+            }
             if !seen.more {
                 break;
             }
+            let seen = if failed.is_some() { Seen { left: Left::Anywhere, ..seen } } else { seen };
             next = following(candidates, next, seen);
+            // It may have had the key, which hides what older lists have.
+            let is_of_list = |next: &Candidate<'_>| std::ptr::eq(next.list, candidate.list);
+            if !candidates.get(next).is_some_and(is_of_list)
+                && let Some(error) = failed.take()
+            {
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -266,15 +268,20 @@ impl Reading<'_, '_> {
     /// Shows what the page has of the key.
     fn show(&mut self, candidate: &Candidate<'_>, page: &Page, was_read: bool) -> Seen {
         let lookup = &self.lookups[candidate.lookup as usize];
-        let (among, is_final) = match &candidate.spot {
+        let (among, left) = match &candidate.spot {
             Spot::Records(_, among) if among.end - among.start <= FEW_RECORDS => {
-                (among.start as usize..(among.end as usize).min(page.len()), false)
+                (among.start as usize..(among.end as usize).min(page.len()), Left::Anywhere)
             }
             _ => {
                 let order = candidate.list.store().options.order;
                 let sought = (lookup.prefix, lookup.key);
                 let at = page.lower_bound(order, |prefix, key| (prefix, key).cmp(&sought));
-                (at..(at + 1).min(page.len()), 0 < at && at < page.len())
+                let left = match at {
+                    0 => Left::Before,
+                    at if at == page.len() => Left::Behind,
+                    _ => Left::Nowhere,
+                };
+                (at..(at + 1).min(page.len()), left)
             }
         };
         match among.map(|at| page.record(at)).find(|record| record.key == lookup.key) {
@@ -282,12 +289,14 @@ impl Reading<'_, '_> {
                 let again = std::mem::replace(&mut self.found[candidate.lookup as usize], true);
                 self.read_wasted += (again && was_read) as u64;
                 self.found_again += (again && !was_read) as u64;
-                Seen { more: (self.each)(candidate.lookup as usize, &record), is_final: true }
+                Seen { more: (self.each)(candidate.lookup as usize, &record), left: Left::Nowhere }
             }
             None => {
-                self.wasted += 1;
-                self.read_wasted += was_read as u64;
-                Seen { more: true, is_final }
+                // Where it leads to another page of the list no merge would have spared it.
+                let is_wasted = matches!(left, Left::Nowhere | Left::Anywhere);
+                self.wasted += is_wasted as u64;
+                self.read_wasted += (is_wasted && was_read) as u64;
+                Seen { more: true, left }
             }
         }
     }
@@ -303,18 +312,7 @@ impl Reading<'_, '_> {
             more = (self.each)(number, record);
             more
         })?;
-        Ok(Seen { more, is_final: true })
-    }
-}
-
-/// The candidate after this one: where what was seen there is final for its list, the next of another list.
-fn following(candidates: &[Candidate<'_>], at: usize, seen: Seen) -> usize {
-    let this = &candidates[at];
-    let is_more_of_it =
-        |next: &&Candidate<'_>| next.lookup == this.lookup && std::ptr::eq(next.list, this.list);
-    match seen.is_final {
-        true => at + 1 + candidates[at + 1..].iter().take_while(is_more_of_it).count(),
-        false => at + 1,
+        Ok(Seen { more, left: Left::Nowhere })
     }
 }
 
@@ -337,21 +335,4 @@ fn read_missing(
         *slot = Some(page);
     }
     Ok(())
-}
-
-impl Candidate<'_> {
-    fn page_number(&self) -> Option<usize> {
-        match self.spot {
-            Spot::Records(page, _) | Spot::Page(page) => Some(page as usize),
-            Spot::Unknown => None,
-        }
-    }
-
-    /// The record of its page to look at first, if that is known.
-    fn first_record(&self) -> usize {
-        match &self.spot {
-            Spot::Records(_, among) => among.start as usize,
-            _ => 0,
-        }
-    }
 }

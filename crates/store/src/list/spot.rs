@@ -16,7 +16,8 @@ pub(super) enum Spot {
 }
 
 /// Proposes the pages of the records of these ranks. That is one, unless hashes are alike, or all of a line's: those are
-/// neighbours, and seldom in two pages. The page of the likeliest rank comes first.
+/// neighbours. The page of the likeliest rank comes first, then those before it, the nearest first, then those behind it:
+/// which of these two matter, the first one tells.
 #[cold]
 pub(super) fn propose_ranks(body: &Body, ranks: Range<u32>, place: &Place, propose: &mut impl FnMut(Spot)) {
     let Some(last) = ranks.end.checked_sub(1) else { return };
@@ -26,6 +27,7 @@ pub(super) fn propose_ranks(body: &Body, ranks: Range<u32>, place: &Place, propo
         Spot::Records(at as u32, if at == page { first } else { 0 }..end)
     };
     let likely = body.index.page_of(place.likely(&ranks)).0;
+    debug_assert!((page..=last_page).contains(&likely), "the likeliest rank is one of them");
     propose(records(likely));
-    (page..=last_page).filter(|&at| at != likely).for_each(|at| propose(records(at)));
+    (page..likely).rev().chain(likely + 1..=last_page).for_each(|at| propose(records(at)));
 }

@@ -526,3 +526,55 @@ fn fixed_records_outlive_a_footer_of_which_a_bit_or_the_end_is_gone() {
         }
     }
 }
+
+/// Lines that are cut leave all ranks of a line, which long records have over a dozen pages: they were read one by one,
+/// nine for a present key.
+#[test]
+fn thin_filters_cost_long_records_few_reads() {
+    for (value_bytes, reads_max) in [(64, 1.1), (256, 1.3), (1000, 2.2), (1900, 3.0)] {
+        let fs = MemoryFs::new();
+        fs_dir(&fs);
+        let order = Order::Hashed { seed: 5 };
+        let store = store(fs, order, Codec::None);
+        let count = 10_000u64;
+        let key = |number: u64| format!("key {number}").into_bytes();
+        let records =
+            (0..count).map(key).map(|key| ((order.prefix(&key), key), (Kind::Put, vec![1; value_bytes])));
+        let list = write(&store, &records.collect()).unwrap();
+        for bits in [12.0, 9.0, 6.0, 3.0, 0.0] {
+            list.thin_filter(Allowance::bits(bits));
+            let before = store.metrics.page_reads.get();
+            for number in (0..count).step_by(7) {
+                store.cache.blocks().resize(0);
+                assert!(get(&list, order, &key(number)).is_some());
+            }
+            let reads = (store.metrics.page_reads.get() - before) as f64 / count.div_ceil(7) as f64;
+            assert!(reads <= reads_max, "{value_bytes} bytes, {bits} bits: {reads} reads");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_page_takes_no_keys_of_others_however_thin_the_filter() {
+    for (value_bytes, bits) in [(8, 12.0), (8, 0.0), (256, 9.0), (1000, 12.0), (1000, 9.0), (1000, 0.0)] {
+        let fs = MemoryFs::new();
+        fs_dir(&fs);
+        let order = Order::Hashed { seed: 5 };
+        let store = store(Arc::clone(&fs), order, Codec::None);
+        let keys = (0..6000u64).map(|number| format!("key {number:05}").into_bytes());
+        let model: Model =
+            keys.map(|key| ((order.prefix(&key), key), (Kind::Put, vec![1; value_bytes]))).collect();
+        let list = write(&store, &model).unwrap();
+        let file = fs.open(&list.path(), forebay_env::Access::Buffered).unwrap();
+        file.write_at(5 * 4096 + 2000, &[0x55; 16]).unwrap();
+        list.thin_filter(Allowance::bits(bits));
+        let failed = model.keys().filter(|(_, key)| {
+            let lookups = [Lookup::new(order, key)];
+            let mut search = Search::new(&lookups);
+            search.add(0, &list);
+            search.finish(&mut |_, _| false).is_err()
+        });
+        let (failed, own) = (failed.count(), (4096 - 16) / (9 + value_bytes));
+        assert!(failed == own, "{value_bytes} bytes, {bits} bits: {failed} keys for {own}");
+    }
+}

@@ -249,8 +249,10 @@ impl Fingerprints {
         let State { old, new, .. } = State::from_word(word);
         let words = self.shape.words_within(allowed);
         let begin = State { moved: 0, old, new: words };
+        // Precision is given up for memory, and for nothing else.
         let begins = old == new
             && words < old
+            && self.memory_of(words) < self.memory_of(old)
             && self.state.compare_exchange(word, begin.to_word(), Ordering::Acquire, Relaxed).is_ok();
         if !begins {
             return 0;

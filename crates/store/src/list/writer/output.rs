@@ -123,8 +123,8 @@ impl Output {
     /// Writes what is left, and makes the file's bytes durable.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.wait()?;
-        if let Some(error) = self.failure.take() {
-            return Err(error);
+        if let Some(error) = &self.failure {
+            return Err(error.clone());
         }
         if self.filled_bytes > 0 {
             self.write()?;

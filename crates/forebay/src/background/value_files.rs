@@ -58,8 +58,8 @@ impl Background {
         Ok(())
     }
 
-    /// Begins a round of collection once value files have more that is dead than alive: those of which not most is alive
-    /// are emptied, by merges that come anyway and by some for that alone. Ends it once none of them is left.
+    /// Once value files have more that is dead than alive, those of which not most is alive are emptied, by merges that
+    /// come anyway and by some for that alone. Those that are being emptied do not count.
     pub(super) fn collect_values(&self) {
         let values = &self.versions.lists.values;
         let files: BTreeMap<u64, Arc<ValueFile>> =
@@ -69,17 +69,15 @@ impl Background {
         }
         // What only savepoints or snapshots have no merge can move.
         let live = self.versions.value_use();
-        let used = |stuck: bool| {
+        let used = |is_collected: bool| {
             let found = live.iter().filter_map(|(id, live_bytes)| Some((files.get(id)?, *live_bytes)));
-            found.filter(move |(file, _): &(&Arc<ValueFile>, f64)| file.is_stuck() == stuck)
+            let sound = found.filter(|(file, _): &(&Arc<ValueFile>, f64)| !file.is_stuck());
+            sound.filter(move |(file, _)| file.is_collected() == is_collected)
         };
-        if values.is_collecting() {
-            if !self.context.health.compactors_are_idle() && used(false).any(|(file, _)| file.is_collected())
-            {
-                return;
-            }
+        let rests = self.context.health.compactors_are_idle() && self.versions.state().sealed.is_empty();
+        if values.is_collecting() && rests {
             // Nobody finds anything to do, and yet they are there: their nodes are set aside.
-            used(false).filter(|(file, _)| file.is_collected()).for_each(|(file, _)| file.give_up());
+            used(true).for_each(|(file, _)| file.give_up());
         }
         let dead = |file: &ValueFile, live_bytes: f64| (file.bytes() as f64 - live_bytes).max(0.0);
         let dead_bytes: f64 = used(false).map(|(file, live)| dead(file, live)).sum();
@@ -92,7 +90,7 @@ impl Background {
         };
         let chosen = used(false).filter(|(file, live)| is_due && is_worth_it(file, *live));
         let chosen = chosen.map(|(file, _)| file.collect()).count();
-        values.set_collecting(chosen > 0);
+        values.set_collecting(used(true).next().is_some());
         if chosen > 0 {
             self.context.env.jobs.wake();
         }

@@ -83,6 +83,11 @@ impl Layout {
         matches!(self, Self::RunSet(_))
     }
 
+    /// Whether its merges make trees, which keep long values apart by themselves.
+    pub fn makes_trees(&self) -> bool {
+        matches!(self, Self::RunSet(Policy::Jungle { .. }))
+    }
+
     /// Whether it has a use for trees that another layout has left.
     pub fn takes_trees(&self) -> bool {
         matches!(self, Self::RunSet(_))

@@ -101,7 +101,10 @@ impl Background {
 fn has_long_values(state: &State, buffer: &WriteBuffer, tables: &VecDeque<SortedTable>) -> bool {
     let long_bytes = |sorted: &SortedTable| {
         let table = state.tables.get(&sorted.table)?;
-        let bytes_min = table.options.apart_bytes_min.filter(|_| !table.options.layout.keeps_in_memory())?;
+        // What goes to memory first, or soon to trees, would have to get its values back.
+        let layout = table.options.layout;
+        let bytes_min =
+            table.options.apart_bytes_min.filter(|_| !layout.keeps_in_memory() && !layout.makes_trees())?;
         Some(sorted.contents.bytes as f64 * sorted.run.long_share(buffer, bytes_min as usize))
     };
     let bytes: f64 = tables.iter().filter_map(long_bytes).sum();

@@ -100,7 +100,8 @@ fn long_values_are_found_by_every_road() {
         let seen = (db.snapshot(), model.clone());
         db.flush().unwrap();
         check(&written, &model);
-        assert_eq!(value_files(&env).is_empty(), layout == Layout::range_merge(), "{layout}");
+        let brings_back = ["range-merge", "jungle"].iter().any(|name| layout.to_string().starts_with(name));
+        assert_eq!(value_files(&env).is_empty(), brings_back, "{layout}");
         fill(&db, &written, &mut model, &mut rng, 60);
         db.savepoint("then").unwrap();
         let then = model.clone();

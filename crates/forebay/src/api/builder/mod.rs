@@ -305,7 +305,7 @@ impl<K> TableBuilder<K> {
     /// overwritten or deleted take space until merges have met their keys and moved what is left of their files, which
     /// they do with files of which less than half is alive. So this goes with none of `time_to_live`,
     /// `max_space_amplification`, `reclaim_interval`, merge rules and aggregation functions. Layouts `jungle` and
-    /// `range-merge` bring values back to their keys, and so does a change to another order.
+    /// `range-merge` leave values with their keys, and a change to another order brings them back.
     pub fn values_apart(mut self, bytes_min: u32) -> Self {
         self.asked.apart_bytes_min = Some(bytes_min);
         self

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Result, planted};
-use forebay_env::Access;
 use forebay_store::buffer::SortedTable;
-use forebay_store::{ValueFile, WriteBuffer, names};
+use forebay_store::{ValueFile, WriteBuffer};
 
 use crate::background::Background;
 use crate::versions::State;
@@ -50,11 +49,7 @@ impl Background {
             // Some file systems have no second names. Values go with their keys.
             Err(_) => return Ok(()),
         }
-        if !lists.trash.has_strangers() {
-            // What it has reserved and not used. If that cannot be given back now, it goes with the file.
-            let file = context.env.fs.open(&names::log(&context.dir, segment), Access::Buffered);
-            let _ = file.and_then(|file| file.set_len(bytes));
-        }
+        self.versions.give_back_reserve(segment, bytes);
         Ok(())
     }
 

@@ -164,6 +164,15 @@ impl Versions {
         }
     }
 
+    /// Gives back what a segment that stays has reserved and not used. If that cannot be done now, it goes with the file.
+    pub(crate) fn give_back_reserve(&self, segment: u64, bytes: u64) {
+        if !self.lists.trash.has_strangers() {
+            let path = names::log(&self.context.dir, segment);
+            let file = self.context.env.fs.open(&path, Access::Buffered);
+            let _ = file.and_then(|file| file.set_len(bytes));
+        }
+    }
+
     /// Whether old bytes of the log must go.
     pub(crate) fn erases_old_log(&self) -> bool {
         self.state().tables.values().any(|table| table.options.reclaim_interval.is_some())
@@ -202,10 +211,8 @@ impl VersionSetGuard<'_> {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
             let retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
             let is_kept = context.options.keep_changes_bytes > 0 && segment >= log.kept.0;
-            if is_kept && !lists.trash.has_strangers() {
-                // What it has reserved and not used. If that cannot be given back now, it goes with the file.
-                let file = context.env.fs.open(&retained.file.path, Access::Buffered);
-                let _ = file.and_then(|file| file.set_len(bytes));
+            if is_kept {
+                self.versions.give_back_reserve(segment, bytes);
             }
             let last = self.retained.last_key_value().map(|(&last, _)| last);
             debug_assert!(last.is_none_or(|last| last < segment), "segments are flushed in order");

@@ -22,9 +22,9 @@ impl Apart {
         Some(Self { buffer: Arc::clone(buffer), file, bytes_min, pointer: Vec::new() })
     }
 
-    /// The record that a list gets for one that is put, where its value is long and stands in the buffer itself: not
+    /// The pointer and the record that a list gets for one that is put, where its value is long and stands in the buffer itself: not
     /// where it was brought by something else that is merged with the buffer.
-    pub(crate) fn pointer_for<'a>(&'a mut self, record: &Record<'a>) -> Option<Record<'a>> {
+    pub(crate) fn pointer_for<'a>(&'a mut self, record: &Record<'a>) -> Option<(ValuePointer, Record<'a>)> {
         if record.kind != Kind::Put || record.value.len() < self.bytes_min {
             return None;
         }
@@ -35,7 +35,8 @@ impl Apart {
         let offset = value.start.addr() - image.start.addr();
         debug_assert_eq!(&self.buffer.bytes()[offset..offset + record.value.len()], record.value);
         self.pointer.clear();
-        ValuePointer::new(self.file.id(), offset as u64, record.key, record.value).encode(&mut self.pointer);
-        Some(Record { kind: Kind::Pointer, key: record.key, value: &self.pointer })
+        let pointer = ValuePointer::new(self.file.id(), offset as u64, record.key, record.value);
+        pointer.encode(&mut self.pointer);
+        Some((pointer, Record { kind: Kind::Pointer, key: record.key, value: &self.pointer }))
     }
 }

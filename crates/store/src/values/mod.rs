@@ -205,7 +205,7 @@ impl ValueFiles {
         self.metrics.page_read_bytes.add(value.len() as u64);
     }
 
-    fn malformed(&self) -> Error {
+    pub(crate) fn malformed(&self) -> Error {
         Error::corruption(&self.dir, 0, "a list has a malformed pointer to a value")
     }
 

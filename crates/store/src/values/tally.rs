@@ -19,19 +19,12 @@ pub(crate) struct Tallied {
 }
 
 impl Tally {
-    /// The file that a pointer leads to.
-    pub(crate) fn file(&mut self, files: &ValueFiles, pointer: &ValuePointer) -> Result<&Arc<ValueFile>> {
-        Ok(&self.entry(files, pointer)?.0)
-    }
-
-    /// Counts a pointer.
-    pub(crate) fn add(&mut self, files: &ValueFiles, pointer: &[u8]) -> Result<()> {
-        let pointer = ValuePointer::decode(pointer).ok_or_else(|| files.malformed())?;
-        self.entry(files, &pointer)?.1 += pointer.bytes;
-        Ok(())
-    }
-
-    fn entry(&mut self, files: &ValueFiles, pointer: &ValuePointer) -> Result<&mut (Arc<ValueFile>, u64)> {
+    /// The file that a pointer leads to, and how many bytes are counted there.
+    pub(crate) fn entry(
+        &mut self,
+        files: &ValueFiles,
+        pointer: &ValuePointer,
+    ) -> Result<&mut (Arc<ValueFile>, u64)> {
         use std::collections::btree_map::Entry::{Occupied, Vacant};
         Ok(match self.0.entry(pointer.file) {
             Occupied(known) => known.into_mut(),

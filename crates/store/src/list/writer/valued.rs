@@ -33,15 +33,15 @@ impl Values {
         Ok(self.tally.finish(moved))
     }
 
-    /// The pointer to a value that was moved, where its file is collected. One that cannot be read stays where it is.
-    fn moved(&mut self, store: &ListStore, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
-        let Some(pointer) = ValuePointer::decode(record.value) else { return Ok(None) };
-        let file = self.tally.file(&store.values, &pointer)?;
-        if !file.is_collected() {
-            return Ok(None);
-        }
-        let Ok(value) = store.values.load(record.key, record.value) else {
-            file.give_up();
+    /// Counts a pointer, or moves its value, where its file is collected, and returns the new way to it. A value that
+    /// cannot be read stays where it is.
+    fn take(&mut self, store: &ListStore, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
+        let pointer = ValuePointer::decode(record.value).ok_or_else(|| store.values.malformed())?;
+        let (file, bytes) = self.tally.entry(&store.values, &pointer)?;
+        let read = file.is_collected().then(|| store.values.load(record.key, record.value));
+        let Some(Ok(value)) = read else {
+            read.iter().for_each(|_| file.give_up());
+            *bytes += pointer.bytes;
             return Ok(None);
         };
         let writer = match &mut self.moved {
@@ -66,19 +66,15 @@ impl ListWriter {
 
     fn push_by(&mut self, values: &mut Values, prefix: u64, record: &Record<'_>) -> Result<()> {
         if record.kind == Kind::Pointer {
-            return match values.moved(&self.store, record)? {
-                Some(moved) => self.push_plain(prefix, &Record { value: &moved, ..*record }),
-                None => {
-                    values.tally.add(&self.store.values, record.value)?;
-                    self.push_plain(prefix, record)
-                }
-            };
+            let moved = values.take(&self.store, record)?;
+            let value = moved.as_deref().unwrap_or(record.value);
+            return self.push_plain(prefix, &Record { value, ..*record });
         }
         let Values { apart, tally, .. } = values;
-        let pointer = apart.as_mut().and_then(|apart| apart.pointer_for(record));
-        if let Some(pointer) = &pointer {
-            tally.add(&self.store.values, pointer.value)?;
+        let made = apart.as_mut().and_then(|apart| apart.pointer_for(record));
+        if let Some((pointer, _)) = &made {
+            tally.entry(&self.store.values, pointer)?.1 += pointer.bytes;
         }
-        self.push_plain(prefix, pointer.as_ref().unwrap_or(record))
+        self.push_plain(prefix, made.as_ref().map_or(record, |(_, record)| record))
     }
 }

@@ -46,6 +46,10 @@ pub trait FragmentStore {
     /// Its writers.
     type Writer: FragmentWriter<Fragment = Self::Fragment>;
 
+    /// Tells that such a cursor comes, so that what it reads first can be fetched: those of all other fragments come
+    /// before it.
+    fn announce(&self, _fragment: &Self::Fragment, _range: &Range, _share: usize) {}
+
     /// A walk over the fragment's records inside `range`. This many cursors (`share`) read side by side, by
     /// which buffers are sized.
     fn cursor(&self, fragment: &Self::Fragment, range: &Range, share: usize) -> Result<Self::Cursor>;

@@ -93,6 +93,7 @@ impl<C: Cursor, W: FragmentWriter, R: Combine> Job<Merge<C>, W, R> {
         };
         let expected = expected(node, lists);
         let expected = Expected { shape: shape_of_merged(expected.shape, &rule), ..expected };
+        lists.iter().for_each(|list| store.announce(&list.fragment, &node.range, lists.len()));
         // Merges take the newest first.
         let cursors = lists.iter().rev().map(|list| store.cursor(&list.fragment, &node.range, lists.len()));
         let high = node.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::Env;
+use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
 /// How to open a database.
@@ -11,7 +12,7 @@ use forebay_store::log::Durability;
 pub struct Options {
     pub(crate) memory_limit_bytes: u64,
     pub(crate) write_buffer_bytes: Option<u64>,
-    pub(crate) write_buffers: usize,
+    pub(crate) write_buffers: Option<usize>,
     pub(crate) background_threads: Option<usize>,
     pub(crate) durability: Durability,
     pub(crate) sync_interval: Duration,
@@ -30,7 +31,7 @@ impl Default for Options {
         Self {
             memory_limit_bytes: 256 << 20,
             write_buffer_bytes: None,
-            write_buffers: 3,
+            write_buffers: None,
             background_threads: None,
             durability: Durability::default(),
             sync_interval: Duration::from_millis(100),
@@ -45,6 +46,25 @@ impl Default for Options {
     }
 }
 
+/// Where writes go first: how many buffers, and of how many bytes a new one is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Buffers {
+    pub(crate) count: usize,
+    pub(crate) bytes: u64,
+}
+
+impl Buffers {
+    /// All of them together.
+    pub(crate) fn total_bytes(self) -> u64 {
+        self.bytes.saturating_mul(self.count as u64)
+    }
+}
+
+/// How many write buffers there are, and which part of the memory limit each takes, unless that is said. The longer they
+/// are, the fewer lists there are, and the less often records are merged.
+const WRITE_BUFFERS: (usize, u64) = (2, 4);
+/// Beside tables that keep records in memory, which take a quarter of the limit.
+const MANY_WRITE_BUFFERS: (usize, u64) = (3, 8);
 /// The least memory a database works in.
 const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 /// The largest write buffer: places in it are 32-bit numbers.
@@ -80,8 +100,10 @@ const _: () = assert!(
     WRITE_BUFFER_BYTES_MIN.is_multiple_of(BLOCK_BYTES) && WRITE_BUFFER_BYTES_MAX.is_multiple_of(BLOCK_BYTES),
     "what is within bounds stays so as whole blocks"
 );
-const _: () =
-    assert!(MEMORY_LIMIT_BYTES_MIN / 8 >= WRITE_BUFFER_BYTES_MIN, "an eighth of any limit is a write buffer");
+const _: () = assert!(
+    MEMORY_LIMIT_BYTES_MIN / MANY_WRITE_BUFFERS.1 >= WRITE_BUFFER_BYTES_MIN,
+    "the usual part of any limit is a write buffer"
+);
 const _: () = assert!(
     OPEN_FILES_MIN <= PROCESS_FILES / OPEN_FILES_PART && OPEN_FILES_MIN <= OPEN_FILES,
     "by default there are as many open files as are needed"
@@ -98,15 +120,18 @@ impl Options {
         self
     }
 
-    /// Size of one write buffer; an eighth of the memory limit by default.
+    /// Size of one write buffer; a quarter of the memory limit by default, or an eighth while there are tables that keep
+    /// records in memory ([`Layout::range_merge`](crate::Layout::range_merge)). What is flushed at a time is a write
+    /// buffer: of two sizes the longer one merges less often, and lookups meet fewer lists.
     pub fn write_buffer(mut self, bytes: u64) -> Self {
         self.write_buffer_bytes = Some(bytes);
         self
     }
 
-    /// How many write buffers there are: one is filled while the others are written out. At least 2.
+    /// How many write buffers there are: one is filled while the others are written out. At least 2, which is the
+    /// default; 3 where their size is given, or while there are tables that keep records in memory.
     pub fn write_buffers(mut self, count: usize) -> Self {
-        self.write_buffers = count;
+        self.write_buffers = Some(count);
         self
     }
 
@@ -197,25 +222,23 @@ impl Options {
                 self.memory_limit_bytes
             )));
         }
-        if self.write_buffers < 2 {
-            return Err(Error::invalid(format!(
-                "write_buffers is {}; at least 2 are needed",
-                self.write_buffers
-            )));
+        let (buffers, beside_records) = (self.buffers(false), self.buffers(true));
+        let (count, buffer) = (buffers.count, buffers.bytes);
+        if count < 2 {
+            return Err(Error::invalid(format!("write_buffers is {count}; at least 2 are needed")));
         }
-        let buffer = self.buffer_bytes();
         if !(WRITE_BUFFER_BYTES_MIN..=WRITE_BUFFER_BYTES_MAX).contains(&buffer) {
             return Err(Error::invalid(format!(
                 "write_buffer is {buffer} bytes; it must be between {WRITE_BUFFER_BYTES_MIN} and {WRITE_BUFFER_BYTES_MAX}"
             )));
         }
-        if buffer.saturating_mul(self.write_buffers as u64) > self.memory_limit_bytes / 4 * 3 {
+        let total = buffers.total_bytes().max(beside_records.total_bytes());
+        if total > self.memory_limit_bytes / 4 * 3 {
             return Err(Error::invalid(format!(
-                "write_buffers is {} of {buffer} bytes each, too much for a memory_limit of {} bytes; raise the limit \
+                "write_buffers is {count} of {buffer} bytes each, too much for a memory_limit of {} bytes; raise the limit \
                  to at least {}, or lower write_buffer",
-                self.write_buffers,
                 self.memory_limit_bytes,
-                buffer.saturating_mul(self.write_buffers as u64).div_ceil(3).saturating_mul(4)
+                total.div_ceil(3).saturating_mul(4)
             )));
         }
         if let Some(threads) =
@@ -256,11 +279,21 @@ impl Options {
         Ok(())
     }
 
-    /// The size of one write buffer that these options come to, in whole blocks.
-    pub fn buffer_bytes(&self) -> u64 {
-        let eighth = (self.memory_limit_bytes / 8).min(WRITE_BUFFER_BYTES_MAX);
-        let bytes = self.write_buffer_bytes.unwrap_or(eighth);
-        bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
+    /// The size of one write buffer that these options come to, in whole blocks, where all tables have this layout.
+    pub fn buffer_bytes(&self, layout: Layout) -> u64 {
+        self.buffers(layout.keeps_in_memory()).bytes
+    }
+
+    /// The write buffers that these options come to, beside tables that keep records in memory or without any.
+    pub(crate) fn buffers(&self, beside_records: bool) -> Buffers {
+        let is_many = beside_records || self.write_buffer_bytes.is_some();
+        let (count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
+        let usual = (self.memory_limit_bytes / part).min(WRITE_BUFFER_BYTES_MAX);
+        let bytes = self.write_buffer_bytes.unwrap_or(usual);
+        Buffers {
+            count: self.write_buffers.unwrap_or(count),
+            bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX),
+        }
     }
 
     /// How many files are kept open, of what the process may have open where that is known.
@@ -299,8 +332,8 @@ impl Options {
 
     /// The most of it where the order over one buffer takes this much.
     pub(crate) fn filter_bytes_beside(&self, order_bytes: u64) -> u64 {
-        let buffers = self.write_buffers as u64;
-        let writing = buffers * self.buffer_bytes() + (buffers + 1) * order_bytes;
+        let buffers = self.buffers(false);
+        let writing = buffers.total_bytes() + (buffers.count as u64 + 1) * order_bytes;
         let others = writing + self.merge_bytes() + self.cache_bytes_min();
         let left = self.memory_limit_bytes.saturating_sub(others);
         self.filter_bytes().min(left).max(self.filter_bytes_min())
@@ -311,17 +344,16 @@ impl Options {
         self.memory_limit_bytes / 16
     }
 
-    /// Memory that only writing needs: all buffers but the active one and the one that is ready, and the order of
-    /// their records.
-    pub(crate) fn idle_bytes(&self) -> u64 {
-        let spare = self.write_buffers.saturating_sub(2) as u64 * self.buffer_bytes();
-        spare + self.buffer_bytes() * self.write_buffers as u64 / 2
+    /// Memory that only writing needs: all buffers but the active one, and the order of their records.
+    pub(crate) fn idle_bytes(&self, buffers: Buffers) -> u64 {
+        let spare = (buffers.count as u64).saturating_sub(1) * buffers.bytes;
+        spare + buffers.total_bytes() / 2
     }
 
     /// Memory for records that tables keep in memory, of all of them: two write buffers, one of which comes at any
     /// moment. It is taken from that for reading.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        (2 * self.buffer_bytes()).min(self.memory_limit_bytes / 4)
+        (2 * self.buffers(true).bytes).min(self.memory_limit_bytes / 4)
     }
 
     /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.

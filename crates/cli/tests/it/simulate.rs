@@ -18,7 +18,7 @@ fn a_load_is_predicted_without_data() {
         (Some(50_000_000), Some(800_000_000))
     );
     assert_eq!(report["growth"].as_array().unwrap().len(), 3);
-    assert_eq!(report["write_buffer_bytes"], 8 << 20);
+    assert_eq!(report["write_buffer_bytes"], 16 << 20);
     let amplification = report["write_amplification"].as_f64().unwrap();
     assert!((2.0..5.0).contains(&amplification), "{report}");
     assert!(report["seconds"].as_f64().unwrap() > 0.0, "{report}");

@@ -20,7 +20,7 @@ use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
 
-use crate::options::Options;
+use crate::options::{Buffers, Options};
 
 pub(crate) use directory::create_dir_durably;
 pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
@@ -42,9 +42,16 @@ pub(crate) struct Context {
     pub(crate) serial: u64,
     pub(crate) closing: AtomicBool,
     pub(crate) health: Health,
+    /// Whether tables keep records in memory, which is then shared otherwise.
+    pub(crate) keeps_records: AtomicBool,
 }
 
 impl Context {
+    /// The write buffers as they are now.
+    pub(crate) fn buffers(&self) -> Buffers {
+        self.options.buffers(self.keeps_records.load(Ordering::Relaxed))
+    }
+
     /// The log, or the reason why there is none.
     pub(crate) fn log(&self) -> Result<&Log> {
         refuse_guests()?;

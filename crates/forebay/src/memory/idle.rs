@@ -8,7 +8,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_store::Owner;
 
 use crate::memory::MemoryShares;
-use crate::versions::TableState;
+use crate::versions::{State, TableState};
 
 /// A database is idle after this time without a write.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -80,10 +80,10 @@ impl MemoryShares {
     fn unclaimed_bytes(&self) -> u64 {
         let (options, memory) = (&self.context.options, &self.context.metrics.memory);
         let is_idle = self.lent_bytes() > 0;
-        let buffers = options.buffer_bytes() * options.write_buffers as u64;
+        let buffers = self.context.buffers();
         // The order over each buffer, and once more over the one that is being sorted.
-        let order = self.context.pool.words_bytes() * (options.write_buffers as u64 + 1);
-        let writing = self.context.pool.held_bytes().max(if is_idle { 0 } else { buffers })
+        let order = self.context.pool.words_bytes() * (buffers.count as u64 + 1);
+        let writing = self.context.pool.held_bytes().max(if is_idle { 0 } else { buffers.total_bytes() })
             + if is_idle { 0 } else { order };
         let merging = memory.high(Owner::Merging).max(options.merge_bytes());
         let scanning = memory.high(Owner::Scanning) + memory.high(Owner::Standing);
@@ -101,6 +101,7 @@ impl MemoryShares {
         }
         self.context.metrics.memory.look();
         let state = self.versions.state();
+        self.size_buffers(&state);
         self.versions.lists.resident.bytes.store(self.context.options.resident_bytes(), Ordering::Relaxed);
         let (limit, held) = (self.filter_bytes(), self.context.metrics.filter_memory_bytes.get());
         let cache_bytes = self.context.options.cache_bytes_min() + limit.saturating_sub(held);
@@ -117,9 +118,24 @@ impl MemoryShares {
         self.versions.lists.cache.resize(cache_bytes - nodes_bytes);
     }
 
+    /// Buffers are shorter, from the next one on, where tables keep records in memory.
+    fn size_buffers(&self, state: &State) {
+        let keeps = |table: &Arc<TableState>| table.options.layout.keeps_in_memory();
+        // A table that had another layout may still have some.
+        let keeps_records =
+            state.tables.values().any(keeps) || self.context.metrics.memory.now(Owner::Resident) > 0;
+        self.context.keeps_records.store(keeps_records, Ordering::Relaxed);
+        let buffers = self.context.buffers();
+        self.context.pool.resize(buffers.bytes as usize, buffers.count);
+    }
+
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back
     /// step by step.
     pub(super) fn lent_bytes(&self) -> u64 {
-        if self.is_idle.load(Ordering::Relaxed) { self.context.options.idle_bytes() } else { 0 }
+        if self.is_idle.load(Ordering::Relaxed) {
+            self.context.options.idle_bytes(self.context.buffers())
+        } else {
+            0
+        }
     }
 }

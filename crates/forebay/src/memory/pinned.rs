@@ -10,8 +10,7 @@ impl MemoryShares {
     /// Moves the oldest buffer that only snapshots and scans still see out of memory, unless the others fit their
     /// share. Says whether it has.
     pub(crate) fn move_pinned_buffer(&self) -> bool {
-        let options = &self.context.options;
-        let share = options.buffer_bytes() * options.write_buffers as u64;
+        let share = self.context.buffers().total_bytes();
         self.versions.forget_flushed_buffers();
         if self.context.pool.held_bytes() <= share {
             return false;

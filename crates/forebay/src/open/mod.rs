@@ -96,9 +96,11 @@ fn read(
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
-    let pool = ArenaPool::new(options.buffer_bytes() as usize, options.write_buffers);
+    let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
+    let buffers = options.buffers(keeps_records);
+    let pool = ArenaPool::new(buffers.bytes as usize, buffers.count);
     let files = LogFiles { fs, dir, secret: superblock.log_secret, jobs: &env.jobs };
-    let reader = Reader { env, files, pool: &pool, options: &options, closed };
+    let reader = Reader { env, files, pool: &pool, buffers, options: &options, closed };
     let live = live_files(&replay);
     let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
     let retained =
@@ -129,6 +131,7 @@ fn read(
         gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
+        keeps_records: AtomicBool::new(keeps_records),
         health: Health::new(options.compactors()),
         env: env.clone(),
         options,

@@ -22,7 +22,7 @@ use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
 
 use crate::open::renewing::Renewing;
-use crate::options::Options;
+use crate::options::{Buffers, Options};
 use crate::versions::{Replay, RetainedSegment};
 
 /// More segments than this, or than there are write buffers, are folded. Each opening and closing leaves one.
@@ -59,6 +59,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) files: LogFiles<'a>,
     pub(crate) pool: &'a Arc<ArenaPool>,
     pub(crate) options: &'a Options,
+    /// The write buffers as they will be.
+    pub(crate) buffers: Buffers,
     /// The last record, if the database was closed in order.
     pub(crate) closed: Option<u64>,
 }
@@ -85,7 +87,7 @@ impl Reader<'_> {
             true => usize::MAX,
             // All are read once more where they are folded.
             false if self.is_much(fresh, bytes) => 0,
-            false => self.options.write_buffers,
+            false => self.buffers.count,
         };
         let (mut filling, mut reload) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
         let is_renewed = self.is_renewed() && !self.options.read_only && !self.options.salvage;
@@ -117,9 +119,9 @@ impl Reader<'_> {
     /// Whether this many segments are folded: because of their number, or because buffers were larger when they were
     /// written.
     fn is_much(&self, segments: usize, bytes: u64) -> bool {
-        let buffers = self.options.write_buffers.saturating_add(SURPLUS_BUFFERS) as u64;
-        segments > SEGMENTS_MAX.max(self.options.write_buffers)
-            || bytes > buffers.saturating_mul(self.options.buffer_bytes())
+        let Buffers { count, bytes: buffer_bytes } = self.buffers;
+        segments > SEGMENTS_MAX.max(count)
+            || bytes > (count.saturating_add(SURPLUS_BUFFERS) as u64).saturating_mul(buffer_bytes)
     }
 
     /// Makes durable what was read back. Where it was folded, the segments it was in are given: once the manifest
@@ -307,7 +309,7 @@ impl<'a> Filling<'a> {
     }
 
     fn push(&mut self, frame: &Frame<'_>, replay: &Replay) -> Result<()> {
-        let Reader { files, pool, options, .. } = self.reader;
+        let Reader { files, pool, buffers, .. } = self.reader;
         let goes_on = match self.mode {
             Mode::AsIs { .. } => self.source == frame.segment,
             Mode::Fold => self.open.as_ref().is_some_and(|open| open.takes(frame)),
@@ -319,7 +321,7 @@ impl<'a> Filling<'a> {
         let open = match &mut self.open {
             Some(open) => open,
             empty => {
-                let bytes = frame_bytes(frame.payload.len()).max(options.buffer_bytes() as usize);
+                let bytes = frame_bytes(frame.payload.len()).max(buffers.bytes as usize);
                 let (id, bytes) = match self.mode {
                     Mode::AsIs { buffers_max } if self.buffers.len() >= buffers_max => return Ok(()),
                     Mode::AsIs { .. } => {

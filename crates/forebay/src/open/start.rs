@@ -14,7 +14,7 @@ use crate::open::{SURPLUS_BUFFERS, load_buffer};
 /// Starts all machines, once `pending` segments of the log are loaded too.
 pub(crate) fn start(engine: &Engine, pending: VecDeque<Extent>) -> Result<Vec<Handle>> {
     let (context, versions) = (&engine.context, &engine.versions);
-    let buffers_max = context.options.write_buffers;
+    let buffers_max = context.buffers().count;
     let mut machines = Machines::new(&engine.background);
     for extent in pending {
         // Buffers go to lists, here, until there is room; or, where a merge rule is not known yet, more are held.
@@ -31,7 +31,7 @@ pub(crate) fn start(engine: &Engine, pending: VecDeque<Extent>) -> Result<Vec<Ha
 /// Whether more of the log can be loaded: what is in memory goes to lists, or a rule is missing, which only they bring
 /// who open the database. Where the disk is at fault it would all be loaded, however long it is.
 fn has_room_for_the_log(engine: &Engine) -> Result<()> {
-    if engine.versions.state().sealed.len() < engine.context.options.write_buffers + SURPLUS_BUFFERS {
+    if engine.versions.state().sealed.len() < engine.context.buffers().count + SURPLUS_BUFFERS {
         return Ok(());
     }
     let trouble = engine.context.health.trouble_at(FLUSH);

@@ -132,7 +132,7 @@ impl Simulation {
         let list_record_bytes = list_records * record_bytes;
         let disk_bytes = holdings.file_bytes + log_on_disk;
         // While a write buffer is written to a list, the log has both it and the next.
-        let disk_bytes_peak = tree.inventory().file_bytes_max() + 2 * self.options.buffer_bytes();
+        let disk_bytes_peak = tree.inventory().file_bytes_max() + 2 * self.options.buffers(false).bytes;
         let paths = tree.paths();
         let resident = tree.filters().resident_bytes();
         Point {
@@ -146,7 +146,7 @@ impl Simulation {
             list_bytes_read: by_cause(&traffic.bytes_read),
             jobs_done: by_cause(&traffic.jobs),
             free_edits: tree.free_edits(),
-            burst: Bursts::of(&state.bursts, self.options.buffer_bytes()),
+            burst: Bursts::of(&state.bursts, self.options.buffers(false).bytes),
             space_amplification: ratio(disk_bytes as f64, (list_record_bytes + log_on_disk) as f64),
             space_amplification_peak: ratio(disk_bytes_peak as f64, list_record_bytes as f64),
             disk_bytes,
@@ -191,7 +191,7 @@ impl Forecast {
                 Keys::DrawnFrom(keys) => Some(keys),
             },
             memory_limit_bytes: options.memory_limit_bytes,
-            write_buffer_bytes: options.buffer_bytes(),
+            write_buffer_bytes: options.buffers(false).bytes,
             node_bytes: tree.node_bytes,
             fan_out: tree.fan_out,
             fast_per_slow: tree.fast_per_slow,

@@ -106,16 +106,17 @@ impl Simulation {
                 "the planner cannot know how well values compress; simulate without a codec",
             ));
         }
+        let buffers = options.buffers(table.layout.keeps_in_memory());
+        let options = options.write_buffer(buffers.bytes).write_buffers(buffers.count);
         let batch = load.batch();
         let batch_records = u64::from(batch.records());
-        let (batches, batch_bytes) = batches_of(options.buffer_bytes(), &batch);
+        let (batches, batch_bytes) = batches_of(buffers.bytes, &batch);
         let buffer = Filling { records: batches * batch_records, batch_records, batch_bytes };
         if load.records / buffer.records > WRITE_BUFFERS_MAX {
             return Err(Error::invalid(format!(
                 "{} records fill more than {WRITE_BUFFERS_MAX} write buffers of {} bytes, too many to count; \
                  raise the memory limit or the write buffer",
-                load.records,
-                options.buffer_bytes()
+                load.records, buffers.bytes
             )));
         }
         Ok(Self { options, table, load, rates, buffer })

@@ -57,10 +57,9 @@ impl Space {
         let kept_bytes = table.space.kept_bytes.load(Ordering::Relaxed);
         let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
         let usage = table.space.reclaim.measure(&*table.version, (disk, table.space.disk.leaving_bytes()));
-        let buffer = self.context.options.buffer_bytes();
-        let bound = (usage.live_bytes as f64 * most) as u64 + buffer;
-        let allowance = self.context.options.write_buffers as u64 * buffer
-            + ALLOWED_FILES * table.options.tree.node_bytes;
+        let buffers = self.context.buffers();
+        let bound = (usage.live_bytes as f64 * most) as u64 + buffers.bytes;
+        let allowance = buffers.total_bytes() + ALLOWED_FILES * table.options.tree.node_bytes;
         let (claimed, limit) = (disk + usage.unmerged_bytes, bound + allowance);
         debug_assert!(
             usage.live_bytes < bound && bound < limit,

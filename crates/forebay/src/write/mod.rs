@@ -30,7 +30,7 @@ use pace::Pace;
 /// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
 const PACE_SLACK: f64 = 1.0 / 64.0;
 /// This many write buffers of debt cost nothing.
-const FREE_BUFFERS: u64 = 6;
+const FREE_BUFFERS: u64 = 3;
 
 /// Takes batches in, and gives writers their pace.
 pub(crate) struct Writer {
@@ -57,7 +57,7 @@ impl Writer {
             rotating: Mutex::ranked(Rank::Rotation, ()),
             next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
-            free_debt_bytes: versions.context.options.buffer_bytes().saturating_mul(FREE_BUFFERS),
+            free_debt_bytes: versions.context.options.buffers(false).bytes.saturating_mul(FREE_BUFFERS),
         }
     }
 
@@ -164,7 +164,7 @@ impl Writer {
     /// Whether the last free buffer fills faster than the oldest sealed one is flushed: going on would end
     /// in one long wait, so writers share it out.
     fn outruns_flush(&self, state: &State) -> bool {
-        state.sealed.len() + 1 >= self.context.options.write_buffers && {
+        state.sealed.len() + 1 >= self.context.buffers().count && {
             let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
             filled > self.pace.flushed_share() + PACE_SLACK
         }

@@ -63,8 +63,7 @@ impl Writer {
         let due = self.pace.owe(owed.max(owed_for_space));
         // Work is done a step at a time: who owes less than one waits for it only once all together owe one. Where
         // space is short nothing is lent.
-        let lent =
-            if owed_for_space > 0 { 0 } else { self.context.options.buffer_bytes().min(STEP_BYTES as u64) };
+        let lent = if owed_for_space > 0 { 0 } else { self.context.buffers().bytes.min(STEP_BYTES as u64) };
         let started = self.context.env.clock.now();
         self.context.env.jobs.wait(&mut || {
             let is_small = owed_for_space == 0 && self.versions.debt(&self.versions.state()) <= soft;

@@ -77,7 +77,7 @@ impl Writer {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.versions.state().sealed.len() + 1 < self.context.options.write_buffers
+        self.versions.state().sealed.len() + 1 < self.context.buffers().count
     }
 
     /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
@@ -85,6 +85,13 @@ impl Writer {
     pub(crate) fn prepare_segment(&self) -> Result<()> {
         // The holder of the lock may wait for background work, so background work must not wait for the lock.
         let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
+        if self.memory.is_idle() {
+            // Its memory is lent meanwhile.
+            if let Some(unused) = self.take_next_segment() {
+                self.versions.put_back_segment(unused.buffer().segment());
+            }
+            return Ok(());
+        }
         // Whoever has just flushed a buffer is about to give it back.
         if self.has_room() && !self.context.pool.is_exhausted() && self.next_segment.lock().is_none() {
             let ready = self.new_segment(0)?;

@@ -68,6 +68,63 @@ fn memory_stays_under_its_limit() {
     }
 }
 
+/// Beside a table that keeps records in memory write buffers are shorter, and without it
+/// they are as long as ever.
+#[test]
+fn buffers_are_shorter_beside_records_in_memory() {
+    let limit = 2 << 20;
+    let env = Env::memory(4);
+    let db = Database::open("/db", Options::default().memory_limit(limit).env(env.clone())).unwrap();
+    let longest = |layout: Layout| {
+        let table = db.table(&format!("{layout}")).layout(layout).open().unwrap();
+        let (mut rng, mut files, mut most) = (Rng::new(8), 0, 0);
+        // What was begun before it was known goes first.
+        for round in 0..2 {
+            for _ in 0..2 * limit / (50 * 72) {
+                let mut batch = Batch::new();
+                (0..50).for_each(|_| batch.put(&table, rng.next_u64().to_le_bytes(), [7; 64]));
+                db.commit(batch, Durability::Os).unwrap();
+                if round > 0 {
+                    files = files.max(db.stats().memory.write_buffers);
+                    most = most.max(held(&db));
+                }
+            }
+            db.flush().unwrap();
+            env.jobs.advance(std::time::Duration::from_secs(1));
+            env.jobs.step_some(1000);
+        }
+        // What is mostly needed no more may take some however little the limit is.
+        assert!(most <= limit + (4 << 20), "{layout}: {most} bytes are held");
+        drop(table);
+        db.drop_table(&format!("{layout}")).unwrap();
+        env.jobs.advance(std::time::Duration::from_secs(1));
+        env.jobs.step_some(1000);
+        files
+    };
+    assert_eq!(longest(Layout::wb_tree()), limit / 2);
+    assert_eq!(longest(Layout::range_merge()), limit / 8 * 3);
+    assert_eq!(longest(Layout::wb_tree()), limit / 2);
+}
+
+/// Of the write buffers only the active one is kept while nobody writes.
+#[test]
+fn idle_buffers_are_given_back() {
+    let env = Env::memory(4);
+    let db = Database::open("/db", Options::default().memory_limit(1 << 20).env(env.clone())).unwrap();
+    let table = db.table("t").open().unwrap();
+    let put = || (0..8000u32).for_each(|key| table.put(key.to_le_bytes(), [7; 64]).unwrap());
+    for _ in 0..3 {
+        put();
+        assert_eq!(db.stats().memory.write_buffers, 512 << 10);
+        env.jobs.advance(std::time::Duration::from_secs(2));
+        env.jobs.step_some(1000);
+        db.wait_until_idle().unwrap();
+        env.jobs.advance(std::time::Duration::from_secs(2));
+        env.jobs.step_some(1000);
+        assert_eq!(db.stats().memory.write_buffers, 256 << 10);
+    }
+}
+
 #[test]
 fn buffers_that_only_snapshots_see_leave_memory() {
     let dir = std::env::temp_dir().join(format!("forebay-pinned-{}", std::process::id()));

@@ -45,7 +45,7 @@ impl Case {
     }
 
     fn table(&self) -> TableOptions {
-        let mut table = TableOptions::new(self.layout, self.options().buffer_bytes());
+        let mut table = TableOptions::new(self.layout, self.options().buffer_bytes(self.layout));
         table.tree.fan_out = self.fan_out;
         table.tree.fast_per_slow = self.fast_per_slow;
         table.tree.lists_max = self.lists_max;

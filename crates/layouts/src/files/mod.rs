@@ -217,6 +217,10 @@ impl tree::FragmentStore for Files {
     type Cursor = ListCursor;
     type Writer = Writer;
 
+    fn announce(&self, fragment: &Fragment, range: &Range, share: usize) {
+        fragment.0.announce(range, self.reading(share));
+    }
+
     fn cursor(&self, fragment: &Fragment, range: &Range, share: usize) -> Result<ListCursor> {
         ListCursor::new(&fragment.0, range, Direction::Forward, self.reading(share))
     }

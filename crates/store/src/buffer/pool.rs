@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use forebay_env::sync::Mutex;
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use forebay_env::{Appender, Arena};
 
 /// The arenas of one database.
@@ -12,8 +12,9 @@ use forebay_env::{Appender, Arena};
 pub struct ArenaPool {
     free: Mutex<Vec<Arc<Arena>>>,
     words: Mutex<Vec<Vec<u64>>>,
-    arena_bytes: usize,
-    spare_max: usize,
+    /// Changed under the lock of `free`.
+    arena_bytes: AtomicUsize,
+    spare_max: AtomicUsize,
     /// Of all arenas that were taken or are kept.
     held_bytes: AtomicU64,
     /// Of the words of one buffer, the most of late.
@@ -28,12 +29,24 @@ impl ArenaPool {
     pub fn new(arena_bytes: usize, spare_max: usize) -> Arc<Self> {
         let (free, words) = (Mutex::default(), Mutex::default());
         let (held_bytes, words_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (arena_bytes, spare_max) = (AtomicUsize::new(arena_bytes), AtomicUsize::new(spare_max));
         Arc::new(Self { free, words, arena_bytes, spare_max, held_bytes, words_bytes })
+    }
+
+    /// From now on arenas are made of this many bytes, and up to `spare_max` kept. Those in use stay as they are.
+    pub fn resize(&self, arena_bytes: usize, spare_max: usize) {
+        if (self.arena_bytes(), self.spare_max()) == (arena_bytes, spare_max) {
+            return;
+        }
+        let mut free = self.free.lock();
+        self.arena_bytes.store(arena_bytes, Ordering::Relaxed);
+        self.spare_max.store(spare_max, Ordering::Relaxed);
+        free.drain(..).for_each(|arena| self.let_go(&arena));
     }
 
     /// An empty arena of at least `bytes_min` bytes: recycled, or new.
     pub fn take(&self, bytes_min: usize) -> (Arc<Arena>, Appender) {
-        if bytes_min <= self.arena_bytes {
+        if bytes_min <= self.arena_bytes() {
             while let Some(arena) = self.free.lock().pop() {
                 match Arena::recycle(arena) {
                     Ok(recycled) => return recycled,
@@ -41,7 +54,7 @@ impl ArenaPool {
                 }
             }
         }
-        self.make(bytes_min.max(self.arena_bytes))
+        self.make(bytes_min.max(self.arena_bytes()))
     }
 
     /// A new arena of this many bytes.
@@ -57,7 +70,7 @@ impl ArenaPool {
 
     /// Whether another arena would be one more than there are buffers.
     pub fn is_exhausted(&self) -> bool {
-        self.free.lock().is_empty() && self.held_bytes() >= (self.arena_bytes * self.spare_max) as u64
+        self.free.lock().is_empty() && self.held_bytes() >= self.usual_bytes()
     }
 
     /// Memory of all arenas, those included that only snapshots need.
@@ -79,16 +92,25 @@ impl ArenaPool {
 
     /// The usual size of an arena.
     pub fn arena_bytes(&self) -> usize {
-        self.arena_bytes
+        self.arena_bytes.load(Ordering::Relaxed)
+    }
+
+    fn spare_max(&self) -> usize {
+        self.spare_max.load(Ordering::Relaxed)
+    }
+
+    /// Of as many arenas as are kept.
+    fn usual_bytes(&self) -> u64 {
+        self.arena_bytes() as u64 * self.spare_max() as u64
     }
 
     pub(crate) fn put_back(&self, arena: Arc<Arena>) {
         let mut free = self.free.lock();
         // What was taken while others held theirs longer than usual is too much once they give them back.
-        let is_surplus = self.held_bytes() > (self.arena_bytes * self.spare_max) as u64;
-        if arena.capacity() == self.arena_bytes && free.len() < self.spare_max && !is_surplus {
+        let is_surplus = self.held_bytes() > self.usual_bytes();
+        if arena.capacity() == self.arena_bytes() && free.len() < self.spare_max() && !is_surplus {
             free.push(arena);
-            debug_assert!(free.len() <= self.spare_max);
+            debug_assert!(free.len() <= self.spare_max(), "sizes change under this lock");
         } else {
             self.let_go(&arena);
         }
@@ -107,7 +129,7 @@ impl ArenaPool {
 
     pub(crate) fn put_back_words(&self, words: Vec<u64>) {
         let mut kept = self.words.lock();
-        if kept.len() < self.spare_max {
+        if kept.len() < self.spare_max() {
             kept.push(words);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
-use forebay_base::{Error, Result, sometimes};
+use forebay_base::{Error, Range, Result, sometimes};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
@@ -85,6 +85,22 @@ pub(super) struct PageBytes<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) offset: u64,
     pub(super) shape: Shape,
+}
+
+impl ListFile {
+    /// Has the kernel fetch what a job that is about to walk over the range reads first: one by one, the first pieces of
+    /// many lists would each be waited for.
+    pub fn announce(&self, range: &Range, reading: Reading) {
+        let Reading::Job { chunk_bytes, .. } = reading else { return };
+        // Whoever reads it will say why it cannot be read.
+        let Ok(body) = self.body() else { return };
+        let pages = body.pages_of(range);
+        if pages.is_empty() || chunk_bytes >= LONG_CHUNK_BYTES {
+            return;
+        }
+        let (start, end) = (body.index.extent(pages.start).0, extent_end(body, &pages));
+        body.file.will_need(start, (end - start).min(FETCHED_CHUNKS * chunk_bytes as u64) as usize);
+    }
 }
 
 impl Chunks {

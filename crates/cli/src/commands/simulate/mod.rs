@@ -182,7 +182,7 @@ fn options(args: &SimulateArgs, common: &Common) -> Options {
 }
 
 fn table(args: &SimulateArgs, layout: Layout, options: &Options) -> TableOptions {
-    let mut table = TableOptions::new(layout, options.buffer_bytes());
+    let mut table = TableOptions::new(layout, options.buffer_bytes(layout));
     let TreeArgs { node_bytes, fan_out, fast_per_slow, lists_max, repeats_max, filter_bits, .. } = args.tree;
     let tree = &mut table.tree;
     tree.node_bytes = node_bytes.unwrap_or(tree.node_bytes);

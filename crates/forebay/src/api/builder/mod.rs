@@ -382,7 +382,7 @@ impl<K> TableBuilder<K> {
             true => Layout::wb_tree_ordered(),
             false => Layout::wb_tree(),
         });
-        let usual = TableOptions::new(layout, self.engine.context.options.buffer_bytes());
+        let usual = TableOptions::new(layout, self.engine.context.options.buffer_bytes(layout));
         TableOptions {
             layout,
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),

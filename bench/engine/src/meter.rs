@@ -15,6 +15,7 @@ use hdrhistogram::Histogram;
 
 use crate::host::counters::{Counters, Device};
 use crate::host::thread_cpu;
+use crate::host::threads::Kind;
 use crate::report::{Point, Sample};
 use crate::{Engine, Failure};
 
@@ -34,7 +35,8 @@ pub(crate) struct Meter<'a> {
     /// When the last call, or the generator behind it, ended.
     mark: Duration,
     last_completion: Duration,
-    /// When the curve's next point is due, and how far apart points are.
+    /// When the curve's first point is due, and its next, and how far apart points are.
+    point_first: Duration,
     point_due: Duration,
     point_every: Duration,
     taken: Taken,
@@ -51,6 +53,8 @@ pub(crate) struct Taken {
     pub(crate) user_bytes: u64,
     pub(crate) elapsed: Duration,
     pub(crate) generator: Duration,
+    /// Processor time of the thread that the meter was of, where that has ended.
+    thread: Duration,
     pub(crate) longest_gap: Duration,
     /// Of calls, in nanoseconds.
     pub(crate) latency: Histogram<u64>,
@@ -96,6 +100,7 @@ impl<'a> Meter<'a> {
             user_bytes: 0,
             elapsed: Duration::ZERO,
             generator: Duration::ZERO,
+            thread: Duration::ZERO,
             longest_gap: Duration::ZERO,
             latency: nanoseconds()?,
             gets: None,
@@ -113,6 +118,7 @@ impl<'a> Meter<'a> {
             at_start: Counters::default(),
             mark: now,
             last_completion: now,
+            point_first: SLOT,
             point_due: SLOT,
             point_every: SLOT,
             taken,
@@ -124,7 +130,7 @@ impl<'a> Meter<'a> {
         self.at_start = Counters::now(self.device);
         self.taken.slots.clear();
         self.taken.curve.clear();
-        (self.point_due, self.point_every) = (SLOT, SLOT);
+        (self.point_due, self.point_every) = (self.point_first, SLOT);
         self.started = self.clock.now();
         self.mark = self.started;
         self.last_completion = self.started;
@@ -134,7 +140,10 @@ impl<'a> Meter<'a> {
     pub(crate) fn stop(&mut self) {
         let so_far = self.clock.now() - self.started;
         self.taken.elapsed += so_far;
-        let counters = Counters::now(self.device).since(&self.at_start);
+        let mut counters = Counters::now(self.device).since(&self.at_start);
+        if let Some(threads) = &mut counters.threads {
+            threads.add(Kind::Writer, std::mem::take(&mut self.taken.thread));
+        }
         self.taken.counters = self.taken.counters.plus(&counters);
         if self.taken.slots.iter().any(|slot| *slot > 0) {
             let point = Point::new(so_far.as_secs_f64(), self.done_since_start(), &counters);
@@ -255,14 +264,15 @@ impl<'a> Meter<'a> {
         taken.operations += other.operations;
         taken.user_bytes += other.user_bytes;
         taken.generator += other.generator;
+        taken.thread += other.thread;
         taken.longest_gap = taken.longest_gap.max(other.longest_gap);
         taken.slots.resize(taken.slots.len().max(other.slots.len()), 0);
         taken.slots.iter_mut().zip(&other.slots).for_each(|(slot, more)| *slot += more);
     }
 
-    /// A meter for another thread.
+    /// A meter for another thread. It has no curve: many threads would look at all threads for nobody.
     pub(crate) fn another(&self) -> Result<Self, Failure> {
-        Self::new(self.clock, self.device)
+        Ok(Self { point_first: Duration::MAX, ..Self::new(self.clock, self.device)? })
     }
 
     /// This many keys were looked up.
@@ -305,6 +315,12 @@ impl<'a> Meter<'a> {
     }
 
     pub(crate) fn finish(self) -> Taken {
+        self.taken
+    }
+
+    /// The same by a thread that was there for this alone, and ends.
+    pub(crate) fn finish_thread(mut self) -> Taken {
+        self.taken.thread = thread_cpu();
         self.taken
     }
 }
@@ -371,6 +387,28 @@ mod tests {
         assert!(taken.latency.min().abs_diff(1_000_000) < 1_000, "{}", taken.latency.min());
         // Slots 10, 10, 0 and an unfinished one of 5.
         assert!((taken.throughput_cv.unwrap() - 0.5f64.sqrt()).abs() < 1e-9);
+    }
+
+    /// The kernel forgets what a thread took when it ends.
+    #[test]
+    fn what_writers_beside_each_other_took_is_not_lost() {
+        let clock = ManualClock::new();
+        let device = Device::of(Path::new("no/such/place"));
+        let mut meter = Meter::new(&clock, &device).unwrap();
+        meter.start();
+        let spins = |other: Meter<'_>| {
+            while thread_cpu() < Duration::from_millis(50) {}
+            other.finish_thread()
+        };
+        let takens: Vec<Taken> = std::thread::scope(|scope| {
+            let others = [meter.another().unwrap(), meter.another().unwrap()];
+            others.map(|other| scope.spawn(|| spins(other))).map(|thread| thread.join().unwrap()).into()
+        });
+        takens.iter().for_each(|taken| meter.beside(taken));
+        meter.stop();
+        let counters = meter.finish().counters;
+        assert!(counters.threads.unwrap().of(Kind::Writer) >= Duration::from_millis(100));
+        assert!(counters.machine.unwrap().busy_share().is_some());
     }
 
     #[test]

@@ -4,13 +4,13 @@ use forebay_env::Clock;
 
 use crate::counts::Counts;
 use crate::host::counters::{Counters, Device};
-use crate::host::{Machine, cgroup, disk, memory};
+use crate::host::{self, Machine, cgroup, disk, memory};
 use crate::launch::Program;
 use crate::meter::{Meter, Taken};
 use crate::oracle::Oracle;
 use crate::phases::{self, World};
 use crate::plan::{CgroupState, Plan};
-use crate::report::{self, Latency, Line, rate, ratio};
+use crate::report::{self, ByThread, Latency, Line, rate, ratio};
 use crate::{Engine, Failure, Kind};
 
 /// What grew since the last drain, or the beginning.
@@ -120,6 +120,12 @@ fn measures(
         cpu_seconds: taken.counters.cpu.as_secs_f64(),
         cpu_seconds_per_million: ratio(taken.counters.cpu.as_secs_f64() * 1e6, operations as f64),
         generator_cpu_seconds: taken.generator.as_secs_f64(),
+        cpu_seconds_by_thread: ByThread::of(&taken.counters),
+        processor_share: ratio(
+            taken.counters.cpu.as_secs_f64(),
+            elapsed.as_secs_f64() * host::cores() as f64,
+        ),
+        machine_busy_share: taken.counters.machine.and_then(|machine| machine.busy_share()),
         latency_us: Latency::of(&taken.latency),
         gets: taken.gets.as_ref().map(report::Gets::of),
         longest_gap_ms: taken.longest_gap.as_secs_f64() * 1e3,

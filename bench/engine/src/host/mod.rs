@@ -8,6 +8,7 @@ pub(crate) mod cgroup;
 pub(crate) mod counters;
 pub(crate) mod disk;
 pub(crate) mod memory;
+pub(crate) mod threads;
 
 use std::time::Duration;
 

@@ -56,7 +56,7 @@ fn load_beside(engine: &mut dyn Engine, world: &mut World<'_>, meter: &mut Meter
                 meter.wrote(batch.bytes.len() as u64);
             }
         }
-        Ok::<_, Failure>(meter.finish())
+        Ok::<_, Failure>(meter.finish_thread())
     };
     let writers = (0..workload.writers).map(|_| engine.writer().zip(meter.another().ok()));
     let writers: Option<Vec<_>> = writers.collect();

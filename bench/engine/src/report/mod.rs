@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Machine;
 use crate::host::cache::CacheDrop;
 use crate::host::counters::Counters;
+use crate::host::threads::Kind;
 use crate::meter;
 use crate::plan::CgroupState;
 
@@ -71,6 +72,15 @@ pub(crate) struct Phase {
     pub(crate) cpu_seconds: f64,
     pub(crate) cpu_seconds_per_million: Option<f64>,
     pub(crate) generator_cpu_seconds: f64,
+    /// Left out where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_seconds_by_thread: Option<ByThread>,
+    /// Of the time of all cores, what this process took.
+    #[serde(default)]
+    pub(crate) processor_share: Option<f64>,
+    /// What all processes took. Left out where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) machine_busy_share: Option<f64>,
     pub(crate) latency_us: Latency,
     /// Of lookups beside other work, which the latency leaves out.
     pub(crate) gets: Option<Gets>,
@@ -109,20 +119,58 @@ pub(crate) struct Phase {
     pub(crate) samples: Vec<Sample>,
 }
 
+/// Processor time by what threads are there for; together it is that of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ByThread {
+    pub(crate) writers: f64,
+    pub(crate) sort: f64,
+    pub(crate) flush: f64,
+    pub(crate) compact: f64,
+    pub(crate) house: f64,
+    pub(crate) io: f64,
+    /// Threads that have ended, too.
+    pub(crate) others: f64,
+}
+
+impl ByThread {
+    pub(crate) fn of(counters: &Counters) -> Option<Self> {
+        let threads = counters.threads?;
+        let seconds = |kind: Kind| threads.of(kind).as_secs_f64();
+        Some(Self {
+            writers: seconds(Kind::Writer),
+            sort: seconds(Kind::Sort),
+            flush: seconds(Kind::Flush),
+            compact: seconds(Kind::Compact),
+            house: seconds(Kind::House),
+            io: seconds(Kind::Io),
+            others: counters.cpu.saturating_sub(threads.sum()).as_secs_f64(),
+        })
+    }
+}
+
 /// How far a phase had come at a moment: what counts from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) seconds: f64,
     pub(crate) operations: u64,
     pub(crate) cpu_seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_seconds_by_thread: Option<ByThread>,
     pub(crate) write_bytes: Option<u64>,
+    #[serde(default)]
+    pub(crate) read_bytes: Option<u64>,
 }
 
 impl Point {
     pub(crate) fn new(seconds: f64, operations: u64, counters: &Counters) -> Self {
-        let (cpu_seconds, write_bytes) =
-            (counters.cpu.as_secs_f64(), counters.process.map(|io| io.write_bytes));
-        Self { seconds, operations, cpu_seconds, write_bytes }
+        Self {
+            seconds,
+            operations,
+            cpu_seconds: counters.cpu.as_secs_f64(),
+            cpu_seconds_by_thread: ByThread::of(counters),
+            write_bytes: counters.process.map(|io| io.write_bytes),
+            read_bytes: counters.process.map(|io| io.read_bytes),
+        }
     }
 }
 
@@ -256,6 +304,7 @@ pub(crate) fn rate(count: u64, elapsed: Duration) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::threads::Threads;
 
     /// A phase that took a second, with the rest made up.
     pub(super) fn phase(engine: &str, phase: &str, repetition: u32, rate: Option<f64>) -> Phase {
@@ -273,6 +322,9 @@ mod tests {
             cpu_seconds: 0.0,
             cpu_seconds_per_million: None,
             generator_cpu_seconds: 0.0,
+            cpu_seconds_by_thread: None,
+            processor_share: None,
+            machine_busy_share: None,
             latency_us: zero,
             gets: None,
             longest_gap_ms: 0.0,
@@ -301,6 +353,18 @@ mod tests {
             wrong_answers: 0,
             samples: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_no_kind_of_thread_took_is_others() {
+        let mut threads = Threads::default();
+        threads.add(Kind::Writer, Duration::from_secs(3));
+        threads.add(Kind::Compact, Duration::from_secs(2));
+        let counters =
+            Counters { cpu: Duration::from_secs(9), threads: Some(threads), ..Counters::default() };
+        let told = ByThread::of(&counters).unwrap();
+        assert_eq!((told.writers, told.compact, told.others), (3.0, 2.0, 4.0));
+        assert_eq!(ByThread::of(&Counters { threads: None, ..counters }), None);
     }
 
     #[test]

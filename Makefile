@@ -24,7 +24,7 @@ help:
 	@echo 'make demo INPUT=FILE   the same with the lines of your own file'
 	@echo 'make figures           measure this machine into docs/figures.md (about three hours; SCALE=0.1 for less)'
 	@echo 'make figures ONLY=A,B  only these parts; a part that was interrupted goes on where it was; DRAW=1 draws what is there'
-	@echo 'make figures ONLY=steady   the steady state beside other engines (40 minutes); MINUTES=10 for its open loops'
+	@echo 'make figures ONLY=steady   the steady state beside other engines (45 minutes); MINUTES=10 for its open loops'
 	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'

@@ -167,7 +167,7 @@ impl Bench {
             println!("{} runs were done before: {} has them", kept.count(), path.display());
         }
         let started = Instant::now();
-        let device = |name: &str, kept: &mut Kept| match part.name == super::parts::STEADY_LOAD {
+        let device = |name: &str, kept: &mut Kept| match super::parts::shows_device(part.name) {
             true if !kept.has(name) => {
                 let began = Instant::now();
                 let line = super::device::measure(&self.root.join(SCRATCH))?;
@@ -208,6 +208,9 @@ impl Bench {
         arguments.extend(["--cgroup".into(), cgroup]);
         if let Some(bytes) = run.memory_bytes {
             arguments.extend(["--memory".into(), scaled(bytes, MEMORY_BYTES_MIN)]);
+        }
+        if let Some(count) = run.background_threads {
+            arguments.extend(["--background-threads".into(), count.to_string()]);
         }
         if run.direct_io == DirectIo::On {
             arguments.push("--direct-io".into());

@@ -5,7 +5,8 @@
 use serde_json::{Map, Value, json};
 
 /// What no part shows.
-const UNSHOWN: [&str; 5] = ["dir", "bench_version", "operations_per_100_ms", "curve", "peak_file"];
+const UNSHOWN: [&str; 6] =
+    ["dir", "bench_version", "operations_per_100_ms", "curve", "peak_file", "cpu_seconds_by_thread"];
 /// What is kept by columns.
 const BY_COLUMNS: [&str; 2] = ["samples", "curve"];
 
@@ -42,27 +43,39 @@ fn rounded(number: f64) -> Value {
     }
 }
 
-/// Samples of the same fields, a list for each field.
+/// Samples of the same fields, a list for each field. A field that has fields itself becomes such columns, too.
 fn columns(samples: &Value) -> Option<Value> {
     let samples: Vec<&Map<String, Value>> =
         samples.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     let names = || samples.iter().flat_map(|sample| sample.keys());
-    let column = |name: &String| -> Vec<Value> {
-        samples.iter().map(|sample| sample.get(name).cloned().unwrap_or(Value::Null)).collect()
+    let column = |name: &String| {
+        let column = samples.iter().map(|sample| sample.get(name).cloned().unwrap_or(Value::Null)).collect();
+        columns(&column).unwrap_or(column)
     };
-    Some(names().map(|name| (name.clone(), column(name).into())).collect::<Map<_, _>>().into())
+    Some(names().map(|name| (name.clone(), column(name))).collect::<Map<_, _>>().into())
 }
 
 /// The line with its samples as a list again.
 pub(super) fn unpack(mut line: Value) -> Value {
     for name in BY_COLUMNS {
         let Some(columns) = line.get(name).and_then(Value::as_object) else { continue };
-        let len = columns.values().filter_map(Value::as_array).map(Vec::len).max().unwrap_or(0);
-        let sample =
-            |at: usize| columns.iter().map(|(name, column)| (name.clone(), column[at].clone())).collect();
-        line[name] = (0..len).map(|at| Value::Object(sample(at))).collect();
+        line[name] = samples(columns).into();
     }
     line
+}
+
+fn samples(columns: &Map<String, Value>) -> Vec<Value> {
+    let columns: Vec<(&String, Vec<Value>)> = columns
+        .iter()
+        .map(|(name, column)| match column {
+            Value::Object(columns) => (name, samples(columns)),
+            column => (name, column.as_array().cloned().unwrap_or_default()),
+        })
+        .collect();
+    let len = columns.iter().map(|(_, column)| column.len()).max().unwrap_or(0);
+    let sample =
+        |at: usize| columns.iter().map(|(name, column)| ((*name).clone(), column[at].clone())).collect();
+    (0..len).map(|at| Value::Object(sample(at))).collect()
 }
 
 #[cfg(test)]
@@ -86,6 +99,10 @@ mod tests {
         let curve = pack(line.clone(), &["curve"]);
         assert_eq!(curve["curve"], json!({"seconds": [1], "operations": [5]}));
         assert_eq!(unpack(curve)["curve"], line["curve"]);
+        let nested = json!({ "curve": [{"seconds": 1, "us": {"a": 2, "b": 3}}, {"seconds": 2, "us": {"a": 4, "b": 5}}] });
+        let packed = pack(nested.clone(), &["curve"]);
+        assert_eq!(packed, json!({ "curve": {"seconds": [1, 2], "us": {"a": [2, 4], "b": [3, 5]}} }));
+        assert_eq!(unpack(packed), nested);
         assert_eq!(pack(line, &["operations_per_100_ms"])["operations_per_100_ms"], json!([1, 2]));
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Run {
     pub(super) engines: &'static [&'static str],
     pub(super) rounds: u32,
     pub(super) direct_io: DirectIo,
+    /// Threads that an engine may use besides; else one a core.
+    pub(super) background_threads: Option<u16>,
     pub(super) length: Length,
 }
 
@@ -80,6 +82,7 @@ impl Run {
             engines: MAIN,
             rounds: 3,
             direct_io: DirectIo::Off,
+            background_threads: None,
             length: Length::Fixed,
         }
     }
@@ -107,6 +110,13 @@ impl Run {
     pub(super) fn cgroup(mut self, bytes: u64) -> Self {
         self.cgroup_bytes = Some(bytes);
         self
+    }
+
+    /// A workload of another name, for an engine with so many threads.
+    pub(super) fn background_threads(self, count: u16) -> Self {
+        let mut run = self.shaped(&count.to_string(), &[]);
+        run.background_threads = Some(count);
+        run
     }
 
     pub(super) fn length(mut self, length: Length) -> Self {

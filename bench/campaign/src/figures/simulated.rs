@@ -21,7 +21,7 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    /// A line of results: bytes written to lists and read from them by jobs, and bytes on disk at the end.
+    /// A line of results: bytes written to the log, and to lists and read from them by jobs; and bytes on disk at the end.
     pub(super) fn measure(&self, scale: f64) -> Result<Value, String> {
         let mut words = format!(
             "simulate --layout {} --key {} --record {} --records {} --memory {} --json",
@@ -45,7 +45,7 @@ impl Forecast {
         let (written, read) = (sum("list_bytes_written"), sum("list_bytes_read"));
         Ok(json!({
             "type": "simulated", "workload": self.workload, "command": format!("forebay {words}"),
-            "table_bytes_written": written, "table_bytes_read": read,
+            "log_bytes": forecast["log_bytes"], "table_bytes_written": written, "table_bytes_read": read,
             "disk_bytes": forecast["disk_bytes"], "live_bytes": records * self.record_bytes,
         }))
     }

@@ -199,6 +199,9 @@ fn every_part_is_drawn_with_and_without_results() {
             "steady-mix",
             "steady-pace",
             "levels-insert-core",
+            "steady-workers",
+            "steady-workers-16",
+            "steady-workers-64",
             "engines",
             "reads",
             "bursts-own",
@@ -260,6 +263,58 @@ fn the_steady_state_leads_the_page() {
         assert!(lead.contains(words), "{words:?} is not in\n{lead}");
     }
     for words in ["the device takes 2,000 MB a second", "| rocksdb-leveled | 500 |", "| 100x |"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Threads of one kind stand alone: the plan says where they become the limit.
+#[test]
+fn more_cores_are_planned_for_from_what_threads_took() {
+    let folder = folder("workers");
+    let mut all = vec![json!({ "type": "campaign", "scale": 0.5, "seconds": 12.0, "commands": [] })];
+    for (threads, rate) in [(1, 1e6), (2, 1.5e6), (4, 1.6e6)] {
+        let workload = format!("figures-workers-16-{threads}");
+        let mut line = phase(FOREBAY, Phase(&workload, "load"), rate);
+        // A microsecond a record in all, and 200 bytes written and read.
+        line["curve"] = (1..=10)
+            .map(|tenth| {
+                let records = 1e5 * f64::from(tenth);
+                let of = |nanoseconds: f64| nanoseconds * records / 1e9;
+                json!({
+                    "seconds": records / rate, "operations": records, "cpu_seconds": of(1000.0),
+                    "write_bytes": 150.0 * records, "read_bytes": 50.0 * records,
+                    "cpu_seconds_by_thread": {
+                        "writers": of(200.0), "sort": of(100.0), "flush": of(150.0), "compact": of(500.0),
+                        "house": of(10.0), "io": of(40.0), "others": 0.0,
+                    },
+                })
+            })
+            .collect();
+        all.extend([setup(FOREBAY, &workload, false), line]);
+    }
+    all.push(json!({ "type": "device", "write_bytes": 2e9, "synced_write_bytes": 1e9, "syncs": 5e3,
+        "reads_alone": 1e4, "reads_together": 1e5 }));
+    for (workload, records) in [("figures-workers-16", 1e6), ("figures-workers-16-half", 5e5)] {
+        all.push(json!({ "type": "simulated", "workload": workload, "live_bytes": 16.0 * records,
+            "log_bytes": 20.0 * records, "table_bytes_written": 100.0 * records, "table_bytes_read": 80.0 * records }));
+    }
+    std::fs::write(folder.join("steady-workers.jsonl"), lines(&all)).unwrap();
+    let page = draw::page(&folder).unwrap();
+    for words in [
+        "16 B: last half, 2 threads beside 1 | at least 1.6x | 1.5x | **not reached**",
+        "64 B: last half, 2 threads beside 1 | at least 1.6x | - | not measured",
+        "times that: 1.5 with 2 (1.5 M a second), 1.6 with 4 (1.6 M a second).",
+        "| 16 B, 2 threads | 200 |",
+        "| 100 | 150 | 500 | 10 | 40 | 0 | 1,000 |",
+        "| 4 cores | 5,000,000 | 20,000,000 | 10,000,000 | 6,666,667 | 4,000,000 | 10,000,000 | 4,000,000 | compactors |",
+        "| 5,000,000 | one writer | 6,666,667 | flusher |",
+        "the sorter, one thread, allows less than all cores do from 11 cores on, the flusher, one thread, from 7 cores on",
+        "the device from 11 cores on (from 11 cores on by the bytes of `simulate`)",
+        "it says 2 M; measured were 1.5 M, 75 % of that",
+        "| 16 B | 150 | 120 | 50 | 80 | 10,000,000 | 10,000,000 |",
+        "16 B 1.5 times (6.67 M a second, limit: flusher)",
+    ] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     std::fs::remove_dir_all(folder).unwrap();

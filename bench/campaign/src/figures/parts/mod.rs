@@ -34,14 +34,12 @@ pub(super) const APPLICATIONS: &str = "applications";
 /// What `ONLY=` calls all parts of the steady state, and how their names begin.
 pub(super) const STEADY: &str = "steady";
 pub(super) const STEADY_PREFIX: &str = "steady-";
-/// The one that shows what the device does.
-pub(super) const STEADY_LOAD: &str = "steady-load";
-
 pub(super) const ALL: &[&Part] = &[
     &steady::load::PART,
     &steady::mix::PART,
     &steady::pace::PART,
     &steady::levels::PART,
+    &steady::workers::PART,
     &engines::PART,
     &reads::PART,
     &bursts::PART,
@@ -65,9 +63,15 @@ pub(super) const ALL: &[&Part] = &[
 pub(super) fn shown(part: &str) -> &'static [&'static str] {
     match part {
         part if part == bursts::PART.name => &["operations_per_100_ms"],
+        part if part == steady::workers::PART.name => &["curve", "cpu_seconds_by_thread"],
         part if part.starts_with(STEADY_PREFIX) => &["curve"],
         _ => &[],
     }
+}
+
+/// Whether a part shows what the device does.
+pub(super) fn shows_device(part: &str) -> bool {
+    part == steady::load::PART.name || part == steady::workers::PART.name
 }
 
 /// What of a part is held against the planner without data.
@@ -75,6 +79,7 @@ pub(super) fn forecasts(part: &str) -> Vec<Forecast> {
     match part {
         part if part == rangemerge::PART.name => rangemerge::forecasts(),
         part if part == jungle::PART.name => jungle::forecasts(),
+        part if part == steady::workers::PART.name => steady::workers::forecasts(),
         _ => Vec::new(),
     }
 }

@@ -2,13 +2,19 @@
 
 use serde_json::Value;
 
+/// What threads are there for, as the bench calls it.
+pub(super) const KINDS: [&str; 7] = ["writers", "sort", "flush", "compact", "house", "io", "others"];
+
 /// How far a load had come at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moment {
     pub(super) records: f64,
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
+    /// By [`KINDS`]; nothing where it was not told.
+    pub(super) thread_seconds: [f64; KINDS.len()],
     pub(super) write_bytes: f64,
+    pub(super) read_bytes: f64,
 }
 
 /// Moments one behind the other, the first of them the beginning.
@@ -24,7 +30,10 @@ impl Curve {
                 records: number("operations")?,
                 seconds: number("seconds")?,
                 cpu_seconds: number("cpu_seconds")?,
+                thread_seconds: KINDS
+                    .map(|kind| point["cpu_seconds_by_thread"][kind].as_f64().unwrap_or(0.0)),
                 write_bytes: number("write_bytes").unwrap_or(0.0),
+                read_bytes: number("read_bytes").unwrap_or(0.0),
             })
         };
         let points: Vec<Moment> = line["curve"].as_array()?.iter().filter_map(moment).collect();
@@ -46,24 +55,12 @@ impl Curve {
             .find(|(one, other)| one.records <= records && records <= other.records)?;
         let apart = other.records - one.records;
         let part = if apart > 0.0 { (records - one.records) / apart } else { 1.0 };
-        let between = |of: fn(&Moment) -> f64| of(one) + (of(other) - of(one)) * part;
-        Some(Moment {
-            records,
-            seconds: between(|moment| moment.seconds),
-            cpu_seconds: between(|moment| moment.cpu_seconds),
-            write_bytes: between(|moment| moment.write_bytes),
-        })
+        Some(Moment { records, ..one.combine(other, |one, other| one + (other - one) * part) })
     }
 
     /// What happened while it grew from so many records to so many.
     pub(super) fn between(&self, from: f64, to: f64) -> Option<Moment> {
-        let (from, to) = (self.at(from)?, self.at(to)?);
-        Some(Moment {
-            records: to.records - from.records,
-            seconds: to.seconds - from.seconds,
-            cpu_seconds: to.cpu_seconds - from.cpu_seconds,
-            write_bytes: to.write_bytes - from.write_bytes,
-        })
+        Some(self.at(to)?.combine(&self.at(from)?, |to, from| to - from))
     }
 
     /// The last half of so many records.
@@ -98,6 +95,19 @@ impl Curve {
 }
 
 impl Moment {
+    fn combine(&self, other: &Self, with: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            records: with(self.records, other.records),
+            seconds: with(self.seconds, other.seconds),
+            cpu_seconds: with(self.cpu_seconds, other.cpu_seconds),
+            thread_seconds: std::array::from_fn(|kind| {
+                with(self.thread_seconds[kind], other.thread_seconds[kind])
+            }),
+            write_bytes: with(self.write_bytes, other.write_bytes),
+            read_bytes: with(self.read_bytes, other.read_bytes),
+        }
+    }
+
     /// Records a second.
     pub(super) fn rate(&self) -> f64 {
         self.records / self.seconds
@@ -106,6 +116,17 @@ impl Moment {
     /// Processor time a record.
     pub(super) fn cpu_nanoseconds(&self) -> f64 {
         self.cpu_seconds * 1e9 / self.records
+    }
+
+    /// The same by [`KINDS`]; `None` where it was not told.
+    pub(super) fn thread_nanoseconds(&self) -> Option<[f64; KINDS.len()]> {
+        let is_told = self.thread_seconds.iter().sum::<f64>() > 0.0;
+        is_told.then(|| self.thread_seconds.map(|seconds| seconds * 1e9 / self.records))
+    }
+
+    /// Bytes that come from the device for each record.
+    pub(super) fn record_read_bytes(&self) -> f64 {
+        self.read_bytes / self.records
     }
 
     /// Bytes that reach the device for each record.

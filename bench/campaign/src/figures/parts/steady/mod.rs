@@ -7,7 +7,10 @@ pub(super) mod load;
 mod lookups;
 pub(super) mod mix;
 pub(super) mod pace;
+mod plan;
+mod planned;
 mod sizes;
+pub(super) mod workers;
 
 use crate::figures::part::{LEVELDB, LEVELED, UNIVERSAL};
 

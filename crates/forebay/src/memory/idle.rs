@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_env::sync::atomic::Ordering;
+use forebay_layouts::Layout;
 use forebay_store::Owner;
 
 use crate::memory::MemoryShares;
@@ -118,7 +119,14 @@ impl MemoryShares {
         self.versions.lists.cache.resize(cache_bytes - nodes_bytes);
     }
 
-    /// Buffers are shorter, from the next one on, where tables keep records in memory.
+    /// Where this is the first table that keeps records in memory, buffers are shorter at once.
+    pub(crate) fn note_layout(&self, layout: Layout) {
+        if layout.keeps_in_memory() && !self.context.keeps_records.load(Ordering::Relaxed) {
+            self.share_memory();
+        }
+    }
+
+    /// Buffers are shorter where tables keep records in memory. One that is longer is filled no further.
     fn size_buffers(&self, state: &State) {
         let keeps = |table: &Arc<TableState>| table.options.layout.keeps_in_memory();
         // A table that had another layout may still have some.
@@ -127,6 +135,7 @@ impl MemoryShares {
         self.context.keeps_records.store(keeps_records, Ordering::Relaxed);
         let buffers = self.context.buffers();
         self.context.pool.resize(buffers.bytes as usize, buffers.count);
+        self.context.log.iter().for_each(|log| log.limit_fill(buffers.bytes as usize));
     }
 
     /// Lends what spare buffers and their order would take. What is taken back while filters hold it they give back

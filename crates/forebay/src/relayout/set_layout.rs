@@ -16,6 +16,12 @@ use crate::versions::{TableState, has_other_files};
 impl Relayout {
     /// Gives a table another layout.
     pub(crate) fn set_layout(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
+        self.change(id, layout, tell)?;
+        self.memory.note_layout(layout);
+        Ok(())
+    }
+
+    fn change(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
         let table = Arc::clone(self.versions.view().table(id)?);
         if table.options.layout.is_ordered() != layout.is_ordered() || !can_take(&table, layout) {
             return self.reorder(id, layout, tell);

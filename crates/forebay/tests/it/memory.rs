@@ -77,16 +77,16 @@ fn buffers_are_shorter_beside_records_in_memory() {
     let db = Database::open("/db", Options::default().memory_limit(limit).env(env.clone())).unwrap();
     let longest = |layout: Layout| {
         let table = db.table(&format!("{layout}")).layout(layout).open().unwrap();
-        let (mut rng, mut files, mut most) = (Rng::new(8), 0, 0);
-        // What was begun before it was known goes first.
+        let (mut rng, mut buffers, mut most) = (Rng::new(8), 0, 0);
         for round in 0..2 {
             for _ in 0..2 * limit / (50 * 72) {
                 let mut batch = Batch::new();
                 (0..50).for_each(|_| batch.put(&table, rng.next_u64().to_le_bytes(), [7; 64]));
                 db.commit(batch, Durability::Os).unwrap();
+                most = most.max(held(&db));
+                // Arenas that are longer are filled no further, and go first.
                 if round > 0 {
-                    files = files.max(db.stats().memory.write_buffers);
-                    most = most.max(held(&db));
+                    buffers = buffers.max(db.stats().memory.write_buffers);
                 }
             }
             db.flush().unwrap();
@@ -99,7 +99,7 @@ fn buffers_are_shorter_beside_records_in_memory() {
         db.drop_table(&format!("{layout}")).unwrap();
         env.jobs.advance(std::time::Duration::from_secs(1));
         env.jobs.step_some(1000);
-        files
+        buffers
     };
     assert_eq!(longest(Layout::wb_tree()), limit / 2);
     assert_eq!(longest(Layout::range_merge()), limit / 8 * 3);

@@ -12,7 +12,7 @@ mod sync;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted, sometimes};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use forebay_env::sync::{Condvar, Mutex, MutexGuard, Rank};
 use forebay_env::{Appender, File, yield_point};
 
@@ -91,6 +91,8 @@ pub struct Log {
     idle: Condvar,
     /// How often something has changed that writers look at before they append.
     epoch: AtomicU64,
+    /// A buffer that has this much is full, however much it could hold.
+    fill_bytes_max: AtomicUsize,
     secret: Secret,
     metrics: Arc<Metrics>,
 }
@@ -119,9 +121,15 @@ impl Log {
             inner: Mutex::ranked(Rank::Log, inner),
             idle: Condvar::new(),
             epoch: AtomicU64::new(0),
+            fill_bytes_max: AtomicUsize::new(usize::MAX),
             secret,
             metrics,
         }
+    }
+
+    /// From now on a buffer takes no more bytes than this, but for a batch that is longer by itself.
+    pub fn limit_fill(&self, bytes: usize) {
+        self.fill_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
     /// The number of the last accepted record.
@@ -183,8 +191,9 @@ impl Log {
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
         let range_deletes = inner.range_deletes + payload.notes().range_deletes().len();
         let too_many_deletes = inner.range_deletes > 0 && range_deletes > RANGE_DELETES_MAX;
+        let is_filled = inner.records > 0 && end > self.fill_bytes_max.load(Ordering::Relaxed);
         let is_early = inner.records > 0 && sometimes!(1 in 200);
-        if too_many || too_many_deletes || is_early || end > inner.buffer.capacity() {
+        if too_many || too_many_deletes || is_filled || is_early || end > inner.buffer.capacity() {
             return Ok(None);
         }
         let padding = [0; 8];

@@ -320,6 +320,7 @@ impl<K> TableBuilder<K> {
             )));
         }
         let table = self.find_or_make()?;
+        self.engine.memory.note_layout(table.options.layout);
         if let Some(code) = &self.rule.code {
             let was_known = table.rule.known().is_some();
             table.rule.provide(Arc::clone(code), &self.name);

@@ -25,5 +25,5 @@ pub use block::Block;
 pub use combine::{Combine, LastWriterWins};
 pub use error::{Error, Result};
 pub use order::{Bound, Order, Range};
-pub use pointer::ValuePointer;
+pub use pointer::{POINTED_BYTES_MAX, POINTED_OFFSET_MAX, POINTER_BYTES, ValuePointer};
 pub use record::{Kind, Record};

@@ -2,13 +2,15 @@
 //! list's variable pages: `varint(key_bytes << 2 | kind) varint(value_bytes) key value`.
 
 use crate::limits::{KEY_BYTES_MAX, STORED_VALUE_BYTES_MAX};
+use crate::pointer::POINTER_BYTES;
 use crate::wire::{get_varint, put_raw, put_varint, varint_bytes};
 
 /// What a record does to its key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Kind {
     /// The key has this value.
+    #[default]
     Put = 0,
     /// The key has no value: a tombstone. Its value is empty.
     Delete = 1,
@@ -131,6 +133,11 @@ pub enum Shape {
         /// Bytes of every value.
         value_bytes: u32,
     },
+    /// All records are pointers of [`POINTER_BYTES`], of keys of this size.
+    Pointers {
+        /// Bytes of every key.
+        key_bytes: u32,
+    },
     /// All records are puts of any sizes. Fragments in memory may say so; a list file has no word for it.
     Puts,
     /// Sizes or kinds differ.
@@ -145,7 +152,30 @@ impl Shape {
             Kind::Put => {
                 Self::Fixed { key_bytes: record.key.len() as u32, value_bytes: record.value.len() as u32 }
             }
+            Kind::Pointer if record.value.len() == POINTER_BYTES => {
+                Self::Pointers { key_bytes: record.key.len() as u32 }
+            }
             _ => Self::Variable,
+        }
+    }
+
+    /// Bytes of every key and of every value, where all have the same.
+    #[inline]
+    pub fn sizes(self) -> Option<(usize, usize)> {
+        match self {
+            Self::Fixed { key_bytes, value_bytes } => Some((key_bytes as usize, value_bytes as usize)),
+            Self::Pointers { key_bytes } => Some((key_bytes as usize, POINTER_BYTES)),
+            Self::Unknown | Self::Puts | Self::Variable => None,
+        }
+    }
+
+    /// What every record does; `None` where that differs.
+    #[inline]
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Fixed { .. } | Self::Puts => Some(Kind::Put),
+            Self::Pointers { .. } => Some(Kind::Pointer),
+            Self::Unknown | Self::Variable => None,
         }
     }
 

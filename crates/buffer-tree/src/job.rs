@@ -6,7 +6,7 @@
 use forebay_base::combine::Depth;
 use forebay_base::merge::{Collapse, Cursor, Extent, Merge, Progress};
 use forebay_base::record::Shape;
-use forebay_base::{Block, Bound, Combine, Error, Order, Range, Result};
+use forebay_base::{Block, Bound, Combine, Error, Kind, Order, Range, Result};
 
 use crate::divide::{Candidate, Halving, Tally};
 use crate::{
@@ -18,7 +18,7 @@ pub struct Job<C, W, R> {
     node: NodeRef,
     lists: usize,
     collapse: Collapse<C, R>,
-    /// Records that are all puts of one shape go by blocks.
+    /// Records that are all puts of one shape, or all pointers of one, go by blocks.
     block: Option<Block>,
     /// Records that were written.
     produced: u64,
@@ -244,6 +244,10 @@ impl Written {
 
 /// The shape of what becomes of records of this shape: states are puts, and may grow as they merge.
 pub fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
+    debug_assert!(
+        !(shape.kind() == Some(Kind::Pointer) && rule.merges_puts()),
+        "a state stands with its key"
+    );
     match shape {
         Shape::Fixed { .. } if !rule.merges_puts() || rule.keeps_length() => shape,
         _ if rule.merges_puts() => Shape::Puts,

@@ -1,4 +1,4 @@
-//! Puts in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
+//! Puts or pointers in order, side by side: what the hot loops of spills and merges work on, instead of one record at a time.
 //! Records of one shape pay nothing for their lengths; others have the ends of their keys and values beside them.
 
 mod short;
@@ -7,7 +7,7 @@ use crate::combine::Combine;
 use crate::limits::STEP_BYTES;
 use crate::record::Shape;
 use crate::wire::put_raw;
-use crate::{Error, Order, Record, Result};
+use crate::{Error, Kind, Order, Record, Result};
 use short::{End, put_short};
 
 /// What a block should hold, in bytes: it stays in the first cache, or nearly.
@@ -21,6 +21,8 @@ const _: () =
 /// Sorted records, and their prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
+    /// What all of them do.
+    kind: Kind,
     /// Bytes of a key and of a record, where all have the same.
     fixed: Option<(usize, usize)>,
     records_max: usize,
@@ -31,18 +33,13 @@ pub struct Block {
 }
 
 impl Block {
-    /// An empty block for records of this shape; `None` where they are not all puts.
+    /// An empty block for records of this shape; `None` where they are not all puts, or all pointers of one length.
     pub fn new(shape: Shape) -> Option<Self> {
-        let fixed = match shape {
-            Shape::Fixed { key_bytes, value_bytes } => {
-                Some((key_bytes as usize, key_bytes as usize + value_bytes as usize))
-            }
-            Shape::Puts => None,
-            Shape::Unknown | Shape::Variable => return None,
-        };
+        let kind = shape.kind()?;
+        let fixed = shape.sizes().map(|(key_bytes, value_bytes)| (key_bytes, key_bytes + value_bytes));
         let record_bytes = fixed.map_or(0, |(_, record_bytes)| record_bytes);
         let records_max = (BLOCK_BYTES / record_bytes.max(1)).clamp(RECORDS_MIN, BLOCK_BYTES / 8);
-        Some(Self { fixed, records_max, ..Self::default() })
+        Some(Self { kind, fixed, records_max, ..Self::default() })
     }
 
     /// Forgets all records and keeps the memory.
@@ -72,6 +69,12 @@ impl Block {
             return 0;
         }
         self.records_max.saturating_sub(self.len())
+    }
+
+    /// What every record does.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Bytes of one record, where all have the same.
@@ -128,12 +131,13 @@ impl Block {
     /// The record at `index`, below [`len`](Self::len).
     #[inline]
     pub fn record(&self, index: usize) -> Record<'_> {
-        Record::put(self.key(index), self.value(index))
+        Record { kind: self.kind, key: self.key(index), value: self.value(index) }
     }
 
-    /// Adds a put of the block's shape.
+    /// Adds a record of the block's shape.
     #[inline]
     pub fn push(&mut self, prefix: u64, record: &Record<'_>) {
+        debug_assert_eq!(record.kind, self.kind, "a block's records do the same");
         self.prefixes.push(prefix);
         put_raw(&mut self.bytes, record.key);
         put_raw(&mut self.bytes, record.value);
@@ -184,7 +188,7 @@ impl Block {
 
     /// Adds the records at these places of another block of this shape.
     pub fn pick(&mut self, from: &Self, places: impl ExactSizeIterator<Item = usize>) {
-        debug_assert_eq!(self.fixed, from.fixed, "blocks of one shape");
+        debug_assert_eq!((self.kind, self.fixed), (from.kind, from.fixed), "blocks of one shape");
         match self.record_bytes() {
             Some(16) => self.pick_sized::<16>(from, places),
             Some(32) => self.pick_sized::<32>(from, places),
@@ -284,7 +288,7 @@ impl Block {
     /// Forgets all records and takes the shape of another block.
     fn restart_as(&mut self, other: &Self) {
         self.clear();
-        (self.fixed, self.records_max) = (other.fixed, other.records_max);
+        (self.kind, self.fixed, self.records_max) = (other.kind, other.fixed, other.records_max);
     }
 
     /// Merges the states of each key, newest first, into one of at most this many bytes. Returns how many records went.
@@ -354,19 +358,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn collapsing_keeps_the_first_of_each_key(mut keys: Vec<[u8; 2]>, before: Option<[u8; 2]>, fixed: bool) {
+        fn collapsing_keeps_the_first_of_each_key(mut keys: Vec<[u8; 2]>, before: Option<[u8; 2]>, of in 0..3usize) {
             let order = Order::Lexical;
             keys.iter_mut().for_each(|key| key[1] &= 3);
             keys.sort_unstable();
-            let shape = if fixed { Shape::Fixed { key_bytes: 2, value_bytes: 1 } } else { Shape::Puts };
+            let fixed = Shape::Fixed { key_bytes: 2, value_bytes: 1 };
+            let shape = [fixed, Shape::Puts, Shape::Pointers { key_bytes: 2 }][of];
+            let (_, value_bytes) = shape.sizes().unwrap_or((2, 5));
+            let value = |age: usize| vec![age as u8; value_bytes];
+            let kind = shape.kind().unwrap();
             let Some(mut block) = Block::new(shape) else { unreachable!() };
             for (age, key) in keys.iter().enumerate() {
-                block.push(order.prefix(key), &Record::put(key, &[age as u8]));
+                block.push(order.prefix(key), &Record { kind, key, value: &value(age) });
             }
             let last = before.map(|key| (order.prefix(&key), key));
             let gone = block.collapse(last.as_ref().map(|(prefix, key)| (*prefix, &key[..])), &mut Block::default());
             let mut expected: Vec<Vec<u8>> =
-                keys.iter().enumerate().map(|(age, key)| vec![key[0], key[1], age as u8]).collect();
+                keys.iter().enumerate().map(|(age, key)| [key.to_vec(), value(age)].concat()).collect();
             expected.dedup_by_key(|record| [record[0], record[1]]);
             // Only a first key can repeat the last one of the block before.
             if expected.first().is_some_and(|first| before == Some([first[0], first[1]])) {
@@ -375,6 +383,7 @@ mod tests {
             prop_assert_eq!(gone, keys.len() - expected.len());
             prop_assert_eq!(block.bytes(), expected.concat());
             prop_assert_eq!(block.prefixes().len(), expected.len());
+            prop_assert!((0..block.len()).all(|index| block.record(index).kind == kind));
         }
     }
 }

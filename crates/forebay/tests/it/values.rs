@@ -1,6 +1,6 @@
 //! Values apart from their keys: each is written once, found by every road, and gone when nobody needs it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,6 +62,27 @@ fn fill(db: &Database, table: &Table, model: &mut Model, rng: &mut Rng, batches:
         }
         db.commit(batch, Durability::Os).unwrap();
     }
+}
+
+/// Puts of one shape, so that lists are of pointers alone.
+fn fill_even(db: &Database, table: &Table, model: &mut Model, rng: &mut Rng, batches: usize) {
+    for _ in 0..batches {
+        let mut batch = Batch::new();
+        for _ in 0..20 {
+            let (key, mut value) = (rng.below(400).to_be_bytes().to_vec(), vec![0; LONG]);
+            rng.fill(&mut value);
+            batch.put(table, &key, &value);
+            model.insert(key, value);
+        }
+        db.commit(batch, Durability::Os).unwrap();
+    }
+}
+
+/// The versions that footers of lists tell.
+fn list_versions(fs: &MemoryFs) -> BTreeSet<u32> {
+    let files = fs.snapshot_files();
+    let lists = files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "list"));
+    lists.map(|(_, bytes)| u32::from_le_bytes(*bytes[bytes.len() - 4084..].first_chunk().unwrap())).collect()
 }
 
 fn check(table: &Table, model: &Model) {
@@ -129,6 +150,122 @@ fn long_values_are_found_by_every_road() {
         db.rollback("then").unwrap();
         check(&table(&db, layout), &then);
         db.close().unwrap();
+    }
+}
+
+/// Of one length, and then others among them: those make lists of another version.
+#[test]
+fn records_of_one_shape_have_pointers_of_one_length() {
+    for (seed, layout) in (20..).zip(layouts()) {
+        let fs = MemoryFs::new();
+        let (env, mut rng) = (Env { fs: fs.clone(), ..Env::memory(seed) }, Rng::new(seed));
+        let mut model = Model::new();
+        let db = open(&env);
+        let written = table(&db, layout);
+        let brings_back = ["range-merge", "jungle"].iter().any(|name| layout.to_string().starts_with(name));
+        for _ in 0..3 {
+            fill_even(&db, &written, &mut model, &mut rng, 60);
+            db.flush().unwrap();
+            check(&written, &model);
+            assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{layout}");
+        }
+        let seen = (db.snapshot(), model.clone());
+        written.compact().unwrap();
+        rest(&env);
+        check(&written, &model);
+        if !brings_back {
+            assert_eq!(list_versions(&fs), BTreeSet::from([4]), "{layout}");
+        }
+        // Collection moves values of blocks.
+        for _ in 0..4 {
+            fill_even(&db, &written, &mut model, &mut rng, 60);
+            written.compact().unwrap();
+            (0..4).for_each(|_| rest(&env));
+            check(&written, &model);
+        }
+        let (snapshot, before) = seen;
+        for (key, value) in &before {
+            assert_eq!(snapshot.get(&written, key).unwrap().as_ref(), Some(value), "{layout}");
+        }
+        drop(snapshot);
+        fill(&db, &written, &mut model, &mut rng, 60);
+        db.flush().unwrap();
+        check(&written, &model);
+        assert_eq!(list_versions(&fs).contains(&3), !brings_back, "{layout}");
+        written.compact().unwrap();
+        check(&written, &model);
+        assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{layout}");
+        drop(written);
+        db.close().unwrap();
+        let db = open(&env);
+        check(&table(&db, layout), &model);
+        db.close().unwrap();
+    }
+}
+
+/// What lists have in value files is counted to the byte, by blocks and by records, as it is flushed, merged and moved.
+#[test]
+fn what_lives_is_counted_to_the_byte() {
+    for is_even in [true, false] {
+        let (env, mut rng) = (Env::memory(40), Rng::new(40));
+        let db = Database::open("/db", options(&env).memory_limit(8 << 20)).unwrap();
+        let written = db.table("t").values_apart(100).open().unwrap();
+        let put = |number: u64, value: &mut Vec<u8>| {
+            value.resize(if is_even { LONG } else { 100 + number as usize }, 0);
+            written.put(number.to_be_bytes(), &*value).unwrap();
+        };
+        let mut value = vec![0; LONG];
+        rng.fill(&mut value);
+        let mut live = 0;
+        for number in 0..600u64 {
+            put(number, &mut value);
+            live += value.len() as u64;
+        }
+        db.flush().unwrap();
+        assert_eq!(db.stats().values.live_bytes, live);
+        // Nearly all is put anew, and the rest is moved.
+        for _ in 0..3 {
+            (0..600).filter(|number| number % 10 > 0).for_each(|number| put(number, &mut value));
+            db.flush().unwrap();
+            written.compact().unwrap();
+            (0..6).for_each(|_| rest(&env));
+        }
+        let ValueStats { file_bytes, live_bytes, .. } = db.stats().values;
+        assert_eq!(live_bytes, live, "{file_bytes} in files");
+        assert!(db.stats().values.moved_bytes > 0, "{is_even}");
+        assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    }
+}
+
+/// Pages of pointers tell how long keys are, in either order; those of puts do not.
+#[test]
+fn lists_of_pointers_are_rescued_without_their_footers() {
+    for layout in [Layout::wb_tree(), Layout::wb_tree_ordered()] {
+        let fs = MemoryFs::new();
+        let env = Env { fs: fs.clone(), ..Env::memory(41) };
+        let (mut rng, mut model) = (Rng::new(41), Model::new());
+        let db = open(&env);
+        let written = table(&db, layout);
+        fill_even(&db, &written, &mut model, &mut rng, 200);
+        written.compact().unwrap();
+        drop(written);
+        db.close().unwrap();
+        for (path, mut bytes) in fs.snapshot_files() {
+            if path.extension().is_some_and(|end| end == "list") {
+                let footer_at = bytes.len() - 4096;
+                // One of its bits, or all of it.
+                match rng.index(2) {
+                    0 => bytes[footer_at + 30] ^= 4,
+                    _ => bytes[footer_at..].fill(0),
+                }
+                fs.replace_file(&path, bytes);
+            }
+        }
+        let report = Rescue::new(options(&env)).run("/db", "/rescued", &mut |_, _| ()).unwrap();
+        assert_eq!(report.tables[0].records as usize, model.len(), "{layout}: {:?}", report.damage);
+        let rescued = Database::open("/rescued", options(&env)).unwrap();
+        check(&table(&rescued, layout), &model);
+        rescued.close().unwrap();
     }
 }
 

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_base::digest;
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
-use forebay_base::{Block, Bound, Error, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, POINTER_BYTES, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Expected, Portion};
+use forebay_store::buffer::Contents;
 use forebay_store::list::{FileKind, FileMeta, Reading};
 use forebay_store::values::Apart;
 use forebay_store::{Cause, ListCursor, ListFile, ListWriter, WriteBuffer};
@@ -73,12 +74,12 @@ impl TableContext {
 
     /// The store of a job's fragments.
     pub(crate) fn files(&self, cause: Cause) -> Files {
-        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes, buffer: None }
+        Files { store: self.store.clone(), cause, merge_memory_bytes: self.merge_memory_bytes }
     }
 
-    /// The same of a flush, which leaves long values in the buffer's segment.
-    pub(crate) fn files_of(&self, buffer: &Arc<WriteBuffer>) -> Files {
-        Files { buffer: Some(Arc::clone(buffer)), ..self.files(Cause::Flush) }
+    /// What leaves long values of a buffer in its segment, as lists get its records, if that is done.
+    pub(crate) fn apart(&self, buffer: &WriteBuffer) -> Option<Apart> {
+        Apart::of(buffer, self.store.lists.options.apart_bytes_min? as usize)
     }
 
     /// Finds the files that an edit names, all of which there must be, as what its layout makes of them.
@@ -113,8 +114,6 @@ pub(crate) struct Files {
     pub(crate) store: Store,
     pub(crate) cause: Cause,
     merge_memory_bytes: usize,
-    /// Of a flush that leaves long values where they are: what it flushes.
-    buffer: Option<Arc<WriteBuffer>>,
 }
 
 /// A list file being written.
@@ -192,24 +191,19 @@ impl Files {
     }
 }
 
-impl Files {
-    /// What keeps long values apart, if that is done.
-    pub(crate) fn apart(&self) -> Option<Apart> {
-        let bytes_min = self.store.lists.options.apart_bytes_min?;
-        Apart::of(self.buffer.as_ref()?, bytes_min as usize)
-    }
-
-    /// What a flush expects to write of this: of values that stay where they are a pointer.
-    pub(crate) fn expecting(&self, expected: Expected) -> Expected {
-        if self.apart().is_none() {
-            return expected;
-        }
-        let bytes = expected.bytes.min(expected.records.saturating_mul(POINTED_RECORD_BYTES));
-        Expected { bytes, shape: Shape::Variable, ..expected }
-    }
+/// How much there is of a buffer for lists, and in which shape: of values that stay where they are a pointer.
+pub(crate) fn flushed(contents: &Contents, apart: Option<&Apart>) -> (Portion, Shape) {
+    let Contents { bytes, records, shape, .. } = *contents;
+    let shape = apart.map_or(shape, |apart| apart.shape(shape));
+    let bytes = match shape {
+        Shape::Pointers { key_bytes } => records.saturating_mul(key_bytes as u64 + POINTER_BYTES as u64),
+        Shape::Variable if apart.is_some() => bytes.min(records.saturating_mul(POINTED_RECORD_BYTES)),
+        _ => bytes,
+    };
+    (Portion { bytes, records }, shape)
 }
 
-/// About how long a record is whose value stands elsewhere.
+/// About how long a record is whose value stands elsewhere, among others.
 const POINTED_RECORD_BYTES: u64 = 48;
 
 impl tree::FragmentStore for Files {
@@ -227,8 +221,7 @@ impl tree::FragmentStore for Files {
 
     fn writer(&self, expected: &Expected) -> Result<Writer> {
         let Expected { range, records, shape, .. } = expected;
-        let writer = ListWriter::new(&self.store.lists, range, *records, *shape, self.cause)?;
-        Ok(Writer(writer.keep_apart(self.apart())))
+        ListWriter::new(&self.store.lists, range, *records, *shape, self.cause).map(Writer)
     }
 }
 

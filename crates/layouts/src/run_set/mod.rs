@@ -41,7 +41,7 @@ use forebay_store::list::{FileMeta, Lookup, Reading};
 use forebay_store::{BufferCursor, Cause, ValueFiles, WriteBuffer};
 
 use crate::files::{
-    DataFile, Files, ResidentBudget, Restored, Source, TableContext, malformed, malformed_edit,
+    DataFile, Files, ResidentBudget, Restored, Source, TableContext, flushed, malformed, malformed_edit,
 };
 use crate::seam::{
     Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
@@ -124,7 +124,6 @@ impl RunSetTable {
         expected: Expected,
         files: Files,
     ) -> Result<Box<dyn Job>> {
-        let expected = files.expecting(expected);
         let Expected { bytes, records, shape, .. } = expected;
         let merge = Merge::new(sources, Extent { bytes, records, uniform: None, shape })?;
         let rule = self.context.code()?;
@@ -177,21 +176,22 @@ impl TableVersion for RunSetTable {
     ) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
         debug_assert!(slice.act.buffer().is_some(), "a write buffer comes in by a plan for one");
-        let newer = Portion { bytes: contents.bytes, records: contents.records };
-        let expected = self.expected(slice, newer, contents.shape);
-        let input = BufferCursor::whole(buffer, run, self.context.store.order());
+        let apart = self.context.apart(buffer).filter(|_| slice.leaves_values(self.set.policy));
+        let (newer, shape) = flushed(contents, apart.as_ref());
+        let expected = self.expected(slice, newer, shape);
+        let input = BufferCursor::whole(buffer, run, self.context.store.order(), apart);
         if let Act::KeepInMemory { ranges, .. } = &slice.act {
             let bounds = key_ranges::bounds(&self.set);
             return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
         }
         if slice.taken.is_empty() {
-            return self.job(slice, vec![input], expected, self.context.files_of(buffer));
+            return self.job(slice, vec![input], expected, self.context.files(Cause::Flush));
         }
         let mut sources: Vec<Box<dyn Cursor + Send>> = vec![Box::new(input)];
         for older in self.cursors(slice, Cause::Flush)? {
             sources.push(Box::new(older));
         }
-        self.job(slice, sources, expected, self.context.files_of(buffer))
+        self.job(slice, sources, expected, self.context.files(Cause::Flush))
     }
 
     fn ingest(&self, input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {

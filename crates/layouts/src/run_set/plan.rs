@@ -148,6 +148,13 @@ impl Slice {
         if self.is_bottom { Depth::Bottom } else { Depth::Partial }
     }
 
+    /// Whether long values of a write buffer may stay in its segment: not where records stay in memory with them, or go
+    /// to a tree, which has no pointers.
+    pub(super) fn leaves_values(&self, policy: Policy) -> bool {
+        debug_assert!(self.act.buffer().is_some(), "only a write buffer has a segment");
+        !matches!(self.act, Act::KeepInMemory { .. }) && !policy.grows(self.level)
+    }
+
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
         if let Act::Evict { range, .. } = self.act {

@@ -74,7 +74,7 @@ impl Writers {
         let tree = match &self.kind {
             Kind::Lists => {
                 let list = ListWriter::new(lists, range, records, shape, *cause)?;
-                return Ok(FileWriter::List(Box::new(list.keep_apart(self.files.apart()))));
+                return Ok(FileWriter::List(Box::new(list)));
             }
             Kind::Trees(rule, depth) => TreeWriter::build(trees, rule.clone(), *depth, *cause)?,
             Kind::Append(tree, rule, depth) => TreeWriter::append(tree, rule.clone(), *depth, *cause)?,
@@ -97,9 +97,9 @@ impl FileWriter {
     pub(super) fn push_block(&mut self, block: &Block) -> Result<()> {
         match self {
             Self::List(list) => list.push_block(block),
-            Self::Tree(tree, _) => {
+            Self::Tree(..) => {
                 let mut records = block.prefixes().iter().enumerate();
-                records.try_for_each(|(index, &prefix)| tree.push(prefix, &block.record(index)))
+                records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)))
             }
         }
     }

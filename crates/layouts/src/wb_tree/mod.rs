@@ -29,7 +29,7 @@ use forebay_store::salvage::Gaps;
 use forebay_store::{BufferCursor, Cause, ListCursor, ValueFiles, WriteBuffer};
 
 use crate::files::{DataFile, Restored, Source};
-use crate::files::{Fragment, TableContext, Writer, malformed_edit};
+use crate::files::{Fragment, TableContext, Writer, flushed, malformed_edit};
 use crate::rule::Rule;
 use crate::rule::answered;
 use crate::seam::{
@@ -136,15 +136,11 @@ impl TableVersion for WbTree {
         run: Arc<Run>,
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
-        let expected = Expected {
-            range: Range::all(),
-            bytes: contents.bytes,
-            records: contents.records,
-            shape: contents.shape,
-        };
-        let input = BufferCursor::whole(buffer, run, self.context.store.order());
-        let files = self.context.files_of(buffer);
-        let expected = files.expecting(expected);
+        let apart = self.context.apart(buffer);
+        let (Portion { bytes, records }, shape) = flushed(contents, apart.as_ref());
+        let expected = Expected { range: Range::all(), bytes, records, shape };
+        let input = BufferCursor::whole(buffer, run, self.context.store.order(), apart);
+        let files = self.context.files(Cause::Flush);
         let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction, fill_by_record};
-use forebay_base::{Block, Kind, Order, Range, Record, Result};
+use forebay_base::{Block, Kind, Order, POINTER_BYTES, Range, Record, Result};
 
 use super::run::{is_seen, record_in};
 use super::{Run, WriteBuffer};
+use crate::values::Apart;
 
 /// Records lie anywhere in the buffer: the walk asks memory for this many at a time, which come in side by
 /// side, rather than waiting for each. It may be a short one: it begins with few.
@@ -48,6 +49,9 @@ pub struct BufferCursor {
     key: std::ops::Range<usize>,
     value: std::ops::Range<usize>,
     prefix: Option<u64>,
+    /// What leaves long values where they are, and the way to that of the record here, where it does.
+    apart: Option<Apart>,
+    pointer: Vec<u8>,
 }
 
 impl BufferCursor {
@@ -81,12 +85,16 @@ impl BufferCursor {
             key: 0..0,
             value: 0..0,
             prefix: None,
+            apart: None,
+            pointer: Vec::new(),
         }
     }
 
-    /// All of a sealed buffer's run: what a spill reads.
-    pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order) -> Self {
-        let mut cursor = Self::new(buffer, run, order, &Range::all(), 0..usize::MAX);
+    /// All of a sealed buffer's run: what a flush reads, perhaps with pointers in the place of long values.
+    pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order, apart: Option<Apart>) -> Self {
+        debug_assert!(apart.is_none() || !run.is_folded(), "what is folded does not lie in the buffer");
+        let cursor = Self::new(buffer, run, order, &Range::all(), 0..usize::MAX);
+        let mut cursor = Self { apart, ..cursor };
         cursor.seek(None, Direction::Forward);
         cursor
     }
@@ -136,6 +144,11 @@ impl BufferCursor {
             self.kind = record.kind;
             self.value = end - record.value.len()..end;
             self.key = self.value.start - record.key.len()..self.value.start;
+            if let Some(apart) = self.apart.as_ref().filter(|apart| apart.takes(&record)) {
+                self.kind = Kind::Pointer;
+                self.pointer.clear();
+                apart.pointer(record.key, record.value, self.value.start).encode(&mut self.pointer);
+            }
             self.order.prefix(record.key)
         });
     }
@@ -178,6 +191,31 @@ impl BufferCursor {
 }
 
 impl BufferCursor {
+    /// As [`fill`](Cursor::fill), of keys and the ways to their values. The keys are copied, and values only read, for
+    /// their checksums.
+    fn fill_with_pointers(&mut self, block: &mut Block) -> Result<()> {
+        let (Some(prefix), Some(apart)) = (self.prefix, &self.apart) else { return Ok(()) };
+        let (head_bytes, key_bytes) = (self.key.start - self.place, self.key.len());
+        let record_bytes = key_bytes + self.value.len();
+        debug_assert_eq!(block.record_bytes(), Some(key_bytes + POINTER_BYTES));
+        block.push(prefix, &self.record());
+        let some = self.left.start..self.left.end.min(self.left.start + block.room());
+        let (bytes, last) = (self.buffer.bytes(), self.left.end);
+        for index in some.clone() {
+            if index + TOUCH_AHEAD < last {
+                let place = self.run.place(index + TOUCH_AHEAD) + head_bytes;
+                self.buffer.prefetch(place, record_bytes.min(TOUCH_BYTES_MAX));
+            }
+            let key_at = self.run.place(index) + head_bytes;
+            let (key, value) = bytes[key_at..key_at + record_bytes].split_at(key_bytes);
+            let pointer = apart.even_pointer(key, value, key_at + key_bytes);
+            block.push(self.order.prefix(key), &Record { kind: Kind::Pointer, key, value: &pointer });
+        }
+        self.left.start = some.end;
+        self.step();
+        Ok(())
+    }
+
     /// What the record here does.
     #[inline]
     pub fn kind(&self) -> Kind {
@@ -194,7 +232,11 @@ impl Cursor for BufferCursor {
     #[inline]
     fn record(&self) -> Record<'_> {
         let (bytes, _) = self.run.locate(&self.buffer, self.place);
-        Record { kind: self.kind, key: &bytes[self.key.clone()], value: &bytes[self.value.clone()] }
+        let key = &bytes[self.key.clone()];
+        match self.kind {
+            Kind::Pointer => Record { kind: Kind::Pointer, key, value: &self.pointer },
+            kind => Record { kind, key, value: &bytes[self.value.clone()] },
+        }
     }
 
     #[inline]
@@ -210,6 +252,9 @@ impl Cursor for BufferCursor {
         let Some(record_bytes) = block.record_bytes().filter(|_| is_whole) else {
             return fill_by_record(self, block);
         };
+        if block.kind() == Kind::Pointer {
+            return self.fill_with_pointers(block);
+        }
         // Records of one shape have heads of one length. The record here is in front of what is left.
         let (key_at, head_bytes) = (self.key.start, self.key.start - self.place);
         let touch_bytes = record_bytes.min(TOUCH_BYTES_MAX);

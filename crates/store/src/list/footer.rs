@@ -6,15 +6,21 @@ use forebay_base::checksum::checksum;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::{Reader, u32_at};
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Error, Order, POINTER_BYTES, Result};
 
 use super::expiries::Expiries;
 
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
-/// The newest version of the list format: of lists that have pointers to values.
-pub(crate) const VERSION: u32 = 3;
+/// The newest version of the list format: of lists that have pointers alone, all of one length.
+pub(crate) const VERSION: u32 = 4;
+/// That of lists that have pointers among other records.
+const VERSION_POINTERS: u32 = 3;
 /// That of all other lists.
 const VERSION_PLAIN: u32 = 2;
+const SHAPE_FIXED: u32 = 0;
+const SHAPE_VARIABLE: u32 = 1;
+const SHAPE_POINTERS: u32 = 2;
+const POINTER_BYTES_U32: u32 = POINTER_BYTES as u32;
 /// Where in the footer the file's id is.
 const ID_AT: usize = 16;
 
@@ -43,13 +49,18 @@ impl Footer {
         debug_assert!(self.tombstones <= self.records && self.expiries.records <= self.records);
         debug_assert!(self.pages_bytes + self.meta_bytes <= offset, "the footer stands behind all else");
         let (shape, key_bytes, value_bytes) = match self.shape {
-            Shape::Fixed { key_bytes, value_bytes } => (0, key_bytes, value_bytes),
-            _ => (1, 0, 0),
+            Shape::Fixed { key_bytes, value_bytes } => (SHAPE_FIXED, key_bytes, value_bytes),
+            Shape::Pointers { key_bytes } => (SHAPE_POINTERS, key_bytes, POINTER_BYTES_U32),
+            Shape::Unknown | Shape::Puts | Shape::Variable => (SHAPE_VARIABLE, 0, 0),
         };
         let mut fields = Vec::with_capacity(BLOCK_BYTES);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
-        let version = if self.has_pointers { VERSION } else { VERSION_PLAIN };
+        let version = match self.shape {
+            Shape::Pointers { .. } => VERSION,
+            _ if self.has_pointers => VERSION_POINTERS,
+            _ => VERSION_PLAIN,
+        };
         fields.extend_from_slice(&version.to_le_bytes());
         fields.extend_from_slice(&file_id.to_le_bytes());
         for word in [self.records, self.pages_bytes, self.meta_bytes] {
@@ -99,7 +110,8 @@ impl Footer {
         let mut from = Reader::new(&block[ID_AT..]);
         let mut parse = || {
             let is_its_own = from.u64()? == file_id;
-            // Three words of 64 bits, and three of 32, and whether the sizes count: those of variable records are 0.
+            // Three words of 64 bits, and three of 32, and whether the sizes count: those of variable records are 0, and
+            // pages of pointers tell by themselves that they are that.
             from.array::<40>()?;
             let (key_bytes, value_bytes) = (from.u32()?, from.u32()?);
             (is_its_own && (key_bytes, value_bytes) != (0, 0)).then_some((key_bytes, value_bytes))
@@ -116,7 +128,8 @@ impl Footer {
             let (records, pages_bytes, meta_bytes) = (from.u64()?, from.u64()?, from.u64()?);
             let (meta_sum, pages_sum, is_lexical) = (from.u32()?, from.u32()?, from.u32()? == 1);
             let shape = match (from.u32()?, from.u32()?, from.u32()?) {
-                (0, key_bytes, value_bytes) => Shape::Fixed { key_bytes, value_bytes },
+                (SHAPE_FIXED, key_bytes, value_bytes) => Shape::Fixed { key_bytes, value_bytes },
+                (SHAPE_POINTERS, key_bytes, POINTER_BYTES_U32) => Shape::Pointers { key_bytes },
                 _ => Shape::Variable,
             };
             // 0 in files of builds that did not count them.

@@ -3,8 +3,8 @@
 //! `u32 checksum | u32 stored_bytes | u32 raw_bytes | u16 records | u8 kind | u8 codec | payload | zeros`
 //!
 //! The checksum covers all behind it and is seeded with the file's id and the page's offset. A *fixed* page
-//! (kind 0) has keys and values of the list's common sizes side by side; a *variable* page (kind 1) has
-//! encoded records. See `docs/format/list_file.md`.
+//! (kind 0) has keys and values of the list's common sizes side by side, and so has a page of *pointers* (kind 2); a
+//! *variable* page (kind 1) has encoded records. See `docs/format/list_file.md`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use forebay_base::codec::Codec;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::u32_at;
-use forebay_base::{Kind, Order, Record};
+use forebay_base::{Kind, Order, POINTER_BYTES, Record};
 
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -27,6 +27,7 @@ pub(crate) const SHARED_BYTES_MAX: usize = 64 << 10;
 
 const KIND_FIXED: u8 = 0;
 const KIND_VARIABLE: u8 = 1;
+const KIND_POINTERS: u8 = 2;
 
 /// Where a page goes and how it is stored.
 #[derive(Clone, Copy)]
@@ -66,16 +67,18 @@ pub(crate) fn plain_bytes(place: Place, raw: &[u8]) -> usize {
 
 fn finish(page: &mut [u8], place: Place, used: Codec, stored_bytes: usize, raw_bytes: usize, records: u16) {
     debug_assert!(records > 0 && page.len().is_multiple_of(place.align_bytes));
-    debug_assert!(match place.shape {
-        Shape::Fixed { key_bytes, value_bytes } => {
-            raw_bytes == records as usize * (key_bytes as usize + value_bytes as usize)
-        }
-        _ => raw_bytes >= records as usize,
+    debug_assert!(match place.shape.sizes() {
+        Some((key_bytes, value_bytes)) => raw_bytes == records as usize * (key_bytes + value_bytes),
+        None => raw_bytes >= records as usize,
     });
     page[4..8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
     page[8..12].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
     page[12..14].copy_from_slice(&records.to_le_bytes());
-    page[14] = if matches!(place.shape, Shape::Fixed { .. }) { KIND_FIXED } else { KIND_VARIABLE };
+    page[14] = match place.shape {
+        Shape::Fixed { .. } => KIND_FIXED,
+        Shape::Pointers { .. } => KIND_POINTERS,
+        Shape::Unknown | Shape::Puts | Shape::Variable => KIND_VARIABLE,
+    };
     page[15] = used as u8;
     let sum = checksum(place.file_id, place.offset, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
@@ -121,6 +124,8 @@ pub(crate) struct Page {
     starts: Vec<u32>,
     records: usize,
     fixed: Option<(usize, usize)>,
+    /// What all records of a fixed page do.
+    kind: Kind,
 }
 
 impl Page {
@@ -172,11 +177,10 @@ impl Page {
         let payload = HEADER_BYTES..HEADER_BYTES + stored_bytes;
         let stored = bytes.get(payload.clone()).ok_or("the page is too short")?;
         self.records = u16::from_le_bytes([bytes[12], bytes[13]]) as usize;
-        self.fixed = match (bytes[14], shape) {
-            (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => {
-                Some((key_bytes as usize, value_bytes as usize))
-            }
-            (KIND_VARIABLE, _) => None,
+        (self.fixed, self.kind) = match (bytes[14], shape) {
+            (KIND_FIXED, Shape::Fixed { .. }) => (shape.sizes(), Kind::Put),
+            (KIND_POINTERS, Shape::Pointers { .. }) => (shape.sizes(), Kind::Pointer),
+            (KIND_VARIABLE, _) => (None, Kind::default()),
             _ => return Err("the page's kind is not its list's"),
         };
         match Codec::from_byte(bytes[15]) {
@@ -240,7 +244,7 @@ impl Page {
         if let Some((key_bytes, value_bytes)) = self.fixed {
             let key_at = self.payload.start + index * (key_bytes + value_bytes);
             let value_at = key_at + key_bytes;
-            return Spot { kind: Kind::Put, key_at, value_at, end: value_at + value_bytes };
+            return Spot { kind: self.kind, key_at, value_at, end: value_at + value_bytes };
         }
         let start = self.starts[index] as usize;
         // `index_records` has seen that it is one.
@@ -285,11 +289,18 @@ impl Page {
     }
 }
 
-/// The length of each record, where these 16 bytes are the header of a page whose records have their sizes in common.
-pub(crate) fn fixed_bytes(header: &[u8; HEADER_BYTES]) -> Option<u32> {
+/// The shape that these 16 bytes tell, where they are the header of a page whose records have their sizes in common: of
+/// puts only how long each record is, all of which is given as its key.
+pub(crate) fn even_shape(header: &[u8; HEADER_BYTES]) -> Option<Shape> {
     let (raw_bytes, records) = (u32_at(header, 8), u16::from_le_bytes([header[12], header[13]]).into());
-    let is_fixed = header[14] == KIND_FIXED && records > 0 && raw_bytes.is_multiple_of(records);
-    is_fixed.then(|| raw_bytes / records)
+    let record_bytes = (records > 0 && raw_bytes.is_multiple_of(records)).then(|| raw_bytes / records)?;
+    match header[14] {
+        KIND_FIXED => Some(Shape::Fixed { key_bytes: record_bytes, value_bytes: 0 }),
+        KIND_POINTERS => {
+            record_bytes.checked_sub(POINTER_BYTES as u32).map(|key_bytes| Shape::Pointers { key_bytes })
+        }
+        _ => None,
+    }
 }
 
 /// How long a payload is stored that follows these 16 bytes; `None` where they are no header of a page of this shape.
@@ -298,9 +309,9 @@ pub(crate) fn declared(header: &[u8; HEADER_BYTES], shape: Shape) -> Option<usiz
     let (stored_bytes, raw_bytes) = (u32_at(header, 4) as usize, u32_at(header, 8) as usize);
     let records = u16::from_le_bytes([header[12], header[13]]) as usize;
     let fits_kind = match (header[14], shape) {
-        (KIND_FIXED, Shape::Fixed { key_bytes, value_bytes }) => {
-            raw_bytes == records * (key_bytes as usize + value_bytes as usize)
-        }
+        (KIND_FIXED, Shape::Fixed { .. }) | (KIND_POINTERS, Shape::Pointers { .. }) => shape
+            .sizes()
+            .is_some_and(|(key_bytes, value_bytes)| raw_bytes == records * (key_bytes + value_bytes)),
         (KIND_VARIABLE, _) => raw_bytes >= records,
         _ => false,
     };

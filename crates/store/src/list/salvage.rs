@@ -5,7 +5,7 @@
 //!    of a new page search, in memory; what lies between becomes pages that are passed over. What is read as a page is
 //!    what its header can mean: any bytes declare some length.
 //! 3. Where nothing tells the sizes that all records have in common, the order does, if it is that of hashes: keys of
-//!    any other size would not ascend.
+//!    any other size would not ascend. Pages of pointers tell theirs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -120,12 +120,17 @@ impl<'a> Walk<'a> {
     /// The sound page at an offset, if one is there whose records follow all before, and its length.
     fn page_at(&mut self, at: u64, end: u64) -> Option<(Page, u64)> {
         let header = self.header(at, end)?;
-        if self.shape == Shape::Variable
-            && let Some(record_bytes) = page::fixed_bytes(&header)
-        {
-            let whole = Shape::Fixed { key_bytes: record_bytes, value_bytes: 0 };
-            let (page, _) = self.page_of(&header, whole, at, end)?;
-            self.shape = self.shape_by(&page, record_bytes)?;
+        match page::even_shape(&header) {
+            // Its checksum vouches for what it tells.
+            Some(shape @ Shape::Pointers { .. }) if shape != self.shape => {
+                self.page_of(&header, shape, at, end)?;
+                self.shape = shape;
+            }
+            Some(whole @ Shape::Fixed { key_bytes: record_bytes, .. }) if self.shape == Shape::Variable => {
+                let (page, _) = self.page_of(&header, whole, at, end)?;
+                self.shape = self.shape_by(&page, record_bytes)?;
+            }
+            _ => {}
         }
         let (page, bytes) = self.page_of(&header, self.shape, at, end)?;
         self.follows(&page).then_some((page, bytes))

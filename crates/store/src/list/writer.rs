@@ -24,7 +24,6 @@ use super::page;
 use super::store::ListStore;
 use crate::memory::{MemoryClaim, Owner};
 use crate::metrics::Cause;
-use crate::values::Apart;
 use output::Output;
 use valued::Values;
 
@@ -89,11 +88,13 @@ impl ListWriter {
             _ if !filter.as_ref().is_some_and(FilterWriter::has_ranks) => {
                 Starts::Prefixes(Prefixes::default())
             }
-            Shape::Fixed { key_bytes, value_bytes } => {
-                let record_bytes = (key_bytes as usize + value_bytes as usize).max(1);
-                Starts::Even((raw_bytes_max / record_bytes).clamp(1, page::RECORDS_MAX as usize) as u32)
-            }
-            _ => Starts::Ranks(Vec::new()),
+            _ => match shape.sizes() {
+                Some((key_bytes, value_bytes)) => Starts::Even(
+                    (raw_bytes_max / (key_bytes + value_bytes).max(1)).clamp(1, page::RECORDS_MAX as usize)
+                        as u32,
+                ),
+                None => Starts::Ranks(Vec::new()),
+            },
         };
         let memory = &store.metrics.memory;
         let buffers_bytes = if store.in_memory { MEMORY_CHUNK_BYTES } else { memory.write_bytes() };
@@ -108,7 +109,7 @@ impl ListWriter {
             path,
             output: Output::new(store, file, cause, buffers_bytes),
             _claim: claim,
-            shape: if matches!(shape, Shape::Fixed { .. }) { shape } else { Shape::Variable },
+            shape: if shape.sizes().is_some() { shape } else { Shape::Variable },
             raw: Vec::with_capacity(raw_bytes_max),
             raw_bytes_max,
             raw_records: 0,
@@ -130,17 +131,10 @@ impl ListWriter {
         })
     }
 
-    /// Leaves long values where they are, in the buffer that the records come from.
-    pub fn keep_apart(mut self, apart: Option<Apart>) -> Self {
-        debug_assert!(apart.is_none() || self.shape == Shape::Variable, "pointers have no common length");
-        self.values = apart.map(|apart| Box::new(Values::of(apart)));
-        self
-    }
-
     /// Adds the next record; the caller keeps the order and pushes a key once.
     #[inline]
     pub fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
-        if record.kind == Kind::Pointer || self.values.is_some() {
+        if record.kind == Kind::Pointer {
             return self.push_valued(prefix, record);
         }
         self.push_plain(prefix, record)
@@ -148,7 +142,7 @@ impl ListWriter {
 
     #[inline]
     fn push_plain(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
-        let is_fixed = matches!(self.shape, Shape::Fixed { .. });
+        let is_fixed = self.shape.sizes().is_some();
         debug_assert!(!is_fixed || Shape::of(record) == self.shape);
         debug_assert!(self.records == 0 || (self.last_prefix, &self.last_key[..]) < (prefix, record.key));
         let bytes = if is_fixed { record.key.len() + record.value.len() } else { record.encoded_bytes() };
@@ -188,15 +182,15 @@ impl ListWriter {
             let mut records = block.prefixes().iter().enumerate();
             return records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)));
         };
-        debug_assert!(match self.shape {
-            Shape::Fixed { key_bytes, value_bytes } =>
-                key_bytes as usize + value_bytes as usize == record_bytes,
-            _ => false,
-        });
+        debug_assert_eq!(self.shape.sizes().map(|(key, value)| key + value), Some(record_bytes));
+        debug_assert_eq!(self.shape.kind(), Some(block.kind()));
         debug_assert!(
             block.prefixes().first().is_none_or(|first| self.records == 0 || self.last_prefix <= *first)
         );
         debug_assert!(block.prefixes().is_sorted(), "the caller keeps the order");
+        let moved = if block.kind() == Kind::Pointer { self.take_block(block)? } else { None };
+        let bytes = moved.as_deref().unwrap_or(block.bytes());
+        debug_assert_eq!(bytes.len(), block.bytes().len(), "a value moves, and the pointer stays as long");
         let page_records = (self.raw_bytes_max / record_bytes.max(1)).clamp(1, page::RECORDS_MAX as usize);
         let mut at = 0;
         while at < block.len() {
@@ -208,7 +202,7 @@ impl ListWriter {
                 self.begin_page(before, block.prefixes()[at], block.key(at));
             }
             let end = (at + page_records - self.raw_records as usize).min(block.len());
-            self.raw.extend_from_slice(&block.bytes()[at * record_bytes..end * record_bytes]);
+            self.raw.extend_from_slice(&bytes[at * record_bytes..end * record_bytes]);
             self.raw_records += (end - at) as u16;
             at = end;
         }

@@ -2,41 +2,59 @@
 
 use std::sync::Arc;
 
-use forebay_base::{Kind, Record, ValuePointer};
+use forebay_base::record::Shape;
+use forebay_base::{Kind, POINTED_BYTES_MAX, POINTED_OFFSET_MAX, POINTER_BYTES, Record, ValuePointer};
 
 use super::ValueFile;
 use crate::WriteBuffer;
 
-/// Makes pointers of the long values of a buffer whose segment is a value file.
+/// Makes pointers of the long values of a buffer whose segment is a value file: a value stands in the segment where it
+/// stands in the buffer, which is the segment's image.
 pub struct Apart {
-    buffer: Arc<WriteBuffer>,
     file: Arc<ValueFile>,
+    buffer_bytes: u64,
     bytes_min: usize,
-    pointer: Vec<u8>,
 }
 
 impl Apart {
     /// For values of at least this many bytes; `None` where the buffer's segment is no value file.
-    pub fn of(buffer: &Arc<WriteBuffer>, bytes_min: usize) -> Option<Self> {
-        let file = buffer.value_file()?;
-        Some(Self { buffer: Arc::clone(buffer), file, bytes_min, pointer: Vec::new() })
+    pub fn of(buffer: &WriteBuffer, bytes_min: usize) -> Option<Self> {
+        let (file, buffer_bytes) = (buffer.value_file()?, buffer.len() as u64);
+        Some(Self { file, buffer_bytes, bytes_min })
     }
 
-    /// The pointer and the record that a list gets for one that is put, where its value is long and stands in the buffer itself: not
-    /// where it was brought by something else that is merged with the buffer.
-    pub(crate) fn pointer_for<'a>(&'a mut self, record: &Record<'a>) -> Option<(ValuePointer, Record<'a>)> {
-        if record.kind != Kind::Put || record.value.len() < self.bytes_min {
-            return None;
+    /// The shape of what lists get for records of this shape.
+    pub fn shape(&self, shape: Shape) -> Shape {
+        match shape {
+            Shape::Fixed { value_bytes, .. } if (value_bytes as usize) < self.bytes_min => shape,
+            Shape::Fixed { key_bytes, value_bytes }
+                if u64::from(value_bytes) <= POINTED_BYTES_MAX
+                    && self.file.id().max(self.buffer_bytes) <= POINTED_OFFSET_MAX =>
+            {
+                Shape::Pointers { key_bytes }
+            }
+            _ => Shape::Variable,
         }
-        let (image, value) = (self.buffer.bytes().as_ptr_range(), record.value.as_ptr_range());
-        if value.start < image.start || value.end > image.end {
-            return None;
-        }
-        let offset = value.start.addr() - image.start.addr();
-        debug_assert_eq!(&self.buffer.bytes()[offset..offset + record.value.len()], record.value);
-        self.pointer.clear();
-        let pointer = ValuePointer::new(self.file.id(), offset as u64, record.key, record.value);
-        pointer.encode(&mut self.pointer);
-        Some((pointer, Record { kind: Kind::Pointer, key: record.key, value: &self.pointer }))
+    }
+
+    /// Whether a record is put whose value is long enough.
+    #[inline]
+    pub(crate) fn takes(&self, record: &Record<'_>) -> bool {
+        record.kind == Kind::Put && record.value.len() >= self.bytes_min
+    }
+
+    /// The way to a value that is put and stands here in the buffer.
+    #[inline]
+    pub(crate) fn pointer(&self, key: &[u8], value: &[u8], at: usize) -> ValuePointer {
+        debug_assert!(value.len() >= self.bytes_min && (at + value.len()) as u64 <= self.buffer_bytes);
+        ValuePointer::new(self.file.id(), at as u64, key, value)
+    }
+
+    /// The same as lists have it that are of pointers alone, where the [shape](Self::shape) says so.
+    #[inline]
+    pub(crate) fn even_pointer(&self, key: &[u8], value: &[u8], at: usize) -> [u8; POINTER_BYTES] {
+        let even = self.pointer(key, value, at).even();
+        debug_assert!(even.is_some(), "whoever goes by blocks has asked for the shape");
+        even.unwrap_or_default()
     }
 }

@@ -44,7 +44,7 @@ impl ValueWriter {
 
     /// Appends a value, to which the old pointer leads, and returns the way to it.
     pub(crate) fn push(&mut self, pointer: ValuePointer, value: &[u8]) -> Result<ValuePointer> {
-        let offset = self.written_bytes + self.chunk_bytes as u64;
+        let offset = self.bytes();
         let mut left = value;
         while !left.is_empty() {
             let room = self.chunk.len() - self.chunk_bytes;
@@ -59,6 +59,11 @@ impl ValueWriter {
         Ok(pointer.moved(self.id, offset))
     }
 
+    /// How much it has so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.written_bytes + self.chunk_bytes as u64
+    }
+
     fn flush(&mut self) -> Result<()> {
         self.file.write_at(self.written_bytes, &self.chunk[..self.chunk_bytes])?;
         self.files.metrics.value_bytes_moved.add(self.chunk_bytes as u64);
@@ -71,7 +76,7 @@ impl ValueWriter {
     /// directory. Lists have to hold it before this is dropped, or it goes.
     pub(crate) fn finish(mut self) -> Result<Arc<ValueFile>> {
         // What fills up the last block counts as nothing.
-        let bytes = self.written_bytes + self.chunk_bytes as u64;
+        let bytes = self.bytes();
         let end = self.chunk_bytes.next_multiple_of(BLOCK_BYTES);
         self.chunk[self.chunk_bytes..end].fill(0);
         self.chunk_bytes = end;

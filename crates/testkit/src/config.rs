@@ -192,13 +192,17 @@ impl Config {
         let intervals = [None, None, Some(Duration::from_secs(10))];
         // By dice of its own: what else a seed means stays what it was.
         let mut more = rng.clone().fork();
-        let apart_bytes_min = std::array::from_fn(|_| [None, Some(1), Some(60)][more.index(3)]);
+        let apart_bytes_min: [_; TABLES] = std::array::from_fn(|_| [None, Some(1), Some(60)][more.index(3)]);
+        let is_even = apart_bytes_min.iter().any(Option::is_some) && more.chance(40);
+        let (keys, values) = if is_even { (Keys::Counted, Values::Even) } else { (drawn.keys, drawn.values) };
         let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
-            reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims)),
+            reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims && !is_even)),
             open_files_max: [None, None, Some(16)][rng.index(3)],
             apart_bytes_min,
+            keys,
+            values,
             aside: Some(aside),
             ..drawn
         }

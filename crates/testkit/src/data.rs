@@ -32,6 +32,8 @@ pub enum Values {
     Hundreds,
     /// Mostly short; some longer than a page, few longer than a write buffer.
     Mixed,
+    /// Seventy bytes each, and stretches in which nothing is deleted: where they are kept apart lists have pointers alone.
+    Even,
 }
 
 impl Keys {
@@ -67,7 +69,7 @@ impl Keys {
 }
 
 impl Values {
-    /// Every kind.
+    /// Every kind that a database has whatever its options.
     pub const ALL: [Self; 5] = [Self::Empty, Self::Fixed, Self::Short, Self::Hundreds, Self::Mixed];
 
     /// A value that tells the `stamp` it was made with, so that an outdated one is recognised.
@@ -75,6 +77,7 @@ impl Values {
         let length = match self {
             Self::Empty => 0,
             Self::Fixed => 8,
+            Self::Even => 70,
             Self::Short => rng.below(60) as usize,
             Self::Hundreds => rng.range(100..400) as usize,
             Self::Mixed => match rng.below(100) {

@@ -258,7 +258,7 @@ impl Generator {
 
     /// A delete where the table has such.
     fn delete(&mut self, table: usize) -> Change {
-        match self.merging[table].has_states() {
+        match self.merging[table].has_states() || self.puts_alone() {
             true => self.put(table),
             false => {
                 let key = self.key();
@@ -269,6 +269,12 @@ impl Generator {
                 Change { table, key, write }
             }
         }
+    }
+
+    /// Whether nothing is deleted for now.
+    fn puts_alone(&self) -> bool {
+        let stretch = (self.stamp >> STAMP_BITS) / OPS_PER_STRETCH;
+        self.values == Values::Even && !stretch.is_multiple_of(4)
     }
 
     /// The deletion of a range from a key on: mostly a short one.

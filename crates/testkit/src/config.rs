@@ -198,7 +198,9 @@ impl Config {
         let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
-            reclaim_interval: std::array::from_fn(|_| intervals[rng.index(3)].filter(|_| reclaims && !is_even)),
+            reclaim_interval: std::array::from_fn(|_| {
+                intervals[rng.index(3)].filter(|_| reclaims && !is_even)
+            }),
             open_files_max: [None, None, Some(16)][rng.index(3)],
             apart_bytes_min,
             keys,

@@ -42,6 +42,8 @@ struct Work {
     has_set_aside: bool,
     bytes: u64,
     done_bytes: u64,
+    /// How much the job hands on at a time.
+    step_bytes: usize,
     /// Since this waits for room in the memory of its tables.
     waits: Option<Waits>,
 }
@@ -99,6 +101,7 @@ impl Flusher {
             has_set_aside: false,
             bytes,
             done_bytes: 0,
+            step_bytes: STEP_BYTES,
             waits: None,
         })
     }
@@ -167,7 +170,7 @@ impl Work {
     fn advance(&mut self, background: &Background) -> Result<Step> {
         if let Some((table, generation, mut job)) = self.writing.take() {
             self.done_bytes += STEP_BYTES as u64;
-            let step = job.step(STEP_BYTES).inspect_err(|error| self.set_aside(background, error))?;
+            let step = job.step(self.step_bytes).inspect_err(|error| self.set_aside(background, error))?;
             match step {
                 Some(outcome) => {
                     let is_first = self.outcomes.iter().all(|finished| finished.table != table);
@@ -183,6 +186,7 @@ impl Work {
                     entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.generation, plan.nodes.clone()));
                     self.bytes += plan.bytes;
+                    self.step_bytes = step_bytes(&entry, &contents);
                     let job = entry.version.flush(&plan, &self.buffer, run, &contents);
                     let job = job.inspect_err(|error| self.set_aside(background, error))?;
                     self.writing = Some((table, entry.generation, job));
@@ -250,6 +254,26 @@ impl Machine for Flusher {
         }
     }
 }
+
+/// How much a flush hands on in a step, so that it takes about [`STEP_BYTES`] of the buffer: where values stay in the
+/// log, that is a pointer each.
+fn step_bytes(table: &TableState, contents: &Contents) -> usize {
+    let options = &table.options;
+    let stays = options.apart_bytes_min.is_some()
+        && !options.layout.makes_trees()
+        && !options.layout.keeps_in_memory();
+    if !stays {
+        return STEP_BYTES;
+    }
+    let handed_on = contents.records.saturating_mul(POINTED_RECORD_BYTES).min(contents.bytes);
+    let part = handed_on as f64 / contents.bytes.max(1) as f64;
+    ((part * STEP_BYTES as f64) as usize).max(STEP_BYTES_MIN)
+}
+
+/// About how long a record is whose value stands elsewhere.
+const POINTED_RECORD_BYTES: u64 = 32;
+/// Shorter steps gain nothing.
+const STEP_BYTES_MIN: usize = 32 << 10;
 
 /// What becomes of a buffer's records of a table.
 enum FlushPlan {

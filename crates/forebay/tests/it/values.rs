@@ -574,3 +574,22 @@ fn damage_elsewhere_keeps_no_values_from_being_collected() {
         assert_eq!(written.get(key).unwrap().as_ref(), Some(value));
     }
 }
+
+/// What a flush of pointers hands on is little: it took 40 MiB of long values in a step, for which writers waited in one
+/// piece.
+#[test]
+fn a_flush_of_pointers_takes_a_step_for_each_mebibyte() {
+    let env = Env::memory(17);
+    let options = Options::default().memory_limit(256 << 20).write_buffer(32 << 20).env(env.clone());
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").values_apart(100).open().unwrap();
+    let flushes = || db.stats().jobs_done.get("flush").copied().unwrap_or_default();
+    // A bit more than a buffer.
+    (0..32_400u64).for_each(|key| table.put(key.to_be_bytes(), [7; 1 << 10]).unwrap());
+    let mut steps = 0;
+    while flushes() == 0 {
+        env.jobs.step_some(1);
+        steps += 1;
+    }
+    assert!(steps >= 32, "{steps} steps");
+}

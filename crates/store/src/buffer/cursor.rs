@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction, fill_by_record};
-use forebay_base::{Block, Kind, Order, POINTER_BYTES, Range, Record, Result};
+use forebay_base::{Block, Error, Kind, Order, POINTER_BYTES, Range, Record, Result};
 
 use super::run::{is_seen, record_in};
 use super::{Run, WriteBuffer};
@@ -93,6 +93,8 @@ impl BufferCursor {
     /// All of a sealed buffer's run: what a flush reads, perhaps with pointers in the place of long values.
     pub fn whole(buffer: &Arc<WriteBuffer>, run: Arc<Run>, order: Order, apart: Option<Apart>) -> Self {
         debug_assert!(apart.is_none() || !run.is_folded(), "what is folded does not lie in the buffer");
+        // Where it was folded all the same, its values stay with their keys.
+        let apart = apart.filter(|_| !run.is_folded());
         let cursor = Self::new(buffer, run, order, &Range::all(), 0..usize::MAX);
         let mut cursor = Self { apart, ..cursor };
         cursor.seek(None, Direction::Forward);
@@ -194,7 +196,9 @@ impl BufferCursor {
     /// As [`fill`](Cursor::fill), of keys and the ways to their values. The keys are copied, and values only read, for
     /// their checksums.
     fn fill_with_pointers(&mut self, block: &mut Block) -> Result<()> {
-        let (Some(prefix), Some(apart)) = (self.prefix, &self.apart) else { return Ok(()) };
+        let Some(prefix) = self.prefix else { return Ok(()) };
+        let apart =
+            self.apart.as_ref().ok_or_else(|| Error::bug("pointers are wanted of values that stay"))?;
         let (head_bytes, key_bytes) = (self.key.start - self.place, self.key.len());
         let record_bytes = key_bytes + self.value.len();
         debug_assert_eq!(block.record_bytes(), Some(key_bytes + POINTER_BYTES));
@@ -208,7 +212,7 @@ impl BufferCursor {
             }
             let key_at = self.run.place(index) + head_bytes;
             let (key, value) = bytes[key_at..key_at + record_bytes].split_at(key_bytes);
-            let pointer = apart.even_pointer(key, value, key_at + key_bytes);
+            let pointer = apart.even_pointer(key, value, key_at + key_bytes)?;
             block.push(self.order.prefix(key), &Record { kind: Kind::Pointer, key, value: &pointer });
         }
         self.left.start = some.end;

@@ -14,7 +14,7 @@ use forebay_base::digest::Digest;
 use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
 use forebay_base::record::{Kind, Shape};
 use forebay_base::wire::put_raw;
-use forebay_base::{Block, Bound, Range, Record, Result};
+use forebay_base::{Block, Bound, Error, Range, Record, Result};
 use forebay_env::Access;
 
 use super::expiries::Expiries;
@@ -182,8 +182,11 @@ impl ListWriter {
             let mut records = block.prefixes().iter().enumerate();
             return records.try_for_each(|(index, &prefix)| self.push(prefix, &block.record(index)));
         };
-        debug_assert_eq!(self.shape.sizes().map(|(key, value)| key + value), Some(record_bytes));
-        debug_assert_eq!(self.shape.kind(), Some(block.kind()));
+        let sizes = self.shape.sizes().map(|(key, value)| key + value);
+        if (sizes, self.shape.kind()) != (Some(record_bytes), Some(block.kind())) {
+            // No reader could tell its records from each other.
+            return Err(Error::bug("a block is not of the list's shape"));
+        }
         debug_assert!(
             block.prefixes().first().is_none_or(|first| self.records == 0 || self.last_prefix <= *first)
         );

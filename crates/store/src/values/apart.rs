@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use forebay_base::record::Shape;
-use forebay_base::{Kind, POINTED_BYTES_MAX, POINTED_OFFSET_MAX, POINTER_BYTES, Record, ValuePointer};
+use forebay_base::{
+    Error, Kind, POINTED_BYTES_MAX, POINTED_OFFSET_MAX, POINTER_BYTES, Record, Result, ValuePointer,
+};
 
 use super::ValueFile;
 use crate::WriteBuffer;
@@ -52,9 +54,8 @@ impl Apart {
 
     /// The same as lists have it that are of pointers alone, where the [shape](Self::shape) says so.
     #[inline]
-    pub(crate) fn even_pointer(&self, key: &[u8], value: &[u8], at: usize) -> [u8; POINTER_BYTES] {
+    pub(crate) fn even_pointer(&self, key: &[u8], value: &[u8], at: usize) -> Result<[u8; POINTER_BYTES]> {
         let even = self.pointer(key, value, at).even();
-        debug_assert!(even.is_some(), "whoever goes by blocks has asked for the shape");
-        even.unwrap_or_default()
+        even.ok_or_else(|| Error::bug("whoever goes by blocks has asked for the shape"))
     }
 }

@@ -92,6 +92,9 @@ impl ListWriter {
         };
         let mut value = Vec::with_capacity(POINTER_BYTES);
         pointer.encode(&mut value);
+        if self.shape.sizes().is_some() && value.len() != POINTER_BYTES {
+            return Err(Error::bug("a value was moved out of reach"));
+        }
         self.push_plain(prefix, &Record { value: &value, ..*record })
     }
 

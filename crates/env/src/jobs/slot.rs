@@ -18,6 +18,8 @@ pub(super) struct Slot {
     /// The epoch in which its step began: what changed since may not have been seen.
     pub(super) began: u64,
     pub(super) rest: Rest,
+    /// How many turns it has had.
+    pub(super) turns: u64,
 }
 
 /// What has its turn.

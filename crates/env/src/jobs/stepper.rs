@@ -16,8 +16,9 @@ use crate::rng::Rng;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 
-/// More steps than any honest wait takes: machines that wake each other for nothing.
-const WAIT_STEPS_MAX: u64 = 1 << 26;
+/// More steps than any honest wait takes, which are a few thousand: machines that wake each other for nothing. On strands
+/// that many take seconds, so a test fails rather than hangs.
+const WAIT_STEPS_MAX: u64 = 1 << 20;
 /// A strand that is given up has this many turns to unwind.
 const UNWIND_TURNS_MAX: usize = 1 << 10;
 /// Of this many yield points one lets others run.
@@ -87,7 +88,8 @@ impl Stepper {
         state.next_id += 1;
         debug_assert!(state.slots.iter().all(|slot| slot.id < id), "an id is never given again");
         let (machine, name) = (Some(machine), name.to_owned());
-        state.slots.push(Slot { id, name, machine, paused: None, may_wait, began: 0, rest: Rest::None });
+        let rest = Rest::None;
+        state.slots.push(Slot { id, name, machine, paused: None, may_wait, began: 0, rest, turns: 0 });
         id
     }
 
@@ -325,6 +327,7 @@ impl Stepper {
         debug_assert!(chosen < count || count == 0);
         let slot = state.slots.iter_mut().filter(|slot| slot.runnable(epoch, now, turns)).nth(chosen)?;
         let paused = slot.paused.take().map(Turn::GoesOn);
+        slot.turns += 1;
         slot.began = if paused.is_some() { slot.began } else { epoch };
         Some((slot.id, paused.or_else(|| slot.machine.take().map(Turn::Begins))?, slot.may_wait))
     }
@@ -338,9 +341,11 @@ impl Stepper {
         }
     }
 
+    /// The machines, and how many turns each has had: those that spin had the most.
     fn names(&self) -> String {
         let state = self.state.lock();
-        state.slots.iter().map(|slot| slot.name.as_str()).collect::<Vec<_>>().join(", ")
+        let told = state.slots.iter().map(|slot| format!("{} ({} turns)", slot.name, slot.turns));
+        told.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -143,6 +143,16 @@ fn the_order_comes_from_the_seed() {
     assert!((2..10).any(|seed| order(seed) != order(1)));
 }
 
+/// Machines that always have something to do kept whoever waits for the outcome for ten minutes and more.
+#[test]
+fn a_simulation_that_gets_nowhere_says_who_keeps_working() {
+    let (jobs, _) = stepper(1);
+    jobs.spawn("sleeper", machine(|| Step::Idle));
+    jobs.spawn("spinner", machine(|| Step::Worked));
+    let text = panic_of(|| jobs.wait(&mut || false));
+    assert!(text.contains("machines keep working") && text.contains("sleeper (1 turns)"), "{text}");
+}
+
 #[test]
 fn a_stuck_simulation_says_so() {
     let (jobs, clock) = stepper(1);

@@ -12,6 +12,11 @@ use crate::{Keys, Merging, TABLES, Trip, Values};
 /// The number of the third table.
 pub const ASIDE: usize = 2;
 
+/// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
+const USUAL_BUFFERS_PERCENT: u32 = 15;
+/// How many those are at most.
+const USUAL_BUFFERS_MAX: usize = 3;
+
 /// One set of options.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -33,10 +38,10 @@ pub struct Config {
     pub filter_bits_per_key: u32,
     /// Page compression.
     pub codec: Codec,
-    /// Size of a write buffer.
-    pub write_buffer_bytes: u64,
-    /// How many there are.
-    pub write_buffers: usize,
+    /// Size of a write buffer, unless it is the usual part of the memory limit.
+    pub write_buffer_bytes: Option<u64>,
+    /// How many there are, if not as many as usual.
+    pub write_buffers: Option<usize>,
     /// How many compactors there are.
     pub background_threads: usize,
     /// How readily lists are merged for the sake of lookups.
@@ -97,8 +102,8 @@ impl Default for Config {
             repeats_max: 2.0,
             filter_bits_per_key: 12,
             codec: Codec::None,
-            write_buffer_bytes: 8 << 10,
-            write_buffers: 3,
+            write_buffer_bytes: Some(8 << 10),
+            write_buffers: Some(3),
             background_threads: 2,
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
@@ -156,8 +161,8 @@ impl Config {
             repeats_max: [1.2, 2.0, 100.0][rng.index(3)],
             filter_bits_per_key: [0, 4, 12][rng.index(3)],
             codec: [Codec::None, Codec::Lz4][rng.index(2)],
-            write_buffer_bytes: [4 << 10, 8 << 10, 16 << 10][rng.index(3)],
-            write_buffers: [2, 3, 5][rng.index(3)],
+            write_buffer_bytes: Some([4 << 10, 8 << 10, 16 << 10][rng.index(3)]),
+            write_buffers: Some([2, 3, 5][rng.index(3)]),
             // In so small a database, lookups seldom pay for a merge at what they really cost.
             read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
@@ -195,6 +200,8 @@ impl Config {
         let apart_bytes_min: [_; TABLES] = std::array::from_fn(|_| [None, Some(1), Some(60)][more.index(3)]);
         let is_even = apart_bytes_min.iter().any(Option::is_some) && more.chance(40);
         let (keys, values) = if is_even { (Keys::Counted, Values::Even) } else { (drawn.keys, drawn.values) };
+        // Sizes that follow the tables: they change where one that keeps records in memory comes or goes.
+        let is_usual = more.chance(USUAL_BUFFERS_PERCENT);
         let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
@@ -205,6 +212,8 @@ impl Config {
             apart_bytes_min,
             keys,
             values,
+            write_buffer_bytes: drawn.write_buffer_bytes.filter(|_| !is_usual),
+            write_buffers: drawn.write_buffers.filter(|_| !is_usual),
             aside: Some(aside),
             ..drawn
         }
@@ -236,18 +245,27 @@ impl Config {
 
     /// The database's options.
     pub fn options(&self, env: &Env) -> Options {
-        let options = Options::default()
+        let mut options = Options::default()
             .memory_limit(self.memory_limit_bytes)
-            .write_buffer(self.write_buffer_bytes)
-            .write_buffers(self.write_buffers)
             .background_threads(self.background_threads)
             .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
             .env(env.clone());
-        match self.open_files_max {
-            Some(files) => options.open_files_max(files),
-            None => options,
+        if let Some(bytes) = self.write_buffer_bytes {
+            options = options.write_buffer(bytes);
         }
+        if let Some(count) = self.write_buffers {
+            options = options.write_buffers(count);
+        }
+        if let Some(files) = self.open_files_max {
+            options = options.open_files_max(files);
+        }
+        options
+    }
+
+    /// How many write buffers there are at most.
+    pub fn write_buffers_max(&self) -> usize {
+        self.write_buffers.unwrap_or(USUAL_BUFFERS_MAX)
     }
 
     /// Opens the database.

@@ -88,7 +88,7 @@ impl Harness {
             return Ok(());
         }
         // One is retired and waits to be used again.
-        let most = HELD_SEGMENTS_MAX + self.config.write_buffers + 2;
+        let most = HELD_SEGMENTS_MAX + self.config.write_buffers_max() + 2;
         let mut segments = 0;
         for _ in 0..ROUNDS_TO_IDLE {
             let names = self.env.fs.list(&self.dir)?;

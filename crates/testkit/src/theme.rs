@@ -38,7 +38,7 @@ impl Theme {
                 Config {
                     ordered_layout: layout,
                     node_bytes: [16 << 10, 48 << 10, 160 << 10][rng.index(3)],
-                    write_buffer_bytes: [4 << 10, 8 << 10][rng.index(2)],
+                    write_buffer_bytes: Some([4 << 10, 8 << 10][rng.index(2)]),
                     keys: Keys::Counted,
                     key_count: [600, 2000][rng.index(2)],
                     values: Values::Hundreds,

@@ -14,7 +14,7 @@ pub(crate) fn config(layout: Layout, seed: u64) -> Config {
         ordered: layout.is_ordered(),
         ordered_layout,
         node_bytes: 4 << 10,
-        write_buffer_bytes: [4 << 10, 16 << 10][rng.index(2)],
+        write_buffer_bytes: Some([4 << 10, 16 << 10][rng.index(2)]),
         memory_limit_bytes: 1 << 20,
         key_count: 300,
         keys: Keys::Mixed,

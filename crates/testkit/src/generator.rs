@@ -119,6 +119,7 @@ impl Generator {
     pub fn themed(mut self, theme: Theme) -> Self {
         self.weights = theme.weights().to_vec();
         (self.is_hot, self.cut_percent) = (true, theme.cut_percent());
+        self.batch_max = self.batch_max.max(theme.batch_max_min());
         self
     }
 

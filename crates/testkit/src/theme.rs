@@ -37,7 +37,7 @@ impl Theme {
                 let layout = one_of(rng, &jungles);
                 Config {
                     ordered_layout: layout,
-                    node_bytes: [16 << 10, 48 << 10, 160 << 10][rng.index(3)],
+                    node_bytes: [8 << 10, 16 << 10, 48 << 10][rng.index(3)],
                     write_buffer_bytes: Some([4 << 10, 8 << 10][rng.index(2)]),
                     keys: Keys::Counted,
                     key_count: [600, 2000][rng.index(2)],
@@ -74,10 +74,15 @@ impl Theme {
     /// Of a hundred keys that it deletes this many are the first of a range.
     pub(crate) fn cut_percent(self) -> u32 {
         match self {
-            Self::Keeping => 3,
             Self::Moving => 20,
-            Self::Restarting | Self::Merging => 10,
+            Self::Keeping | Self::Restarting | Self::Merging => 10,
         }
+    }
+
+    /// Its batches have up to this many records at least. Trees grow deep enough for one part of a cut tree to be
+    /// written, and the others not, only where there are many.
+    pub(crate) fn batch_max_min(self) -> u64 {
+        if self == Self::Keeping { 60 } else { 0 }
     }
 
     /// What it does, how often.

@@ -24,8 +24,12 @@ impl Run {
         if full.is_empty() || original.other.is_some() {
             return;
         }
-        // Of some kinds there are many files, and each kind is as worth asking.
-        let kind = ["manifest", "log", "list", "tree"][dice.index(4)];
+        // Of some kinds there are many files, and each kind is as worth asking. Of what was told just now only the last
+        // edit of the manifest tells.
+        let kind = match self.was_told && dice.chance(60) {
+            true => "manifest",
+            false => ["manifest", "log", "list", "tree"][dice.index(4)],
+        };
         let is_kind = |&file: &usize| files[file].0.extension().is_some_and(|end| end == kind);
         let of_kind: Vec<usize> = full.iter().copied().filter(is_kind).collect();
         let among = if of_kind.is_empty() || dice.chance(20) { full } else { of_kind };

@@ -50,6 +50,8 @@ pub(crate) struct Run {
     pub(crate) may_fail: bool,
     /// A sync may have failed since the power was lost last, so what is seen may be on no disk.
     pub(crate) may_forget: bool,
+    /// Whether the round ended just after something was said to be on disk.
+    pub(crate) was_told: bool,
     /// Whether code of tables panics in this round.
     pub(crate) panics: bool,
     /// The worst of the crashes since the last recovery.
@@ -96,6 +98,7 @@ pub fn run(seed: u64, part: &Part, verbose: bool, watch: &mut dyn FnMut(u64)) ->
         databases: vec![database],
         may_fail: false,
         may_forget: false,
+        was_told: false,
         panics: false,
         loss: Durability::Os,
         trace: Trace::default(),
@@ -204,7 +207,7 @@ impl Run {
             true => faults::add(&self.faulty, &mut self.rng),
             false => Vec::new(),
         };
-        self.may_fail = !faults.is_empty();
+        (self.may_fail, self.was_told) = (!faults.is_empty(), false);
         self.fail_syncs(self.dice(round * ROUND + ROUND - 2));
         self.databases.iter_mut().for_each(|database| database.may_fail = self.may_fail);
         if !faults.is_empty() {
@@ -240,7 +243,8 @@ impl Run {
                 }
             }
             // What was told is lost most easily just after it was told.
-            if is_told_durable(&op) && dice.chance(self.options.crash_told_percent) {
+            self.was_told = is_told_durable(&op) && dice.chance(self.options.crash_told_percent);
+            if self.was_told {
                 return;
             }
             self.env.jobs.step_some(dice.index(self.options.steps_max + 1));

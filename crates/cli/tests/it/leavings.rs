@@ -93,11 +93,22 @@ fn begin(folder: &Folder) -> (std::process::Child, std::process::ChildStdin) {
     (child, input)
 }
 
+/// Whether this process ignores a signal, and with it those that it starts.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|bits| u64::from_str_radix(bits.trim(), 16).unwrap() >> (signal - 1) & 1 == 1)
+}
+
 #[test]
 fn a_signal_leaves_nothing_aside() {
     use std::os::unix::process::ExitStatusExt;
     let folder = Folder::new("signals");
     for (name, signal) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        // As in work that a shell has put in the background, where the command ignores it as well.
+        if is_ignored(signal) {
+            continue;
+        }
         let (mut child, input) = begin(&folder);
         assert!(names(&folder).iter().any(|name| name.starts_with("forebay-aggregate-")));
         assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
@@ -129,9 +140,7 @@ fn a_signal_tells_how_much_is_loaded() {
         let told = BufReader::new(child.stdout.take().unwrap()).lines();
         let wanted = format!("\"acknowledged\":{loaded}}}");
         assert!(told.map(Result::unwrap).any(|line| line.ends_with(&wanted)), "{options}");
-        assert!(
-            Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success()
-        );
+        assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         let wanted = match table {
@@ -139,7 +148,7 @@ fn a_signal_tells_how_much_is_loaded() {
             _ => "(what is loaded by now is not known: look before you load again)",
         };
         assert!(said.contains(wanted), "{options}: {said:?}");
-        assert!(said.contains("\"exit_code\":130") && said.lines().count() == 1, "{said:?}");
+        assert!(said.contains("\"exit_code\":143") && said.lines().count() == 1, "{said:?}");
         child.wait().unwrap();
     }
     assert_eq!(folder.ok("scan db os").lines().count(), 20);

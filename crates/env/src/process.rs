@@ -25,8 +25,8 @@ pub fn peak_memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Lets other threads have a core before this one, where both want it: background work yields to writers
-/// and readers, who wait for it by themselves where it falls behind. An error changes nothing but latencies.
+/// Lets other threads have a core before this one, where both want it: merges yield to writers, readers and
+/// flushes. An error changes nothing but latencies.
 pub(crate) fn yield_to_others() {
     let _ = rustix::process::nice(NICE);
 }

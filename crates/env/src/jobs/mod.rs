@@ -45,6 +45,10 @@ pub enum Step {
 pub trait Machine: Send {
     /// Does a bounded piece of work. Must not wait on [`Jobs`].
     fn step(&mut self) -> Step;
+    /// Whether others have a core before it, where both want one. Not where writers soon wait for what it does.
+    fn yields(&self) -> bool {
+        true
+    }
 }
 
 /// Does something once.

@@ -53,7 +53,9 @@ impl Threads {
 
     /// The life of one thread.
     fn drive(&self, name: &str, mut machine: Box<dyn Machine>) {
-        yield_to_others();
+        if machine.yields() {
+            yield_to_others();
+        }
         loop {
             // Read before the step, so that a wake during it is not slept through.
             let seen = self.epoch.load(Ordering::SeqCst);

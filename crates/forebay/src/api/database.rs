@@ -394,7 +394,7 @@ impl Database {
                 file.sync()?;
             }
         }
-        let next = self.engine.writer.take_next_segment().map(|next| next.buffer().segment());
+        let next = self.engine.writer.take_next_segment().map(|next| next.id());
         for unused in next.into_iter().chain(self.engine.versions.take_spare_segment()) {
             // What cannot be removed now is removed at the next open.
             let _ = env.fs.remove(&names::log(dir, unused));

@@ -253,6 +253,10 @@ impl Machine for Flusher {
             }
         }
     }
+
+    fn yields(&self) -> bool {
+        false
+    }
 }
 
 /// How much a flush hands on in a step, so that it takes about [`STEP_BYTES`] of the buffer: where values stay in the

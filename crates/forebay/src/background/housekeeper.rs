@@ -1,5 +1,5 @@
-//! Housekeeping: the next log segment, what snapshots keep of buffers, the background sync that bounds what a power
-//! loss can take, removal of retired files, the manifest's rewriting, and seeing that nobody writes.
+//! Housekeeping: what snapshots keep of buffers, the background sync that bounds what a power loss can take, removal of
+//! retired files, the manifest's rewriting, and seeing that nobody writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +141,6 @@ impl Machine for Housekeeper {
             return Step::Finished;
         }
         let background = Arc::clone(&self.background);
-        let prepared = background.writer.prepare_segment();
         let now = background.context.env.clock.now();
         let mut kept = Ok(());
         if now >= self.next {
@@ -151,8 +150,7 @@ impl Machine for Housekeeper {
             self.is_kept = kept.is_ok();
             self.next_removal.get_or_insert(now);
         }
-        let outcome = prepared.and(kept);
-        if outcome.as_ref().is_err_and(Error::is_no_space) {
+        if kept.as_ref().is_err_and(Error::is_no_space) {
             // There is room again only once files go: all of them, now.
             background.versions.lists.trash.empty(&*background.context.env.fs);
             self.next_removal = None;
@@ -162,7 +160,7 @@ impl Machine for Housekeeper {
         // After all that others wait for, and a buffer at a time: there may be much to write.
         let has_moved = background.memory.move_pinned_buffer();
         background.memory.move_pinned_lists();
-        if let Err(error) = outcome {
+        if let Err(error) = kept {
             return background.note_failure((super::HOUSEKEEP, 0), error);
         }
         if self.is_kept {

@@ -4,8 +4,8 @@
 //! - the [flusher](flusher) writes sorted buffers to lists, oldest first;
 //! - [compactors](compactor), as many as the machine has cores, do what tables' versions plan: spills, splits, merges,
 //!   or parts of what another one does;
-//! - the [housekeeper](housekeeper) gets the next log segment ready, syncs the log, removes retired files, rewrites the
-//!   manifest.
+//! - the [segment maker](segments) gets the next log segment ready;
+//! - the [housekeeper](housekeeper) syncs the log, removes retired files, rewrites the manifest.
 //!
 //! A step that fails changes nothing; the machine says why in [`Health`](crate::context::Health), waits, and tries again, so
 //! that work goes on when there is room on the disk again.
@@ -17,6 +17,7 @@ mod housekeeper;
 mod planning;
 mod range_deletes;
 mod read_compaction;
+mod segments;
 mod sorter;
 mod value_files;
 mod waiting;
@@ -42,6 +43,7 @@ use full_compaction::FullCompaction;
 pub(crate) use waiting::Draining;
 
 const SORT: &str = "forebay-sort";
+const PREPARE: &str = "forebay-segment";
 const HOUSEKEEP: &str = "forebay-house";
 
 /// How long a machine waits after a failure.
@@ -95,6 +97,7 @@ impl Machines {
     pub(crate) fn new(background: &Arc<Background>) -> Self {
         let with = || Arc::clone(background);
         let mut machines: Vec<(String, Box<dyn Machine>)> = vec![
+            (PREPARE.into(), Box::new(segments::SegmentMaker::new(with()))),
             (HOUSEKEEP.into(), Box::new(housekeeper::Housekeeper::new(with()))),
             (SORT.into(), Box::new(sorter::Sorter::new(with()))),
             (FLUSH.into(), Box::new(flusher::Flusher::new(with()))),
@@ -108,7 +111,8 @@ impl Machines {
 
     /// Has a machine that brings buffers to lists do a step. `false` where none has anything to do.
     pub(crate) fn flush_some(&mut self) -> bool {
-        let mut work = self.machines.iter_mut().filter(|(name, _)| name != HOUSEKEEP);
+        let mut work =
+            self.machines.iter_mut().filter(|(name, _)| ![PREPARE, HOUSEKEEP].contains(&name.as_str()));
         work.any(|(_, machine)| matches!(machine.step(), Step::Worked))
     }
 
@@ -148,6 +152,10 @@ impl Machine for Guarded {
             // It is only dropped, so a half-changed one is never seen.
             Step::Finished
         })
+    }
+
+    fn yields(&self) -> bool {
+        self.machine.yields()
     }
 }
 

@@ -85,4 +85,8 @@ impl Machine for Sorter {
         }
         if self.advance() { Step::Worked } else { Step::Idle }
     }
+
+    fn yields(&self) -> bool {
+        false
+    }
 }

@@ -164,16 +164,6 @@ impl Versions {
         }
     }
 
-    /// Puts back a segment that was never written to. One that has old records is kept rather than it: they tell that
-    /// there were some, should the manifest lose its end.
-    pub(crate) fn put_back_segment(&self, segment: u64) {
-        let has_spare = self.spare_segment.lock().is_some();
-        match has_spare {
-            true => self.lists.trash.remove(&*self.context.env.fs, names::log(&self.context.dir, segment)),
-            false => self.retire_segment(segment),
-        }
-    }
-
     /// Gives back what a segment that stays has reserved and not used. If that cannot be done now, it goes with the file.
     pub(crate) fn give_back_reserve(&self, segment: u64, bytes: u64) {
         if !self.lists.trash.has_strangers() {

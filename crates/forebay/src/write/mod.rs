@@ -19,7 +19,7 @@ use forebay_env::sync::{Mutex, Rank};
 use forebay_env::yield_point;
 use forebay_store::buffer::{Notes, TableNotes};
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Appended, Durability, PreparedSegment, frame};
+use forebay_store::log::{Appended, Durability, SegmentFile, frame};
 
 use crate::context::{Context, closed};
 use crate::memory::MemoryShares;
@@ -27,8 +27,10 @@ use crate::space::Space;
 use crate::versions::{State, TableState, Versions};
 use pace::Pace;
 
-/// How far, in shares of a buffer, a writer may be ahead of the flush before it waits.
-const PACE_SLACK: f64 = 1.0 / 64.0;
+/// How far, in shares of a buffer, a writer may be ahead of the flush before it waits: of what is left of the buffer this
+/// much, so that a flush that begins late delays nobody, and at its end little, so that nobody waits there in one piece.
+const PACE_SLACK: f64 = 0.5;
+const PACE_SLACK_MIN: f64 = 1.0 / 64.0;
 /// This many write buffers of debt cost nothing.
 const FREE_BUFFERS: u64 = 3;
 
@@ -40,8 +42,8 @@ pub(crate) struct Writer {
     memory: Arc<MemoryShares>,
     /// One rotation at a time.
     rotating: Mutex<()>,
-    /// The segment that will be active next, if the housekeeper has got it ready.
-    next_segment: Mutex<Option<PreparedSegment>>,
+    /// The segment that will be active next, if it was got ready.
+    next_segment: Mutex<Option<SegmentFile>>,
     pub(crate) pace: Pace,
     /// This much debt costs nothing.
     free_debt_bytes: u64,
@@ -166,7 +168,7 @@ impl Writer {
     fn outruns_flush(&self, state: &State) -> bool {
         state.sealed.len() + 1 >= self.context.buffers().count && {
             let filled = state.active.len() as f64 / state.active.capacity().max(1) as f64;
-            filled > self.pace.flushed_share() + PACE_SLACK
+            filled > self.pace.flushed_share() + PACE_SLACK_MIN.max(PACE_SLACK * (1.0 - filled))
         }
     }
 }

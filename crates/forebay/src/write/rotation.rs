@@ -5,9 +5,9 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::sync::MutexGuard;
 use forebay_env::yield_point;
-use forebay_store::log::{PrepareError, PreparedSegment};
+use forebay_store::log::{PrepareError, PreparedSegment, SegmentFile};
 
-use crate::context::{FLUSH, closed};
+use crate::context::{Context, FLUSH, closed};
 use crate::write::Writer;
 
 impl Writer {
@@ -24,16 +24,11 @@ impl Writer {
         self.make_room()?;
         debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
         let ready = self.next_segment.lock().take();
-        let next = match ready {
-            Some(ready) if ready.buffer().capacity() >= bytes_min => ready,
-            Some(short) => {
-                self.versions.retire_segment(short.buffer().segment());
-                self.new_segment(bytes_min)?
-            }
-            None => self.new_segment(bytes_min)?,
-        };
-        let id = next.buffer().segment();
+        let file = ready.map_or_else(|| self.new_segment(bytes_min), Ok)?;
+        let id = file.id();
         debug_assert!(id > segment, "segment {id} follows {segment}");
+        let next = PreparedSegment::new(file, &self.context.pool, bytes_min)
+            .inspect_err(|_| self.versions.retire_segment(id))?;
         debug_assert!(next.buffer().is_empty(), "segment {id} begins empty");
         debug_assert!(
             next.buffer().capacity() >= bytes_min,
@@ -52,16 +47,12 @@ impl Writer {
         Ok(())
     }
 
-    fn new_segment(&self, bytes_min: usize) -> Result<PreparedSegment> {
+    /// The file of another segment, as long as a buffer is, or as `bytes_min`.
+    fn new_segment(&self, bytes_min: usize) -> Result<SegmentFile> {
         let (id, spare) = (self.versions.lists.new_id(), self.versions.take_spare_segment());
-        let prepared = PreparedSegment::prepare(
-            &*self.context.env.fs,
-            &self.context.dir,
-            id,
-            &self.context.pool,
-            bytes_min,
-            spare,
-        );
+        let Context { env, dir, pool, .. } = &*self.context;
+        let bytes = pool.arena_bytes().max(bytes_min) as u64;
+        let prepared = SegmentFile::prepare(&*env.fs, dir, id, bytes, spare);
         prepared.map_err(|error| match error {
             PrepareError::Refused(error, spare) => {
                 if let Some(spare) = spare {
@@ -80,20 +71,12 @@ impl Writer {
         self.versions.state().sealed.len() + 1 < self.context.buffers().count
     }
 
-    /// Gets the next segment ready while the active one is being filled: a writer who finds it need not wait
+    /// Gets the next segment's file ready while the active one is being filled: a writer who finds it need not wait
     /// for a file and for its name to be durable.
     pub(crate) fn prepare_segment(&self) -> Result<()> {
         // The holder of the lock may wait for background work, so background work must not wait for the lock.
         let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
-        if self.memory.is_idle() {
-            // Its memory is lent meanwhile.
-            if let Some(unused) = self.take_next_segment() {
-                self.versions.put_back_segment(unused.buffer().segment());
-            }
-            return Ok(());
-        }
-        // Whoever has just flushed a buffer is about to give it back.
-        if self.has_room() && !self.context.pool.is_exhausted() && self.next_segment.lock().is_none() {
+        if self.next_segment.lock().is_none() {
             let ready = self.new_segment(0)?;
             *self.next_segment.lock() = Some(ready);
         }
@@ -136,7 +119,7 @@ impl Writer {
     }
 
     /// Takes the segment that is ready, if there is one.
-    pub(crate) fn take_next_segment(&self) -> Option<PreparedSegment> {
+    pub(crate) fn take_next_segment(&self) -> Option<SegmentFile> {
         self.next_segment.lock().take()
     }
 }

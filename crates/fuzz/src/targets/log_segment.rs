@@ -11,7 +11,7 @@ use forebay_store::buffer::{ArenaPool, Sorting, TableRows};
 use forebay_store::log::batch::{Payload, Records};
 use forebay_store::log::frame::{Header, Secret};
 use forebay_store::log::recover::{Bounds, LogFiles, Reading, Recovered, recover};
-use forebay_store::log::{Appended, Durability, Frames, Log, PreparedSegment, Refill};
+use forebay_store::log::{Appended, Durability, Frames, Log, PreparedSegment, Refill, SegmentFile};
 use forebay_store::names;
 
 use crate::damage::{DIR, assert_named, bytes_of, damage, damage_in_place};
@@ -72,8 +72,12 @@ fn write(rng: &mut Rng) -> Written {
     fs.create_dir_all(dir).expect("memory takes it");
     let pool = ArenaPool::new(SEGMENT_BYTES, 4);
     let mut segments = vec![1 + rng.below(100)];
-    let prepare =
-        |id, bytes| PreparedSegment::prepare(&*fs, dir, id, &pool, bytes, None).expect("memory takes it");
+    let prepare = |id, bytes| {
+        let Ok(file) = SegmentFile::prepare(&*fs, dir, id, SEGMENT_BYTES as u64, None) else {
+            panic!("memory takes it")
+        };
+        PreparedSegment::new(file, &pool, bytes).expect("memory takes it")
+    };
     let secret = Secret(rng.next_u64());
     let log = Log::new(prepare(segments[0], 0), 0, secret, Arc::default());
     let mut batches = Vec::new();

@@ -53,7 +53,7 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let (fs, dir, secret) = (MemoryFs::new(), Path::new(DIR), Secret(9));
     fs.create_dir_all(dir).expect("memory takes it");
     let pool = ArenaPool::new(1 << 20, 2);
-    let first = PreparedSegment::prepare(&*fs, dir, 1, &pool, 0, None).expect("memory takes it");
+    let first = PreparedSegment::first(&*fs, dir, 1, &pool).expect("memory takes it");
     let buffer = Arc::clone(first.buffer());
     let log = Log::new(first, 0, secret, Arc::default());
     let rule = one_of::<Option<&dyn Combine>>(rng, &[None, Some(&Append), Some(&Add)]);

@@ -68,11 +68,6 @@ impl ArenaPool {
         debug_assert!(held_bytes >= arena.capacity() as u64, "what is let go was counted as held");
     }
 
-    /// Whether another arena would be one more than there are buffers.
-    pub fn is_exhausted(&self) -> bool {
-        self.free.lock().is_empty() && self.held_bytes() >= self.usual_bytes()
-    }
-
     /// Memory of all arenas, those included that only snapshots need.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)

@@ -17,6 +17,6 @@ mod writer;
 
 pub use durability::Durability;
 pub use frames::Frames;
-pub use prepared_segment::{PrepareError, PreparedSegment};
+pub use prepared_segment::{PrepareError, PreparedSegment, SegmentFile};
 pub use refill::Refill;
 pub use writer::{Appended, Log, batches_of};

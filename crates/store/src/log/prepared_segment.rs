@@ -31,6 +31,53 @@ impl PrepareError {
     }
 }
 
+/// The file of a segment that nothing is written to yet.
+pub struct SegmentFile {
+    id: u64,
+    file: Arc<dyn File>,
+    reserved_bytes: u64,
+}
+
+impl SegmentFile {
+    /// Creates it with blocks for `bytes` reserved and its name durable. A retired segment, if given, is renamed rather
+    /// than a new file allocated; but not where its file has another name too, in a checkpoint or in what this is one
+    /// of: what is written here would change it there.
+    pub fn prepare(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        id: u64,
+        bytes: u64,
+        retired: Option<u64>,
+    ) -> Result<Self, PrepareError> {
+        let path = names::log(dir, id);
+        let is_renamed = match retired {
+            Some(old) => take_over(fs, &names::log(dir, old), &path)
+                .map_err(|error| PrepareError::Refused(error, retired))?,
+            None => false,
+        };
+        let open = || {
+            let file = match is_renamed {
+                true => fs.open(&path, Access::Buffered)?,
+                false => fs.create(&path, Access::Buffered)?,
+            };
+            file.reserve(bytes)?;
+            Ok(file)
+        };
+        let file = open().map_err(|error| {
+            // A full disk must not be filled further by every new try.
+            let _ = fs.remove(&path);
+            PrepareError::Refused(error, None)
+        })?;
+        fs.sync_dir(dir).map_err(PrepareError::Unknown)?;
+        Ok(Self { id, file, reserved_bytes: bytes })
+    }
+
+    /// The segment's id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
 /// An empty segment and the buffer that mirrors it.
 pub struct PreparedSegment {
     pub(super) buffer: Arc<WriteBuffer>,
@@ -42,62 +89,35 @@ impl PreparedSegment {
     /// The segment that a database which is being opened begins with. On a full disk it is a very short one: so the
     /// database can be read, and room be made in it; a write that finds no place waits for a longer one.
     pub fn first(fs: &dyn FileSystem, dir: &Path, id: u64, pool: &Arc<ArenaPool>) -> Result<Self> {
-        match Self::prepare(fs, dir, id, pool, 0, None) {
+        match SegmentFile::prepare(fs, dir, id, pool.arena_bytes() as u64, None) {
+            Ok(file) => Self::new(file, pool, 0),
             Err(PrepareError::Refused(error, _)) if error.is_no_space() => {
-                Self::with_arena(fs, dir, id, pool, pool.make(SHORT_BYTES), false)
+                let short = SegmentFile::prepare(fs, dir, id, SHORT_BYTES as u64, None);
+                Self::mirrored(short.map_err(PrepareError::into_cause)?, pool, pool.make(SHORT_BYTES))
             }
-            prepared => prepared,
+            Err(error) => Err(error.into_cause()),
         }
-        .map_err(PrepareError::into_cause)
     }
 
-    /// Creates the segment file for an arena of at least `bytes_min` bytes, with its blocks reserved and its name
-    /// durable. A retired segment, if given, is renamed rather than a new file allocated; but not where its file has
-    /// another name too, in a checkpoint or in what this is one of: what is written here would change it there.
-    pub fn prepare(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        id: u64,
-        pool: &Arc<ArenaPool>,
-        bytes_min: usize,
-        retired: Option<u64>,
-    ) -> Result<Self, PrepareError> {
-        let path = names::log(dir, id);
-        let is_renamed = match retired {
-            Some(old) => take_over(fs, &names::log(dir, old), &path)
-                .map_err(|error| PrepareError::Refused(error, retired))?,
-            None => false,
-        };
-        Self::with_arena(fs, dir, id, pool, pool.take(bytes_min), is_renamed)
+    /// Gives a segment a buffer of at least `bytes_min` bytes, and its file as many blocks. If those cannot be had the
+    /// file stays.
+    pub fn new(file: SegmentFile, pool: &Arc<ArenaPool>, bytes_min: usize) -> Result<Self> {
+        Self::mirrored(file, pool, pool.take(bytes_min))
     }
 
-    fn with_arena(
-        fs: &dyn FileSystem,
-        dir: &Path,
-        id: u64,
+    fn mirrored(
+        segment: SegmentFile,
         pool: &Arc<ArenaPool>,
         (arena, appender): (Arc<Arena>, Appender),
-        is_renamed: bool,
-    ) -> Result<Self, PrepareError> {
+    ) -> Result<Self> {
         debug_assert!(appender.is_empty(), "a new segment has nothing of an old one");
-        let path = names::log(dir, id);
+        let SegmentFile { id, file, reserved_bytes } = segment;
         let capacity = arena.capacity() as u64;
         // So the arena goes back to the pool whatever happens.
         let buffer = Arc::new(WriteBuffer::new(id, arena, Some(Arc::clone(pool))));
-        let open = || {
-            let file = match is_renamed {
-                true => fs.open(&path, Access::Buffered)?,
-                false => fs.create(&path, Access::Buffered)?,
-            };
+        if capacity > reserved_bytes {
             file.reserve(capacity)?;
-            Ok(file)
-        };
-        let file = open().map_err(|error| {
-            // A full disk must not be filled further by every new try.
-            let _ = fs.remove(&path);
-            PrepareError::Refused(error, None)
-        })?;
-        fs.sync_dir(dir).map_err(PrepareError::Unknown)?;
+        }
         Ok(Self { buffer, appender, file })
     }
 

@@ -129,7 +129,8 @@ impl Options {
     }
 
     /// How many write buffers there are: one is filled while the others are written out. At least 2, which is the
-    /// default; 3 where their size is given, or while there are tables that keep records in memory.
+    /// default; 3 where their size is given, or while there are tables that keep records in memory. More than that are
+    /// shorter where their size is not given: all of them take no more memory.
     pub fn write_buffers(mut self, count: usize) -> Self {
         self.write_buffers = Some(count);
         self
@@ -289,7 +290,10 @@ impl Options {
         let is_many = beside_records || self.write_buffer_bytes.is_some();
         let (count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
         let usual = (self.memory_limit_bytes / part).min(WRITE_BUFFER_BYTES_MAX);
-        let bytes = self.write_buffer_bytes.unwrap_or(usual);
+        // More of them share what they would take in all.
+        let shorter =
+            usual.saturating_mul(count as u64) / self.write_buffers.unwrap_or(count).max(count) as u64;
+        let bytes = self.write_buffer_bytes.unwrap_or(shorter);
         Buffers {
             count: self.write_buffers.unwrap_or(count),
             bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX),

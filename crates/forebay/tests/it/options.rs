@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use forebay::{Database, Error, Options};
+use forebay::{Database, Error, Layout, Options};
 use forebay_env::Env;
 
 /// "Never" is what who syncs by himself asks for. The housekeeper added it to the time, panicked, and all writing
@@ -32,6 +32,20 @@ fn the_background_sync_may_be_never() {
         assert_eq!(lists as u64, db.stats().list_files, "retired files are removed all the same");
         db.sync().unwrap();
         assert_eq!(db.durable_sequence(), db.last_sequence());
+    }
+}
+
+/// Three of the usual size of two were refused, or four where the limit divides by as many.
+#[test]
+fn more_write_buffers_are_shorter() {
+    let bytes = |limit: u64, count: usize| {
+        let options = Options::default().memory_limit(limit).write_buffers(count);
+        drop(Database::open("/db", options.clone().env(Env::memory(4))).unwrap());
+        options.buffer_bytes(Layout::wb_tree())
+    };
+    assert_eq!([2, 4, 8].map(|count| bytes(256 << 20, count)), [64 << 20, 32 << 20, 16 << 20]);
+    for (limit, count) in [(100_000_000, 3), (1 << 20, 4), (64 << 20, 100)] {
+        assert!(bytes(limit, count) * count as u64 <= limit / 4 * 3);
     }
 }
 

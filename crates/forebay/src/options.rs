@@ -288,16 +288,13 @@ impl Options {
     /// The write buffers that these options come to, beside tables that keep records in memory or without any.
     pub(crate) fn buffers(&self, beside_records: bool) -> Buffers {
         let is_many = beside_records || self.write_buffer_bytes.is_some();
-        let (count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
+        let (usual_count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
+        let count = self.write_buffers.unwrap_or(usual_count);
         let usual = (self.memory_limit_bytes / part).min(WRITE_BUFFER_BYTES_MAX);
         // More of them share what they would take in all.
-        let shorter =
-            usual.saturating_mul(count as u64) / self.write_buffers.unwrap_or(count).max(count) as u64;
+        let shorter = usual.saturating_mul(usual_count as u64) / count.max(usual_count) as u64;
         let bytes = self.write_buffer_bytes.unwrap_or(shorter);
-        Buffers {
-            count: self.write_buffers.unwrap_or(count),
-            bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX),
-        }
+        Buffers { count, bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX) }
     }
 
     /// How many files are kept open, of what the process may have open where that is known.

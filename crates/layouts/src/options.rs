@@ -258,6 +258,13 @@ impl TableOptions {
         self.tree.validate()
     }
 
+    /// From how many bytes on a flush may leave values in the log. Not of layouts whose records go to memory first, or
+    /// soon to trees: they would have to get their values back.
+    pub fn flush_leaves_bytes_min(&self) -> Option<usize> {
+        let brings_back = self.layout.keeps_in_memory() || self.layout.makes_trees();
+        self.apart_bytes_min.filter(|_| !brings_back).map(|bytes| bytes as usize)
+    }
+
     /// What keeps values from being kept apart, as the builder names it: what must look at values as it merges, and
     /// what promises when their bytes are gone.
     fn refuses_apart(&self) -> Option<&'static str> {

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forebay_base::limits::STEP_BYTES;
-use forebay_base::{Error, Result, planted};
+use forebay_base::{Error, POINTER_BYTES, Result, planted};
 use forebay_env::{Machine, Step, yield_point};
 use forebay_layouts::{Job, NodeKey, Plan};
-use forebay_store::buffer::{Contents, SortedTable};
+use forebay_store::buffer::{Contents, Run, SortedTable};
 use forebay_store::log::frame;
 use forebay_store::{Cause, WriteBuffer};
 
@@ -186,7 +186,7 @@ impl Work {
                     entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.generation, plan.nodes.clone()));
                     self.bytes += plan.bytes;
-                    self.step_bytes = step_bytes(&entry, &contents);
+                    self.step_bytes = step_bytes(&entry, &self.buffer, &run, &contents);
                     let job = entry.version.flush(&plan, &self.buffer, run, &contents);
                     let job = job.inspect_err(|error| self.set_aside(background, error))?;
                     self.writing = Some((table, entry.generation, job));
@@ -259,23 +259,17 @@ impl Machine for Flusher {
     }
 }
 
-/// How much a flush hands on in a step, so that it takes about [`STEP_BYTES`] of the buffer: where values stay in the
-/// log, that is a pointer each.
-fn step_bytes(table: &TableState, contents: &Contents) -> usize {
-    let options = &table.options;
-    let stays = options.apart_bytes_min.is_some()
-        && !options.layout.makes_trees()
-        && !options.layout.keeps_in_memory();
-    if !stays {
-        return STEP_BYTES;
-    }
-    let handed_on = contents.records.saturating_mul(POINTED_RECORD_BYTES).min(contents.bytes);
-    let part = handed_on as f64 / contents.bytes.max(1) as f64;
+/// How much a flush hands on in a step, so that it takes about [`STEP_BYTES`] of the buffer: of values that it leaves in
+/// the log that is a pointer each.
+fn step_bytes(table: &TableState, buffer: &WriteBuffer, run: &Run, contents: &Contents) -> usize {
+    let leaves = table.options.flush_leaves_bytes_min().filter(|_| buffer.value_file().is_some());
+    let Some(bytes_min) = leaves else { return STEP_BYTES };
+    let left = run.long_share(buffer, bytes_min);
+    let pointers = (contents.records * POINTER_BYTES as u64) as f64 / contents.bytes.max(1) as f64;
+    let part = (1.0 - left + pointers).clamp(0.0, 1.0);
     ((part * STEP_BYTES as f64) as usize).max(STEP_BYTES_MIN)
 }
 
-/// About how long a record is whose value stands elsewhere.
-const POINTED_RECORD_BYTES: u64 = 32;
 /// Shorter steps gain nothing.
 const STEP_BYTES_MIN: usize = 32 << 10;
 

@@ -151,8 +151,7 @@ impl Machine for Housekeeper {
             self.next_removal.get_or_insert(now);
         }
         if kept.as_ref().is_err_and(Error::is_no_space) {
-            // There is room again only once files go: all of them, now.
-            background.versions.lists.trash.empty(&*background.context.env.fs);
+            background.empty_trash();
             self.next_removal = None;
         } else {
             self.remove(background.context.env.clock.now());

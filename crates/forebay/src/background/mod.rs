@@ -167,6 +167,11 @@ impl Background {
         committed
     }
 
+    /// A full disk has room again only once retired files go: all of them, now.
+    fn empty_trash(&self) {
+        self.versions.lists.trash.empty(&*self.context.env.fs);
+    }
+
     /// Notes that this many bytes were worked through, for writers who wait.
     fn note_progress(&self, bytes: u64) {
         self.writer.pace.add(bytes);

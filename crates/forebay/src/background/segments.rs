@@ -30,8 +30,7 @@ impl Machine for SegmentMaker {
             }
             Err(error) => {
                 if error.is_no_space() {
-                    // There is room again only once files go: all of them, now.
-                    background.versions.lists.trash.empty(&*background.context.env.fs);
+                    background.empty_trash();
                 }
                 background.note_failure((super::PREPARE, 0), error)
             }

@@ -95,12 +95,8 @@ impl Background {
 /// Whether most of a buffer are values that their tables keep apart.
 fn has_long_values(state: &State, buffer: &WriteBuffer, tables: &VecDeque<SortedTable>) -> bool {
     let long_bytes = |sorted: &SortedTable| {
-        let table = state.tables.get(&sorted.table)?;
-        // What goes to memory first, or soon to trees, would have to get its values back.
-        let layout = table.options.layout;
-        let bytes_min =
-            table.options.apart_bytes_min.filter(|_| !layout.keeps_in_memory() && !layout.makes_trees())?;
-        Some(sorted.contents.bytes as f64 * sorted.run.long_share(buffer, bytes_min as usize))
+        let bytes_min = state.tables.get(&sorted.table)?.options.flush_leaves_bytes_min()?;
+        Some(sorted.contents.bytes as f64 * sorted.run.long_share(buffer, bytes_min))
     };
     let bytes: f64 = tables.iter().filter_map(long_bytes).sum();
     bytes > 0.0 && bytes >= VALUES_SHARE_MIN * buffer.len() as f64

@@ -151,7 +151,7 @@ impl Machine for Housekeeper {
             self.next_removal.get_or_insert(now);
         }
         if kept.as_ref().is_err_and(Error::is_no_space) {
-            background.empty_trash();
+            // All of them go when the failure is noted.
             self.next_removal = None;
         } else {
             self.remove(background.context.env.clock.now());

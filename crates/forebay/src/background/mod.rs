@@ -32,6 +32,7 @@ use forebay_env::jobs::text_of;
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Handle, Machine, Step};
 use forebay_layouts::JobWorker;
+use forebay_store::names;
 
 use crate::context::{COMPACT, Context, FLUSH};
 use crate::memory::MemoryShares;
@@ -167,9 +168,16 @@ impl Background {
         committed
     }
 
-    /// A full disk has room again only once retired files go: all of them, now.
-    fn empty_trash(&self) {
-        self.versions.lists.trash.empty(&*self.context.env.fs);
+    /// What failed for want of space finds some only once files go: those that are retired, all of them, now, and the log
+    /// segment that nobody has written to.
+    fn make_space(&self, error: &Error) {
+        if error.is_no_space() {
+            let Context { env, dir, .. } = &*self.context;
+            let trash = &self.versions.lists.trash;
+            let unused = self.writer.take_next_segment();
+            unused.iter().for_each(|segment| trash.remove(&*env.fs, names::log(dir, segment.id())));
+            trash.empty(&*env.fs);
+        }
     }
 
     /// Notes that this many bytes were worked through, for writers who wait.
@@ -180,6 +188,7 @@ impl Background {
 
     /// Notes a machine's failure, by its name and number, and when to try again.
     fn note_failure(&self, machine: (&'static str, usize), error: Error) -> Step {
+        self.make_space(&error);
         self.context.health.fails(machine, error);
         self.context.env.jobs.wake();
         Step::Until(self.context.env.clock.now() + RETRY_AFTER)

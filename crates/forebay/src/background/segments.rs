@@ -2,18 +2,28 @@
 //! sync of the directory takes: so nothing else is done here, and no sync of the log is waited for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_env::{Machine, Step};
 
-use crate::background::Background;
+use crate::background::{Background, RETRY_AFTER};
 
 pub(super) struct SegmentMaker {
     background: Arc<Background>,
+    has_failed: bool,
+    /// Until then it rests after a failure, whoever wakes it.
+    next_try: Duration,
 }
 
 impl SegmentMaker {
     pub(super) fn new(background: Arc<Background>) -> Self {
-        Self { background }
+        Self { background, has_failed: false, next_try: Duration::ZERO }
+    }
+
+    /// Whether it leaves what space there is to a flush, which alone makes more, until that is over.
+    fn gives_way(&self) -> bool {
+        let is_short = self.has_failed || self.background.context.health.any_trouble().is_some();
+        is_short && !self.background.writer.has_room()
     }
 }
 
@@ -23,16 +33,22 @@ impl Machine for SegmentMaker {
         if background.context.is_closing() || background.context.fatal().is_some() {
             return Step::Finished;
         }
-        match background.writer.prepare_segment() {
-            Ok(()) => {
-                background.note_recovery((super::PREPARE, 0));
+        let now = background.context.env.clock.now();
+        if now < self.next_try {
+            return Step::Until(self.next_try);
+        }
+        let is_ready = if self.gives_way() { Ok(false) } else { background.writer.prepare_segment() };
+        match is_ready {
+            Ok(true) => {
+                self.has_failed = false;
                 Step::Idle
             }
+            Ok(false) => Step::Until(now + RETRY_AFTER),
+            // Nobody waits for this: a writer who finds no segment makes it, and tells why that cannot be done.
             Err(error) => {
-                if error.is_no_space() {
-                    background.empty_trash();
-                }
-                background.note_failure((super::PREPARE, 0), error)
+                background.make_space(&error);
+                (self.has_failed, self.next_try) = (true, now + RETRY_AFTER);
+                Step::Until(self.next_try)
             }
         }
     }

@@ -14,7 +14,7 @@ impl Writer {
     /// Seals the active buffer, if it still is `segment`, and takes the next.
     pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
         let log = self.context.log()?;
-        let _one_at_a_time = self.rotating.lock();
+        let one_at_a_time = self.rotating.lock();
         if log.active_segment() != segment {
             return Ok(());
         }
@@ -43,6 +43,7 @@ impl Writer {
             });
         })
         .inspect_err(|_| self.versions.retire_segment(id))?;
+        drop(one_at_a_time);
         self.context.env.jobs.wake();
         Ok(())
     }
@@ -72,15 +73,15 @@ impl Writer {
     }
 
     /// Gets the next segment's file ready while the active one is being filled: a writer who finds it need not wait
-    /// for a file and for its name to be durable.
-    pub(crate) fn prepare_segment(&self) -> Result<()> {
+    /// for a file and for its name to be durable. `false` where somebody is just about to take it.
+    pub(crate) fn prepare_segment(&self) -> Result<bool> {
         // The holder of the lock may wait for background work, so background work must not wait for the lock.
-        let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(()) };
+        let Some(_one_at_a_time) = self.rotating.try_lock() else { return Ok(false) };
         if self.next_segment.lock().is_none() {
             let ready = self.new_segment(0)?;
             *self.next_segment.lock() = Some(ready);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until a buffer is free, or until it is known why none will be.

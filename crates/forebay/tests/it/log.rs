@@ -249,3 +249,35 @@ fn a_database_that_stopped_writing_edits_no_manifest() {
     }
     assert!(stopped > 20, "{stopped}");
 }
+
+/// On a full disk the next segment was tried without a rest, by whoever woke the machine that makes it, itself too.
+#[test]
+fn a_segment_that_cannot_be_made_is_not_tried_without_rest() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env { fs: fs.clone(), ..Env::memory(6) };
+    let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10).write_buffers(2);
+    let db = Database::open("/db", options.env(env.clone())).unwrap();
+    let table = db.table("t").open().unwrap();
+    // It is ready, and taken by the first rotation.
+    env.jobs.step_some(100);
+    fs.rule("reserve *.log all no-space").unwrap();
+    let mut key = 0u64;
+    while db.stats().unlisted_bytes < 20 << 10 && key < 1000 {
+        key += 1;
+        table.put(key.to_be_bytes(), [7; 100]).unwrap();
+    }
+    env.jobs.step_some(1000);
+    let asked = fs.fired();
+    for _ in 0..200 {
+        env.jobs.wake();
+        env.jobs.step_some(20);
+    }
+    assert!(fs.fired() - asked <= 2, "{} tries", fs.fired() - asked);
+    env.jobs.advance(Duration::from_secs(1));
+    env.jobs.step_some(100);
+    assert!(fs.fired() > asked, "it is tried again");
+    fs.clear();
+    env.jobs.advance(Duration::from_secs(1));
+    (0..2000u64).for_each(|key| table.put(key.to_be_bytes(), [8; 100]).unwrap());
+    db.flush().unwrap();
+}

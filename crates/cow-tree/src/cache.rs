@@ -2,16 +2,10 @@
 
 use std::sync::Arc;
 
-use forebay_store::{BlockCache, Cached};
+use forebay_store::BlockCache;
 
 use crate::extent::Extent;
 use crate::node::Node;
-
-impl Cached for Node {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
-}
 
 /// A bounded cache of checked nodes.
 pub struct NodeCache(BlockCache<Node>);
@@ -37,7 +31,7 @@ impl NodeCache {
         self.0.get((file_id, extent.at)).filter(|node| node.extent() == extent)
     }
 
-    pub(crate) fn insert(&self, file_id: u64, node: &Arc<Node>) {
-        self.0.insert((file_id, node.extent().at), Arc::clone(node));
+    pub(crate) fn insert(&self, file_id: u64, node: Node) -> Arc<Node> {
+        self.0.insert((file_id, node.extent().at), node)
     }
 }

@@ -120,11 +120,8 @@ impl TreeCursor {
         }
         let mut bytes = Vec::new();
         let source = self.windows.read(extent, &mut bytes)?;
-        let leaf = Arc::new(self.tree.take_apart(bytes, extent, 0)?);
-        if is_scan && source == Source::Alone {
-            self.tree.keep(&leaf);
-        }
-        Ok(leaf)
+        let leaf = self.tree.take_apart(bytes, extent, 0)?;
+        Ok(if is_scan && source == Source::Alone { self.tree.keep(leaf) } else { Arc::new(leaf) })
     }
 
     /// Stands on a record of the leaf, or on the next leaf's first one, or nowhere.

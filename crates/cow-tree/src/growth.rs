@@ -285,7 +285,7 @@ impl Growth {
             // Every lookup will want it, and the next append.
             let file_id = self.tail.claim().file().id();
             if let Ok(node) = Node::decode(bytes.clone(), node, level as u8) {
-                self.store.cache.insert(file_id, &Arc::new(node));
+                self.store.cache.insert(file_id, node);
             }
         }
         self.node = bytes;

@@ -5,10 +5,13 @@
 //! key behind what all keys of the node begin with, and a payload. See `docs/format/cow_tree.md`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::wire::Reader;
 use forebay_base::{Kind, Order};
+use forebay_env::Frames;
+use forebay_store::{Cached, Held};
 use smallvec::SmallVec;
 
 use crate::extent::Extent;
@@ -30,7 +33,7 @@ const _: () = assert!(LEVEL_MAX < 64, "a tree of more levels has more nodes than
 pub(crate) struct Node {
     extent: Extent,
     level: u8,
-    bytes: Vec<u8>,
+    bytes: Held,
     common: Range<usize>,
     spots: Vec<Spot>,
 }
@@ -99,7 +102,7 @@ impl Node {
         if from.remaining() > 0 || spots.is_empty() {
             return Err("the node's entries do not fill it");
         }
-        Ok(Self { extent, level, common, spots, bytes })
+        Ok(Self { extent, level, common, spots, bytes: bytes.into() })
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -114,10 +117,6 @@ impl Node {
     /// How many entries; never none.
     pub(crate) fn len(&self) -> usize {
         self.spots.len()
-    }
-
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + size_of::<Spot>() * self.spots.capacity() + size_of::<Self>()
     }
 
     /// Makes `key` that of an entry: of a record, or the low bound of a child. The first child's is not kept here.
@@ -193,5 +192,15 @@ impl Node {
     /// The child in whose range the last record before a place lies, if any lies before it.
     pub(crate) fn child_before(&self, order: Order, place: (u64, &[u8])) -> usize {
         self.lower_bound(order, place) - 1
+    }
+}
+
+impl Cached for Node {
+    fn memory_bytes(&self) -> usize {
+        self.bytes.memory_bytes() + size_of::<Spot>() * self.spots.capacity() + size_of::<Self>()
+    }
+
+    fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+        self.bytes.move_to_frame(frames);
     }
 }

@@ -297,9 +297,7 @@ impl Tree {
         }
         let mut bytes = Vec::new();
         self.read(extent, &mut bytes, reader)?;
-        let node = Arc::new(self.take_apart(bytes, extent, level)?);
-        self.keep(&node);
-        Ok(node)
+        Ok(self.keep(self.take_apart(bytes, extent, level)?))
     }
 
     /// A node that should be of a level.
@@ -319,8 +317,8 @@ impl Tree {
         Some(node)
     }
 
-    pub(crate) fn keep(&self, node: &Arc<Node>) {
-        self.store().cache.insert(self.file().id(), node);
+    pub(crate) fn keep(&self, node: Node) -> Arc<Node> {
+        self.store().cache.insert(self.file().id(), node)
     }
 
     pub(crate) fn take_apart(&self, bytes: Vec<u8>, extent: Extent, level: u8) -> Result<Node> {

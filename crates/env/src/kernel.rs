@@ -88,6 +88,10 @@ impl Pages {
         self.len_bytes
     }
 
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     /// Maps a file's bytes from `offset` on, a multiple of the page size, in the place of these pages, whose memory
     /// goes back to the system. Says whether that was done; it is not for memory of the allocator's. The file must
     /// reach as far as the whole pages do, have the same bytes as far as anybody reads, and be changed by nobody.

@@ -1,9 +1,12 @@
-//! Caches of checked blocks of files, evicted by the `quick_cache` crate; the one of list files' pages.
+//! Caches of checked blocks of files, evicted by the `quick_cache` crate, with their bytes in [`Frames`]; the one of list
+//! files' pages.
 
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use forebay_base::hash::mix;
+use forebay_env::{Frame, Frames};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 
@@ -16,6 +19,66 @@ pub type BlockId = (u64, u64);
 pub trait Cached: Send + Sync {
     /// The memory that it takes.
     fn memory_bytes(&self) -> usize;
+    /// Moves its bytes to a frame.
+    fn move_to_frame(&mut self, frames: &Arc<Frames>);
+}
+
+/// The bytes of a block: in a vector, or in a frame once it is cached.
+#[derive(Debug)]
+pub enum Held {
+    /// As they were read or unpacked.
+    Own(Vec<u8>),
+    /// As a cache keeps them.
+    Framed(Frame),
+}
+
+impl Held {
+    /// Moves them to a frame, if they fit one.
+    pub fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+        if let Some(frame) = frames.hold(self) {
+            *self = Self::Framed(frame);
+        }
+    }
+
+    /// The vector, or an empty one in place of a frame. Nothing is left.
+    pub fn take(&mut self) -> Vec<u8> {
+        match std::mem::take(self) {
+            Self::Own(bytes) => bytes,
+            Self::Framed(_) => Vec::new(),
+        }
+    }
+
+    /// The memory that they take.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes.capacity(),
+            Self::Framed(frame) => frame.memory_bytes(),
+        }
+    }
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Held {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Own(bytes)
+    }
+}
+
+impl Deref for Held {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Framed(frame) => frame,
+        }
+    }
 }
 
 /// A hasher with no seed, so that a simulation evicts the same blocks every time.
@@ -55,6 +118,7 @@ impl<B> Lifecycle<BlockId, Arc<B>> for Forget {
 /// A bounded cache of blocks of one kind.
 pub struct BlockCache<B> {
     blocks: Cache<BlockId, Arc<B>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
+    frames: Arc<Frames>,
 }
 
 impl<B: Cached> BlockCache<B> {
@@ -62,14 +126,14 @@ impl<B: Cached> BlockCache<B> {
     pub fn new(bytes: u64) -> Self {
         let estimated_blocks = (bytes / 4096).max(16) as usize;
         let blocks = Cache::with(estimated_blocks, bytes, ByBytes, BuildHasherDefault::default(), Forget);
-        Self { blocks }
+        Self { blocks, frames: Arc::default() }
     }
 
     /// Grows or shrinks it to about this many bytes.
     pub fn resize(&self, bytes: u64) {
         // Each time all its shards are locked.
         if self.blocks.capacity().abs_diff(bytes) > bytes / 16 {
-            self.blocks.set_capacity(bytes);
+            self.frames.free_many(|| self.blocks.set_capacity(bytes));
         }
     }
 
@@ -79,8 +143,14 @@ impl<B: Cached> BlockCache<B> {
     }
 
     /// Takes a block in.
-    pub fn insert(&self, id: BlockId, block: Arc<B>) {
-        self.blocks.insert(id, block);
+    pub fn insert(&self, id: BlockId, mut block: B) -> Arc<B> {
+        if self.capacity_bytes() == 0 {
+            return Arc::new(block);
+        }
+        block.move_to_frame(&self.frames);
+        let block = Arc::new(block);
+        self.blocks.insert(id, Arc::clone(&block));
+        block
     }
 
     /// How many bytes it may hold.
@@ -95,13 +165,7 @@ impl<B: Cached> BlockCache<B> {
 
     /// Empties the cache.
     pub fn clear(&self) {
-        self.blocks.clear();
-    }
-}
-
-impl Cached for Page {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
+        self.frames.free_many(|| self.blocks.clear());
     }
 }
 

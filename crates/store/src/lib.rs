@@ -17,7 +17,7 @@ pub mod salvage;
 pub mod values;
 
 pub use buffer::{BufferCursor, WriteBuffer};
-pub use cache::{BlockCache, Cached, PageCache};
+pub use cache::{BlockCache, Cached, Held, PageCache};
 pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use memory::{MemoryClaim, MemoryUse, Owner};
 pub use metrics::{Cause, Metrics};

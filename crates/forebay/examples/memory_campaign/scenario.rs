@@ -1,5 +1,6 @@
 //! What is done to a database, phase after phase, each in a process of its own.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use forebay::{Batch, Database, Durability, Layout, Options, Table};
@@ -7,7 +8,7 @@ use forebay::{Batch, Database, Durability, Layout, Options, Table};
 use crate::Failure;
 use crate::meter::{Meter, anonymous_bytes};
 
-/// A life: a load that ends as by a crash, recovery, lookups, scans.
+/// A life: a load that ends as by a crash, recovery, lookups, scans, and a burst of writes after more lookups.
 pub(crate) const SCENARIOS: [&str; 3] = ["life", "runs", "snapshots"];
 
 const BATCH_RECORDS: u64 = 1000;
@@ -18,6 +19,10 @@ const CURSORS: u64 = 32;
 const RUNS: u64 = 600;
 const GETS_OF_RUNS: u64 = 2000;
 const CURSORS_OF_RUNS: u64 = 4;
+/// A lookup for so much of the limit: each reads a page, and most pages are read more than once.
+const LOOKUP_BYTES: u64 = 1 << 10;
+/// What is written at last, as a part of all.
+const BURST_PART: u64 = 4;
 const SNAPSHOTS: u64 = 10_000;
 
 /// One line of the table.
@@ -42,7 +47,7 @@ impl Cell {
 
     pub(crate) fn phases(&self) -> &'static [&'static str] {
         match self.scenario.as_str() {
-            "life" => &["load", "recover", "get", "scan"],
+            "life" => &["load", "recover", "get", "scan", "burst"],
             "runs" => &["runs", "get", "scan"],
             "snapshots" => &["snapshots"],
             _ => &["no such scenario"],
@@ -91,9 +96,9 @@ pub(crate) fn dies(phase: &str) -> bool {
 pub(crate) fn perform(cell: &Cell, phase: &str, meter: &Meter) -> Result<(), Failure> {
     let (database, table) = cell.open(phase)?;
     match phase {
-        "runs" => load(&database, &table, cell.records, meter)?,
+        "runs" => load(&database, &table, 0..cell.records, meter)?,
         "load" => {
-            load(&database, &table, cell.records, meter)?;
+            load(&database, &table, 0..cell.records, meter)?;
             // Nothing is dropped: what follows ends the process.
             std::mem::forget(table);
             std::mem::forget(database);
@@ -102,6 +107,7 @@ pub(crate) fn perform(cell: &Cell, phase: &str, meter: &Meter) -> Result<(), Fai
         "recover" => drop(table.get(key(1))?),
         "get" => get(cell, &table)?,
         "scan" => scan(cell, &database, &table)?,
+        "burst" => burst(cell, &database, &table, meter)?,
         "snapshots" => snapshots(&database, &table, cell.records)?,
         _ => return Err(format!("there is no scenario with a phase `{phase}`").into()),
     }
@@ -122,10 +128,10 @@ fn key(index: u64) -> [u8; 8] {
     (word ^ (word >> 31)).to_be_bytes()
 }
 
-fn load(database: &Database, table: &Table, records: u64, meter: &Meter) -> Result<(), Failure> {
+fn load(database: &Database, table: &Table, indexes: Range<u64>, meter: &Meter) -> Result<(), Failure> {
     let mut batch = Batch::new();
     let (mut told_bytes, tells) = (0, std::env::var_os("MEMORY_STATS").is_some());
-    for index in 0..records {
+    for index in indexes {
         batch.put(table, key(index), index.to_le_bytes());
         if (index + 1) % BATCH_RECORDS == 0 {
             database.write(&mut batch, Durability::Os)?;
@@ -166,6 +172,17 @@ fn get(cell: &Cell, table: &Table) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Lookups while nobody writes, which have the memory of write buffers, until that is full of pages; then writes at full
+/// speed.
+fn burst(cell: &Cell, database: &Database, table: &Table, meter: &Meter) -> Result<(), Failure> {
+    database.wait_until_idle()?;
+    let lookups = cell.limit_bytes / LOOKUP_BYTES;
+    for turn in 0..lookups {
+        table.get(key(turn.wrapping_mul(0x9e37_79b9) % cell.records))?;
+    }
+    load(database, table, cell.records..cell.records + cell.records / BURST_PART, meter)
 }
 
 fn scan(cell: &Cell, database: &Database, table: &Table) -> Result<(), Failure> {

@@ -142,6 +142,7 @@ impl Machine for Housekeeper {
         }
         let background = Arc::clone(&self.background);
         let now = background.context.env.clock.now();
+        background.memory.take_back();
         let mut kept = Ok(());
         if now >= self.next {
             self.next = now + background.context.options.sync_interval.min(LOOK_INTERVAL_MAX);

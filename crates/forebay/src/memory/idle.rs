@@ -1,5 +1,5 @@
-//! Idle time: nobody has written for a second. Until somebody writes, memory that only writing needs is lent to
-//! reading.
+//! Idle time: nobody has written for a second, and until half a buffer was written since. Memory that only writing needs
+//! is lent to reading meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,22 +48,34 @@ impl IdleWatch {
 }
 
 impl MemoryShares {
-    /// Whether nobody has written for a while.
+    /// Whether nobody has written for a while, or little since.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle.load(Ordering::Relaxed)
     }
 
-    /// Takes it for so that nobody has written for a while, until somebody writes.
+    /// Takes it for so that nobody has written for a while, until much is written.
     pub(crate) fn begin_idle(&self) {
         self.is_idle.store(true, Ordering::Relaxed);
         self.share_memory();
     }
 
-    /// Notes that somebody writes.
-    #[inline]
+    /// Notes that somebody writes more than now and then.
     pub(crate) fn end_idle(&self) {
-        if self.is_idle.load(Ordering::Relaxed) {
-            self.is_idle.store(false, Ordering::Relaxed);
+        if self.is_idle.swap(false, Ordering::Relaxed) {
+            self.context.env.jobs.wake();
+        }
+    }
+
+    /// Takes back what was lent to reading once somebody writes: before a second buffer is filled. Filters give theirs
+    /// back step by step.
+    pub(crate) fn take_back(&self) {
+        if !self.is_idle() && self.has_lent.load(Ordering::Relaxed) {
+            // Who fills the second buffer waits for the housekeeper here.
+            let _one_at_a_time = self.taking_back.lock();
+            if self.has_lent.load(Ordering::Relaxed) {
+                self.share_memory();
+                self.has_lent.store(false, Ordering::Relaxed);
+            }
         }
     }
 
@@ -98,6 +110,7 @@ impl MemoryShares {
     /// take to both.
     pub(crate) fn share_memory(&self) {
         if self.lent_bytes() > 0 {
+            self.has_lent.store(true, Ordering::Relaxed);
             self.context.pool.release();
         }
         self.context.metrics.memory.look();

@@ -22,6 +22,10 @@ pub(crate) struct MemoryShares {
     versions: Arc<Versions>,
     /// Nobody has written for a while.
     is_idle: AtomicBool,
+    /// Memory that writing needs may still be with those who read.
+    has_lent: AtomicBool,
+    /// One at a time.
+    taking_back: Mutex<()>,
     /// What filters took, and what their share was, when nothing of them could be given back.
     in_vain: Mutex<Option<(u64, u64)>>,
     /// How many lists there were when it was last looked at what they stand for, and how many that may be again by now.
@@ -32,9 +36,10 @@ pub(crate) struct MemoryShares {
 impl MemoryShares {
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let (context, versions) = (Arc::clone(&versions.context), Arc::clone(versions));
-        let (is_idle, in_vain) = (AtomicBool::new(false), Mutex::ranked(Rank::Leaf, None));
+        let (is_idle, has_lent) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (taking_back, in_vain) = (Mutex::default(), Mutex::ranked(Rank::Leaf, None));
         let (lists_noted, lists_paid) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { context, versions, is_idle, in_vain, lists_noted, lists_paid }
+        Self { context, versions, is_idle, has_lent, taking_back, in_vain, lists_noted, lists_paid }
     }
 
     /// Shares memory for the first time, before anything is read.

@@ -78,7 +78,6 @@ impl Writer {
         bounded.iter().try_for_each(|id| self.space.wait_for_space(*id))?;
         let started = self.context.env.clock.now();
         let sum = payload.sum(self.context.superblock.log_secret);
-        self.memory.end_idle();
         let sequence = loop {
             let epoch = log.epoch();
             let noted = self.admit(payload)?;
@@ -93,6 +92,9 @@ impl Writer {
         };
         debug_assert!(sequence >= payload.records() as u64, "each record has a number");
         yield_point("write is committed");
+        if self.memory.is_idle() {
+            self.end_idle();
+        }
         self.context.metrics.user_records.add(payload.records() as u64);
         self.context.metrics.user_bytes.add(payload.user_bytes());
         let bytes = payload.bytes().len() as u64;
@@ -151,6 +153,14 @@ impl Writer {
         drop(state);
         self.context.wait_for(|| None, || !is_frozen(&self.versions.state(), notes))?;
         Ok(self.versions.state())
+    }
+
+    /// Writing needs its memory again once another buffer is to be filled soon, and not for a write now and then.
+    #[cold]
+    fn end_idle(&self) {
+        if self.versions.look(|state| state.active.len() > state.active.capacity() / 2) {
+            self.memory.end_idle();
+        }
     }
 
     /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space

@@ -21,6 +21,8 @@ impl Writer {
         if self.context.is_closing() {
             return Err(closed());
         }
+        self.memory.end_idle();
+        self.memory.take_back();
         self.make_room()?;
         debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
         let ready = self.next_segment.lock().take();

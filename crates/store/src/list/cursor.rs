@@ -13,6 +13,7 @@ use super::chunks::{Chunks, Pace, Reading};
 use super::fetch::fetch;
 use super::file::ListFile;
 use super::page::{Page, Spot};
+use crate::cache::Cached;
 use crate::salvage::Gaps;
 
 /// A walk over part of a list.
@@ -232,11 +233,7 @@ impl ListCursor {
         // Whatever happens below, what the page held is gone.
         self.number = None;
         let bytes = self.chunks.page(&self.list, number, &self.left, self.direction)?;
-        if Arc::get_mut(&mut self.page).is_none() {
-            // The cache has it too.
-            self.page = Arc::default();
-        }
-        Arc::make_mut(&mut self.page)
+        Page::own(&mut self.page)?
             .read(bytes.bytes, self.list.meta().id, bytes.offset, bytes.shape)
             .map_err(|reason| Error::corruption(&self.list.path(), bytes.offset, reason))?;
         self.number = Some(number);

@@ -253,9 +253,7 @@ impl ListFile {
         metrics.page_read_bytes.add(bytes.len() as u64);
         let page = Page::of(bytes, self.meta.id, offset, body.footer.shape)
             .map_err(|reason| Error::corruption(&self.path(), offset, reason))?;
-        let page = Arc::new(page);
-        self.store.cache.blocks().insert((self.meta.id, number as u64), Arc::clone(&page));
-        Ok(page)
+        Ok(self.store.cache.blocks().insert((self.meta.id, number as u64), page))
     }
 
     /// What it takes where its bytes are in memory.

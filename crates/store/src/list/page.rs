@@ -8,13 +8,17 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use forebay_base::checksum::checksum;
 use forebay_base::codec::Codec;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::u32_at;
-use forebay_base::{Kind, Order, POINTER_BYTES, Record};
+use forebay_base::{Error, Kind, Order, POINTER_BYTES, Record};
+use forebay_env::Frames;
+
+use crate::cache::{Cached, Held};
 
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -115,9 +119,9 @@ impl Spot {
 }
 
 /// A page's records, checked and decompressed, with the place of each.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Page {
-    bytes: Vec<u8>,
+    bytes: Held,
     /// Where the records are in `bytes`: behind a header, where the page was taken as it was read.
     payload: Range<usize>,
     /// Where each record of a variable page starts.
@@ -134,11 +138,19 @@ impl Page {
         let mut page = Self::default();
         match page.check(&bytes, file_id, offset, shape)? {
             // It stays where it is.
-            Stored::Plain(payload) => (page.bytes, page.payload) = (bytes, payload),
-            Stored::Unpacked(raw) => (page.payload, page.bytes) = (0..raw.len(), raw),
+            Stored::Plain(payload) => (page.bytes, page.payload) = (bytes.into(), payload),
+            Stored::Unpacked(raw) => (page.payload, page.bytes) = (0..raw.len(), raw.into()),
         }
         page.index_records()?;
         Ok(page)
+    }
+
+    /// The page, to be read into: another one, where the cache has it too.
+    pub(crate) fn own(page: &mut Arc<Self>) -> Result<&mut Self, Error> {
+        if Arc::get_mut(page).is_none() {
+            *page = Arc::default();
+        }
+        Arc::get_mut(page).ok_or_else(|| Error::bug("a page that was just made has two holders"))
     }
 
     /// Checks and takes in the page whose bytes these are, in the memory of the page before.
@@ -151,10 +163,12 @@ impl Page {
     ) -> Result<(), &'static str> {
         match self.check(bytes, file_id, offset, shape)? {
             Stored::Plain(payload) => {
-                self.bytes.clear();
-                self.bytes.extend_from_slice(&bytes[payload]);
+                let mut own = self.bytes.take();
+                own.clear();
+                own.extend_from_slice(&bytes[payload]);
+                self.bytes = own.into();
             }
-            Stored::Unpacked(raw) => self.bytes = raw,
+            Stored::Unpacked(raw) => self.bytes = raw.into(),
         }
         self.payload = 0..self.bytes.len();
         self.index_records()
@@ -232,11 +246,6 @@ impl Page {
         }
     }
 
-    /// Memory held, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + 4 * self.starts.capacity() + size_of::<Self>()
-    }
-
     /// Where the record at `index`, below [`len`](Self::len), lies: a walk asks once, however often it looks.
     #[inline]
     pub(crate) fn spot(&self, index: usize) -> Spot {
@@ -286,6 +295,16 @@ impl Page {
             if place(order.prefix(record.key), record.key).is_lt() { low = middle + 1 } else { high = middle }
         }
         low
+    }
+}
+
+impl Cached for Page {
+    fn memory_bytes(&self) -> usize {
+        self.bytes.memory_bytes() + 4 * self.starts.capacity() + size_of::<Self>()
+    }
+
+    fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+        self.bytes.move_to_frame(frames);
     }
 }
 

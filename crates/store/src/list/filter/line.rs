@@ -84,12 +84,30 @@ fn filled(header: u64, form: &Form, keys: usize, cells: impl Iterator<Item = u64
     line
 }
 
-/// The line of this many words that has marks of these cells.
+/// The line of this many words that has marks of these cells. Short ones are made often, and in registers.
 fn marked(header: u64, words: usize, cells: impl Iterator<Item = u64>) -> LineWords {
-    let mut line = with_header(header);
-    for cell in cells {
-        line.iter_mut().zip(marks_of(cell)).take(words).for_each(|(word, mark)| *word |= mark);
+    match words {
+        0 => with_header(header),
+        1 => marks::<1>(header, cells),
+        2 => marks::<2>(header, cells),
+        3..=4 => cut(marks::<4>(header, cells), words),
+        _ => cut(marks::<LINE_WORDS>(header, cells), words),
     }
+}
+
+fn marks<const WORDS: usize>(header: u64, cells: impl Iterator<Item = u64>) -> LineWords {
+    let mut line = [0; WORDS];
+    for cell in cells {
+        line.iter_mut().zip(marks_of(cell)).for_each(|(word, mark)| *word |= mark);
+    }
+    let mut words = with_header(header);
+    words.iter_mut().zip(line).for_each(|(word, marks)| *word |= marks);
+    words
+}
+
+/// The line without its words from this one on.
+fn cut(mut line: LineWords, words: usize) -> LineWords {
+    line[words..].fill(0);
     line
 }
 

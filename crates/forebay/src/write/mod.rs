@@ -31,8 +31,8 @@ use pace::Pace;
 /// much, so that a flush that begins late delays nobody, and at its end little, so that nobody waits there in one piece.
 const PACE_SLACK: f64 = 0.5;
 const PACE_SLACK_MIN: f64 = 1.0 / 64.0;
-/// This many write buffers of debt cost nothing.
-const FREE_BUFFERS: u64 = 3;
+/// As much debt as half of the write buffers' bytes, so many times, costs nothing.
+const FREE_HALVES: u64 = 3;
 
 /// Takes batches in, and gives writers their pace.
 pub(crate) struct Writer {
@@ -59,7 +59,8 @@ impl Writer {
             rotating: Mutex::ranked(Rank::Rotation, ()),
             next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
-            free_debt_bytes: versions.context.options.buffers(false).bytes.saturating_mul(FREE_BUFFERS),
+            free_debt_bytes: (versions.context.options.buffers(false).total_bytes() / 2)
+                .saturating_mul(FREE_HALVES),
         }
     }
 

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use forebay_base::hash::mix;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Frame, Frames};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
@@ -116,9 +117,10 @@ impl<B> Lifecycle<BlockId, Arc<B>> for Forget {
 }
 
 /// A bounded cache of blocks of one kind.
-pub struct BlockCache<B> {
+pub struct BlockCache<B: Cached> {
     blocks: Cache<BlockId, Arc<B>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
     frames: Arc<Frames>,
+    capacity_bytes: AtomicU64,
 }
 
 impl<B: Cached> BlockCache<B> {
@@ -126,13 +128,14 @@ impl<B: Cached> BlockCache<B> {
     pub fn new(bytes: u64) -> Self {
         let estimated_blocks = (bytes / 4096).max(16) as usize;
         let blocks = Cache::with(estimated_blocks, bytes, ByBytes, BuildHasherDefault::default(), Forget);
-        Self { blocks, frames: Arc::default() }
+        Self { blocks, frames: Arc::default(), capacity_bytes: AtomicU64::new(bytes) }
     }
 
     /// Grows or shrinks it to about this many bytes.
     pub fn resize(&self, bytes: u64) {
         // Each time all its shards are locked.
-        if self.blocks.capacity().abs_diff(bytes) > bytes / 16 {
+        if self.capacity_bytes().abs_diff(bytes) > bytes / 16 {
+            self.capacity_bytes.store(bytes, Ordering::Relaxed);
             self.frames.free_many(|| self.blocks.set_capacity(bytes));
         }
     }
@@ -155,7 +158,7 @@ impl<B: Cached> BlockCache<B> {
 
     /// How many bytes it may hold.
     pub fn capacity_bytes(&self) -> u64 {
-        self.blocks.capacity()
+        self.capacity_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes held now.
@@ -165,6 +168,13 @@ impl<B: Cached> BlockCache<B> {
 
     /// Empties the cache.
     pub fn clear(&self) {
+        self.frames.free_many(|| self.blocks.clear());
+    }
+}
+
+impl<B: Cached> Drop for BlockCache<B> {
+    fn drop(&mut self) {
+        // One by one each page would be given back by a call of its own.
         self.frames.free_many(|| self.blocks.clear());
     }
 }

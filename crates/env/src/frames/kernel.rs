@@ -9,9 +9,10 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use rustix::mm::{Advice, madvise};
+use rustix::param::page_size;
 
 use super::{Frames, slot_bytes};
-use crate::kernel::Pages;
+use crate::kernel::{PAGE_BYTES, Pages};
 use crate::sync::Arc;
 
 /// Memory from which slots are carved.
@@ -57,7 +58,8 @@ pub(super) fn release(slots: &mut [Slot], slot_bytes: usize) {
     slots.sort_unstable_by_key(|slot| slot.0);
     // Each call makes all cores forget the pages: one does for slots side by side.
     for run in slots.chunk_by(|slot, next| slot.0.addr().get() + slot_bytes == next.0.addr().get()) {
-        if !cfg!(miri) {
+        // Where the system's pages are longer, the kernel would take slots beside these along.
+        if !cfg!(miri) && page_size() == PAGE_BYTES {
             // SAFETY: the range is whole pages of slabs that are still mapped, those of the slots, which are exclusively
             // borrowed: nobody uses them.
             let _ =

@@ -1,7 +1,8 @@
 //! [`Frames`]: memory for the pages of a cache, whose pages come and go in any order. What is freed goes back to the
 //! system: an allocator keeps what lies between pieces that are in use, and so nearly all of what a cache gives up.
 //!
-//! **Invariant:** what frames take of the system is what they hold, and at most [`KEPT_BYTES`] more.
+//! **Invariant:** what frames take of the system is what they hold, and at most [`KEPT_BYTES`] more of each length. It is
+//! more only where the system's pages are longer than 4 KiB: there nothing goes back.
 
 mod kernel;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::Layout;
 use forebay_store::Owner;
+use forebay_store::log::RECORD_BYTES_MIN;
 
 use crate::memory::MemoryShares;
 use crate::versions::{State, TableState};
@@ -34,9 +35,8 @@ impl IdleWatch {
         debug_assert!(last_sequence >= self.last_sequence, "numbers are given upwards");
         if last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty() {
             *self = Self { last_sequence, since: now };
-        } else if now.saturating_sub(self.since) >= IDLE_AFTER
-            && !memory.is_idle.swap(true, Ordering::Relaxed)
-        {
+        } else if now.saturating_sub(self.since) >= IDLE_AFTER && !memory.is_idle() {
+            memory.note_idle();
             memory.context.env.jobs.wake();
         }
         match memory.filters_exceed() {
@@ -55,27 +55,51 @@ impl MemoryShares {
 
     /// Takes it for so that nobody has written for a while, until much is written.
     pub(crate) fn begin_idle(&self) {
-        self.is_idle.store(true, Ordering::Relaxed);
+        self.note_idle();
         self.share_memory();
     }
 
-    /// Notes that somebody writes more than now and then.
+    fn note_idle(&self) {
+        self.idle_from_bytes.store(self.written_bytes(), Ordering::Relaxed);
+        // In this order: who ends it takes back what may have been lent by then.
+        self.has_lent.store(true, Ordering::Relaxed);
+        self.is_idle.store(true, Ordering::Relaxed);
+    }
+
+    /// What was written since opening, as far as it fills buffers: short records do by their number.
+    fn written_bytes(&self) -> u64 {
+        let metrics = &self.context.metrics;
+        metrics.user_bytes.get() + RECORD_BYTES_MIN as u64 * metrics.user_records.get()
+    }
+
+    /// Notes that something was written while nobody had: writing needs its memory again once another buffer is to be
+    /// filled soon, and not for a write now and then.
+    #[cold]
+    pub(crate) fn note_write(&self) {
+        let since = self.written_bytes().saturating_sub(self.idle_from_bytes.load(Ordering::Relaxed));
+        if since > self.context.pool.arena_bytes() as u64 / 2 {
+            self.end_idle();
+        }
+    }
+
+    /// Notes that a buffer is to be filled.
     pub(crate) fn end_idle(&self) {
         if self.is_idle.swap(false, Ordering::Relaxed) {
             self.context.env.jobs.wake();
         }
     }
 
-    /// Takes back what was lent to reading once somebody writes: before a second buffer is filled. Filters give theirs
-    /// back step by step.
+    /// Takes back what was lent to reading, once that is over: before a second buffer is filled. Filters give theirs back
+    /// step by step.
     pub(crate) fn take_back(&self) {
-        if !self.is_idle() && self.has_lent.load(Ordering::Relaxed) {
-            // Who fills the second buffer waits for the housekeeper here.
-            let _one_at_a_time = self.taking_back.lock();
-            if self.has_lent.load(Ordering::Relaxed) {
-                self.share_memory();
-                self.has_lent.store(false, Ordering::Relaxed);
-            }
+        if self.is_idle() || !self.has_lent.load(Ordering::Relaxed) {
+            return;
+        }
+        // Who fills the second buffer waits for the housekeeper here.
+        let _one_at_a_time = self.sharing.lock();
+        if self.has_lent.load(Ordering::Relaxed) {
+            self.share();
+            self.has_lent.store(self.is_idle(), Ordering::Relaxed);
         }
     }
 
@@ -109,6 +133,11 @@ impl MemoryShares {
     /// Gives the page cache what filters leave of the memory for reading, and while nobody writes what spare buffers
     /// take to both.
     pub(crate) fn share_memory(&self) {
+        let _one_at_a_time = self.sharing.lock();
+        self.share();
+    }
+
+    fn share(&self) {
         if self.lent_bytes() > 0 {
             self.has_lent.store(true, Ordering::Relaxed);
             self.context.pool.release();

@@ -24,8 +24,10 @@ pub(crate) struct MemoryShares {
     is_idle: AtomicBool,
     /// Memory that writing needs may still be with those who read.
     has_lent: AtomicBool,
-    /// One at a time.
-    taking_back: Mutex<()>,
+    /// How much had been written when that began.
+    idle_from_bytes: AtomicU64,
+    /// Memory is shared by one at a time: who still reckons with what is lent must not do so behind who takes it back.
+    sharing: Mutex<()>,
     /// What filters took, and what their share was, when nothing of them could be given back.
     in_vain: Mutex<Option<(u64, u64)>>,
     /// How many lists there were when it was last looked at what they stand for, and how many that may be again by now.
@@ -37,9 +39,20 @@ impl MemoryShares {
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let (context, versions) = (Arc::clone(&versions.context), Arc::clone(versions));
         let (is_idle, has_lent) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (taking_back, in_vain) = (Mutex::default(), Mutex::ranked(Rank::Leaf, None));
+        let (sharing, in_vain) = (Mutex::default(), Mutex::ranked(Rank::Leaf, None));
+        let idle_from_bytes = AtomicU64::new(0);
         let (lists_noted, lists_paid) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { context, versions, is_idle, has_lent, taking_back, in_vain, lists_noted, lists_paid }
+        Self {
+            context,
+            versions,
+            is_idle,
+            has_lent,
+            idle_from_bytes,
+            sharing,
+            in_vain,
+            lists_noted,
+            lists_paid,
+        }
     }
 
     /// Shares memory for the first time, before anything is read.

@@ -93,11 +93,11 @@ impl Writer {
         };
         debug_assert!(sequence >= payload.records() as u64, "each record has a number");
         yield_point("write is committed");
-        if self.memory.is_idle() {
-            self.end_idle();
-        }
         self.context.metrics.user_records.add(payload.records() as u64);
         self.context.metrics.user_bytes.add(payload.user_bytes());
+        if self.memory.is_idle() {
+            self.memory.note_write();
+        }
         let bytes = payload.bytes().len() as u64;
         self.pay(bytes, bounded.iter().map(|id| self.space.owed_for_space(*id, bytes)).sum());
         self.context.metrics.commit_latency.record(self.context.env.clock.now().saturating_sub(started));
@@ -154,14 +154,6 @@ impl Writer {
         drop(state);
         self.context.wait_for(|| None, || !is_frozen(&self.versions.state(), notes))?;
         Ok(self.versions.state())
-    }
-
-    /// Writing needs its memory again once another buffer is to be filled soon, and not for a write now and then.
-    #[cold]
-    fn end_idle(&self) {
-        if self.versions.look(|state| state.active.len() > state.active.capacity() / 2) {
-            self.memory.end_idle();
-        }
     }
 
     /// Slows a writer of this many bytes to the pace of background work, where that is behind, or where bounds on space

@@ -27,7 +27,7 @@ pub use segments::batches_of;
 
 /// A buffer takes at most one record for this many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
-pub(super) const RECORD_BYTES_MIN: usize = 18;
+pub const RECORD_BYTES_MIN: usize = 18;
 /// A buffer takes this many range deletes at most, but for those of one batch: lookups go through all of them.
 pub(super) const RANGE_DELETES_MAX: usize = 128;
 

@@ -103,7 +103,7 @@ MIRI = MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=3 $(CARGO) +nightly mir
 
 miri:
 	rustup component add --toolchain nightly miri rust-src
-	$(MIRI) --target-dir target/miri --package forebay-env -- kernel:: frames::
+	$(MIRI) --target-dir target/miri --package forebay-env -- kernel:: page_frames::
 	RUSTFLAGS='-C target-feature=+popcnt,+lzcnt,+bmi1,+bmi2,+avx2,+aes,+vaes' \
 	    $(MIRI) --target-dir target/miri-features --package forebay-store -- filter::kernel::
 	$(MIRI) --target-dir target/miri --package forebay-base -- --skip digest::tests::repeats --skip sort::tests::

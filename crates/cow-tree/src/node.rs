@@ -10,7 +10,7 @@ use std::sync::Arc;
 use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::wire::Reader;
 use forebay_base::{Kind, Order};
-use forebay_env::Frames;
+use forebay_env::PageFrames;
 use forebay_store::{Cached, Held};
 use smallvec::SmallVec;
 
@@ -200,7 +200,7 @@ impl Cached for Node {
         self.bytes.memory_bytes() + size_of::<Spot>() * self.spots.capacity() + size_of::<Self>()
     }
 
-    fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+    fn move_to_frame(&mut self, frames: &Arc<PageFrames>) {
         self.bytes.move_to_frame(frames);
     }
 }

@@ -1,4 +1,4 @@
-//! The unsafe code of this crate, but for reads by io_uring (fs/kernel.rs) and frames (frames/kernel.rs): aligned memory, words in it, the shared
+//! The unsafe code of this crate, but for reads by io_uring (fs/kernel.rs) and page frames (page_frames/kernel.rs): aligned memory, words in it, the shared
 //! bytes of an [`Arena`], and prefetching.
 //!
 //! **Invariant:** every byte of a [`Pages`] is initialised from birth (zeroed by the allocator or the
@@ -62,7 +62,7 @@ pub(crate) struct Pages {
 
 // SAFETY: Pages owns its memory as a Box does; nothing in it is tied to a thread.
 unsafe impl Send for Pages {}
-// SAFETY: through `&Pages` memory can only be read, except by the arena below and by frames, which keep their own rules.
+// SAFETY: through `&Pages` memory can only be read, except by the arena below and by page frames, which keep their own rules.
 unsafe impl Sync for Pages {}
 
 impl Pages {

@@ -1,4 +1,4 @@
-//! Caches of checked blocks of files, evicted by the `quick_cache` crate, with their bytes in [`Frames`]; the one of list
+//! Caches of checked blocks of files, evicted by the `quick_cache` crate, with their bytes in [`PageFrames`]; the one of list
 //! files' pages.
 
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use forebay_base::hash::mix;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_env::{Frame, Frames};
+use forebay_env::{PageFrame, PageFrames};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 
@@ -21,7 +21,7 @@ pub trait Cached: Send + Sync {
     /// The memory that it takes.
     fn memory_bytes(&self) -> usize;
     /// Moves its bytes to a frame.
-    fn move_to_frame(&mut self, frames: &Arc<Frames>);
+    fn move_to_frame(&mut self, frames: &Arc<PageFrames>);
 }
 
 /// The bytes of a block: in a vector, or in a frame once it is cached.
@@ -30,12 +30,12 @@ pub enum Held {
     /// As they were read or unpacked.
     Own(Vec<u8>),
     /// As a cache keeps them.
-    Framed(Frame),
+    Framed(PageFrame),
 }
 
 impl Held {
     /// Moves them to a frame, if they fit one.
-    pub fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+    pub fn move_to_frame(&mut self, frames: &Arc<PageFrames>) {
         if let Some(frame) = frames.hold(self) {
             *self = Self::Framed(frame);
         }
@@ -119,7 +119,7 @@ impl<B> Lifecycle<BlockId, Arc<B>> for Forget {
 /// A bounded cache of blocks of one kind.
 pub struct BlockCache<B: Cached> {
     blocks: Cache<BlockId, Arc<B>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
-    frames: Arc<Frames>,
+    frames: Arc<PageFrames>,
     capacity_bytes: AtomicU64,
 }
 
@@ -175,7 +175,7 @@ impl<B: Cached> BlockCache<B> {
 impl<B: Cached> Drop for BlockCache<B> {
     fn drop(&mut self) {
         // One by one each page would be given back by a call of its own.
-        self.frames.free_many(|| self.blocks.clear());
+        self.clear();
     }
 }
 

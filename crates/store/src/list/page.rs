@@ -16,7 +16,7 @@ use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::wire::u32_at;
 use forebay_base::{Error, Kind, Order, POINTER_BYTES, Record};
-use forebay_env::Frames;
+use forebay_env::PageFrames;
 
 use crate::cache::{Cached, Held};
 
@@ -303,7 +303,7 @@ impl Cached for Page {
         self.bytes.memory_bytes() + 4 * self.starts.capacity() + size_of::<Self>()
     }
 
-    fn move_to_frame(&mut self, frames: &Arc<Frames>) {
+    fn move_to_frame(&mut self, frames: &Arc<PageFrames>) {
         self.bytes.move_to_frame(frames);
     }
 }

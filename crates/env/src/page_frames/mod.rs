@@ -1,4 +1,4 @@
-//! [`Frames`]: memory for the pages of a cache, whose pages come and go in any order. What is freed goes back to the
+//! [`PageFrames`]: memory for the pages of a cache, whose pages come and go in any order. What is freed goes back to the
 //! system: an allocator keeps what lies between pieces that are in use, and so nearly all of what a cache gives up.
 //!
 //! **Invariant:** what frames take of the system is what they hold, and at most [`KEPT_BYTES`] more of each length. It is
@@ -15,7 +15,7 @@ use crate::kernel::PAGE_BYTES;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 
-pub use kernel::Frame;
+pub use kernel::PageFrame;
 use kernel::{Slab, Slot, release};
 
 /// The longest that is held in a frame.
@@ -35,7 +35,7 @@ const _: () =
 
 /// A supply of frames.
 #[derive(Debug)]
-pub struct Frames {
+pub struct PageFrames {
     /// Much is about to be freed: it is released together.
     is_gathering: AtomicBool,
     classes: [Mutex<Class>; CLASSES],
@@ -52,21 +52,21 @@ struct Class {
     released: Vec<Slot>,
 }
 
-impl Default for Frames {
+impl Default for PageFrames {
     fn default() -> Self {
         Self { is_gathering: AtomicBool::new(false), classes: array::from_fn(|_| Mutex::default()) }
     }
 }
 
-impl Frames {
+impl PageFrames {
     /// A copy of `bytes` in a frame, unless they are too many, or so few that much of a frame would be empty.
-    pub fn hold(self: &Arc<Self>, bytes: &[u8]) -> Option<Frame> {
+    pub fn hold(self: &Arc<Self>, bytes: &[u8]) -> Option<PageFrame> {
         let slot_bytes = slot_bytes(bytes.len());
         if slot_bytes - bytes.len() > slot_bytes / EMPTY_PART {
             return None;
         }
         let slot = self.classes.get(slot_bytes / PAGE_BYTES - 1)?.lock().take(slot_bytes);
-        Some(Frame::new(slot, bytes, Arc::clone(self)))
+        Some(PageFrame::new(slot, bytes, Arc::clone(self)))
     }
 
     /// Does what frees many frames, and gives their memory back in few pieces.
@@ -75,9 +75,8 @@ impl Frames {
         free();
         self.is_gathering.store(false, Ordering::Relaxed);
         for (class, slot_bytes) in self.classes.iter().zip((PAGE_BYTES..).step_by(PAGE_BYTES)) {
-            let mut surplus = class.lock().surplus(slot_bytes);
-            release(&mut surplus, slot_bytes);
-            class.lock().released.append(&mut surplus);
+            let surplus = class.lock().surplus(slot_bytes);
+            give_back(class, surplus, slot_bytes);
         }
     }
 
@@ -88,10 +87,9 @@ impl Frames {
         let mut free = class.lock();
         free.kept.push(slot);
         if !self.is_gathering.load(Ordering::Relaxed) {
-            let mut surplus = free.surplus(slot_bytes);
+            let surplus = free.surplus(slot_bytes);
             drop(free);
-            release(&mut surplus, slot_bytes);
-            class.lock().released.append(&mut surplus);
+            give_back(class, surplus, slot_bytes);
         }
     }
 }
@@ -116,6 +114,12 @@ impl Class {
         self.carved_bytes += slot_bytes;
         self.slabs[self.slabs.len() - 1].carve(at, slot_bytes)
     }
+}
+
+/// Gives the memory of free slots back to the system. Nobody waits for the lock meanwhile.
+fn give_back(class: &Mutex<Class>, mut surplus: Vec<Slot>, slot_bytes: usize) {
+    release(&mut surplus, slot_bytes);
+    class.lock().released.append(&mut surplus);
 }
 
 /// How long a slot for so many bytes is.

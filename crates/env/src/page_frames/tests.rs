@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{CLASSES, FRAME_BYTES_MAX, Frames, KEPT_BYTES, PAGE_BYTES};
+use super::{CLASSES, FRAME_BYTES_MAX, KEPT_BYTES, PAGE_BYTES, PageFrames};
 use crate::rng::Rng;
 use crate::sync::Arc;
 
 #[test]
 fn frames_hold_what_they_were_given_whatever_comes_and_goes() {
-    let (frames, mut rng, mut held) = (Arc::new(Frames::default()), Rng::new(7), VecDeque::new());
+    let (frames, mut rng, mut held) = (Arc::new(PageFrames::default()), Rng::new(7), VecDeque::new());
     for turn in 0..3000u32 {
         let bytes = vec![turn as u8; rng.index(FRAME_BYTES_MAX + 1)];
         let frame = frames.hold(&bytes);
@@ -25,7 +25,7 @@ fn frames_hold_what_they_were_given_whatever_comes_and_goes() {
 
 #[test]
 fn what_is_free_is_taken_again_and_takes_little_until_then() {
-    let frames = Arc::new(Frames::default());
+    let frames = Arc::new(PageFrames::default());
     let hold = |count: usize| (0..count).map(|_| frames.hold(&[3; PAGE_BYTES]).unwrap()).collect::<Vec<_>>();
     for _ in 0..3 {
         drop(hold(1000));

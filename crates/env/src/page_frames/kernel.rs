@@ -1,8 +1,8 @@
-//! The unsafe code of [frames](super): slots of memory, each of which one [`Frame`] has at a time.
+//! The unsafe code of [frames](super): slots of memory, each of which one [`PageFrame`] has at a time.
 //!
 //! **Why a frame is sound.** A slot is a piece of a slab, and slots do not overlap. A slot is carved once, and from then
 //! on it is either in a list of free ones, under the lock, or with the one frame that took it from there, which puts it
-//! back when it is dropped: so nobody else touches it meanwhile. Slabs are freed by [`Frames`] alone, which every frame
+//! back when it is dropped: so nobody else touches it meanwhile. Slabs are freed by [`PageFrames`] alone, which every frame
 //! keeps alive. That the kernel puts zeros in place of a released slot is seen by nobody: it is free.
 
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
-use super::{Frames, slot_bytes};
+use super::{PageFrames, slot_bytes};
 use crate::kernel::{PAGE_BYTES, Pages};
 use crate::sync::Arc;
 
@@ -70,20 +70,20 @@ pub(super) fn release(slots: &mut [Slot], slot_bytes: usize) {
 
 /// Bytes in a slot, which no longer change.
 #[derive(Debug)]
-pub struct Frame {
+pub struct PageFrame {
     start: NonNull<u8>,
     len_bytes: usize,
-    frames: Arc<Frames>,
+    frames: Arc<PageFrames>,
 }
 
 // SAFETY: its bytes do not change, and nothing of them is tied to a thread.
-unsafe impl Send for Frame {}
+unsafe impl Send for PageFrame {}
 // SAFETY: as above.
-unsafe impl Sync for Frame {}
+unsafe impl Sync for PageFrame {}
 
-impl Frame {
+impl PageFrame {
     /// A copy of `bytes` in a slot for as many.
-    pub(super) fn new(slot: Slot, bytes: &[u8], frames: Arc<Frames>) -> Self {
+    pub(super) fn new(slot: Slot, bytes: &[u8], frames: Arc<PageFrames>) -> Self {
         let Slot(start) = slot;
         // SAFETY: the slot is at least as long, and no reference to its bytes is there: it was free until now.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
@@ -96,7 +96,7 @@ impl Frame {
     }
 }
 
-impl Deref for Frame {
+impl Deref for PageFrame {
     type Target = [u8];
 
     #[inline]
@@ -106,7 +106,7 @@ impl Deref for Frame {
     }
 }
 
-impl Drop for Frame {
+impl Drop for PageFrame {
     fn drop(&mut self) {
         self.frames.put_back(Slot(self.start), self.len_bytes);
     }

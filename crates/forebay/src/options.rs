@@ -151,7 +151,8 @@ impl Options {
         self
     }
 
-    /// How often the log is synced in the background: what a power loss can take from writes at [`Durability::Os`].
+    /// How old a write may become that is not durable: what a power loss can take from writes at [`Durability::Os`]. The
+    /// log is synced in the background where a record has become that old; those that were flushed before are durable.
     /// With [`Duration::MAX`] it is never synced in the background: for programs that call
     /// [`Database::sync`](crate::Database::sync).
     pub fn sync_interval(mut self, interval: Duration) -> Self {

@@ -11,10 +11,12 @@ use crate::background::Background;
 use crate::memory::IdleWatch;
 use crate::versions::TableState;
 
+use super::sync_schedule::SyncSchedule;
+
 pub(super) struct Housekeeper {
     background: Arc<Background>,
     next: Duration,
-    next_sync: Duration,
+    sync_schedule: SyncSchedule,
     next_collection: Duration,
     /// Whether all went well the last time.
     is_kept: bool,
@@ -37,9 +39,9 @@ const _: () = assert!(WAITING_SHARE > 0.0 && WAITING_SHARE < 1.0, "it is a share
 impl Housekeeper {
     pub(super) fn new(background: Arc<Background>) -> Self {
         Self {
+            sync_schedule: SyncSchedule::new(background.context.options.sync_interval),
             background,
             next: Duration::ZERO,
-            next_sync: Duration::ZERO,
             next_collection: Duration::ZERO,
             is_kept: true,
             idle_watch: IdleWatch::default(),
@@ -52,12 +54,6 @@ impl Housekeeper {
     fn keep(&mut self) -> Result<()> {
         let background = &self.background;
         let now = background.context.env.clock.now();
-        let synced = if now >= self.next_sync && !planted::is("background-sync-forgotten") {
-            self.next_sync = now.saturating_add(background.context.options.sync_interval);
-            background.context.log()?.sync_to(u64::MAX)
-        } else {
-            Ok(())
-        };
         if background.wants_read_compaction() {
             background.context.env.jobs.wake();
         }
@@ -70,7 +66,17 @@ impl Housekeeper {
             background.collect_values();
         }
         let begun = background.begin_reclaim_passes();
-        synced.and(begun).and(background.versions.rewrite_manifest())
+        begun.and(background.versions.rewrite_manifest())
+    }
+
+    /// Syncs the log, if it is time for that.
+    fn sync(&mut self, now: Duration) -> Result<()> {
+        if now < self.sync_schedule.next || planted::is("background-sync-forgotten") {
+            return Ok(());
+        }
+        let log = self.background.context.log()?;
+        let (durable, last) = log.durable_and_last();
+        if self.sync_schedule.look(now, durable, last) { log.sync_to(u64::MAX) } else { Ok(()) }
     }
 
     /// Removes a piece of the next retired file, if it is time for that. All at one go, the log and readers would wait.
@@ -151,6 +157,9 @@ impl Machine for Housekeeper {
             self.is_kept = kept.is_ok();
             self.next_removal.get_or_insert(now);
         }
+        let synced = self.sync(now);
+        self.is_kept &= synced.is_ok();
+        let kept = synced.and(kept);
         if kept.as_ref().is_err_and(Error::is_no_space) {
             // All of them go when the failure is noted.
             self.next_removal = None;
@@ -169,7 +178,8 @@ impl Machine for Housekeeper {
         if has_moved {
             return Step::Worked;
         }
-        Step::Until(self.next_removal.map_or(self.next, |removal| removal.min(self.next)))
+        let next = self.next.min(self.sync_schedule.next);
+        Step::Until(self.next_removal.map_or(next, |removal| removal.min(next)))
     }
 }
 

@@ -19,6 +19,7 @@ mod range_deletes;
 mod read_compaction;
 mod segments;
 mod sorter;
+mod sync_schedule;
 mod value_files;
 mod waiting;
 

@@ -222,7 +222,7 @@ impl VersionSetGuard<'_> {
         debug_assert!(last.is_none_or(|last| last < log.flushed.0), "what is retained is flushed");
         self.set.log = log;
         if let Some(log_of) = &context.log {
-            log_of.forget(log.kept.0);
+            log_of.forget(log.kept);
         }
         let staying = self.retained.split_off(&log.kept.0);
         for (segment, retained) in std::mem::replace(&mut self.retained, staying) {

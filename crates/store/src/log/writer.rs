@@ -142,6 +142,12 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
+    /// Both at one moment.
+    pub fn durable_and_last(&self) -> (u64, u64) {
+        let inner = self.inner.lock();
+        (inner.durable_sequence, inner.last_sequence)
+    }
+
     /// How often [`change_epoch`](Self::change_epoch) was called. Read it before what `change_epoch` changes.
     #[inline]
     pub fn epoch(&self) -> u64 {

@@ -50,10 +50,14 @@ impl Log {
         Ok(())
     }
 
-    /// Segments below this one are not needed any more: nobody syncs them. Else their handles, and with them the space
-    /// of those that are removed, would stay until the next sync.
-    pub fn forget(&self, below: u64) {
-        self.inner.lock().unsynced.retain(|(segment, _)| *segment >= below);
+    /// Segments below this one are not needed any more, for what they hold, up to this record, is durable elsewhere:
+    /// nobody syncs them. Else their handles, and with them the space of those that are removed, would stay until the
+    /// next sync.
+    pub fn forget(&self, (below, sequence): (u64, u64)) {
+        let mut inner = self.inner.lock();
+        debug_assert!(sequence <= inner.written_sequence, "sealed segments are written");
+        inner.unsynced.retain(|(segment, _)| *segment >= below);
+        inner.durable_sequence = inner.durable_sequence.max(sequence);
     }
 
     /// The active segment, and how much of it is in its file.

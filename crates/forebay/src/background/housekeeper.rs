@@ -18,8 +18,9 @@ pub(super) struct Housekeeper {
     next: Duration,
     sync_schedule: SyncSchedule,
     next_collection: Duration,
-    /// Whether all went well the last time.
+    /// Whether all went well the last time, and the last sync.
     is_kept: bool,
+    is_synced: bool,
     idle_watch: IdleWatch,
     /// When the next piece of a retired file is removed, while there are some.
     next_removal: Option<Duration>,
@@ -44,6 +45,7 @@ impl Housekeeper {
             next: Duration::ZERO,
             next_collection: Duration::ZERO,
             is_kept: true,
+            is_synced: true,
             idle_watch: IdleWatch::default(),
             next_removal: None,
         }
@@ -71,12 +73,16 @@ impl Housekeeper {
 
     /// Syncs the log, if it is time for that.
     fn sync(&mut self, now: Duration) -> Result<()> {
-        if now < self.sync_schedule.next || planted::is("background-sync-forgotten") {
+        if now < self.sync_schedule.next {
             return Ok(());
         }
         let log = self.background.context.log()?;
         let (durable, last) = log.durable_and_last();
-        if self.sync_schedule.look(now, durable, last) { log.sync_to(u64::MAX) } else { Ok(()) }
+        let is_due = self.sync_schedule.look(now, durable, last);
+        let is_synced = !is_due || planted::is("background-sync-forgotten");
+        let synced = if is_synced { Ok(()) } else { log.sync_to(u64::MAX) };
+        self.is_synced = synced.is_ok();
+        synced.inspect_err(|_| self.sync_schedule.put_off(now, super::RETRY_AFTER))
     }
 
     /// Removes a piece of the next retired file, if it is time for that. All at one go, the log and readers would wait.
@@ -149,6 +155,8 @@ impl Machine for Housekeeper {
         let background = Arc::clone(&self.background);
         let now = background.context.env.clock.now();
         background.memory.take_back();
+        // First of all: what else is to be done may take long.
+        let synced = self.sync(now);
         let mut kept = Ok(());
         if now >= self.next {
             self.next = now + background.context.options.sync_interval.min(LOOK_INTERVAL_MAX);
@@ -157,8 +165,6 @@ impl Machine for Housekeeper {
             self.is_kept = kept.is_ok();
             self.next_removal.get_or_insert(now);
         }
-        let synced = self.sync(now);
-        self.is_kept &= synced.is_ok();
         let kept = synced.and(kept);
         if kept.as_ref().is_err_and(Error::is_no_space) {
             // All of them go when the failure is noted.
@@ -172,7 +178,7 @@ impl Machine for Housekeeper {
         if let Err(error) = kept {
             return background.note_failure((super::HOUSEKEEP, 0), error);
         }
-        if self.is_kept {
+        if self.is_kept && self.is_synced {
             background.note_recovery((super::HOUSEKEEP, 0));
         }
         if has_moved {
@@ -185,7 +191,42 @@ impl Machine for Housekeeper {
 
 #[cfg(test)]
 mod tests {
-    use super::pause_share;
+    use std::time::Duration;
+
+    use forebay_env::Env;
+    use forebay_env::fs::{FaultyFs, MemoryFs};
+    use forebay_store::log::Durability;
+
+    use super::{super::HOUSEKEEP, pause_share};
+    use crate::{Database, Options};
+
+    /// Steps between two tries of the sync told that all was well again.
+    #[test]
+    fn a_sync_that_fails_is_told_until_one_succeeds() {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::simulated(fs.clone(), 1);
+        let options = Options::default().memory_limit(1 << 20).env(env.clone());
+        let db = Database::open("/db", options.durability(Durability::Memory)).unwrap();
+        let table = db.table("t").open().unwrap();
+        let health = &db.engine().context.health;
+        fs.rule("write *.log all no-space").unwrap();
+        table.put(b"a", b"1").unwrap();
+        let mut troubled = 0;
+        let mut step = |by| {
+            env.jobs.advance(Duration::from_millis(by));
+            env.jobs.step_some(100);
+            health.trouble_at(HOUSEKEEP).is_some()
+        };
+        for _ in 0..1000 {
+            let is_troubled = step(1);
+            assert!(is_troubled || troubled == 0, "after {troubled} ms it says that all is well");
+            troubled += u32::from(is_troubled);
+        }
+        assert!(troubled > 800, "{troubled} of 1000 ms");
+        fs.clear();
+        assert!(!(0..10).fold(true, |_, _| step(100)));
+        assert_eq!(db.durable_sequence(), db.last_sequence());
+    }
 
     #[test]
     fn the_more_waits_to_be_removed_the_shorter_are_the_rests() {

@@ -16,12 +16,13 @@ pub(super) struct SyncSchedule {
     pub(super) next: Duration,
 }
 
-/// It looks this often in an interval while something is not durable.
+/// It looks this often in an interval while something is not durable, but no more often than each millisecond.
 const LOOKS: u32 = 8;
+const TICK_MIN: Duration = Duration::from_millis(1);
 
 impl SyncSchedule {
     pub(super) fn new(interval: Duration) -> Self {
-        Self { interval, marks: VecDeque::new(), next: Duration::ZERO }
+        Self { interval, marks: VecDeque::from([(Duration::ZERO, 0)]), next: Duration::ZERO }
     }
 
     /// Whether the log must be synced now, of whose records up to `last` those up to `durable` are durable.
@@ -30,7 +31,7 @@ impl SyncSchedule {
         while self.marks.get(1).is_some_and(|&(_, sequence)| sequence <= durable) {
             self.marks.pop_front();
         }
-        let tick = self.interval / LOOKS;
+        let tick = (self.interval / LOOKS).max(TICK_MIN).min(self.interval);
         let oldest = self.marks.front().map_or(Duration::ZERO, |&(time, _)| time);
         let has_all = durable == last;
         let is_due = !has_all && now.saturating_sub(oldest).saturating_add(tick) > self.interval;
@@ -41,6 +42,11 @@ impl SyncSchedule {
         self.marks.push_back((now, last));
         self.next = now.saturating_add(if has_all { self.interval } else { tick });
         is_due
+    }
+
+    /// What was due has failed: it is tried again after this long.
+    pub(super) fn put_off(&mut self, now: Duration, pause: Duration) {
+        self.next = self.next.max(now.saturating_add(pause));
     }
 }
 
@@ -95,6 +101,26 @@ mod tests {
         assert!(schedule.look(at, 5, 7));
         let at = schedule.next;
         assert!(!schedule.look(at, 7, 7) && schedule.next == at + INTERVAL);
+    }
+
+    /// Records that came before the first look are as old as the clock.
+    #[test]
+    fn a_first_look_that_is_late_syncs() {
+        for late in [20, 50, 70, 71, 79] {
+            let mut schedule = SyncSchedule::new(INTERVAL);
+            let mut at = Duration::from_millis(late);
+            while !schedule.look(at, 0, 5) {
+                at = schedule.next;
+            }
+            assert!(at <= INTERVAL, "{late} ms: synced at {at:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_interval_is_kept_by_a_look_each_millisecond() {
+        let mut schedule = SyncSchedule::new(TICK_MIN);
+        assert!(schedule.look(Duration::from_secs(1), 0, 1));
+        assert_eq!(schedule.next, Duration::from_secs(1) + TICK_MIN);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use forebay_env::sync::RwLock;
+
 use crate::background::Background;
 use crate::context::Context;
 use crate::history::History;
@@ -21,6 +23,8 @@ pub(crate) struct Engine {
     pub(crate) background: Arc<Background>,
     pub(crate) history: History,
     pub(crate) relayout: Relayout,
+    /// Held for reading by writes that follow what a declaration's table says, and for writing by what changes that.
+    pub(crate) declared: RwLock<()>,
     /// How many parts hold the versions. What holds them besides reads.
     holders: usize,
 }
@@ -44,6 +48,7 @@ impl Engine {
             background,
             history,
             relayout,
+            declared: RwLock::new(()),
         }
     }
 

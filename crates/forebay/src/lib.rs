@@ -52,9 +52,10 @@ mod versions;
 mod write;
 
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Database, Description, KeyBounds,
-    MergeRule, OrderedTable, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
-    TableDescription, TableStats, ValueStats,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Cube, CubeBatch, CubeBuilder,
+    CubeScan, CubeSnapshot, Database, Description, Expired, KeyBounds, MergeRule, OrderedTable, Period,
+    Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder, TableDescription,
+    TableStats, Tiers, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use forebay_base::codec::Codec;
@@ -93,13 +94,16 @@ mod documents {
     struct Expiry;
     #[doc = include_str!("../../../docs/guide/changes.md")]
     struct Changes;
+    #[doc = include_str!("../../../docs/guide/cubes.md")]
+    struct Cubes;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub mod aggregate {
     pub use forebay_aggregate::{
         Aggregate, Aggregator, AggregatorOptions, BuiltIn, Composite, CompressedAggregator, FUNCTIONS,
-        FixedAggregate, Function, Optional, Order, Plain, StateType, Value, Visit, functions, parse_function,
+        FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, StateType, Value, Visit,
+        functions, group_key, parse_function,
     };
 }
 

@@ -168,15 +168,15 @@ impl<A: Aggregate> Aggregator<A> {
 
     /// The aggregator as a snapshot has it.
     pub fn at(&self, snapshot: &Snapshot) -> AggregatorSnapshot<A> {
-        AggregatorSnapshot {
-            aggregator: self.clone(),
-            view: snapshot.view().clone(),
-            database_id: snapshot.database_id(),
-        }
+        self.seen_of(snapshot.view().clone(), snapshot.database_id())
     }
 
     fn seen(&self, view: View) -> AggregatorSnapshot<A> {
-        let database_id = self.table.database_id();
+        self.seen_of(view, self.table.database_id())
+    }
+
+    /// The aggregator as a view has it, of this open database.
+    pub(crate) fn seen_of(&self, view: View, database_id: u64) -> AggregatorSnapshot<A> {
         AggregatorSnapshot { aggregator: self.clone(), view, database_id }
     }
 

@@ -82,22 +82,7 @@ impl Database {
 
     /// Drops a table with all its records. Snapshots and savepoints keep what they have of it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        refuse_guests()?;
-        let engine = &self.engine;
-        let mut version_set = engine.versions.lock();
-        let state = engine.versions.state();
-        let missing =
-            || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
-        let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
-        version_set.append(&Edit::DropTable(table.id))?;
-        yield_point("drop is durable");
-        engine.versions.update_state(|state| state.tables.remove(table.id));
-        version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
-        version_set.forget_nodes(table.id);
-        engine.versions.weigh();
-        version_set.weigh_savepoints();
-        engine.background.flush_again();
-        Ok(())
+        drop_table(&self.engine, name)
     }
 
     /// Writes a batch: all of it or, on an error or in a crash, nothing. Returns the number of its last record. If a
@@ -245,6 +230,8 @@ impl Database {
     /// changes](Self::changes) gets [`Error::ChangesGone`] and needs a new copy. Refused while a table is being sorted
     /// into another order.
     pub fn rollback(&self, name: &str) -> Result<()> {
+        refuse_guests()?;
+        let _alone = self.engine.declared.write();
         self.engine.history.rollback(name)
     }
 
@@ -408,4 +395,23 @@ impl Drop for Database {
         // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
         let _ = self.shut();
     }
+}
+
+/// See [`Database::drop_table`].
+pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
+    refuse_guests()?;
+    let mut version_set = engine.versions.lock();
+    let state = engine.versions.state();
+    let missing =
+        || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
+    let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
+    version_set.append(&Edit::DropTable(table.id))?;
+    yield_point("drop is durable");
+    engine.versions.update_state(|state| state.tables.remove(table.id));
+    version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
+    version_set.forget_nodes(table.id);
+    engine.versions.weigh();
+    version_set.weigh_savepoints();
+    engine.background.flush_again();
+    Ok(())
 }

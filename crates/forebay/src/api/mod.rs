@@ -4,7 +4,9 @@
 mod aggregator;
 mod batch;
 mod builder;
+mod cube;
 mod database;
+mod declared;
 mod description;
 mod key_bounds;
 mod merge_rule;
@@ -13,10 +15,12 @@ mod scan;
 mod snapshot;
 mod stats;
 mod table;
+mod windows;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
+pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};
 pub use key_bounds::KeyBounds;
@@ -27,3 +31,6 @@ pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};
+pub use windows::{
+    Expired, Period, Tiers, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
+};

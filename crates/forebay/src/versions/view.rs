@@ -60,11 +60,18 @@ impl View {
 }
 
 impl Versions {
-    /// The database as it is now.
+    /// The database as it is now. What is seen of the active buffer was written under the version that is seen: no batch
+    /// is seen in part because a table of it was made between two looks.
     pub(crate) fn view(&self) -> View {
-        let state = self.state();
-        let active_bytes = state.active.len();
-        View { state, active_bytes, pin: None, moment: None }
+        let mut state = self.state();
+        loop {
+            let active_bytes = state.active.len();
+            let newest = self.state();
+            if Arc::ptr_eq(&state, &newest) {
+                return View { state, active_bytes, pin: None, moment: None };
+            }
+            state = newest;
+        }
     }
 
     /// The database as it will be when it is looked at: for a single lookup.

@@ -8,6 +8,7 @@ mod bound;
 mod changes;
 mod closed;
 mod compaction;
+mod cube;
 mod cursors;
 mod damage;
 mod descriptors;
@@ -45,6 +46,7 @@ mod suite;
 mod surface;
 mod threads;
 mod values;
+mod windows;
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap;

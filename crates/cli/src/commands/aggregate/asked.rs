@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::thread;
 
+use forebay_aggregate::COLUMNS_MAX;
 use forebay_units::sizes;
 
 use super::args::AggregateArgs;
 use super::by::By;
-use super::cube;
 use super::means::{MEMORY_BYTES_MIN, Means};
 use super::row_format::RowFormat;
 use super::shape::Shape;
@@ -40,8 +40,8 @@ pub(super) fn check(args: &AggregateArgs, shape: &Shape) -> Result<(), Failure> 
     if args.fold_case && !matches!(shape.by, By::Word | By::Ngram(_)) {
         return usage("--fold-case is for words and n-grams");
     }
-    if columns > cube::COLUMNS_MAX && (args.cube || args.rollup) {
-        return usage(&format!("a cube or rollup has at most {} columns", cube::COLUMNS_MAX));
+    if columns > COLUMNS_MAX && (args.cube || args.rollup) {
+        return usage(&format!("a cube or rollup has at most {} columns", COLUMNS_MAX));
     }
     if args.store.is_some() && args.files.iter().any(|path| path.as_os_str() == "-") {
         return usage("--store takes files: reading standard input cannot be resumed");

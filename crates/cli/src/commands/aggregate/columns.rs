@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::by::Table;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs, OnBad};
-use super::keys;
 use super::reached::{Extent, Place, Separator, State};
 use super::refused::Refused;
 use super::row_format::RowFormat;
@@ -18,6 +17,7 @@ use crate::input::jsonl::Jsonl;
 use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
+use forebay_aggregate::group_key as keys;
 
 /// What rows are read as.
 pub(super) struct Reading {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use forebay::Error;
-use forebay_aggregate::{Aggregate, Aggregator as _, CompressedAggregator, HashAggregator, Visit};
+use forebay_aggregate::{
+    Aggregate, Aggregator as _, CompressedAggregator, Grouping, HashAggregator, Visit, group_key,
+};
 
-use super::keys;
 use super::means::{Means, Scratch};
 
 /// Every group and its state.
@@ -40,7 +41,7 @@ impl<A: Aggregate> Held<A> {
                 let mut whole = Vec::new();
                 finest.for_each(&mut |key, state| {
                     whole.clear();
-                    keys::push_grouping(0, key, &mut whole);
+                    group_key::push_grouping(Grouping::FINEST, key, &mut whole);
                     visit(&whole, state)
                 })?;
                 others.iter().try_for_each(|groups| groups.for_each(visit))

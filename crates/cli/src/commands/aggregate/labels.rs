@@ -3,7 +3,8 @@
 use forebay_aggregate::Value;
 
 use super::ngrams::{self, Vocabulary};
-use super::{keys, kmers, phrases};
+use super::{kmers, phrases};
+use forebay_aggregate::group_key as keys;
 
 /// What the column of a cube's groupings is called.
 pub(super) const GROUPING: &str = "grouping";
@@ -80,7 +81,7 @@ impl Labels {
             Self::Cube(_) => {
                 let (grouping, key) = keys::split_grouping(key);
                 columns(key, cells);
-                return cells.push(Value::from(i64::from(grouping)));
+                return cells.push(Value::from(i64::from(grouping.bits())));
             }
         }
         cells.push(Value::bytes(&text[..]));
@@ -89,5 +90,5 @@ impl Labels {
 
 fn columns<'a>(key: &'a [u8], cells: &mut Vec<Value<'a>>) {
     let cell = |pushed| keys::column(pushed).map_or(Value::Null, Value::bytes);
-    cells.extend(keys::split(key).into_iter().map(cell));
+    cells.extend(keys::split(key).map(cell));
 }

@@ -21,7 +21,6 @@ mod found;
 mod gathering;
 mod groups;
 mod inputs;
-mod keys;
 mod kinds;
 mod kmers;
 mod labels;
@@ -47,6 +46,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::thread;
 
+use forebay_aggregate::Groupings;
 use forebay_aggregate::functions::Count;
 use std::sync::Arc;
 
@@ -60,7 +60,6 @@ use crate::progress::Progress;
 pub(crate) use args::AggregateArgs;
 use by::{By, Table};
 use columns::Reading;
-use cube::Cube;
 use engine::{Engine, Measure};
 use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
@@ -80,7 +79,7 @@ struct Job<'a> {
     files: Vec<PathBuf>,
     means: Means,
     style: Style,
-    cube: Option<Cube>,
+    cube: Option<Groupings>,
     store: Option<&'a Store>,
     common: &'a Common,
 }
@@ -115,8 +114,8 @@ impl<'a> Job<'a> {
         asked::check(args, shape)?;
         let columns = if let By::Columns(names) = &shape.by { names.len() } else { 0 };
         let cube = match (args.cube, args.rollup) {
-            (true, _) => Some(Cube::full(columns)),
-            (_, true) => Some(Cube::rollup(columns)),
+            (true, _) => Some(Groupings::cube(columns)?),
+            (_, true) => Some(Groupings::rollup(columns)?),
             _ => None,
         };
         let style = match (&args.out, common.form()) {
@@ -215,7 +214,7 @@ impl<'a> Job<'a> {
             let base = engine.finish()?;
             Inputs::failure(failed, self.files.len())?;
             let groups = match &self.cube {
-                Some(cube) => cube.derive(base, &means)?,
+                Some(groupings) => cube::derive(groupings, base, &means)?,
                 None => base,
             };
             Ok::<_, Failure>((labels, tally, groups))

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::keys;
 use crate::input::Position;
+use forebay_aggregate::group_key as keys;
 
 /// The last N words of a file.
 pub(super) struct Phrase {
@@ -51,7 +51,7 @@ impl Phrase {
 
 /// Appends what a key looks like.
 pub(super) fn text(key: &[u8], out: &mut Vec<u8>) {
-    for (place, word) in keys::split(key).into_iter().enumerate() {
+    for (place, word) in keys::split(key).enumerate() {
         out.extend_from_slice(if place > 0 { b" " } else { b"" });
         out.extend_from_slice(&keys::column(word).unwrap_or_default());
     }

@@ -9,15 +9,16 @@ use forebay::{Snapshot, limits};
 use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
 
 use super::by::{self, By};
+use super::kmers;
 use super::labels::Labels;
 use super::sheet::{self, Header, Sheet, Style};
 use super::store;
 use super::tables::{INPUTS, RESCUED, SHAPE};
-use super::{keys, kmers};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::keys::Notation;
 use crate::screen;
+use forebay_aggregate::group_key as keys;
 
 /// What a table's groups are.
 pub(crate) struct Shown {

@@ -7,19 +7,34 @@
 
 use std::borrow::Cow;
 
+use super::Grouping;
 use memchr::memchr;
-use smallvec::SmallVec;
 
 const MARK: u8 = 0x00;
 const NOTHING: u8 = 0x00;
 const END: u8 = 0x01;
 const ZERO: u8 = 0xff;
 /// How long the end of a value is.
-pub(super) const END_BYTES: usize = 2;
+pub const END_BYTES: usize = 2;
+
+/// The key of these columns.
+///
+/// ```
+/// use forebay_aggregate::group_key;
+///
+/// let key = group_key::of([Some("de"), None]);
+/// let columns = group_key::split(&key).map(group_key::column);
+/// assert!(columns.eq([Some((&b"de"[..]).into()), None]));
+/// ```
+pub fn of<C: AsRef<[u8]>>(columns: impl IntoIterator<Item = Option<C>>) -> Vec<u8> {
+    let mut key = Vec::new();
+    columns.into_iter().for_each(|column| push(&mut key, column.as_ref().map(AsRef::as_ref)));
+    key
+}
 
 /// Appends a column.
 #[inline]
-pub(super) fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
+pub fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
     let Some(mut rest) = column else {
         key.extend_from_slice(&[MARK, NOTHING]);
         return;
@@ -34,21 +49,21 @@ pub(super) fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
 }
 
 /// The columns of a key, each still as it was pushed.
-pub(super) fn split(key: &[u8]) -> SmallVec<[&[u8]; 8]> {
-    let mut columns = SmallVec::new();
+pub fn split(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut start, mut at) = (0, 0);
-    while let Some(length) = memchr(MARK, &key[at..]) {
-        at = (at + length + 2).min(key.len());
-        if key[at - 1] != ZERO {
-            columns.push(&key[start..at]);
-            start = at;
+    std::iter::from_fn(move || {
+        while let Some(length) = memchr(MARK, &key[at..]) {
+            at = (at + length + 2).min(key.len());
+            if key[at - 1] != ZERO {
+                return Some(&key[std::mem::replace(&mut start, at)..at]);
+            }
         }
-    }
-    columns
+        None
+    })
 }
 
 /// What a column is that [`split`] gave.
-pub(super) fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
+pub fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (value, end) = pushed.split_at(pushed.len().saturating_sub(2));
     if end.last() != Some(&END) {
         return None;
@@ -68,17 +83,17 @@ pub(super) fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Appends the key of a group: its grouping, and the key of its columns.
-pub(super) fn push_grouping(grouping: u16, key: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&grouping.to_be_bytes());
+/// Appends the key of a group of several groupings: its grouping, and the key of its columns.
+pub fn push_grouping(grouping: Grouping, key: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&grouping.bits().to_be_bytes());
     out.extend_from_slice(key);
 }
 
-/// The grouping of a key, and the key of its columns.
-pub(super) fn split_grouping(key: &[u8]) -> (u16, &[u8]) {
+/// The grouping of such a key, and the key of its columns.
+pub fn split_grouping(key: &[u8]) -> (Grouping, &[u8]) {
     match key.split_first_chunk() {
-        Some((grouping, columns)) => (u16::from_be_bytes(*grouping), columns),
-        None => (0, key),
+        Some((grouping, columns)) => (Grouping::from_bits(u16::from_be_bytes(*grouping)), columns),
+        None => (Grouping::FINEST, key),
     }
 }
 
@@ -112,7 +127,7 @@ mod tests {
         #[test]
         fn columns_come_back(columns in prop::collection::vec(few_bytes(), 0..4)) {
             let key = key(&columns);
-            let back: Columns = split(&key).into_iter().map(|pushed| column(pushed).map(Cow::into_owned)).collect();
+            let back: Columns = split(&key).map(|pushed| column(pushed).map(Cow::into_owned)).collect();
             prop_assert_eq!(back, columns);
         }
 
@@ -126,10 +141,10 @@ mod tests {
 
         #[test]
         fn any_bytes_fall_apart_into_columns_and_a_rest(bytes in prop::collection::vec(prop::sample::select(vec![0_u8, 1, 2, 0xff]), 0..9)) {
-            let pushed = split(&bytes);
+            let pushed: Vec<&[u8]> = split(&bytes).collect();
             let joined = pushed.concat();
             prop_assert!(bytes.starts_with(&joined), "{joined:?}");
-            prop_assert!(split(&bytes[joined.len()..]).is_empty(), "the rest has no end");
+            prop_assert!(split(&bytes[joined.len()..]).next().is_none(), "the rest has no end");
             for pushed in pushed {
                 let Some(value) = column(pushed) else { continue };
                 // What was pushed like this comes back; other bytes stand for no longer a value.

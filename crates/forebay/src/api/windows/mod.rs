@@ -1,0 +1,294 @@
+//! Windows: groups by a key and by time, rolled up from finer tiers to coarser ones, and dropped whole.
+//!
+//! A window of a tier is an aggregator's table, `NAME@tier@start`. `NAME@windows` has the declaration, and the [`Marks`].
+//!
+//! **Invariant:** a batch has the values, in every window that is to have them by the marks of when it is written; what is
+//! rolled up stands in one batch with the marks that say so. `Engine::declared` is held meanwhile. So each view has every
+//! value once in each tier, by its marks, and after any crash.
+
+mod batch;
+mod marks;
+mod period;
+mod roll_up;
+mod scan;
+mod snapshot;
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use forebay_aggregate::Aggregate;
+use forebay_base::{Error, Result};
+use forebay_layouts::{Layout, RuleName};
+
+use crate::api::KeyBounds;
+use crate::api::declared::{Declared, MARK};
+use crate::context::refuse_guests;
+use crate::engine::Engine;
+use crate::versions::View;
+use crate::{Aggregator, Database, Snapshot, Table, TableBuilder};
+use marks::Marks;
+
+pub use batch::WindowsBatch;
+pub use period::{Period, Tiers};
+pub use roll_up::Expired;
+pub use scan::WindowsScan;
+pub use snapshot::WindowsSnapshot;
+
+const KIND: &str = "windows";
+/// The key of the marks, beside the declaration.
+const MARKS: &[u8] = b"marks";
+
+/// Groups by key and by time, in windows of one or several [`Tiers`]. Cheap to clone; may be used from any number of
+/// threads.
+///
+/// A value is added to the window of the finest tier in which its time is. [`expire`](Self::expire) rolls windows up to
+/// the next tier once they are past, and drops those that are not to be kept. Nothing else makes time go on: no clock is
+/// read. Reads take each time from the coarsest tier that has it.
+///
+/// **Late values** count as well as others: one whose window was rolled up already is added to that, if it is kept, and
+/// by the same batch to every coarser window that has it. One that is older than all that is kept is an error, and
+/// nothing of its batch is written.
+///
+/// Times are milliseconds since 1970, in UTC.
+///
+/// ```
+/// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+/// use forebay::aggregate::functions::Count;
+/// use forebay::{Database, Durability, Options, Period, Tiers};
+///
+/// let db = Database::open("/db", Options::default().env(env))?;
+/// let tiers = Tiers::new(Period::HOUR, 48).then(Period::DAY, 60).then(Period::MONTH, 120);
+/// let hits = db.windows("hits", Count, tiers).open()?;
+///
+/// let now = 1_764_075_600_000; // 2025-11-25, 13:00
+/// let mut batch = hits.batch();
+/// batch.add(now, b"/index", ())?;
+/// batch.add(now - 3_600_000, b"/index", ())?;
+/// batch.commit(Durability::Os, b"offset 2")?;
+/// hits.expire(now)?;
+///
+/// assert_eq!(hits.get(Period::HOUR.around(now), b"/index")?, Some(1));
+/// assert_eq!(hits.get(Period::DAY.around(now), b"/index")?, Some(2));
+/// # Ok::<(), forebay::Error>(())
+/// ```
+pub struct Windows<A> {
+    parts: Arc<Parts<A>>,
+}
+
+struct Parts<A> {
+    engine: Arc<Engine>,
+    name: String,
+    tiers: Tiers,
+    function: Arc<A>,
+    declared: Declared,
+    layout: Layout,
+}
+
+impl<A> Clone for Windows<A> {
+    fn clone(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts) }
+    }
+}
+
+impl<A> fmt::Debug for Windows<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Windows({}: {})", self.parts.name, self.parts.tiers)
+    }
+}
+
+/// Opens windows, or makes them.
+#[must_use = "call open"]
+pub struct WindowsBuilder<A> {
+    engine: Arc<Engine>,
+    name: String,
+    tiers: Tiers,
+    function: A,
+    existing: bool,
+    layout: Layout,
+}
+
+impl<A> fmt::Debug for WindowsBuilder<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WindowsBuilder({}: {})", self.name, self.tiers)
+    }
+}
+
+impl Database {
+    /// Names [`Windows`], to be opened or made. They take tables for themselves whose names begin with `NAME@`: write to
+    /// those by the windows alone. The name holds no `@`.
+    pub fn windows<A: Aggregate>(&self, name: &str, function: A, tiers: Tiers) -> WindowsBuilder<A> {
+        let (engine, layout) = (Arc::clone(self.engine()), Layout::wb_tree_ordered());
+        WindowsBuilder { engine, name: name.into(), tiers, function, existing: false, layout }
+    }
+
+    /// Drops windows with all their tables. After a crash amid that they cannot be opened; call it again.
+    pub fn drop_windows(&self, name: &str) -> Result<()> {
+        Declared::drop_all(self, name, KIND)
+    }
+}
+
+impl<A: Aggregate> WindowsBuilder<A> {
+    /// Opens the windows only if they exist; otherwise it is an error.
+    pub fn existing(mut self, existing: bool) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// How tables are organised that are made from now on: a layout in key order, [`Layout::wb_tree_ordered`] by default.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Opens or makes the windows. Tiers and the function's type must be those that they were made with.
+    pub fn open(self) -> Result<Windows<A>> {
+        let Self { engine, name, tiers, function, existing, layout } = self;
+        tiers.validate()?;
+        if !layout.is_ordered() {
+            return Err(Error::invalid(format!(
+                "windows `{name}` need a layout in key order, such as wb-tree:ordered, not {layout}"
+            )));
+        }
+        let text = format!("windows/1(state={},tiers={tiers})", function.state_type().as_str());
+        refuse_guests()?;
+        let alone = engine.declared.write();
+        let declared = Declared::open(&engine, &name, KIND, &text, existing)?;
+        drop(alone);
+        let function = Arc::new(function);
+        let parts = Arc::new(Parts { engine, name, tiers, function, declared, layout });
+        // What the log has of them is merged from now on. Nothing is dropped meanwhile.
+        let shared = parts.engine.declared.read();
+        for window in parts.windows_of(&parts.engine.versions.view()) {
+            parts.table(window.tier, window.start)?;
+        }
+        drop(shared);
+        Ok(Windows { parts })
+    }
+}
+
+impl<A: Aggregate> Windows<A> {
+    /// Their name.
+    pub fn name(&self) -> &str {
+        &self.parts.name
+    }
+
+    /// Their tiers.
+    pub fn tiers(&self) -> &Tiers {
+        &self.parts.tiers
+    }
+
+    /// Their function.
+    pub fn function(&self) -> &A {
+        &self.parts.function
+    }
+
+    /// An empty batch of these windows.
+    pub fn batch(&self) -> WindowsBatch<A> {
+        WindowsBatch::new(self)
+    }
+
+    /// Adds a value to a key at a time, at the database's default durability.
+    pub fn add(&self, time: u64, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
+        let mut batch = self.batch();
+        batch.add(time, key, value)?;
+        batch.commit_as(crate::Batch::new(), self.parts.engine.context.options.durability, None).map(drop)
+    }
+
+    fn now(&self) -> WindowsSnapshot<A> {
+        let database_id = self.parts.declared.table().database_id();
+        WindowsSnapshot::new(self, self.parts.engine.versions.view(), database_id)
+    }
+
+    /// The windows as a snapshot has them, also those that were dropped since.
+    pub fn at(&self, snapshot: &Snapshot) -> WindowsSnapshot<A> {
+        WindowsSnapshot::new(self, snapshot.view().clone(), snapshot.database_id())
+    }
+
+    /// What a key's values over a range of time come to: [`Period::around`] gives that of one window. The range must be
+    /// a whole number of the windows that are kept there; of what was dropped of all tiers there is nothing. Device
+    /// reads: those of [`Aggregator::get`] for each window.
+    pub fn get(&self, times: impl RangeBounds<u64>, key: impl AsRef<[u8]>) -> Result<Option<A::Output>> {
+        self.now().get(times, key)
+    }
+
+    /// All keys with what their values over a range of time come to, ascending, as of now.
+    pub fn iter(&self, times: impl RangeBounds<u64>) -> Result<WindowsScan<A>> {
+        self.now().iter(times)
+    }
+
+    /// The same of a range of keys.
+    pub fn range(&self, times: impl RangeBounds<u64>, bounds: impl KeyBounds) -> Result<WindowsScan<A>> {
+        self.now().range(times, bounds)
+    }
+
+    /// The same of keys that begin so.
+    pub fn prefix(&self, times: impl RangeBounds<u64>, prefix: impl AsRef<[u8]>) -> Result<WindowsScan<A>> {
+        self.now().prefix(times, prefix)
+    }
+
+    /// From when on times are kept, by some tier: values of before are refused.
+    pub fn kept_from(&self) -> Result<u64> {
+        self.now().kept_from()
+    }
+
+    /// The bytes that came with the last [`commit`](WindowsBatch::commit).
+    pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
+        self.now().metadata()
+    }
+}
+
+/// A window that has a table.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    tier: usize,
+    start: u64,
+    table: u32,
+}
+
+impl<A> Parts<A> {
+    fn table_name(&self, tier: usize, start: u64) -> String {
+        format!("{}{MARK}{tier}{MARK}{start}", self.name)
+    }
+
+    /// The windows that have tables in a view, in no order.
+    fn windows_of(&self, view: &View) -> Vec<Window> {
+        let window = |name: &str, table: u32| {
+            let (tier, start) = name.strip_prefix(&self.name)?.strip_prefix(MARK)?.split_once(MARK)?;
+            let (tier, start) = (tier.parse().ok()?, start.parse().ok()?);
+            (tier < self.tiers.len()).then_some(Window { tier, start, table })
+        };
+        view.state.user_tables().filter_map(|table| window(&table.name, table.id)).collect()
+    }
+
+    fn marks(&self, view: &View, database_id: u64) -> Result<Marks> {
+        match self.declared.get(view, database_id, MARKS)? {
+            None => Ok(Marks::new(&self.tiers)),
+            Some(bytes) => Marks::decode(&bytes, &self.tiers),
+        }
+    }
+
+    /// The marks as they are. The caller holds `Engine::declared`.
+    fn marks_now(&self) -> Result<Marks> {
+        self.marks(&self.engine.versions.view(), self.declared.table().database_id())
+    }
+}
+
+impl<A: Aggregate> Parts<A> {
+    /// The table of a window, which is made if there is none.
+    fn table(&self, tier: usize, start: u64) -> Result<Aggregator<Arc<A>>> {
+        let name = self.table_name(tier, start);
+        let state = self.engine.versions.state();
+        let is_known = |kept: &RuleName| matches!(kept, RuleName::States(state_type) if *state_type == self.function.state_type().as_str());
+        if let Some(found) = state.table_named(&name)
+            && is_known(found.rule.name())
+            && found.rule.known().is_some()
+        {
+            let function = Arc::new(Arc::clone(&self.function));
+            return Ok(Aggregator::new(Table::new(&self.engine, found), function));
+        }
+        let builder = TableBuilder::new(&self.engine, &name).aggregating(Arc::clone(&self.function));
+        // It may have got another layout since.
+        if state.table_named(&name).is_some() { builder } else { builder.layout(self.layout) }.open()
+    }
+}

@@ -1,0 +1,141 @@
+//! Reading windows: as they are now, or as a snapshot has them.
+
+use std::fmt;
+use std::ops::{Bound, Range as Times, RangeBounds};
+use std::sync::Arc;
+
+use forebay_aggregate::Aggregate;
+use forebay_base::{Order, Range, Result};
+
+use super::marks::Marks;
+use super::scan::Merge;
+use super::{Windows, WindowsScan};
+use crate::Scan;
+use crate::api::KeyBounds;
+use crate::api::table::{prefix_range, range_of};
+use crate::read;
+use crate::versions::View;
+
+/// [`Windows`] at one moment.
+pub struct WindowsSnapshot<A> {
+    windows: Windows<A>,
+    view: View,
+    database_id: u64,
+}
+
+impl<A> fmt::Debug for WindowsSnapshot<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WindowsSnapshot({:?})", self.windows)
+    }
+}
+
+impl<A: Aggregate> WindowsSnapshot<A> {
+    pub(super) fn new(windows: &Windows<A>, view: View, database_id: u64) -> Self {
+        Self { windows: windows.clone(), view, database_id }
+    }
+
+    /// What a key's values over a range of time came to.
+    pub fn get(&self, times: impl RangeBounds<u64>, key: impl AsRef<[u8]>) -> Result<Option<A::Output>> {
+        let state = self.get_state(times, key)?;
+        state.map(|state| self.windows.function().finish(&state)).transpose()
+    }
+
+    /// The state of a key over a range of time.
+    pub fn get_state(&self, times: impl RangeBounds<u64>, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let (parts, key) = (&*self.windows.parts, key.as_ref());
+        let marks = self.marks()?.of_key(&parts.tiers, key);
+        let mut states = Vec::new();
+        for table in self.tables(&marks, &times_of(&times))? {
+            states.extend(read::get(&parts.engine.context, &self.view, table, key)?);
+        }
+        Ok(merged(self.windows.function(), states))
+    }
+
+    /// All keys with what their values over a range of time came to, ascending.
+    pub fn iter(&self, times: impl RangeBounds<u64>) -> Result<WindowsScan<A>> {
+        self.scan(&times_of(&times), Range::all())
+    }
+
+    /// The same of a range of keys.
+    pub fn range(&self, times: impl RangeBounds<u64>, bounds: impl KeyBounds) -> Result<WindowsScan<A>> {
+        self.scan(&times_of(&times), range_of(Order::Lexical, &bounds))
+    }
+
+    /// The same of keys that begin so.
+    pub fn prefix(&self, times: impl RangeBounds<u64>, prefix: impl AsRef<[u8]>) -> Result<WindowsScan<A>> {
+        self.scan(&times_of(&times), prefix_range(Order::Lexical, prefix.as_ref()))
+    }
+
+    /// From when on times are kept, by some tier.
+    pub fn kept_from(&self) -> Result<u64> {
+        Ok(self.marks()?.floors.last().copied().unwrap_or_default())
+    }
+
+    /// The bytes that came with the last [`commit`](crate::WindowsBatch::commit) before.
+    pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
+        self.windows.parts.declared.metadata(&self.view, self.database_id)
+    }
+
+    fn marks(&self) -> Result<Marks> {
+        self.windows.parts.marks(&self.view, self.database_id)
+    }
+
+    /// The tables that together have a range of time, of keys that have these marks.
+    fn tables(&self, marks: &Marks, times: &Times<u64>) -> Result<Vec<u32>> {
+        let parts = &*self.windows.parts;
+        let pieces = marks.cover(&parts.tiers, times)?;
+        let mut windows = parts.windows_of(&self.view);
+        windows.retain(|window| {
+            pieces.iter().any(|(tier, piece)| window.tier == *tier && piece.contains(&window.start))
+        });
+        Ok(windows.into_iter().map(|window| window.table).collect())
+    }
+
+    fn scan(&self, times: &Times<u64>, keys: Range) -> Result<WindowsScan<A>> {
+        let marks = self.marks()?;
+        let (passed, others) = marks.of_keys(&self.windows.parts.tiers);
+        let merges = match &marks.rolling {
+            None => vec![self.merge(&others, times, keys)?],
+            Some(rolling) => {
+                let low = keys.intersect(&range_of(Order::Lexical, &..=&rolling.key));
+                let high = keys
+                    .intersect(&range_of(Order::Lexical, &(Bound::Excluded(&rolling.key), Bound::Unbounded)));
+                vec![self.merge(&passed, times, low)?, self.merge(&others, times, high)?]
+            }
+        };
+        Ok(WindowsScan::new(Arc::clone(&self.windows.parts.function), merges))
+    }
+
+    fn merge(&self, marks: &Marks, times: &Times<u64>, keys: Range) -> Result<Merge> {
+        let scan = |table| {
+            Scan::new(&self.windows.parts.engine, self.view.clone().in_order(table)?, table, keys.clone())
+        };
+        let tables = if keys.is_empty() { Vec::new() } else { self.tables(marks, times)? };
+        Merge::new(tables.into_iter().map(scan).collect::<Result<_>>()?)
+    }
+}
+
+/// What the states of a key come to.
+pub(super) fn merged<A: Aggregate>(function: &A, mut states: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+    if states.len() < 2 {
+        return states.pop();
+    }
+    let states: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
+    let mut merged = Vec::new();
+    function.merge(&states, &mut merged);
+    Some(merged)
+}
+
+fn times_of(times: &impl RangeBounds<u64>) -> Times<u64> {
+    let start = match times.start_bound() {
+        Bound::Included(time) => *time,
+        Bound::Excluded(time) => time.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match times.end_bound() {
+        Bound::Included(time) => time.saturating_add(1),
+        Bound::Excluded(time) => *time,
+        Bound::Unbounded => u64::MAX,
+    };
+    start..end
+}

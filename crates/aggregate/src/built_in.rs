@@ -196,6 +196,7 @@ fn single(name: &str, parameters: &[(&str, &str)], values: Values) -> Option<(St
         ("avg/1", []) => values.found("avg", Average, Value::from),
         ("avg_int/1", []) => values.found("avg", AverageInt, Value::from),
         ("variance/1", []) => values.found("var_pop", Variance(Spread::VariancePopulation), Value::from),
+        ("correlation/1", []) => values.found("corr", Correlation(Fit::Coefficient), Value::from),
         ("bool_and/1", []) => values.found("bool_and", BoolAnd, Value::from),
         ("bool_or/1", []) => values.found("bool_or", BoolOr, Value::from),
         ("bit_and/2", []) => values.found("bit_and", BitAnd, bits),
@@ -292,7 +293,7 @@ mod tests {
     /// A call of a form such as `top_k:C:K[:BY]`, with everything that may be left out left out.
     fn call(form: &str) -> String {
         let words = form.split('[').next().unwrap_or_default().split(':').map(|word| match word {
-            "C" | "BY" => "c",
+            "C" | "D" | "BY" => "c",
             "K" => "3",
             "BOUNDS" => "0;10;100.5",
             "SHARE" => "0.5",

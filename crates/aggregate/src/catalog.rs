@@ -38,6 +38,8 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("var_samp:C", "the variance of a sample"),
     ("stddev_pop:C", "the standard deviation of all"),
     ("stddev_samp:C", "the standard deviation of a sample"),
+    ("corr:C:D", "the correlation of C and D (Pearson's)"),
+    ("r2:C:D", "its square: how far a straight line explains one by the other"),
     ("bool_and:C", "whether all are true"),
     ("bool_or:C", "whether any is true"),
     ("bit_and:C", "the bits that all integers have"),
@@ -160,6 +162,8 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
         "var_samp" => spread(Spread::VarianceSample),
         "stddev_pop" => spread(Spread::DeviationPopulation),
         "stddev_samp" => spread(Spread::DeviationSample),
+        "corr" => of_pairs(Correlation(Fit::Coefficient), column, by(1)?),
+        "r2" => of_pairs(Correlation(Fit::Determination), column, by(1)?),
         "bool_and" => of_truths(BoolAnd, column),
         "bool_or" => of_truths(BoolOr, column),
         "bit_and" => of_ints(BitAnd, column),
@@ -293,6 +297,14 @@ fn of_floats<A: for<'a> Aggregate<Input<'a> = f64>>(
     show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
 ) -> Box<dyn Function> {
     over(function, move |function, row, state| lift(function, column.float(row)?, state), show)
+}
+
+/// Of rows in which both have a value.
+fn of_pairs(function: Correlation, column: Column, other: Column) -> Box<dyn Function> {
+    let find = move |function: &Correlation, row: &[Value<'_>], state: &mut Vec<u8>| {
+        lift(function, column.float(row)?.zip(other.float(row)?), state)
+    };
+    over(function, find, Value::from)
 }
 
 fn of_texts<A: for<'a> Aggregate<Input<'a> = &'a [u8]>>(

@@ -3,6 +3,7 @@
 
 mod average;
 mod collect;
+mod correlation;
 mod count;
 mod decimal;
 mod extremes;
@@ -17,6 +18,7 @@ mod sum;
 
 pub use average::{Average, AverageInt};
 pub use collect::{Collect, Collected, Distinct, Joined, StringAgg};
+pub use correlation::{Correlation, Fit};
 pub use count::{Count, CountIf};
 pub use decimal::SumDecimal;
 pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};

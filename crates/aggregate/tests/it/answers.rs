@@ -22,6 +22,19 @@ fn numbers() {
     assert_eq!(answer(&Variance(Spread::DeviationPopulation), values), Some(2.0));
     assert_eq!(answer(&Variance(Spread::VarianceSample), values), Some(32.0 / 7.0));
     assert_eq!(answer(&Variance(Spread::DeviationSample), [1.0]), None);
+    let line = [1.0, 2.0, 4.0].map(|x| (x, 7.0 - 2.0 * x));
+    assert_eq!(answer(&Correlation(Fit::Coefficient), line), Some(-1.0));
+    assert_eq!(answer(&Correlation(Fit::Determination), line), Some(1.0));
+    assert_eq!(
+        answer(&Correlation(Fit::Coefficient), [(1.0, 3.0), (2.0, 3.0)]),
+        None,
+        "one is always the same"
+    );
+    assert_eq!(answer(&Correlation(Fit::Coefficient), [(1.0, 3.0)]), None);
+    // Both have squared distances of 5 in all, and the product of distances is 4.
+    let pairs = [(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0)];
+    let found = answer(&Correlation(Fit::Coefficient), pairs).expect("both differ");
+    assert!((found - 0.8).abs() < 1e-15, "{found}");
     assert_eq!(answer(&Min::<f64>::default(), [0.0, -0.0]).to_bits(), (-0.0f64).to_bits());
     assert_eq!(answer(&SumInt, [i64::MAX, i64::MAX, 1]), 2 * i128::from(i64::MAX) + 1);
     assert_eq!(answer(&AverageInt, [1, 2]), 1.5);
@@ -72,6 +85,7 @@ fn states_are_as_long_as_documented() {
     let texts: Vec<String> = (0..9000).map(|i| format!("{i:04}")).collect();
     let text = |count: usize| texts[..count].iter().map(String::as_bytes);
     assert_eq!(bytes(&Variance(Spread::VarianceSample), [1.0, 2.0]), 24);
+    assert_eq!(bytes(&Correlation(Fit::Coefficient), [(1.0, 2.0), (3.0, 4.0)]), 48);
     assert_eq!(bytes(&Histogram::new([1.0, 2.0]).expect("bounds"), [1.0]), 24);
     assert_eq!(bytes(&Distinct, text(3)), 3 * 5);
     assert_eq!(bytes(&Collect::list(2).expect("room"), text(3)), 1 + 2 * 5);

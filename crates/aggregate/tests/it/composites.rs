@@ -38,6 +38,7 @@ fn every_function_answers() -> Result<()> {
         ("min:price,max:price,min_text:name,max_text:name,any:name", "0.5 | 10 | ebb | flood | ebb"),
         ("var_pop:amount,var_samp:amount", "20.666666666666668 | 31"),
         ("stddev_pop:amount,stddev_samp:amount", "4.546060565661952 | 5.56776436283002"),
+        ("corr:amount:price,r2:amount:price", "0.87"),
         ("bool_and:ok,bool_or:ok,bit_and:amount,bit_or:amount,bit_xor:amount", "false | true | 2 | -1 | -10"),
         ("first:name:amount,last:name:price,arg_min:ok:name,arg_max:amount:name", "flood | ebb | true | -1"),
         ("top_k:amount:2,top_k:name:1:price,distinct:name", "10;3 | ebb | 2"),
@@ -65,6 +66,7 @@ fn every_listed_form_can_be_parsed_and_keeps_nothing_of_no_rows() -> Result<()> 
         let least = form.split('[').next().unwrap_or_default();
         let text = least
             .replace(":C", ":amount")
+            .replace(":D", ":price")
             .replace(":K", ":3")
             .replace(":BY", ":price")
             .replace(":BOUNDS", ":0;1")

@@ -189,6 +189,15 @@ proptest! {
             let (there, back) = ([one.clone(), other.clone()], [other.clone(), one.clone()]);
             prop_assert_eq!(merged(&variance, &there), merged(&variance, &back));
         }
+        let pairs = floats.iter().copied().zip(floats.iter().rev().copied());
+        let fit = Correlation(Fit::Coefficient);
+        let states = lifted(&fit, pairs);
+        check_within(&fit, &states, &random, within(&fit, |value| value.unwrap_or(-2.0)));
+        let (one, other) = states.split_at(states.len() / 3);
+        if !one.is_empty() {
+            let [one, other] = [one, other].map(|part| merged(&fit, part));
+            prop_assert_eq!(merged(&fit, &[one.clone(), other.clone()]), merged(&fit, &[other, one]));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::damage::damage;
 use crate::draws::{self, one_of};
 
 /// Of every function one; those that are exact come first.
-const FUNCTIONS: [&str; 29] = [
+const FUNCTIONS: [&str; 30] = [
     "count",
     "count:int",
     "count_if:int",
@@ -35,6 +35,7 @@ const FUNCTIONS: [&str; 29] = [
     "approx_distinct:text:5",
     "fsum:int",
     "var_pop:int",
+    "corr:int:int",
     "theta:text:5",
     "approx_quantile:int:0.5",
     "frequent:text:16",

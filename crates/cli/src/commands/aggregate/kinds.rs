@@ -119,7 +119,7 @@ impl Kind {
         match function.split(':').next().unwrap_or_default() {
             "count" | "count_if" | "distinct" => Some(Self::Int),
             "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => Some(Self::Float),
-            "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
+            "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
             "bool_and" | "bool_or" => Some(Self::Truth),
             "min" | "max" | "sum" | "bit_and" | "bit_or" | "bit_xor" => None,
             _ => Some(Self::Text),

@@ -129,7 +129,7 @@ fn arguments(function: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let kinds = form_words(form).skip(1);
     words
         .zip(kinds)
-        .filter(|(_, kind)| matches!(*kind, "C" | "BY" | "WEIGHT"))
+        .filter(|(_, kind)| matches!(*kind, "C" | "D" | "BY" | "WEIGHT"))
         .map(|(word, _)| unquoted(word))
 }
 
@@ -188,6 +188,7 @@ mod tests {
             ("top_k:a:10", &["a"]),
             ("top_k:a:10:b", &["a", "b"]),
             ("last:a:b", &["a", "b"]),
+            ("r2:a:b", &["a", "b"]),
             ("sample:a:3:w", &["a", "w"]),
             ("string_agg:a:;", &["a"]),
             ("histogram:a:0;1", &["a"]),

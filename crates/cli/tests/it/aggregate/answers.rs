@@ -107,6 +107,14 @@ fn kinds_of_columns_are_read_or_named() {
 }
 
 #[test]
+fn two_columns_may_be_values_of_one_function() {
+    let folder = Folder::new("answers-two");
+    let input = b"k,a,b\nx,1,7\nx,2,5\nx,4,1\nx,9,\ny,1,1\n";
+    let words = "aggregate --format csv --by column:k --fn corr:a:b,r2:a:b,sum:b";
+    assert_eq!(folder.ok_on(words, input), "k\tcorr:a:b\tr2:a:b\tsum:b\nx\t-1\t1\t13\ny\t\\N\t\\N\t1\n");
+}
+
+#[test]
 fn truths_are_written_in_many_ways() {
     let folder = Folder::new("answers-truths");
     let words = "aggregate --format csv --header --by column:1 --fn count_if:2,bool_and:2";

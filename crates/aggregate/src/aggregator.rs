@@ -12,7 +12,7 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 ///
 /// Keys are any bytes up to 64 KiB. States are read after [`finalize`](Self::finalize), which destroys
 /// nothing: more may be added after it. Until it is called again an aggregator shows all that was added, or
-/// refuses to be read.
+/// refuses to be read; [`CompressedAggregator`](crate::CompressedAggregator) never does.
 ///
 /// A call that fails for its key, state or value leaves all else as it was.
 pub trait Aggregator<A: Aggregate> {

@@ -4,11 +4,9 @@
 use std::ops::Range;
 
 use forebay_base::Result;
-use forebay_base::hash::key_hash;
 
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::SEED;
 use super::merge::malformed;
 use super::stream::{Segment, Stream};
 
@@ -132,15 +130,23 @@ impl Base {
         upper
     }
 
-    /// The state of a key.
-    pub(super) fn get(&self, key: &[u8], state_bytes: Option<usize>) -> Result<Option<Vec<u8>>> {
-        let hash = key_hash(key, SEED);
-        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
-        // Keys of one hash may begin in the chunk before.
-        let first = self.chunks.partition_point(|chunk| chunk.first < hash).saturating_sub(1);
+    /// The first chunk in which there may be keys of this hash, or of a higher one.
+    pub(super) fn first_with(&self, hash: u64) -> usize {
+        // They may begin in the chunk before.
+        self.chunks.partition_point(|chunk| chunk.first < hash).saturating_sub(1)
+    }
+
+    /// The state of a key, with memory to unpack.
+    pub(super) fn get(
+        &self,
+        hash: u64,
+        key: &[u8],
+        packer: &mut Packer,
+        records: &mut Columns,
+    ) -> Result<Option<Vec<u8>>> {
         let behind = self.chunks.partition_point(|chunk| chunk.first <= hash);
-        for number in first..behind {
-            self.unpack(number, &mut packer, &mut records)?;
+        for number in self.first_with(hash)..behind {
+            self.unpack(number, packer, records)?;
             let at = records.seek(records.hashes.partition_point(|&other| other < hash), hash, key);
             if records.is(at, hash, key) {
                 return Ok(Some(records.states.get(at).to_vec()));

@@ -48,6 +48,10 @@ impl Packer {
         size_of::<u64>() * self.numbers.capacity() + self.compressed.capacity() + self.packed.capacity()
     }
 
+    pub(super) fn state_bytes(&self) -> Option<usize> {
+        self.state_bytes
+    }
+
     /// Forgets how bytes were packed, to choose anew.
     pub(super) fn restart(&mut self) {
         self.codec = None;

@@ -48,12 +48,26 @@ impl Hot {
         }
     }
 
-    /// The state of a key, if it is here.
+    /// The state of a key, if it is here and a value may be merged into it.
     #[inline]
     pub(super) fn find(&mut self, hash: u64, key: &[u8]) -> Option<&mut [u8]> {
         if self.passes_by > 0 {
             return None;
         }
+        let state = self.place(hash, key)?;
+        self.adds += 1;
+        Some(&mut self.bytes[state..state + self.state_bytes])
+    }
+
+    /// The state of a key, if it is here.
+    pub(super) fn peek(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
+        let state = self.place(hash, key)?;
+        Some(&self.bytes[state..state + self.state_bytes])
+    }
+
+    /// Where the state of a key is.
+    #[inline]
+    fn place(&self, hash: u64, key: &[u8]) -> Option<usize> {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         while let Some(place) = (self.slots[slot] as usize).checked_sub(1) {
@@ -61,9 +75,7 @@ impl Hot {
             if other == hash && key_bytes as usize == key.len() {
                 let start = start as usize;
                 if is_same(&self.bytes[start..start + key.len()], key) {
-                    self.adds += 1;
-                    let state = start + key.len();
-                    return Some(&mut self.bytes[state..state + self.state_bytes]);
+                    return Some(start + key.len());
                 }
             }
             slot = (slot + 1) & mask;
@@ -107,7 +119,8 @@ impl Hot {
         &mut self,
         mut take: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        if (self.adds as f64) < ADDS_PER_KEY_MIN * self.entries.len() as f64 {
+        // What is left of a time before tells nothing.
+        if self.adds > 0 && (self.adds as f64) < ADDS_PER_KEY_MIN * self.entries.len() as f64 {
             self.passes_by = (PASSED_BY * self.entries.len()) as u64;
         }
         self.adds = 0;
@@ -135,6 +148,14 @@ impl Hot {
             }
             self.slots[slot] = place as u32 + 1;
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn state_bytes(&self) -> usize {
+        self.state_bytes
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -40,9 +40,21 @@ pub(super) struct Holder {
     pub(super) tail: Tail,
     /// Empty while it is merged.
     pub(super) base: Base,
-    pub(super) is_merged: bool,
+    /// Of the merge that it is in.
+    pub(super) ticket: Option<u64>,
+    /// How much of the tail readers have looked through since it was merged last.
+    pub(super) scanned_bytes: usize,
+    /// When the base was changed last.
+    pub(super) change: u64,
     /// The tail is merged once it has this many bytes.
     pub(super) tail_bytes_max: usize,
+}
+
+impl Holder {
+    fn new(leaf: Leaf, base: Base, tail_bytes_max: usize) -> Self {
+        let tail = Tail::default();
+        Self { leaf, tail, base, ticket: None, scanned_bytes: 0, change: 0, tail_bytes_max }
+    }
 }
 
 /// All leaves.
@@ -55,13 +67,7 @@ pub(super) struct Leaves {
 
 impl Leaves {
     pub(super) fn new(tail_bytes_max: usize) -> Self {
-        let whole = Holder {
-            leaf: Leaf::WHOLE,
-            tail: Tail::default(),
-            base: Base::default(),
-            is_merged: false,
-            tail_bytes_max,
-        };
+        let whole = Holder::new(Leaf::WHOLE, Base::default(), tail_bytes_max);
         Self { holders: vec![whole], table: vec![0], shift: 64 }
     }
 
@@ -75,16 +81,11 @@ impl Leaves {
     /// out by the caller.
     pub(super) fn split(&mut self, number: usize, next: impl FnOnce() -> Segment) -> Option<Tail> {
         let holder = &mut self.holders[number];
-        debug_assert!(!holder.is_merged, "what is split is here");
+        debug_assert!(holder.ticket.is_none(), "what is split is here");
         let middle = holder.leaf.middle()?;
         let bits = holder.leaf.bits + 1;
-        let upper = Holder {
-            leaf: Leaf { low: middle, bits },
-            tail: Tail::default(),
-            base: holder.base.split_off(middle, next),
-            is_merged: false,
-            tail_bytes_max: holder.tail_bytes_max,
-        };
+        let base = holder.base.split_off(middle, next);
+        let upper = Holder::new(Leaf { low: middle, bits }, base, holder.tail_bytes_max);
         holder.leaf.bits = bits;
         let tail = std::mem::take(&mut holder.tail);
         if 64 - self.shift < bits {
@@ -101,12 +102,19 @@ impl Leaves {
     }
 
     /// The numbers of leaves in the order of their hashes.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = usize> {
+    fn in_order(&self) -> impl Iterator<Item = usize> {
         let mut last = None;
         self.table
             .iter()
             .map(|&number| number as usize)
             .filter(move |&number| last.replace(number) != Some(number))
+    }
+
+    /// Whether nothing is there, or is to come back.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_empty =
+            |holder: &Holder| holder.ticket.is_none() && holder.tail.bytes() == 0 && holder.base.len() == 0;
+        self.holders.iter().all(is_empty)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use forebay_base::hash::key_hash;
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
+use forebay_base::wire::is_same;
 use forebay_base::{Error, Result};
 use forebay_env::sync::Arc;
 
@@ -77,6 +78,36 @@ impl Merger {
             show(key, state);
             place = end;
         }
+    }
+
+    /// Appends what a leaf has of a key, each state at its full length.
+    pub(super) fn collect(
+        &mut self,
+        tail: &Tail,
+        base: &Base,
+        hash: u64,
+        key: &[u8],
+        states: &mut Vec<Vec<u8>>,
+    ) -> Result<()> {
+        let Self { raw, walk, state, .. } = self;
+        raw.clear();
+        tail.copy(raw);
+        let mut place = 0;
+        while place < raw.len() {
+            let (other, found, end) = record_at(raw, place).ok_or_else(malformed)?;
+            if is_same(other, key) {
+                states.push(match walk.packer.state_bytes() {
+                    Some(_) => {
+                        restore(found, state);
+                        state.clone()
+                    }
+                    None => found.to_vec(),
+                });
+            }
+            place = end;
+        }
+        states.extend(base.get(hash, key, &mut walk.packer, &mut walk.records)?);
+        Ok(())
     }
 
     fn read(&mut self, tail: Tail) {

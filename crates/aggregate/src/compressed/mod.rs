@@ -6,8 +6,10 @@
 //! 2. All others are appended to the buffer of the leaf of their hash ([leaves](leaves), [tail](tail)).
 //! 3. A leaf with a full buffer is merged by a worker ([worker](worker)): what is new is sorted by hash and merged with
 //!    what is there ([merge](merge)), which lies packed column by column ([base](base), [chunk](chunk)).
-//! 4. A leaf that has grown too large is split; where memory is short all leaves are merged ([upkeep](upkeep)), and
-//!    where that does not help their states go to files ([spill](spill)).
+//! 4. A leaf that has grown too large is split ([tree](tree)); where memory is short all leaves are merged
+//!    ([upkeep](upkeep)), and
+//!    where that does not help their states go to files ([spill](spill)). [room](room) counts.
+//! 5. A key's state is read of all these places, at any moment ([read](read)).
 //!
 //! What leaves hold lies in segments of one size ([stream](stream)), packed or not.
 
@@ -19,49 +21,46 @@ mod hot;
 mod leaves;
 mod merge;
 mod options;
+mod read;
+mod room;
 mod spill;
 mod stream;
+mod stripe;
 mod tail;
+mod tree;
 mod upkeep;
 mod worker;
 
 use forebay_base::hash::key_hash;
-use forebay_base::{Error, Order, Result};
-use forebay_env::sync::Arc;
+use forebay_base::{Order, Result};
+use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::{Arc, Mutex, Rank};
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::sort::SortAggregator;
-use base::Base;
-use chunk::Packer;
-use columns::Columns;
-use hot::Hot;
-use leaves::{Leaves, SEED};
+use leaves::SEED;
 pub use options::AggregatorOptions;
 use options::Sizes;
-use tail::trimmed;
+use room::{Need, Room};
+use stripe::Stripe;
+use tree::Tree;
 use worker::{Shared, Worker};
 
 /// An aggregator whose states lie packed in memory.
 pub struct CompressedAggregator<A: Aggregate> {
     shared: Arc<Shared<A>>,
     workers: Vec<Handle>,
-    memory_max: usize,
-    sizes: Sizes,
-    /// Where states are of a fixed length.
-    hot: Option<Hot>,
-    is_fixed: bool,
-    leaves: Leaves,
-    /// Memory does not suffice for more keys.
-    is_full: bool,
-    is_finishing: bool,
+    // Locks are taken in this order, and then those of `shared`.
+    stripe: Mutex<Stripe>,
+    tree: Mutex<Tree>,
     /// What goes on in files, and whether it has anything.
-    sorter: Option<Box<SortAggregator<Arc<A>>>>,
-    is_spilled: bool,
-    lifted: Vec<u8>,
-    is_finalized: bool,
+    sorter: Option<Mutex<Box<Sort<A>>>>,
+    is_spilled: AtomicBool,
 }
+
+type Sort<A> = SortAggregator<Arc<A>>;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// An empty one.
@@ -74,28 +73,24 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Err(over_limit(memory_max, &needed));
         }
         let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
-        let shared = Arc::new(Shared::new(function, jobs));
+        let room = Room { memory_max, ..Room::default() };
+        let stripe = Stripe::new(state_bytes, &sizes);
+        let sort_bytes = sizes.sort_bytes;
+        let shared = Arc::new(Shared::new(function, jobs, sizes, room, threads.saturating_sub(1)));
         let sorter = match spill {
             Some((fs, directory)) => {
                 let function = Arc::clone(&shared.function);
-                let sort_bytes = sizes.sort_bytes;
-                Some(Box::new(SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?))
+                let sorter = SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?;
+                Some(Mutex::ranked(Rank::Sort, Box::new(sorter)))
             }
             None => None,
         };
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         Ok(Self {
-            memory_max,
-            hot: new_hot(state_bytes, &sizes),
-            is_fixed: state_bytes.is_some(),
-            leaves: Leaves::new(sizes.tail_bytes_min),
-            sizes,
-            is_full: false,
-            is_finishing: false,
+            stripe: Mutex::ranked(Rank::Stripe, stripe),
+            tree: Mutex::ranked(Rank::Leaves, Tree::new(&shared)),
             sorter,
-            is_spilled: false,
-            lifted: Vec::new(),
-            is_finalized: true,
+            is_spilled: AtomicBool::new(false),
             workers: (1..threads).map(worker).collect(),
             shared,
         })
@@ -104,64 +99,22 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Takes a state that was checked, and whose key is not hot.
     #[inline]
     fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        self.is_finalized = false;
-        if let Some(hot) = &mut self.hot {
+        let stripe = self.stripe.get_mut();
+        if let Some(hot) = &mut stripe.hot {
             if hot.insert(hash, key, state) {
                 return Ok(());
             }
             if hot.is_full() {
-                self.cool()?;
+                self.cool(Need::Adding)?;
             }
         }
-        self.append(hash, key, state)
-    }
-
-    /// Moves what is hot to the leaves.
-    fn cool(&mut self) -> Result<()> {
-        let Some(mut hot) = self.hot.take() else { return Ok(()) };
-        let emptied = hot.empty(|hash, key, state| self.append(hash, key, state));
-        self.hot = Some(hot);
-        emptied
-    }
-
-    #[inline]
-    fn append(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        let state = trimmed(state, self.is_fixed);
-        let number = self.leaves.of(hash);
-        let appended = self.leaves.holders[number].tail.append(key, state);
+        let appended = self.tree.get_mut().append(hash, key, state);
         if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
-    }
-
-    /// What is used besides segments, or what parts may take in any case where that is more.
-    fn besides(&self, least: &Sizes) -> usize {
-        self.leaves.memory_bytes()
-            + self.lifted.capacity()
-            + self.shared.index_bytes()
-            + self.shared.scratch_bytes().max(least.scratch_bytes)
-            + self.hot.as_ref().map_or(0, Hot::memory_bytes).max(least.hot_bytes)
-            + self.sorter.as_ref().map_or(0, |sorter| sorter.memory_bytes()).max(least.sort_bytes)
     }
 
     /// Whether groups are in files.
     pub fn is_spilled(&self) -> bool {
-        self.is_spilled
-    }
-
-    fn check_finalized(&self) -> Result<()> {
-        if self.is_finalized {
-            return Ok(());
-        }
-        Err(Error::invalid("states were added since the last call of finalize; call it first"))
-    }
-
-    fn bases(&self) -> impl Iterator<Item = &Base> {
-        self.leaves.in_order().map(|number| &self.leaves.holders[number].base)
-    }
-
-    /// How many keys there are; exact once finalised.
-    pub fn keys(&self) -> u64 {
-        let sorted = self.sorter.as_ref().map_or(0, |sorter| sorter.keys());
-        sorted + self.bases().map(Base::records).sum::<u64>()
+        self.is_spilled.load(Ordering::Relaxed)
     }
 }
 
@@ -169,23 +122,22 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let hash = key_hash(key, SEED);
-        if let Some(state) = self.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
-            self.is_finalized = false;
-            return self.shared.function.add_in_place(state, value, &mut self.lifted);
+        let stripe = self.stripe.get_mut();
+        if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+            return self.shared.function.add_in_place(state, value, &mut stripe.lifted);
         }
-        let mut lifted = std::mem::take(&mut self.lifted);
+        let mut lifted = std::mem::take(&mut stripe.lifted);
         let added = lift(&*self.shared.function, key, value, &mut lifted)
             .and_then(|()| self.push(hash, key, &lifted));
-        self.lifted = lifted;
+        self.stripe.get_mut().lifted = lifted;
         added
     }
 
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         check(&*self.shared.function, key, state)?;
         let hash = key_hash(key, SEED);
-        match self.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+        match self.stripe.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             Some(hot) => {
-                self.is_finalized = false;
                 self.shared.function.merge_in_place(hot, state);
                 Ok(())
             }
@@ -193,58 +145,41 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         }
     }
 
+    /// Merges what was added since, and, once groups are in files, all to one file. Nothing needs it: reads after it
+    /// cost less.
     fn finalize(&mut self) -> Result<()> {
-        self.is_finishing = true;
-        let cooled = self.cool();
-        self.is_finishing = false;
-        cooled?;
+        self.cool(Need::Merging)?;
         self.merge_all()?;
-        if self.is_spilled {
-            self.finish_spilled()?;
-        }
-        self.is_finalized = true;
-        Ok(())
+        if self.is_spilled() { self.finish_spilled() } else { Ok(()) }
     }
 
+    /// Of all that was added before. Costs a look through what was added to the key's leaf since that was merged, less
+    /// than 400 KiB, and one chunk to unpack; a leaf that is looked through often is merged. Waits for the leaf while it
+    /// is being merged. Once groups are in files, what was written since is merged there first.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.check_finalized()?;
-        if let Some(sorter) = self.spilled() {
-            return sorter.get(key);
+        loop {
+            match self.try_get(key)? {
+                Ok(state) => return Ok(state),
+                Err(ticket) => self.shared.wait_for(ticket)?,
+            }
         }
-        let number = self.leaves.of(key_hash(key, SEED));
-        self.leaves.holders[number].base.get(key, self.shared.function.state_bytes())
     }
 
     /// By the keys' hashes while all groups are in memory, and by the keys' bytes once they are in files:
-    /// [`is_spilled`](Self::is_spilled) tells.
+    /// [`is_spilled`](Self::is_spilled) tells. What was added since it was last shown is merged first, and, once groups
+    /// are in files, moved there.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.check_finalized()?;
-        if let Some(sorter) = self.spilled() {
-            return sorter.for_each(visit);
-        }
-        let state_bytes = self.shared.function.state_bytes();
-        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
-        for (base, number) in self.bases().flat_map(|base| (0..base.len()).map(move |number| (base, number)))
-        {
-            base.unpack(number, &mut packer, &mut records)?;
-            (0..records.len()).try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
-        }
-        Ok(())
+        self.show(visit)
     }
 
     fn memory_bytes(&self) -> usize {
-        self.shared.pool.memory_bytes() + self.besides(&Sizes::default())
+        self.shared.memory_bytes()
     }
 }
 
 impl<A: Aggregate> Drop for CompressedAggregator<A> {
     fn drop(&mut self) {
-        self.shared.inner.lock().closing = true;
-        self.shared.jobs.wake();
+        self.shared.close();
         self.workers.drain(..).for_each(Handle::join);
     }
-}
-
-fn new_hot(state_bytes: Option<usize>, sizes: &Sizes) -> Option<Hot> {
-    state_bytes.map(|bytes| Hot::new(bytes, sizes.hot_bytes))
 }

@@ -1,7 +1,10 @@
 //! Where memory does not suffice and there is a directory: what is merged goes to an external sort, and memory is
 //! free again.
 //!
-//! **Invariant:** every state is in the leaves or in the sort, and in one of them only, also after an error.
+//! **Invariant:** every state is in the leaves or in the sort, and in one of them only, also after an error. It goes
+//! from one to the other under the locks of both.
+
+use forebay_env::sync::atomic::Ordering;
 
 use forebay_base::Result;
 use forebay_env::sync::Arc;
@@ -9,64 +12,105 @@ use forebay_env::sync::Arc;
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::leaves::Leaves;
-use super::tail::restore;
-use super::{CompressedAggregator, new_hot};
+use super::worker::recount;
+use super::{CompressedAggregator, Sort};
 use crate::aggregate::Aggregate;
-use crate::aggregator::Aggregator;
-use crate::sort::SortAggregator;
+use crate::aggregator::{Aggregator, Visit};
+use crate::sort::Run;
 
 impl<A: Aggregate> CompressedAggregator<A> {
+    /// Does something with the sort, if there is one, and counts what it takes then.
+    fn with_sort<T>(&self, user: impl FnOnce(&mut Sort<A>) -> Result<T>) -> Result<Option<T>> {
+        let Some(sorter) = &self.sorter else { return Ok(None) };
+        let mut sort = sorter.lock();
+        let before = sort.memory_bytes();
+        let outcome = user(&mut sort);
+        recount(&self.shared.room.sort_bytes, before, sort.memory_bytes());
+        outcome.map(Some)
+    }
+
     /// Moves all that is merged to the sort.
-    pub(super) fn spill(&mut self) -> Result<()> {
-        let Self { sorter: Some(sorter), shared, leaves, .. } = self else { return Ok(()) };
-        let state_bytes = shared.function.state_bytes();
+    pub(super) fn spill(&self) -> Result<()> {
+        let (shared, state_bytes) = (&*self.shared, self.shared.function.state_bytes());
         let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
         let mut free = Vec::new();
-        self.is_spilled = true;
-        for base in leaves.holders.iter_mut().map(|holder| &mut holder.base) {
+        let mut tree = self.tree.lock();
+        self.is_spilled.store(true, Ordering::Relaxed);
+        for base in tree.leaves.holders.iter_mut().map(|holder| &mut holder.base) {
             let before = base.index_bytes();
             while base.pop(&mut packer, &mut records, &mut free)? {
                 shared.pool.give(&mut free);
                 let mut moved = 0;
-                let outcome = (0..records.len()).try_for_each(|at| {
-                    sorter.add_state(records.keys.get(at), records.states.get(at))?;
-                    moved += 1;
-                    Ok(())
+                let outcome = self.with_sort(|sort| {
+                    (0..records.len()).try_for_each(|at| {
+                        sort.add_state(records.keys.get(at), records.states.get(at))?;
+                        moved += 1;
+                        Ok(())
+                    })
                 });
                 if let Err(error) = outcome {
                     let mut left = Columns::new(state_bytes);
                     left.extend(&records, moved..records.len());
                     base.push(&mut packer, &left, &mut || shared.pool.take());
-                    shared.forget(before - base.index_bytes());
+                    recount(&shared.room.index_bytes, before, base.index_bytes());
                     return Err(error);
                 }
             }
-            shared.forget(before);
+            recount(&shared.room.index_bytes, before, 0);
         }
-        *leaves = Leaves::new(self.sizes.tail_bytes_min);
+        if tree.leaves.is_empty() {
+            let before = tree.leaves.memory_bytes();
+            tree.leaves = Leaves::new(shared.sizes.tail_bytes_min);
+            recount(&shared.room.index_bytes, before, tree.leaves.memory_bytes());
+        }
         Ok(())
     }
 
     /// Gives a record to the sort that there is no room for elsewhere.
-    pub(super) fn sort(&mut self, key: &[u8], trimmed: &[u8]) -> Result<()> {
-        let mut state = vec![0; self.shared.function.state_bytes().unwrap_or(trimmed.len())];
-        restore(trimmed, &mut state);
-        self.sorter.as_mut().map_or(Ok(()), |sorter| sorter.add_state(key, &state))?;
-        self.is_spilled = true;
+    pub(super) fn sort(&self, key: &[u8], state: &[u8]) -> Result<()> {
+        self.with_sort(|sort| sort.add_state(key, state))?;
+        self.is_spilled.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Moves all that is left to the sort, and has it merge what it has, so that it can be read. What is in files needs
-    /// no memory here.
-    pub(super) fn finish_spilled(&mut self) -> Result<()> {
+    /// Moves all that is merged to the sort, and has it merge what it has, so that it can be read. What is in files
+    /// needs no memory here.
+    pub(super) fn finish_spilled(&self) -> Result<()> {
         self.spill()?;
         self.shared.release();
-        self.hot = new_hot(self.shared.function.state_bytes(), &self.sizes);
-        self.sorter.as_mut().map_or(Ok(()), |sorter| sorter.finalize())
+        self.stripe.lock().shrink(&self.shared);
+        self.with_sort(Aggregator::finalize)?;
+        Ok(())
     }
 
-    /// The sort, if all that is finalised is there.
-    pub(super) fn spilled(&self) -> Option<&SortAggregator<Arc<A>>> {
-        self.sorter.as_deref().filter(|_| self.is_spilled)
+    /// What of a key's state is in files.
+    pub(super) fn get_spilled(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if !self.is_spilled() {
+            return Ok(None);
+        }
+        let found = self.with_sort(|sort| {
+            sort.finalize()?;
+            sort.get(key)
+        })?;
+        Ok(found.flatten())
+    }
+
+    /// All that was merged, in one file.
+    fn spilled(&self) -> Result<Option<Arc<Run>>> {
+        self.finish_spilled()?;
+        let run = self.with_sort(|sort| {
+            sort.finalize()?;
+            sort.finalized()
+        })?;
+        Ok(run.flatten())
+    }
+
+    pub(super) fn keys_spilled(&self) -> Result<u64> {
+        Ok(self.spilled()?.map_or(0, |run| run.records()))
+    }
+
+    /// Shows all that was merged, in the order of keys. No lock is held meanwhile.
+    pub(super) fn show_spilled(&self, visit: &mut Visit<'_>) -> Result<()> {
+        self.spilled()?.map_or(Ok(()), |run| run.for_each(crate::Order::Lexical, visit))
     }
 }

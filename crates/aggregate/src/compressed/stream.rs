@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use forebay_env::sync::Mutex;
+use forebay_env::sync::{Mutex, Rank};
 
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 /// What a segment takes, with what an allocator adds and its place in a vector that may be half empty.
@@ -15,9 +15,14 @@ pub(super) const SEGMENT_ENTRY_BYTES: usize = SEGMENT_BYTES + 16 + 2 * size_of::
 pub(super) type Segment = Box<[u8; SEGMENT_BYTES]>;
 
 /// The segments that nobody uses.
-#[derive(Default)]
 pub(super) struct Pool {
     inner: Mutex<Spare>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self { inner: Mutex::ranked(Rank::Leaf, Spare::default()) }
+    }
 }
 
 #[derive(Default)]
@@ -34,6 +39,26 @@ impl Pool {
         spare.made += usize::from(free.is_none());
         drop(spare);
         free.unwrap_or_else(|| Box::new([0; SEGMENT_BYTES]))
+    }
+
+    /// Takes this many segments, whatever they hold, if it `fits` that so many are used then.
+    pub(super) fn take_if(
+        &self,
+        count: usize,
+        fits: impl FnOnce(usize) -> bool,
+        into: &mut Vec<Segment>,
+    ) -> bool {
+        let mut spare = self.inner.lock();
+        if !fits(spare.made - spare.free.len() + count) {
+            return false;
+        }
+        let kept = spare.free.len().saturating_sub(count);
+        let made = count - (spare.free.len() - kept);
+        into.extend(spare.free.drain(kept..));
+        spare.made += made;
+        drop(spare);
+        into.extend((0..made).map(|_| Segment::new([0; SEGMENT_BYTES])));
+        true
     }
 
     /// Takes segments back.
@@ -136,10 +161,15 @@ impl Stream {
 
     /// Appends all bytes to `out`, and gives all segments to `free`.
     pub(super) fn drain(self, out: &mut Vec<u8>, free: &mut Vec<Segment>) {
+        self.copy(out);
+        free.extend(self.segments);
+    }
+
+    /// Appends all bytes to `out`.
+    pub(super) fn copy(&self, out: &mut Vec<u8>) {
         out.reserve_exact(self.segments.len() * SEGMENT_BYTES);
         self.segments.iter().for_each(|segment| out.extend_from_slice(&segment[..]));
         out.truncate(out.len() - self.room);
-        free.extend(self.segments);
     }
 
     /// Gives the segments that lie before a place to `free`; their bytes are gone.

@@ -50,6 +50,11 @@ impl Tail {
         }
     }
 
+    /// Appends all records to `raw`.
+    pub(super) fn copy(&self, raw: &mut Vec<u8>) {
+        self.0.copy(raw);
+    }
+
     /// Appends all records to `raw`, and gives the segments to `free`.
     pub(super) fn drain(self, raw: &mut Vec<u8>, free: &mut Vec<Segment>) {
         self.0.drain(raw, free);

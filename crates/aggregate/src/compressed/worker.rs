@@ -1,15 +1,18 @@
-//! The work behind adding: leaves with much that is new are merged, by any thread, oldest first.
+//! What all threads of an aggregator share, and the work behind adding: leaves with much that is new are merged, by any
+//! thread, oldest first.
 
 use std::collections::VecDeque;
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicUsize, Ordering};
-use forebay_env::sync::{Arc, Mutex};
+use forebay_env::sync::{Arc, Mutex, MutexGuard, Rank};
 use forebay_env::{Jobs, Machine, Step};
 
 use super::base::Base;
 use super::leaves::Leaf;
 use super::merge::Merger;
+use super::options::{QUEUE_PER_WORKER, Sizes};
+use super::room::Room;
 use super::stream::Pool;
 use super::tail::Tail;
 use crate::aggregate::Aggregate;
@@ -19,24 +22,26 @@ pub(super) struct Shared<A> {
     pub(super) function: Arc<A>,
     pub(super) jobs: Jobs,
     pub(super) pool: Arc<Pool>,
-    /// Memory of leaves' indexes, and of what merges leaves.
-    index_bytes: AtomicUsize,
-    scratch_bytes: AtomicUsize,
-    pub(super) inner: Mutex<Inner>,
+    pub(super) sizes: Sizes,
+    pub(super) room: Room,
+    /// How many leaves may wait to be merged before those who add work too.
+    queue_max: usize,
+    inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
 pub(super) struct Inner {
     /// Leaves to be merged, oldest first.
-    pub(super) queue: VecDeque<Merge>,
-    /// How many are being merged.
-    running: usize,
-    /// Leaves that are merged, for whoever adds to take back.
-    pub(super) done: Vec<(usize, Base)>,
+    queue: VecDeque<Merge>,
+    /// The tickets of those that are being merged.
+    running: Vec<u64>,
+    /// How many were ever to be merged.
+    submitted: u64,
+    /// Leaves that are merged, to be taken back.
+    done: Vec<(usize, Base)>,
     /// Each with the memory of it that is counted.
     mergers: Vec<(Merger, usize)>,
-    pub(super) failed: Option<Error>,
-    pub(super) closing: bool,
+    failed: Option<Error>,
+    closing: bool,
 }
 
 /// A leaf to be merged.
@@ -48,71 +53,109 @@ pub(super) struct Merge {
 }
 
 impl Inner {
-    /// Whether nothing is to be merged or being merged.
-    pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.running == 0
+    /// Whether of the leaves up to this ticket none is to be merged or being merged.
+    fn is_done(&self, ticket: u64) -> bool {
+        // The queue's tickets end with the last one.
+        let first = self.submitted - self.queue.len() as u64 + 1;
+        first > ticket && self.running.iter().all(|&running| running > ticket)
+    }
+
+    /// The leaf of this ticket, while nobody has begun to merge it.
+    pub(super) fn queued(&self, ticket: u64) -> Option<&Merge> {
+        let first = self.submitted - self.queue.len() as u64 + 1;
+        self.queue.get(usize::try_from(ticket.checked_sub(first)?).ok()?)
     }
 }
 
 impl<A: Aggregate> Shared<A> {
-    pub(super) fn new(function: A, jobs: Jobs) -> Self {
-        let (function, pool) = (Arc::new(function), Arc::default());
-        let (index_bytes, scratch_bytes) = Default::default();
-        Self { function, jobs, pool, index_bytes, scratch_bytes, inner: Mutex::default() }
+    pub(super) fn new(function: A, jobs: Jobs, sizes: Sizes, room: Room, workers: usize) -> Self {
+        let inner = Inner {
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            submitted: 0,
+            done: Vec::new(),
+            mergers: Vec::new(),
+            failed: None,
+            closing: false,
+        };
+        Self {
+            function: Arc::new(function),
+            jobs,
+            pool: Arc::default(),
+            sizes,
+            room,
+            queue_max: QUEUE_PER_WORKER * workers,
+            inner: Mutex::ranked(Rank::Leaf, inner),
+        }
     }
 
-    pub(super) fn index_bytes(&self) -> usize {
-        self.index_bytes.load(Ordering::Relaxed)
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
     }
 
-    pub(super) fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Of a leaf's index nothing is left.
-    pub(super) fn forget(&self, index_bytes: usize) {
-        let before = self.index_bytes.fetch_sub(index_bytes, Ordering::Relaxed);
-        debug_assert!(before >= index_bytes, "what is forgotten was counted");
+    /// Ends the workers.
+    pub(super) fn close(&self) {
+        self.inner().closing = true;
+        self.jobs.wake();
     }
 
     /// Gives the memory that nobody uses to the allocator.
     pub(super) fn release(&self) {
         self.pool.release();
-        let mergers = std::mem::take(&mut self.inner.lock().mergers);
+        let mergers = std::mem::take(&mut self.inner().mergers);
         let bytes = mergers.iter().map(|(_, bytes)| bytes).sum();
-        let before = self.scratch_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.room.scratch_bytes.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "what is released was counted");
     }
 
     /// Lends memory to merge with.
     pub(super) fn lend<T>(&self, user: impl FnOnce(&mut Merger) -> T) -> T {
-        let merger = self.inner.lock().mergers.pop();
+        let merger = self.inner().mergers.pop();
         let make = || (Merger::new(self.function.state_bytes(), Arc::clone(&self.pool)), 0);
         let (mut merger, before) = merger.unwrap_or_else(make);
         let outcome = user(&mut merger);
         let after = merger.memory_bytes();
-        // It wraps where less is used than before.
-        self.scratch_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
-        self.inner.lock().mergers.push((merger, after));
+        recount(&self.room.scratch_bytes, before, after);
+        self.inner().mergers.push((merger, after));
         outcome
     }
 
+    /// Has a leaf merged. Returns its ticket.
+    pub(super) fn submit(&self, merge: Merge) -> u64 {
+        let mut inner = self.inner();
+        inner.queue.push_back(merge);
+        inner.submitted += 1;
+        let ticket = inner.submitted;
+        drop(inner);
+        self.jobs.wake();
+        ticket
+    }
+
+    /// The ticket of the last leaf that was to be merged.
+    pub(super) fn last_ticket(&self) -> u64 {
+        self.inner().submitted
+    }
+
+    /// Leaves that are merged, each once.
+    pub(super) fn take_done(&self) -> Vec<(usize, Base)> {
+        std::mem::take(&mut self.inner().done)
+    }
+
     /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
-    pub(super) fn work(&self) -> Result<bool> {
-        let mut inner = self.inner.lock();
+    fn work(&self) -> Result<bool> {
+        let mut inner = self.inner();
+        let ticket = inner.submitted - inner.queue.len() as u64 + 1;
         let Some(merge) = inner.queue.pop_front() else { return Ok(false) };
-        inner.running += 1;
+        inner.running.push(ticket);
         drop(inner);
         let Merge { number, leaf, tail, base } = merge;
         let before = base.index_bytes();
         let merged = self.lend(|merger| merger.merge(&*self.function, &leaf, tail, base));
-        let mut inner = self.inner.lock();
-        debug_assert!(inner.running > 0, "who works is counted");
-        inner.running -= 1;
+        let mut inner = self.inner();
+        inner.running.retain(|&running| running != ticket);
         let worked = match merged {
             Ok(base) => {
-                // It wraps where less is used than before.
-                self.index_bytes.fetch_add(base.index_bytes().wrapping_sub(before), Ordering::Relaxed);
+                recount(&self.room.index_bytes, before, base.index_bytes());
                 inner.done.push((number, base));
                 Ok(true)
             }
@@ -125,6 +168,46 @@ impl<A: Aggregate> Shared<A> {
         self.jobs.wake();
         worked
     }
+
+    /// Works while too many leaves wait to be merged.
+    pub(super) fn relieve(&self) -> Result<()> {
+        self.wait(|inner| inner.queue.len() <= self.queue_max)
+    }
+
+    /// Works until the leaves up to this ticket are merged. Whoever calls it holds no lock that a worker takes.
+    pub(super) fn wait_for(&self, ticket: u64) -> Result<()> {
+        self.wait(|inner| inner.is_done(ticket))
+    }
+
+    /// Works beside the workers until this comes true; waits only while there is nothing to do.
+    fn wait(&self, ready: impl Fn(&Inner) -> bool) -> Result<()> {
+        loop {
+            if let Some(panicked) = self.jobs.panicked() {
+                return Err(Error::Poisoned(panicked));
+            }
+            let inner = self.inner();
+            if let Some(error) = &inner.failed {
+                return Err(error.clone());
+            }
+            if ready(&inner) {
+                return Ok(());
+            }
+            drop(inner);
+            if !self.work()? {
+                self.jobs.wait(&mut || {
+                    let has_panicked = self.jobs.panicked().is_some();
+                    let inner = self.inner();
+                    inner.failed.is_some() || has_panicked || !inner.queue.is_empty() || ready(&inner)
+                });
+            }
+        }
+    }
+}
+
+/// Counts other bytes for something than before.
+pub(super) fn recount(counter: &AtomicUsize, before: usize, after: usize) {
+    // It wraps where less is used than before.
+    counter.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
 }
 
 /// A worker on a thread.
@@ -132,7 +215,7 @@ pub(super) struct Worker<A>(pub(super) Arc<Shared<A>>);
 
 impl<A: Aggregate> Machine for Worker<A> {
     fn step(&mut self) -> Step {
-        if self.0.inner.lock().closing {
+        if self.0.inner().closing {
             return Step::Finished;
         }
         match self.0.work() {

@@ -23,7 +23,8 @@ use forebay_env::sync::Arc;
 use crate::aggregate::{Aggregate, Merging};
 use crate::aggregator::{Aggregator, Visit, check, check_state, lift, over_limit};
 use buffer::Buffer;
-use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
+pub(crate) use run::Run;
+use run::{BLOCK_BYTES, RunCursor, RunWriter};
 
 /// Less memory than this is refused.
 const MEMORY_BYTES_MIN: usize = 1 << 20;
@@ -42,7 +43,7 @@ pub struct SortAggregator<A> {
     directory: PathBuf,
     memory_max: usize,
     buffer: Buffer,
-    runs: Vec<Run>,
+    runs: Vec<Arc<Run>>,
     /// What is known of the runs.
     runs_bytes: usize,
     runs_made: u64,
@@ -82,12 +83,12 @@ impl<A: Aggregate> SortAggregator<A> {
 
     /// How many bytes its files have now.
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(Run::bytes).sum()
+        self.runs.iter().map(|run| run.bytes()).sum()
     }
 
     /// How many keys there are, once finalised.
     pub fn keys(&self) -> u64 {
-        self.runs.iter().map(Run::records).sum()
+        self.runs.iter().map(|run| run.records()).sum()
     }
 
     fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
@@ -123,14 +124,14 @@ impl<A: Aggregate> SortAggregator<A> {
             check_state(key, state)?;
             writer.push(prefix, key, state)
         })?;
-        self.runs.push(writer.finish()?);
+        self.runs.push(Arc::new(writer.finish()?));
         self.buffer.clear();
         self.count_runs();
         Ok(())
     }
 
     fn count_runs(&mut self) {
-        self.runs_bytes = self.runs.iter().map(Run::memory_bytes).sum();
+        self.runs_bytes = self.runs.iter().map(|run| run.memory_bytes()).sum();
     }
 
     /// Makes one run of the first `count`.
@@ -145,18 +146,18 @@ impl<A: Aggregate> SortAggregator<A> {
             check_state(record.key, record.value)?;
             writer.push(prefix, record.key, record.value)
         })?;
-        let merged = writer.finish()?;
+        let merged = Arc::new(writer.finish()?);
         self.runs.splice(..count, [merged]);
         self.count_runs();
         Ok(())
     }
 
     /// The one run that all is in; an error while there is none.
-    fn finalized(&self) -> Result<Option<&Run>> {
+    pub(crate) fn finalized(&self) -> Result<Option<Arc<Run>>> {
         if !self.buffer.is_empty() || self.runs.len() > 1 {
             return Err(Error::invalid("states were added since the last call of finalize; call it first"));
         }
-        Ok(self.runs.first())
+        Ok(self.runs.first().cloned())
     }
 }
 
@@ -179,7 +180,7 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
         let fan_in = (self.memory_max / 2 / BLOCK_BYTES).clamp(2, FAN_IN_MAX);
         while self.runs.len() > 1 {
             // The shortest first: the longest, perhaps the last result, is merged as rarely as can be.
-            self.runs.sort_by_key(Run::bytes);
+            self.runs.sort_by_key(|run| run.bytes());
             // The first merge takes just so many that all others are full.
             let full = (self.runs.len() - 1) % (fan_in - 1).max(1);
             let count = if full == 0 { fan_in } else { full + 1 };

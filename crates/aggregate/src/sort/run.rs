@@ -23,7 +23,7 @@ struct BlockInfo {
 }
 
 /// Sorted records, one a key.
-pub(super) struct Run {
+pub(crate) struct Run {
     fs: Arc<dyn FileSystem>,
     file: Arc<dyn File>,
     blocks: Vec<BlockInfo>,
@@ -43,7 +43,7 @@ impl Run {
         self.bytes
     }
 
-    pub(super) fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
@@ -85,7 +85,7 @@ impl Run {
     }
 
     /// Shows every key with its state.
-    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
+    pub(crate) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
         let mut cursor = RunCursor::new(self, order)?;
         while cursor.prefix().is_some() {
             let record = cursor.record();

@@ -20,17 +20,17 @@ fn sorter<A: Aggregate>(function: A, order: Order) -> SortAggregator<A> {
     SortAggregator::new(function, order, Env::memory(1).fs, "/sorted", 1 << 20).expect("a directory")
 }
 
-fn contents<A: Aggregate>(aggregator: &impl Aggregator<A>) -> Map {
+pub(super) fn contents<A: Aggregate>(aggregator: &impl Aggregator<A>) -> Map {
     let mut map = Map::new();
     let seen = &mut |key: &[u8], state: &[u8]| {
         assert_eq!(map.insert(key.to_vec(), state.to_vec()), None, "every key comes once");
         Ok(())
     };
-    aggregator.for_each(seen).expect("it is finalised");
+    aggregator.for_each(seen).expect("it can be read");
     map
 }
 
-fn add_to_map<A: Aggregate>(function: &A, map: &mut Map, key: &[u8], state: &[u8]) {
+pub(super) fn add_to_map<A: Aggregate>(function: &A, map: &mut Map, key: &[u8], state: &[u8]) {
     let entry = map.entry(key.to_vec()).or_default();
     if entry.is_empty() {
         entry.extend_from_slice(state);

@@ -5,4 +5,5 @@ mod answers;
 mod composites;
 mod compressed;
 mod laws;
+mod readable;
 mod values;

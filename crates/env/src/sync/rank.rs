@@ -15,6 +15,12 @@ pub enum Rank {
     Log,
     /// One next version is made at a time.
     State,
+    /// What a thread that adds to an aggregator has for itself.
+    Stripe,
+    /// An aggregator's leaves.
+    Leaves,
+    /// What an aggregator has in files.
+    Sort,
     /// Nothing is asked for under it.
     Leaf,
 }

@@ -1,0 +1,212 @@
+//! Reading: a key's state is merged of all that was added to it, wherever that is by now.
+
+use forebay_env::sync::atomic::Ordering;
+
+use forebay_base::Result;
+use forebay_base::hash::key_hash;
+
+use super::CompressedAggregator;
+use super::chunk::Packer;
+use super::columns::Columns;
+use super::leaves::SEED;
+use super::room::Need;
+use crate::aggregate::Aggregate;
+use crate::aggregator::{Visit, check_state};
+
+impl<A: Aggregate> CompressedAggregator<A> {
+    /// The state of a key, or the ticket of its leaf while that is being merged.
+    pub(super) fn try_get(&self, key: &[u8]) -> Result<Result<Option<Vec<u8>>, u64>> {
+        let (hash, shared) = (key_hash(key, SEED), &*self.shared);
+        let mut states: Vec<Vec<u8>> = Vec::new();
+        let stripe = self.stripe.lock();
+        states.extend(stripe.hot.as_ref().and_then(|hot| hot.peek(hash, key)).map(<[u8]>::to_vec));
+        let mut tree = self.tree.lock();
+        drop(stripe);
+        tree.take_back(shared);
+        let number = tree.leaves.of(hash);
+        let holder = &tree.leaves.holders[number];
+        let scanned_bytes = holder.tail.bytes();
+        let outcome = shared.lend(|merger| {
+            if let Some(ticket) = holder.ticket {
+                let inner = shared.inner();
+                let Some(merge) = inner.queued(ticket) else { return Ok(Err(ticket)) };
+                merger.collect(&merge.tail, &merge.base, hash, key, &mut states)?;
+            }
+            merger.collect(&holder.tail, &holder.base, hash, key, &mut states)?;
+            Ok(Ok(()))
+        })?;
+        if let Err(ticket) = outcome {
+            return Ok(Err(ticket));
+        }
+        tree.scanned(number, scanned_bytes, shared);
+        // What goes to files goes there under the tree's lock.
+        states.extend(self.get_spilled(key)?);
+        drop(tree);
+        shared.relieve()?;
+        self.merged(key, states).map(Ok)
+    }
+
+    fn merged(&self, key: &[u8], mut states: Vec<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+        if states.len() < 2 {
+            return Ok(states.pop());
+        }
+        let parts: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
+        let mut merged = Vec::new();
+        self.shared.function.merge(&parts, &mut merged);
+        check_state(key, &merged)?;
+        Ok(Some(merged))
+    }
+
+    /// Shows all that was added before, and in part what is added meanwhile.
+    pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
+        self.cool(Need::Merging)?;
+        self.merge_all()?;
+        let state_bytes = self.shared.function.state_bytes();
+        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
+        let mut place = Place::default();
+        loop {
+            match self.next_chunk(&mut place, &mut packer, &mut records)? {
+                Next::Chunk(first) => {
+                    (first..records.len())
+                        .try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
+                    place.pass(&records);
+                }
+                Next::Wait(ticket) => self.shared.wait_for(ticket)?,
+                Next::Spilled => {
+                    return self.show_spilled(&mut |key, state| {
+                        let is_shown = place.has_passed(key_hash(key, SEED), key);
+                        if is_shown { Ok(()) } else { visit(key, state) }
+                    });
+                }
+                Next::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Puts the next chunk in place of what `records` have.
+    fn next_chunk(&self, place: &mut Place, packer: &mut Packer, records: &mut Columns) -> Result<Next> {
+        let mut tree = self.tree.lock();
+        if self.is_spilled.load(Ordering::Relaxed) {
+            return Ok(Next::Spilled);
+        }
+        tree.take_back(&self.shared);
+        loop {
+            let Some(low) = place.leaf else { return Ok(Next::End) };
+            let holder = &tree.leaves.holders[tree.leaves.of(low)];
+            if let Some(ticket) = holder.ticket {
+                return Ok(Next::Wait(ticket));
+            }
+            if place.change != Some(holder.change) {
+                place.change = Some(holder.change);
+                place.chunk = place.last.as_ref().map_or(0, |(hash, _)| holder.base.first_with(*hash));
+            }
+            while place.chunk < holder.base.len() {
+                holder.base.unpack(place.chunk, packer, records)?;
+                place.chunk += 1;
+                let first = place.first_of(records);
+                if first < records.len() {
+                    return Ok(Next::Chunk(first));
+                }
+            }
+            place.leaf = holder.leaf.hashes().1.checked_add(1);
+            place.change = None;
+        }
+    }
+
+    /// How many keys there are. Merges what was added since they were last counted, and also what is in files.
+    pub fn keys(&self) -> Result<u64> {
+        self.cool(Need::Merging)?;
+        self.merge_all()?;
+        loop {
+            let mut tree = self.tree.lock();
+            if self.is_spilled.load(Ordering::Relaxed) {
+                drop(tree);
+                return self.keys_spilled();
+            }
+            tree.take_back(&self.shared);
+            let away = tree.leaves.holders.iter().find_map(|holder| holder.ticket);
+            let keys = tree.leaves.holders.iter().map(|holder| holder.base.records()).sum();
+            drop(tree);
+            match away {
+                Some(ticket) => self.shared.wait_for(ticket)?,
+                None => return Ok(keys),
+            }
+        }
+    }
+}
+
+enum Next {
+    /// From this record on.
+    Chunk(usize),
+    /// The leaf of this ticket is being merged.
+    Wait(u64),
+    /// The rest is in files.
+    Spilled,
+    End,
+}
+
+/// How far all was shown: leaves may be merged and split meanwhile.
+struct Place {
+    /// The lowest hash of the leaf that is next.
+    leaf: Option<u64>,
+    /// What of that leaf was last known, and which of its chunks is next.
+    change: Option<u64>,
+    chunk: usize,
+    /// The last record that was shown.
+    last: Option<(u64, Vec<u8>)>,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { leaf: Some(0), change: None, chunk: 0, last: None }
+    }
+}
+
+impl Place {
+    fn has_passed(&self, hash: u64, key: &[u8]) -> bool {
+        self.last.as_ref().is_some_and(|(last, last_key)| (hash, key) <= (*last, last_key))
+    }
+
+    /// The first of the records that was not shown.
+    fn first_of(&self, records: &Columns) -> usize {
+        let (mut first, count) = (0, records.len());
+        while first < count && self.has_passed(records.hashes[first], records.keys.get(first)) {
+            first += 1;
+        }
+        first
+    }
+
+    /// All of these are shown.
+    fn pass(&mut self, records: &Columns) {
+        let Some(last) = records.len().checked_sub(1) else { return };
+        let (hash, key) = self.last.get_or_insert_default();
+        *hash = records.hashes[last];
+        key.clear();
+        key.extend_from_slice(records.keys.get(last));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::SCANNED_PER_MERGED;
+    use super::*;
+    use crate::functions::Distinct;
+    use crate::{Aggregator, AggregatorOptions};
+
+    #[test]
+    fn reads_pay_for_merges() -> Result<()> {
+        let options = AggregatorOptions::default().memory_limit(4 << 20).threads(1);
+        let mut texts = CompressedAggregator::new(Distinct, options)?;
+        for number in 0..500u64 {
+            texts.add(&(number % 50).to_le_bytes(), b"text")?;
+        }
+        let unmerged_bytes =
+            |texts: &CompressedAggregator<Distinct>| texts.tree.lock().leaves.holders[0].tail.bytes();
+        assert!(unmerged_bytes(&texts) > 0);
+        for _ in 0..2 * SCANNED_PER_MERGED {
+            assert!(texts.get(&7u64.to_le_bytes())?.is_some());
+        }
+        assert_eq!(unmerged_bytes(&texts), 0, "it was looked through often enough");
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! What all takes, and whether there is room for more.
+
+use forebay_env::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::options::{SLACK, Sizes};
+use super::stream::{SEGMENT_BYTES, SEGMENT_ENTRY_BYTES, Segment};
+use super::worker::Shared;
+use crate::aggregate::Aggregate;
+
+/// What is counted besides segments.
+#[derive(Default)]
+pub(super) struct Room {
+    pub(super) memory_max: usize,
+    /// Memory of leaves' indexes and of their directory.
+    pub(super) index_bytes: AtomicUsize,
+    /// Of what merges leaves.
+    pub(super) scratch_bytes: AtomicUsize,
+    /// Of what is hot, and of states that are made of values.
+    pub(super) stripe_bytes: AtomicUsize,
+    /// Of the sort in files.
+    pub(super) sort_bytes: AtomicUsize,
+    /// Memory does not suffice for more keys.
+    pub(super) is_full: AtomicBool,
+}
+
+/// Who wants room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// More is added.
+    Adding,
+    /// What was taken is to be merged, with what is kept for that.
+    Merging,
+    /// The same where there is nothing else left to do.
+    Anyway,
+}
+
+impl Room {
+    /// What is used besides segments, or what parts may take in any case where that is more.
+    pub(super) fn besides(&self, least: &Sizes) -> usize {
+        let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        bytes(&self.index_bytes)
+            + bytes(&self.scratch_bytes).max(least.scratch_bytes)
+            + bytes(&self.stripe_bytes).max(least.hot_bytes)
+            + bytes(&self.sort_bytes).max(least.sort_bytes)
+    }
+}
+
+impl<A: Aggregate> Shared<A> {
+    /// Whether there may be this many segments and bytes besides: beside all that other parts and merges may take
+    /// meanwhile.
+    fn fits(&self, segments: usize, bytes: usize, need: Need) -> bool {
+        let (sizes, room) = (&self.sizes, &self.room);
+        let used_bytes = segments * SEGMENT_ENTRY_BYTES + bytes + room.besides(sizes) + sizes.reserve_bytes;
+        match need {
+            // What is hot goes to buffers at the end.
+            Need::Adding => {
+                !room.is_full.load(Ordering::Relaxed) && used_bytes + sizes.hot_bytes <= room.memory_max
+            }
+            Need::Merging => used_bytes <= room.memory_max,
+            Need::Anyway => true,
+        }
+    }
+
+    /// Whether there is room for this many segments more.
+    pub(super) fn has_room(&self, segments: usize, need: Need) -> bool {
+        self.fits(self.pool.used() + segments, 0, need)
+    }
+
+    /// Whether there is room for a good part of the memory more.
+    pub(super) fn has_slack(&self) -> bool {
+        self.has_room(self.room.memory_max / SLACK / SEGMENT_BYTES, Need::Adding)
+    }
+
+    /// Takes this many segments if there is room for them; nobody else takes that meanwhile.
+    pub(super) fn take(&self, segments: usize, need: Need, into: &mut Vec<Segment>) -> bool {
+        self.pool.take_if(segments, |used| self.fits(used, 0, need), into)
+    }
+
+    /// All that it takes now.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pool.memory_bytes() + self.room.besides(&Sizes::default())
+    }
+}

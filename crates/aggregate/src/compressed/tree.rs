@@ -1,0 +1,168 @@
+//! The leaves as those who add see them: they have full ones merged, take them back, and split those that have grown
+//! too large. Nothing here waits.
+
+use forebay_base::hash::{key_hash, mix};
+
+use super::leaves::{Leaves, SEED};
+use super::options::{Sizes, TAIL_RATIO};
+use super::room::Need;
+use super::stream::Segment;
+use super::tail::trimmed;
+use super::worker::{Merge, Shared, recount};
+use crate::aggregate::Aggregate;
+
+/// Leaves, and what is added to them.
+pub(super) struct Tree {
+    pub(super) leaves: Leaves,
+    is_fixed: bool,
+    /// How often a leaf was taken back or split.
+    changes: u64,
+    segments: Vec<Segment>,
+}
+
+/// What has to be done before a record can be taken.
+#[derive(Debug)]
+pub(super) enum Wanting {
+    /// The leaf of this ticket is to be merged.
+    Merge(u64),
+    /// There is to be room for this many segments.
+    Room(usize),
+}
+
+impl Tree {
+    pub(super) fn new<A: Aggregate>(shared: &Shared<A>) -> Self {
+        let leaves = Leaves::new(shared.sizes.tail_bytes_min);
+        recount(&shared.room.index_bytes, 0, leaves.memory_bytes());
+        Self { leaves, is_fixed: shared.function.state_bytes().is_some(), changes: 0, segments: Vec::new() }
+    }
+
+    /// Appends a record where the segment that is begun has room. `false` where it has not.
+    #[inline]
+    pub(super) fn append(&mut self, hash: u64, key: &[u8], state: &[u8]) -> bool {
+        let state = trimmed(state, self.is_fixed);
+        let number = self.leaves.of(hash);
+        self.leaves.holders[number].tail.append(key, state)
+    }
+
+    /// Appends a record; sees to its leaf first if the buffer is full.
+    #[inline]
+    pub(super) fn put<A: Aggregate>(
+        &mut self,
+        shared: &Shared<A>,
+        hash: u64,
+        key: &[u8],
+        state: &[u8],
+        need: Need,
+    ) -> Result<(), Wanting> {
+        if self.append(hash, key, state) { Ok(()) } else { self.put_slowly(shared, hash, key, state, need) }
+    }
+
+    #[inline(never)]
+    fn put_slowly<A: Aggregate>(
+        &mut self,
+        shared: &Shared<A>,
+        hash: u64,
+        key: &[u8],
+        state: &[u8],
+        need: Need,
+    ) -> Result<(), Wanting> {
+        self.take_back(shared);
+        let state = trimmed(state, self.is_fixed);
+        let number = self.leaves.of(hash);
+        let holder = &self.leaves.holders[number];
+        if holder.tail.bytes() >= holder.tail_bytes_max {
+            match holder.ticket {
+                Some(ticket) => return Err(Wanting::Merge(ticket)),
+                None => self.submit(number, shared),
+            }
+        }
+        let Self { leaves, segments, .. } = self;
+        let tail = &mut leaves.holders[number].tail;
+        let missing = tail.missing(key, state);
+        if !shared.take(missing, need, segments) {
+            return Err(Wanting::Room(missing));
+        }
+        tail.append_over(key, state, || segments.pop().unwrap_or_else(|| shared.pool.take()));
+        if !segments.is_empty() {
+            shared.pool.give(segments);
+        }
+        Ok(())
+    }
+
+    /// Has a leaf merged that is here and to which something was added.
+    fn submit<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
+        let holder = &mut self.leaves.holders[number];
+        debug_assert!(holder.ticket.is_none() && holder.tail.bytes() > 0, "a leaf is merged once at a time");
+        let (tail, base) = (std::mem::take(&mut holder.tail), std::mem::take(&mut holder.base));
+        holder.scanned_bytes = 0;
+        holder.ticket = Some(shared.submit(Merge { number, leaf: holder.leaf, tail, base }));
+    }
+
+    /// Has the first leaf from this number on merged to which something was added. Returns the number behind it.
+    pub(super) fn submit_next<A: Aggregate>(&mut self, from: usize, shared: &Shared<A>) -> Option<usize> {
+        let is_due = |&number: &usize| {
+            let holder = &self.leaves.holders[number];
+            holder.ticket.is_none() && holder.tail.bytes() > 0
+        };
+        let number = (from..self.leaves.holders.len()).find(is_due)?;
+        self.submit(number, shared);
+        Some(number + 1)
+    }
+
+    /// Notes that so many bytes were looked through for what one merge would have brought together. Has the leaf merged
+    /// once that is more than a merge takes.
+    pub(super) fn scanned<A: Aggregate>(&mut self, number: usize, bytes: usize, shared: &Shared<A>) {
+        let holder = &mut self.leaves.holders[number];
+        holder.scanned_bytes += bytes;
+        let merge_bytes = holder.tail.bytes() + holder.base.bytes();
+        if holder.ticket.is_none() && bytes > 0 && holder.scanned_bytes > SCANNED_PER_MERGED * merge_bytes {
+            self.submit(number, shared);
+        }
+    }
+
+    /// Takes back leaves that were merged, and splits those that are too large.
+    pub(super) fn take_back<A: Aggregate>(&mut self, shared: &Shared<A>) {
+        for (number, base) in shared.take_done() {
+            let is_large = base.bytes() > shared.sizes.leaf_bytes && base.len() > 1;
+            let holder = &mut self.leaves.holders[number];
+            debug_assert!(holder.ticket.is_some() && holder.base.len() == 0, "what comes back was away");
+            (holder.base, holder.ticket) = (base, None);
+            self.changed(number, &shared.sizes);
+            if is_large {
+                self.split(number, shared);
+                self.changed(number, &shared.sizes);
+                self.changed(self.leaves.holders.len() - 1, &shared.sizes);
+            }
+        }
+    }
+
+    /// Says at how many bytes a leaf's buffer is full: in proportion to what merging it takes, and for some earlier
+    /// than for others, or all would be full at the same time. A leaf that is too large gets no larger buffer than
+    /// others: it would stay so.
+    fn changed(&mut self, number: usize, sizes: &Sizes) {
+        let holder = &mut self.leaves.holders[number];
+        let base_bytes = holder.base.bytes().min(sizes.leaf_bytes);
+        let spread = mix(number as u64 ^ base_bytes as u64) as f64 / u64::MAX as f64;
+        let bytes = TAIL_RATIO * (0.5 + spread) * base_bytes as f64;
+        holder.tail_bytes_max = (bytes as usize).max(sizes.tail_bytes_min);
+        self.changes += 1;
+        holder.change = self.changes;
+    }
+
+    /// Splits a leaf, and deals out what was added to it meanwhile.
+    fn split<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
+        let before = self.leaves.memory_bytes();
+        let tail = self.leaves.split(number, || shared.pool.take());
+        recount(&shared.room.index_bytes, before, self.leaves.memory_bytes());
+        let Some(tail) = tail else { return };
+        shared.lend(|merger| {
+            merger.take_apart(tail, |key, state| {
+                let number = self.leaves.of(key_hash(key, SEED));
+                self.leaves.holders[number].tail.append_over(key, state, || shared.pool.take());
+            });
+        });
+    }
+}
+
+/// So many bytes are looked through for each that a merge would read.
+pub(super) const SCANNED_PER_MERGED: usize = 8;

@@ -33,10 +33,11 @@ pub trait Aggregator<A: Aggregate> {
     /// Merges what is still to be merged, so that states can be read.
     fn finalize(&mut self) -> Result<()>;
 
-    /// The state of a key that has one.
+    /// The state of a key that has one. An error where that became too long to be kept: all others stay right.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Shows every key once with its state, in an order that the aggregator keeps.
+    /// Shows every key once with its state, in an order that the aggregator keeps. States that became too long are left
+    /// out, and an error tells of one at the end.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()>;
 
     /// How many bytes of memory it takes now: all it has asked the allocator for.
@@ -76,9 +77,14 @@ fn refusal<A: Aggregate>(function: &A, key: &[u8], state: &[u8]) -> Error {
 
 /// Refuses a state that has grown too long to be stored.
 pub(crate) fn check_state(key: &[u8], state: &[u8]) -> Result<()> {
-    if state.len() > VALUE_BYTES_MAX {
+    check_length(key, state, VALUE_BYTES_MAX)
+}
+
+/// Refuses a state that has grown longer than this.
+pub(crate) fn check_length(key: &[u8], state: &[u8], bytes_max: usize) -> Result<()> {
+    if state.len() > bytes_max {
         return Err(Error::invalid(format!(
-            "the state of key {:?} takes {} bytes; {VALUE_BYTES_MAX} at most: use a function that bounds it",
+            "the state of key {:?} takes {} bytes; {bytes_max} at most: use a function that bounds it",
             String::from_utf8_lossy(&key[..key.len().min(64)]),
             state.len()
         )));

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod aggregator;
+mod broken;
 mod built_in;
 mod catalog;
 mod composite;

@@ -4,11 +4,14 @@
 use std::ops::Range;
 
 use forebay_base::Result;
+use forebay_base::hash::key_hash;
 
 use super::chunk::Packer;
 use super::columns::Columns;
+use super::leaves::SEED;
 use super::merge::malformed;
 use super::stream::{Segment, Stream};
+use crate::broken::Broken;
 
 /// Packed records.
 struct Chunk {
@@ -24,6 +27,7 @@ struct Chunk {
 pub(super) struct Base {
     chunks: Vec<Chunk>,
     stream: Stream,
+    pub(super) broken: Broken,
 }
 
 impl Base {
@@ -60,7 +64,7 @@ impl Base {
 
     /// Memory that it takes besides segments.
     pub(super) fn index_bytes(&self) -> usize {
-        size_of::<Chunk>() * self.chunks.len()
+        size_of::<Chunk>() * self.chunks.len() + self.broken.memory_bytes()
     }
 
     /// Takes no more memory than it needs.
@@ -119,15 +123,18 @@ impl Base {
     /// Takes off the chunks from this hash on, on both sides of which none lies.
     pub(super) fn split_off(&mut self, hash: u64, next: impl FnOnce() -> Segment) -> Self {
         let number = self.chunks.partition_point(|chunk| chunk.first < hash);
+        let broken = self.broken.split_off(|key| key_hash(key, SEED) >= hash);
         if number == 0 {
-            return std::mem::take(self);
+            let left = Self { broken: std::mem::take(&mut self.broken), ..Self::default() };
+            return Self { broken, ..std::mem::replace(self, left) };
         }
-        let Some(start) = self.chunks.get(number).map(|chunk| chunk.start) else { return Self::default() };
-        let upper =
-            Self { chunks: self.chunks.split_off(number), stream: self.stream.split_off(start, next) };
-        debug_assert!(upper.chunks.first().is_some_and(|chunk| chunk.first >= hash));
+        let Some(start) = self.chunks.get(number).map(|chunk| chunk.start) else {
+            return Self { broken, ..Self::default() };
+        };
+        let (chunks, stream) = (self.chunks.split_off(number), self.stream.split_off(start, next));
+        debug_assert!(chunks.first().is_some_and(|chunk| chunk.first >= hash));
         self.chunks.shrink_to_fit();
-        upper
+        Self { chunks, stream, broken }
     }
 
     /// The first chunk in which there may be keys of this hash, or of a higher one.
@@ -136,7 +143,7 @@ impl Base {
         self.chunks.partition_point(|chunk| chunk.first < hash).saturating_sub(1)
     }
 
-    /// The state of a key, with memory to unpack.
+    /// The state of a key, with memory to unpack; an error where the group is lost.
     pub(super) fn get(
         &self,
         hash: u64,
@@ -144,6 +151,9 @@ impl Base {
         packer: &mut Packer,
         records: &mut Columns,
     ) -> Result<Option<Vec<u8>>> {
+        if let Some(error) = self.broken.of(key) {
+            return Err(error.clone());
+        }
         let behind = self.chunks.partition_point(|chunk| chunk.first <= hash);
         for number in self.first_with(hash)..behind {
             self.unpack(number, packer, records)?;

@@ -4,6 +4,7 @@
 use super::base::Base;
 use super::stream::Segment;
 use super::tail::Tail;
+use crate::aggregator::{grow, growth};
 
 /// Of the hashes of keys.
 pub(super) const SEED: u64 = 0;
@@ -16,7 +17,7 @@ const _: () = assert!(BITS_MAX < u32::BITS, "the table of the first bits has num
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     low: u64,
-    bits: u32,
+    pub(super) bits: u32,
 }
 
 impl Leaf {
@@ -89,13 +90,16 @@ impl Leaves {
         holder.leaf.bits = bits;
         let tail = std::mem::take(&mut holder.tail);
         if 64 - self.shift < bits {
-            self.table = self.table.iter().flat_map(|&number| [number; 2]).collect();
+            let mut table = Vec::with_capacity(2 * self.table.len());
+            table.extend(self.table.iter().flat_map(|&number| [number; 2]));
+            self.table = table;
             self.shift -= 1;
         }
         debug_assert!(64 - self.shift >= bits, "the table tells the two halves apart");
         let (low, high) = upper.leaf.hashes();
         let shift = self.shift;
         self.table[(low >> shift) as usize..=(high >> shift) as usize].fill(self.holders.len() as u32);
+        grow(&mut self.holders, 1);
         self.holders.push(upper);
         debug_assert_eq!(self.in_order().count(), self.holders.len(), "each leaf has its place in the table");
         Some(tail)
@@ -108,6 +112,18 @@ impl Leaves {
             .iter()
             .map(|&number| number as usize)
             .filter(move |&number| last.replace(number) != Some(number))
+    }
+
+    /// How many bits a leaf has on average, about.
+    pub(super) fn bits(&self) -> u32 {
+        self.holders.len().max(1).ilog2()
+    }
+
+    /// How many bytes splitting a leaf will ask the allocator for.
+    pub(super) fn split_bytes(&self, number: usize) -> usize {
+        let doubles = 64 - self.shift <= self.holders[number].leaf.bits;
+        let table_bytes = if doubles { 2 * self.table.len() * size_of::<u32>() } else { 0 };
+        table_bytes + growth(&self.holders, 1)
     }
 
     /// Whether nothing is there, or is to come back.

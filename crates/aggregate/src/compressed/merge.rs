@@ -13,7 +13,7 @@ use super::leaves::{Leaf, SEED};
 use super::stream::{Pool, Segment};
 use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
-use crate::aggregator::check_state;
+use crate::aggregator::check_length;
 
 /// A chunk has this many records at most.
 const CHUNK_RECORDS: usize = 512;
@@ -34,10 +34,11 @@ pub(super) struct Merger {
     walk: Walk,
     writer: Writer,
     state: Vec<u8>,
+    state_bytes_max: usize,
 }
 
 impl Merger {
-    pub(super) fn new(state_bytes: Option<usize>, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(state_bytes: Option<usize>, state_bytes_max: usize, pool: Arc<Pool>) -> Self {
         let packer = || Packer::new(state_bytes);
         Self {
             raw: Vec::new(),
@@ -59,6 +60,7 @@ impl Merger {
                 pool,
             },
             state: vec![0; state_bytes.unwrap_or(0)],
+            state_bytes_max,
         }
     }
 
@@ -127,6 +129,7 @@ impl Merger {
         self.sort(leaf)?;
         self.writer.restart(leaf.middle());
         self.walk.restart(base, &mut self.writer)?;
+        self.writer.base.broken = std::mem::take(&mut self.walk.base.broken);
         let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
         match function.state_bytes() {
             Some(_) => self.merge_fixed(function, &raw, &words)?,
@@ -184,9 +187,10 @@ impl Merger {
         Ok(())
     }
 
-    /// Merges states of any length, all of a key at once, into new ones.
+    /// Merges states of any length, all of a key at once, into new ones. Of a state that becomes too long the group is
+    /// lost, and so is what comes to it later.
     fn merge_any<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
-        let Self { walk, writer, state: merged, .. } = self;
+        let Self { walk, writer, state: merged, state_bytes_max, .. } = self;
         let record = |word: u64| record_at(raw, place_of(word) as usize).ok_or_else(malformed);
         let mut rest = words;
         while let Some(&word) = rest.first() {
@@ -211,9 +215,13 @@ impl Merger {
                 [state] => merged.extend_from_slice(state),
                 _ => function.merge(&states, merged),
             }
-            check_state(key, merged)?;
+            let length = check_length(key, merged, *state_bytes_max);
             walk.copy(writer);
-            writer.push(hash, key, merged);
+            match length {
+                Ok(()) if writer.base.broken.of(key).is_none() => writer.push(hash, key, merged),
+                Ok(()) => {}
+                Err(error) => writer.base.broken.add(key, error),
+            }
             if found {
                 walk.skip();
             }

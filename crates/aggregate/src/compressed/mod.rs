@@ -67,7 +67,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
         let state_bytes = function.state_bytes();
         let sizes = Sizes::new(&options, state_bytes);
-        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs, spill } = options;
+        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs, spill, state_bytes_max } =
+            options;
         if sizes.least_bytes() > memory_max {
             let needed = format!("it needs {} bytes to begin with", sizes.least_bytes());
             return Err(over_limit(memory_max, &needed));
@@ -76,12 +77,13 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let room = Room { memory_max, ..Room::default() };
         let stripe = Stripe::new(state_bytes, &sizes);
         let sort_bytes = sizes.sort_bytes;
-        let shared = Arc::new(Shared::new(function, jobs, sizes, room, threads.saturating_sub(1)));
+        let workers = threads.saturating_sub(1);
+        let shared = Arc::new(Shared::new(function, jobs, sizes, room, workers, state_bytes_max));
         let sorter = match spill {
             Some((fs, directory)) => {
                 let function = Arc::clone(&shared.function);
                 let sorter = SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?;
-                Some(Mutex::ranked(Rank::Sort, Box::new(sorter)))
+                Some(Mutex::ranked(Rank::Sort, Box::new(sorter.state_bytes_max(state_bytes_max))))
             }
             None => None,
         };

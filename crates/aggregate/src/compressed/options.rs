@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_env::sync::Arc;
 use forebay_env::{FileSystem, Jobs};
 
@@ -39,12 +40,14 @@ pub struct AggregatorOptions {
     pub(super) threads: usize,
     pub(super) jobs: Option<Jobs>,
     pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
+    pub(super) state_bytes_max: usize,
 }
 
 impl Default for AggregatorOptions {
     /// 1 GiB of memory, two threads.
     fn default() -> Self {
-        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None, spill: None }
+        let state_bytes_max = VALUE_BYTES_MAX;
+        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None, spill: None, state_bytes_max }
     }
 }
 
@@ -68,6 +71,13 @@ impl AggregatorOptions {
         self
     }
 
+    /// The longest state that is kept; less than it is in tests.
+    #[doc(hidden)]
+    pub fn state_bytes_max(mut self, bytes: usize) -> Self {
+        self.state_bytes_max = bytes;
+        self
+    }
+
     /// Who drives the workers; a seeded stepper in tests.
     #[doc(hidden)]
     pub fn jobs(mut self, jobs: Jobs) -> Self {
@@ -85,6 +95,11 @@ impl fmt::Debug for AggregatorOptions {
             .finish_non_exhaustive()
     }
 }
+
+/// A leaf with fewer records than this is not split, however long they are,
+pub(super) const LEAF_RECORDS_MIN: u64 = 64;
+/// nor one that has this many bits more than leaves have on average.
+pub(super) const LEAF_BITS_MORE: u32 = 6;
 
 /// How large parts are.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use forebay_env::sync::atomic::Ordering;
 
-use forebay_base::Result;
 use forebay_base::hash::key_hash;
+use forebay_base::{Error, Result};
 
 use super::CompressedAggregator;
 use super::chunk::Packer;
@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::leaves::SEED;
 use super::room::Need;
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Visit, check_state};
+use crate::aggregator::{Visit, check_length};
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// The state of a key, or the ticket of its leaf while that is being merged.
@@ -53,11 +53,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let parts: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
         let mut merged = Vec::new();
         self.shared.function.merge(&parts, &mut merged);
-        check_state(key, &merged)?;
+        check_length(key, &merged, self.shared.state_bytes_max)?;
         Ok(Some(merged))
     }
 
-    /// Shows all that was added before, and in part what is added meanwhile.
+    /// Shows all that was added before, and in part what is added meanwhile. Tells of groups that are lost at the end.
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.cool(Need::Merging)?;
         self.merge_all()?;
@@ -78,7 +78,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                         if is_shown { Ok(()) } else { visit(key, state) }
                     });
                 }
-                Next::End => return Ok(()),
+                Next::End => return place.broken.map_or(Ok(()), Err),
             }
         }
     }
@@ -108,6 +108,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                     return Ok(Next::Chunk(first));
                 }
             }
+            place.broken = place.broken.take().or_else(|| holder.base.broken.first().cloned());
             place.leaf = holder.leaf.hashes().1.checked_add(1);
             place.change = None;
         }
@@ -154,11 +155,13 @@ struct Place {
     chunk: usize,
     /// The last record that was shown.
     last: Option<(u64, Vec<u8>)>,
+    /// What is told of the first group that is lost.
+    broken: Option<Error>,
 }
 
 impl Default for Place {
     fn default() -> Self {
-        Self { leaf: Some(0), change: None, chunk: 0, last: None }
+        Self { leaf: Some(0), change: None, chunk: 0, last: None, broken: None }
     }
 }
 

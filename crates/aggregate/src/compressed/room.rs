@@ -66,6 +66,11 @@ impl<A: Aggregate> Shared<A> {
         self.fits(self.pool.used() + segments, 0, need)
     }
 
+    /// Whether there is room for this many bytes more, of what finds records.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.fits(self.pool.used(), bytes, Need::Merging)
+    }
+
     /// Whether there is room for a good part of the memory more.
     pub(super) fn has_slack(&self) -> bool {
         self.has_room(self.room.memory_max / SLACK / SEGMENT_BYTES, Need::Adding)

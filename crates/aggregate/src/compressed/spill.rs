@@ -7,7 +7,6 @@
 use forebay_env::sync::atomic::Ordering;
 
 use forebay_base::Result;
-use forebay_env::sync::Arc;
 
 use super::chunk::Packer;
 use super::columns::Columns;
@@ -16,7 +15,7 @@ use super::worker::recount;
 use super::{CompressedAggregator, Sort};
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit};
-use crate::sort::Run;
+use crate::sort::Sorted;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// Does something with the sort, if there is one, and counts what it takes then.
@@ -56,7 +55,12 @@ impl<A: Aggregate> CompressedAggregator<A> {
                     return Err(error);
                 }
             }
-            recount(&shared.room.index_bytes, before, 0);
+            let broken = std::mem::take(&mut base.broken);
+            recount(&shared.room.index_bytes, before, base.index_bytes());
+            self.with_sort(|sort| {
+                sort.lose(broken);
+                Ok(())
+            })?;
         }
         if tree.leaves.is_empty() {
             let before = tree.leaves.memory_bytes();
@@ -96,21 +100,20 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 
     /// All that was merged, in one file.
-    fn spilled(&self) -> Result<Option<Arc<Run>>> {
+    fn spilled(&self) -> Result<Option<Sorted>> {
         self.finish_spilled()?;
-        let run = self.with_sort(|sort| {
+        self.with_sort(|sort| {
             sort.finalize()?;
             sort.finalized()
-        })?;
-        Ok(run.flatten())
+        })
     }
 
     pub(super) fn keys_spilled(&self) -> Result<u64> {
-        Ok(self.spilled()?.map_or(0, |run| run.records()))
+        self.spilled()?.map_or(Ok(0), |sorted| sorted.keys())
     }
 
     /// Shows all that was merged, in the order of keys. No lock is held meanwhile.
     pub(super) fn show_spilled(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.spilled()?.map_or(Ok(()), |run| run.for_each(crate::Order::Lexical, visit))
+        self.spilled()?.map_or(Ok(()), |sorted| sorted.for_each(visit))
     }
 }

@@ -3,8 +3,9 @@
 
 use forebay_base::hash::{key_hash, mix};
 
+use super::base::Base;
 use super::leaves::{Leaves, SEED};
-use super::options::{Sizes, TAIL_RATIO};
+use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, Sizes, TAIL_RATIO};
 use super::room::Need;
 use super::stream::Segment;
 use super::tail::trimmed;
@@ -123,7 +124,7 @@ impl Tree {
     /// Takes back leaves that were merged, and splits those that are too large.
     pub(super) fn take_back<A: Aggregate>(&mut self, shared: &Shared<A>) {
         for (number, base) in shared.take_done() {
-            let is_large = base.bytes() > shared.sizes.leaf_bytes && base.len() > 1;
+            let is_large = self.is_large(number, &base, shared);
             let holder = &mut self.leaves.holders[number];
             debug_assert!(holder.ticket.is_some() && holder.base.len() == 0, "what comes back was away");
             (holder.base, holder.ticket) = (base, None);
@@ -134,6 +135,17 @@ impl Tree {
                 self.changed(self.leaves.holders.len() - 1, &shared.sizes);
             }
         }
+    }
+
+    /// Whether a leaf is to be split: it has grown, and by many records. A few that are long stay together, also where
+    /// their hashes are alike: else a directory of all bits that they share would be made for them.
+    fn is_large<A: Aggregate>(&self, number: usize, base: &Base, shared: &Shared<A>) -> bool {
+        let more_bytes = self.leaves.split_bytes(number);
+        base.bytes() > shared.sizes.leaf_bytes
+            && base.len() > 1
+            && base.records() >= LEAF_RECORDS_MIN
+            && self.leaves.holders[number].leaf.bits <= self.leaves.bits() + LEAF_BITS_MORE
+            && (more_bytes == 0 || shared.has_room_for(more_bytes))
     }
 
     /// Says at how many bytes a leaf's buffer is full: in proportion to what merging it takes, and for some earlier

@@ -23,6 +23,7 @@ pub(super) struct Shared<A> {
     pub(super) jobs: Jobs,
     pub(super) pool: Arc<Pool>,
     pub(super) sizes: Sizes,
+    pub(super) state_bytes_max: usize,
     pub(super) room: Room,
     /// How many leaves may wait to be merged before those who add work too.
     queue_max: usize,
@@ -68,7 +69,14 @@ impl Inner {
 }
 
 impl<A: Aggregate> Shared<A> {
-    pub(super) fn new(function: A, jobs: Jobs, sizes: Sizes, room: Room, workers: usize) -> Self {
+    pub(super) fn new(
+        function: A,
+        jobs: Jobs,
+        sizes: Sizes,
+        room: Room,
+        workers: usize,
+        state_bytes_max: usize,
+    ) -> Self {
         let inner = Inner {
             queue: VecDeque::new(),
             running: Vec::new(),
@@ -83,6 +91,7 @@ impl<A: Aggregate> Shared<A> {
             jobs,
             pool: Arc::default(),
             sizes,
+            state_bytes_max,
             room,
             queue_max: QUEUE_PER_WORKER * workers,
             inner: Mutex::ranked(Rank::Leaf, inner),
@@ -111,7 +120,8 @@ impl<A: Aggregate> Shared<A> {
     /// Lends memory to merge with.
     pub(super) fn lend<T>(&self, user: impl FnOnce(&mut Merger) -> T) -> T {
         let merger = self.inner().mergers.pop();
-        let make = || (Merger::new(self.function.state_bytes(), Arc::clone(&self.pool)), 0);
+        let make =
+            || (Merger::new(self.function.state_bytes(), self.state_bytes_max, Arc::clone(&self.pool)), 0);
         let (mut merger, before) = merger.unwrap_or_else(make);
         let outcome = user(&mut merger);
         let after = merger.memory_bytes();

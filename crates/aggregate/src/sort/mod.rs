@@ -15,16 +15,17 @@ mod run;
 use std::path::PathBuf;
 
 use forebay_base::combine::Depth;
+use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::merge::{Collapse, Direction, LoserTree};
 use forebay_base::{Error, Order, Result};
 use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
 
 use crate::aggregate::{Aggregate, Merging};
-use crate::aggregator::{Aggregator, Visit, check, check_state, lift, over_limit};
+use crate::aggregator::{Aggregator, Visit, check, check_length, lift, over_limit};
+use crate::broken::Broken;
 use buffer::Buffer;
-pub(crate) use run::Run;
-use run::{BLOCK_BYTES, RunCursor, RunWriter};
+use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
 
 /// Less memory than this is refused.
 const MEMORY_BYTES_MIN: usize = 1 << 20;
@@ -48,6 +49,45 @@ pub struct SortAggregator<A> {
     runs_bytes: usize,
     runs_made: u64,
     lifted: Vec<u8>,
+    state_bytes_max: usize,
+    broken: Arc<Broken>,
+}
+
+/// All that was added, in one file, for as long as this lives.
+pub(crate) struct Sorted {
+    order: Order,
+    run: Option<Arc<Run>>,
+    broken: Arc<Broken>,
+}
+
+impl Sorted {
+    /// How many keys have a state.
+    pub(crate) fn keys(&self) -> Result<u64> {
+        let Some(run) = &self.run else { return Ok(0) };
+        // What a run has of a group that was lost later.
+        let rests = self.broken.keys().map(|key| Ok(u64::from(run.get(self.order, key)?.is_some())));
+        Ok(run.records() - rests.sum::<Result<u64>>()?)
+    }
+
+    /// The state of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(error) = self.broken.of(key) {
+            return Err(error.clone());
+        }
+        self.run.as_ref().map_or(Ok(None), |run| run.get(self.order, key))
+    }
+
+    /// Shows every key and its state, and then tells of groups that are lost.
+    pub(crate) fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
+        if let Some(run) = &self.run {
+            let broken = &*self.broken;
+            run.for_each(self.order, &mut |key, state| {
+                let is_rest = !broken.is_empty() && broken.of(key).is_some();
+                if is_rest { Ok(()) } else { visit(key, state) }
+            })?;
+        }
+        self.broken.first().map_or(Ok(()), |error| Err(error.clone()))
+    }
 }
 
 impl<A: Aggregate> SortAggregator<A> {
@@ -78,6 +118,8 @@ impl<A: Aggregate> SortAggregator<A> {
             runs_bytes: 0,
             runs_made: 0,
             lifted: Vec::new(),
+            state_bytes_max: VALUE_BYTES_MAX,
+            broken: Arc::default(),
         })
     }
 
@@ -91,7 +133,24 @@ impl<A: Aggregate> SortAggregator<A> {
         self.runs.iter().map(|run| run.records()).sum()
     }
 
+    /// The longest state that is kept; less than it is in tests.
+    #[doc(hidden)]
+    pub fn state_bytes_max(mut self, bytes: usize) -> Self {
+        self.state_bytes_max = bytes;
+        self
+    }
+
+    /// Takes groups that are lost: what comes to them is lost too.
+    pub(crate) fn lose(&mut self, mut broken: Broken) {
+        if !broken.is_empty() {
+            Arc::make_mut(&mut self.broken).append(&mut broken);
+        }
+    }
+
     fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        if !self.broken.is_empty() && self.broken.of(key).is_some() {
+            return Ok(());
+        }
         let room = self.memory_max - WRITING_BYTES;
         if !self.buffer.has_room(key, state, room) {
             self.spill()?;
@@ -120,11 +179,16 @@ impl<A: Aggregate> SortAggregator<A> {
         }
         let mut writer = self.writer()?;
         self.buffer.sort(self.order);
+        let mut broken = Broken::default();
         self.buffer.for_each_key(&*self.function, self.order, |prefix, key, state| {
-            check_state(key, state)?;
-            writer.push(prefix, key, state)
+            match check_length(key, state, self.state_bytes_max) {
+                Ok(()) => writer.push(prefix, key, state)?,
+                Err(error) => broken.add(key, error),
+            }
+            Ok(())
         })?;
         self.runs.push(Arc::new(writer.finish()?));
+        self.lose(broken);
         self.buffer.clear();
         self.count_runs();
         Ok(())
@@ -142,22 +206,31 @@ impl<A: Aggregate> SortAggregator<A> {
             self.runs[..count].iter().map(|run| RunCursor::new(run, self.order)).collect();
         let tree = LoserTree::new(cursors?, Direction::Forward);
         let mut merge = Collapse::new(tree, Merging(Arc::clone(&self.function)), Depth::Partial);
+        let mut broken = Broken::default();
         merge.run(usize::MAX, |prefix, record| {
-            check_state(record.key, record.value)?;
-            writer.push(prefix, record.key, record.value)
+            if self.broken.of(record.key).is_some() {
+                return Ok(());
+            }
+            match check_length(record.key, record.value, self.state_bytes_max) {
+                Ok(()) => writer.push(prefix, record.key, record.value)?,
+                Err(error) => broken.add(record.key, error),
+            }
+            Ok(())
         })?;
         let merged = Arc::new(writer.finish()?);
+        self.lose(broken);
         self.runs.splice(..count, [merged]);
         self.count_runs();
         Ok(())
     }
 
-    /// The one run that all is in; an error while there is none.
-    pub(crate) fn finalized(&self) -> Result<Option<Arc<Run>>> {
+    /// All in one run; an error while there are more.
+    pub(crate) fn finalized(&self) -> Result<Sorted> {
         if !self.buffer.is_empty() || self.runs.len() > 1 {
             return Err(Error::invalid("states were added since the last call of finalize; call it first"));
         }
-        Ok(self.runs.first().cloned())
+        let (run, broken) = (self.runs.first().cloned(), Arc::clone(&self.broken));
+        Ok(Sorted { order: self.order, run, broken })
     }
 }
 
@@ -190,17 +263,15 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Some(run) = self.finalized()? else { return Ok(None) };
-        run.get(self.order, key)
+        self.finalized()?.get(key)
     }
 
     /// In the order given to [`new`](Self::new).
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        let Some(run) = self.finalized()? else { return Ok(()) };
-        run.for_each(self.order, visit)
+        self.finalized()?.for_each(visit)
     }
 
     fn memory_bytes(&self) -> usize {
-        self.buffer.memory_bytes() + self.runs_bytes + self.lifted.capacity()
+        self.buffer.memory_bytes() + self.runs_bytes + self.lifted.capacity() + self.broken.memory_bytes()
     }
 }

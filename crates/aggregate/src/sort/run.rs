@@ -23,7 +23,7 @@ struct BlockInfo {
 }
 
 /// Sorted records, one a key.
-pub(crate) struct Run {
+pub(super) struct Run {
     fs: Arc<dyn FileSystem>,
     file: Arc<dyn File>,
     blocks: Vec<BlockInfo>,
@@ -43,7 +43,7 @@ impl Run {
         self.bytes
     }
 
-    pub(crate) fn records(&self) -> u64 {
+    pub(super) fn records(&self) -> u64 {
         self.records
     }
 
@@ -85,7 +85,7 @@ impl Run {
     }
 
     /// Shows every key with its state.
-    pub(crate) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
+    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
         let mut cursor = RunCursor::new(self, order)?;
         while cursor.prefix().is_some() {
             let record = cursor.record();

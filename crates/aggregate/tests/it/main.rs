@@ -6,4 +6,5 @@ mod composites;
 mod compressed;
 mod laws;
 mod readable;
+mod too_long;
 mod values;

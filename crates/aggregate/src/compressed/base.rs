@@ -4,11 +4,10 @@
 use std::ops::Range;
 
 use forebay_base::Result;
-use forebay_base::hash::key_hash;
 
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::SEED;
+use super::hashing::Hashing;
 use super::merge::malformed;
 use super::stream::{Segment, Stream};
 use crate::broken::Broken;
@@ -121,9 +120,9 @@ impl Base {
     }
 
     /// Takes off the chunks from this hash on, on both sides of which none lies.
-    pub(super) fn split_off(&mut self, hash: u64, next: impl FnOnce() -> Segment) -> Self {
+    pub(super) fn split_off(&mut self, hash: u64, hashing: Hashing, next: impl FnOnce() -> Segment) -> Self {
         let number = self.chunks.partition_point(|chunk| chunk.first < hash);
-        let broken = self.broken.split_off(|key| key_hash(key, SEED) >= hash);
+        let broken = self.broken.split_off(|key| hashing.of(key) >= hash);
         if number == 0 {
             let left = Self { broken: std::mem::take(&mut self.broken), ..Self::default() };
             return Self { broken, ..std::mem::replace(self, left) };

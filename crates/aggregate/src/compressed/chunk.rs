@@ -8,12 +8,12 @@
 use std::ops::Range;
 
 use forebay_base::codec::Codec;
-use forebay_base::hash::{key_hash, short_key};
+use forebay_base::hash::short_key;
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 
 use super::column::{get_column, get_symbols, put_column, put_symbols};
 use super::columns::{Columns, Strings};
-use super::leaves::SEED;
+use super::hashing::{Hashing, SEED};
 use super::stream::Stream;
 
 const SHORT_KEYS: u8 = 0;
@@ -31,6 +31,7 @@ const LZ4: u8 = 1;
 pub(super) struct Packer {
     /// Bytes of every state, if that is one number.
     state_bytes: Option<usize>,
+    hashing: Hashing,
     /// How bytes are packed; chosen at the first chunk.
     codec: Option<u8>,
     numbers: Vec<u64>,
@@ -39,13 +40,17 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    pub(super) fn new(state_bytes: Option<usize>) -> Self {
+    pub(super) fn new(state_bytes: Option<usize>, hashing: Hashing) -> Self {
         let (numbers, compressed, packed) = Default::default();
-        Self { state_bytes, codec: None, numbers, compressed, packed }
+        Self { state_bytes, hashing, codec: None, numbers, compressed, packed }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<u64>() * self.numbers.capacity() + self.compressed.capacity() + self.packed.capacity()
+    }
+
+    pub(super) fn hashing(&self) -> Hashing {
+        self.hashing
     }
 
     pub(super) fn state_bytes(&self) -> Option<usize> {
@@ -75,7 +80,7 @@ impl Packer {
         let mut out = std::mem::take(&mut self.packed);
         out.clear();
         put_varint(&mut out, records.len() as u64);
-        if let Some(key_bytes) = short_key_bytes(records) {
+        if let Some(key_bytes) = self.short_key_bytes(records) {
             out.extend_from_slice(&[SHORT_KEYS, key_bytes]);
             put_varint(&mut out, records.hashes[0]);
             self.numbers.clear();
@@ -91,6 +96,16 @@ impl Packer {
         }
         self.packed = out;
         &self.packed
+    }
+
+    /// The length of all keys, where it is one and their hashes give them back.
+    fn short_key_bytes(&self, records: &Columns) -> Option<u8> {
+        let length = records.keys.get(0).len();
+        let is_short = length <= SHORT_KEY_BYTES_MAX
+            && self.hashing.is_invertible()
+            && records.keys.bytes.len() == length * records.len()
+            && records.keys.lengths().all(|other| other == length as u64);
+        is_short.then_some(length as u8)
     }
 
     fn put_strings(&mut self, codec: u8, strings: &Strings, out: &mut Vec<u8>) {
@@ -143,7 +158,7 @@ impl Packer {
         } else {
             self.get_strings(&mut from, count, &mut records.keys)?;
             let Columns { hashes, keys, .. } = records;
-            hashes.extend((0..count).map(|index| key_hash(keys.get(index), SEED)));
+            hashes.extend((0..count).map(|index| self.hashing.of(keys.get(index))));
         }
         match self.state_bytes {
             Some(bytes) => self.get_fixed_states(&mut from, count, bytes, &mut records.states.bytes),
@@ -196,15 +211,6 @@ impl Packer {
     }
 }
 
-/// The length of all keys, where it is one and their hashes give them back.
-fn short_key_bytes(records: &Columns) -> Option<u8> {
-    let length = records.keys.get(0).len();
-    let is_short = length <= SHORT_KEY_BYTES_MAX
-        && records.keys.bytes.len() == length * records.len()
-        && records.keys.lengths().all(|other| other == length as u64);
-    is_short.then_some(length as u8)
-}
-
 /// A little-endian number of up to eight bytes.
 #[inline]
 fn number(bytes: &[u8]) -> u64 {
@@ -218,7 +224,7 @@ fn number(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use forebay_base::hash::mix;
+    use forebay_base::hash::{key_hash, mix};
     use proptest::prelude::*;
 
     use super::*;
@@ -248,7 +254,7 @@ mod tests {
                 key
             });
             let records = records(keys.chain([vec![1; length]]).collect(), state_bytes);
-            let mut packer = Packer::new(state_bytes);
+            let mut packer = Packer::new(state_bytes, Hashing::WHOLE);
             let chunk = packer.pack(&records).to_vec();
             let mut found = Columns::new(state_bytes);
             found.push(1, b"rubbish", &vec![3; state_bytes.unwrap_or(1)]);
@@ -269,7 +275,7 @@ mod tests {
                 (0..10).map(|letter| b'a' + (mix(word ^ letter << 32) % 26) as u8).collect();
             words.push(word, &letters, &1u64.to_le_bytes());
         }
-        let packed = Packer::new(Some(8)).pack(&words).len();
+        let packed = Packer::new(Some(8), Hashing::WHOLE).pack(&words).len();
         assert!((512 * 50 / 8..512 * 52 / 8).contains(&packed), "{packed} bytes");
     }
 }

@@ -2,12 +2,11 @@
 //! has.
 
 use super::base::Base;
+use super::hashing::Hashing;
 use super::stream::Segment;
 use super::tail::Tail;
 use crate::aggregator::{grow, growth};
 
-/// Of the hashes of keys.
-pub(super) const SEED: u64 = 0;
 /// Leaves are not made narrower than this many bits: beyond, keys are as good as equal.
 const BITS_MAX: u32 = 28;
 
@@ -80,12 +79,17 @@ impl Leaves {
 
     /// Splits a leaf in the middle, where no chunk lies on both sides; `next` gives a segment. Its tail is to be dealt
     /// out by the caller.
-    pub(super) fn split(&mut self, number: usize, next: impl FnOnce() -> Segment) -> Option<Tail> {
+    pub(super) fn split(
+        &mut self,
+        number: usize,
+        hashing: Hashing,
+        next: impl FnOnce() -> Segment,
+    ) -> Option<Tail> {
         let holder = &mut self.holders[number];
         debug_assert!(holder.ticket.is_none(), "what is split is here");
         let middle = holder.leaf.middle()?;
         let bits = holder.leaf.bits + 1;
-        let base = holder.base.split_off(middle, next);
+        let base = holder.base.split_off(middle, hashing, next);
         let upper = Holder::new(Leaf { low: middle, bits }, base, holder.tail_bytes_max);
         holder.leaf.bits = bits;
         let tail = std::mem::take(&mut holder.tail);

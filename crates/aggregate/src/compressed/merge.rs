@@ -1,6 +1,5 @@
 //! Merging a leaf: what was added to it is sorted by hash and merged with its chunks into new ones.
 
-use forebay_base::hash::key_hash;
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
 use forebay_base::wire::is_same;
 use forebay_base::{Error, Result};
@@ -9,7 +8,8 @@ use forebay_env::sync::Arc;
 use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::{Leaf, SEED};
+use super::hashing::Hashing;
+use super::leaves::Leaf;
 use super::stream::{Pool, Segment};
 use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
@@ -38,8 +38,13 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    pub(super) fn new(state_bytes: Option<usize>, state_bytes_max: usize, pool: Arc<Pool>) -> Self {
-        let packer = || Packer::new(state_bytes);
+    pub(super) fn new(
+        state_bytes: Option<usize>,
+        hashing: Hashing,
+        state_bytes_max: usize,
+        pool: Arc<Pool>,
+    ) -> Self {
+        let packer = || Packer::new(state_bytes, hashing);
         Self {
             raw: Vec::new(),
             words: Vec::new(),
@@ -142,20 +147,20 @@ impl Merger {
 
     /// Puts what was added in the order of hashes, and of keys of equal hashes.
     fn sort(&mut self, leaf: &Leaf) -> Result<()> {
-        let (raw, (low, high)) = (&self.raw, leaf.hashes());
+        let (raw, (low, high), hashing) = (&self.raw, leaf.hashes(), self.walk.packer.hashing());
         let pieces = Pieces::new(low, high);
         self.words.clear();
         let mut place = 0;
         while place < raw.len() {
             let (key, _, end) = record_at(raw, place).ok_or_else(malformed)?;
-            debug_assert!((low..=high).contains(&key_hash(key, SEED)), "the record is of this leaf");
-            self.words.push(pack(pieces.of(key_hash(key, SEED)), place as u32));
+            let hash = hashing.of(key);
+            debug_assert!((low..=high).contains(&hash), "the record is of this leaf");
+            self.words.push(pack(pieces.of(hash), place as u32));
             place = end;
         }
         debug_assert_eq!(place, raw.len(), "the last record ends where all do");
         sort_words(&mut self.words, &mut |left, right| {
-            let of =
-                |place: u32| record_at(raw, place as usize).map(|(key, _, _)| (key_hash(key, SEED), key));
+            let of = |place: u32| record_at(raw, place as usize).map(|(key, _, _)| (hashing.of(key), key));
             of(left).cmp(&of(right))
         });
         Ok(())
@@ -164,12 +169,13 @@ impl Merger {
     /// Merges states of a fixed length into their keys' where those lie.
     fn merge_fixed<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
         let Self { walk, writer, state, .. } = self;
+        let hashing = walk.packer.hashing();
         // Records lie anywhere: this many are asked for at a time, and not each only once the one before is merged.
         let mut next = [(0, &raw[..0], &raw[..0]); LOOK_AHEAD];
         for words in words.chunks(LOOK_AHEAD) {
             for (place, &word) in next.iter_mut().zip(words) {
                 let (key, state, _) = record_at(raw, place_of(word) as usize).ok_or_else(malformed)?;
-                *place = (key_hash(key, SEED), key, state);
+                *place = (hashing.of(key), key, state);
             }
             for &(hash, key, added) in &next[..words.len()] {
                 restore(added, state);
@@ -195,7 +201,7 @@ impl Merger {
         let mut rest = words;
         while let Some(&word) = rest.first() {
             let (key, ..) = record(word)?;
-            let hash = key_hash(key, SEED);
+            let hash = walk.packer.hashing().of(key);
             walk.seek(hash, key, writer)?;
             let found = walk.is_at(hash, key);
             let mut states: Vec<&[u8]> = Vec::new();

@@ -17,6 +17,7 @@ mod base;
 mod chunk;
 mod column;
 mod columns;
+mod hashing;
 mod hot;
 mod leaves;
 mod merge;
@@ -31,7 +32,6 @@ mod tree;
 mod upkeep;
 mod worker;
 
-use forebay_base::hash::key_hash;
 use forebay_base::{Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::sync::{Arc, Mutex, Rank};
@@ -40,10 +40,9 @@ use forebay_env::{Handle, Jobs, RealClock};
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::sort::SortAggregator;
-use leaves::SEED;
 pub use options::AggregatorOptions;
 use options::Sizes;
-use room::{Need, Room};
+use room::Need;
 use stripe::Stripe;
 use tree::Tree;
 use worker::{Shared, Worker};
@@ -67,23 +66,20 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub fn new(function: A, options: AggregatorOptions) -> Result<Self> {
         let state_bytes = function.state_bytes();
         let sizes = Sizes::new(&options, state_bytes);
-        let AggregatorOptions { memory_limit_bytes: memory_max, threads, jobs, spill, state_bytes_max } =
-            options;
+        let memory_max = options.memory_limit_bytes;
         if sizes.least_bytes() > memory_max {
             let needed = format!("it needs {} bytes to begin with", sizes.least_bytes());
             return Err(over_limit(memory_max, &needed));
         }
-        let jobs = jobs.unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
-        let room = Room { memory_max, ..Room::default() };
-        let stripe = Stripe::new(state_bytes, &sizes);
-        let sort_bytes = sizes.sort_bytes;
-        let workers = threads.saturating_sub(1);
-        let shared = Arc::new(Shared::new(function, jobs, sizes, room, workers, state_bytes_max));
-        let sorter = match spill {
+        let jobs = options.jobs.clone().unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
+        let (stripe, sort_bytes) = (Stripe::new(state_bytes, &sizes), sizes.sort_bytes);
+        let shared = Arc::new(Shared::new(function, jobs, sizes, &options));
+        let sorter = match options.spill {
             Some((fs, directory)) => {
                 let function = Arc::clone(&shared.function);
                 let sorter = SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?;
-                Some(Mutex::ranked(Rank::Sort, Box::new(sorter.state_bytes_max(state_bytes_max))))
+                let sorter = sorter.state_bytes_max(options.state_bytes_max);
+                Some(Mutex::ranked(Rank::Sort, Box::new(sorter)))
             }
             None => None,
         };
@@ -93,7 +89,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             tree: Mutex::ranked(Rank::Leaves, Tree::new(&shared)),
             sorter,
             is_spilled: AtomicBool::new(false),
-            workers: (1..threads).map(worker).collect(),
+            workers: (1..options.threads).map(worker).collect(),
             shared,
         })
     }
@@ -123,7 +119,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
 impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
-        let hash = key_hash(key, SEED);
+        let hash = self.shared.hashing.of(key);
         let stripe = self.stripe.get_mut();
         if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             return self.shared.function.add_in_place(state, value, &mut stripe.lifted);
@@ -137,7 +133,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
 
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         check(&*self.shared.function, key, state)?;
-        let hash = key_hash(key, SEED);
+        let hash = self.shared.hashing.of(key);
         match self.stripe.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             Some(hot) => {
                 self.shared.function.merge_in_place(hot, state);

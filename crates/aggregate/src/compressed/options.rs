@@ -7,6 +7,8 @@ use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_env::sync::Arc;
 use forebay_env::{FileSystem, Jobs};
 
+use super::hashing::Hashing;
+
 /// A leaf is split once its chunks take this share of the memory, within these bounds.
 const LEAF_SHARE: usize = 64;
 const LEAF_BYTES_MIN: usize = 16 << 10;
@@ -41,13 +43,20 @@ pub struct AggregatorOptions {
     pub(super) jobs: Option<Jobs>,
     pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
     pub(super) state_bytes_max: usize,
+    pub(super) hashing: Hashing,
 }
 
 impl Default for AggregatorOptions {
     /// 1 GiB of memory, two threads.
     fn default() -> Self {
-        let state_bytes_max = VALUE_BYTES_MAX;
-        Self { memory_limit_bytes: 1 << 30, threads: 2, jobs: None, spill: None, state_bytes_max }
+        Self {
+            memory_limit_bytes: 1 << 30,
+            threads: 2,
+            jobs: None,
+            spill: None,
+            state_bytes_max: VALUE_BYTES_MAX,
+            hashing: Hashing::WHOLE,
+        }
     }
 }
 
@@ -75,6 +84,13 @@ impl AggregatorOptions {
     #[doc(hidden)]
     pub fn state_bytes_max(mut self, bytes: usize) -> Self {
         self.state_bytes_max = bytes;
+        self
+    }
+
+    /// Lets many keys have equal hashes, of which there are as many as so many bits have; in tests.
+    #[doc(hidden)]
+    pub fn colliding(mut self, bits: u32) -> Self {
+        self.hashing = Hashing::colliding(bits);
         self
     }
 

@@ -2,13 +2,11 @@
 
 use forebay_env::sync::atomic::Ordering;
 
-use forebay_base::hash::key_hash;
 use forebay_base::{Error, Result};
 
 use super::CompressedAggregator;
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::SEED;
 use super::room::Need;
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Visit, check_length};
@@ -16,7 +14,8 @@ use crate::aggregator::{Visit, check_length};
 impl<A: Aggregate> CompressedAggregator<A> {
     /// The state of a key, or the ticket of its leaf while that is being merged.
     pub(super) fn try_get(&self, key: &[u8]) -> Result<Result<Option<Vec<u8>>, u64>> {
-        let (hash, shared) = (key_hash(key, SEED), &*self.shared);
+        let shared = &*self.shared;
+        let hash = shared.hashing.of(key);
         let mut states: Vec<Vec<u8>> = Vec::new();
         let stripe = self.stripe.lock();
         states.extend(stripe.hot.as_ref().and_then(|hot| hot.peek(hash, key)).map(<[u8]>::to_vec));
@@ -62,7 +61,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.cool(Need::Merging)?;
         self.merge_all()?;
         let state_bytes = self.shared.function.state_bytes();
-        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
+        let (mut packer, mut records) =
+            (Packer::new(state_bytes, self.shared.hashing), Columns::new(state_bytes));
         let mut place = Place::default();
         loop {
             match self.next_chunk(&mut place, &mut packer, &mut records)? {
@@ -74,7 +74,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 Next::Wait(ticket) => self.shared.wait_for(ticket)?,
                 Next::Spilled => {
                     return self.show_spilled(&mut |key, state| {
-                        let is_shown = place.has_passed(key_hash(key, SEED), key);
+                        let is_shown = place.has_passed(self.shared.hashing.of(key), key);
                         if is_shown { Ok(()) } else { visit(key, state) }
                     });
                 }

@@ -31,7 +31,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves all that is merged to the sort.
     pub(super) fn spill(&self) -> Result<()> {
         let (shared, state_bytes) = (&*self.shared, self.shared.function.state_bytes());
-        let (mut packer, mut records) = (Packer::new(state_bytes), Columns::new(state_bytes));
+        let (mut packer, mut records) = (Packer::new(state_bytes, shared.hashing), Columns::new(state_bytes));
         let mut free = Vec::new();
         let mut tree = self.tree.lock();
         self.is_spilled.store(true, Ordering::Relaxed);

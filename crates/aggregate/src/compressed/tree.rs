@@ -1,10 +1,10 @@
 //! The leaves as those who add see them: they have full ones merged, take them back, and split those that have grown
 //! too large. Nothing here waits.
 
-use forebay_base::hash::{key_hash, mix};
+use forebay_base::hash::mix;
 
 use super::base::Base;
-use super::leaves::{Leaves, SEED};
+use super::leaves::Leaves;
 use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, Sizes, TAIL_RATIO};
 use super::room::Need;
 use super::stream::Segment;
@@ -164,12 +164,12 @@ impl Tree {
     /// Splits a leaf, and deals out what was added to it meanwhile.
     fn split<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
         let before = self.leaves.memory_bytes();
-        let tail = self.leaves.split(number, || shared.pool.take());
+        let tail = self.leaves.split(number, shared.hashing, || shared.pool.take());
         recount(&shared.room.index_bytes, before, self.leaves.memory_bytes());
         let Some(tail) = tail else { return };
         shared.lend(|merger| {
             merger.take_apart(tail, |key, state| {
-                let number = self.leaves.of(key_hash(key, SEED));
+                let number = self.leaves.of(shared.hashing.of(key));
                 self.leaves.holders[number].tail.append_over(key, state, || shared.pool.take());
             });
         });

@@ -9,9 +9,10 @@ use forebay_env::sync::{Arc, Mutex, MutexGuard, Rank};
 use forebay_env::{Jobs, Machine, Step};
 
 use super::base::Base;
+use super::hashing::Hashing;
 use super::leaves::Leaf;
 use super::merge::Merger;
-use super::options::{QUEUE_PER_WORKER, Sizes};
+use super::options::{AggregatorOptions, QUEUE_PER_WORKER, Sizes};
 use super::room::Room;
 use super::stream::Pool;
 use super::tail::Tail;
@@ -23,6 +24,7 @@ pub(super) struct Shared<A> {
     pub(super) jobs: Jobs,
     pub(super) pool: Arc<Pool>,
     pub(super) sizes: Sizes,
+    pub(super) hashing: Hashing,
     pub(super) state_bytes_max: usize,
     pub(super) room: Room,
     /// How many leaves may wait to be merged before those who add work too.
@@ -69,14 +71,7 @@ impl Inner {
 }
 
 impl<A: Aggregate> Shared<A> {
-    pub(super) fn new(
-        function: A,
-        jobs: Jobs,
-        sizes: Sizes,
-        room: Room,
-        workers: usize,
-        state_bytes_max: usize,
-    ) -> Self {
+    pub(super) fn new(function: A, jobs: Jobs, sizes: Sizes, options: &AggregatorOptions) -> Self {
         let inner = Inner {
             queue: VecDeque::new(),
             running: Vec::new(),
@@ -91,9 +86,10 @@ impl<A: Aggregate> Shared<A> {
             jobs,
             pool: Arc::default(),
             sizes,
-            state_bytes_max,
-            room,
-            queue_max: QUEUE_PER_WORKER * workers,
+            hashing: options.hashing,
+            state_bytes_max: options.state_bytes_max,
+            room: Room { memory_max: options.memory_limit_bytes, ..Room::default() },
+            queue_max: QUEUE_PER_WORKER * options.threads.saturating_sub(1),
             inner: Mutex::ranked(Rank::Leaf, inner),
         }
     }
@@ -120,8 +116,10 @@ impl<A: Aggregate> Shared<A> {
     /// Lends memory to merge with.
     pub(super) fn lend<T>(&self, user: impl FnOnce(&mut Merger) -> T) -> T {
         let merger = self.inner().mergers.pop();
-        let make =
-            || (Merger::new(self.function.state_bytes(), self.state_bytes_max, Arc::clone(&self.pool)), 0);
+        let make = || {
+            let (state_bytes, pool) = (self.function.state_bytes(), Arc::clone(&self.pool));
+            (Merger::new(state_bytes, self.hashing, self.state_bytes_max, pool), 0)
+        };
         let (mut merger, before) = merger.unwrap_or_else(make);
         let outcome = user(&mut merger);
         let after = merger.memory_bytes();

@@ -79,7 +79,9 @@ fn compare_all<A: Aggregate + Copy>(function: A, states: &[(Vec<u8>, Vec<u8>)]) 
     for threads in [1, 3] {
         let options = AggregatorOptions::default().memory_limit(16 << 20).threads(threads);
         let options = options.jobs(Env::memory(threads as u64).jobs);
-        compare(&function, CompressedAggregator::new(function, options)?, states)?;
+        for options in [options.clone(), options.clone().colliding(2), options.colliding(0)] {
+            compare(&function, CompressedAggregator::new(function, options)?, states)?;
+        }
     }
     for order in [Order::Lexical, Order::Hashed { seed: 5 }, Order::Colliding { bits: 2 }] {
         compare(&function, sorter(function, order), states)?;

@@ -47,6 +47,7 @@ fn numbers_are_counted() -> Result<()> {
     for (groups, threads) in [(7, 1), (5_000, 2), (150_000, 1), (150_000, 3)] {
         count(CompressedAggregator::new(Count, options(groups, threads))?, &numbers(groups))?;
     }
+    count(CompressedAggregator::new(Count, options(7, 2).colliding(6))?, &numbers(5_000))?;
     Ok(())
 }
 

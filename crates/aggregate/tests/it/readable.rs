@@ -64,13 +64,14 @@ fn it_equals_a_map_at_every_moment() -> Result<()> {
     for (seed, threads) in [(1, 1), (2, 3)] {
         compare(Count, options(seed, threads), seed, count)?;
         compare(Distinct, options(seed, threads), seed, |draw| text(draw).expect("it is taken"))?;
+        compare(Count, options(seed, threads).colliding(3), seed, count)?;
     }
     // A state takes at least 72 bytes: they do not fit.
     let long = |draw: u64| {
         let mut state = Vec::new();
         Distinct.lift(&mix(draw).to_le_bytes().repeat(9), &mut state).map(|()| state)
     };
-    let spilling = options(3, 2).memory_limit(1800 << 10).spill_to(MemoryFs::new(), "/spilled");
+    let spilling = options(3, 2).colliding(4).memory_limit(1800 << 10).spill_to(MemoryFs::new(), "/spilled");
     assert!(compare(Distinct, spilling, 3, |draw| long(draw).expect("it is taken"))?, "it did not spill");
     Ok(())
 }

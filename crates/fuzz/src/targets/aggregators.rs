@@ -38,6 +38,7 @@ fn fuzz_function<A: Aggregate + Copy>(rng: &mut Rng, function: A, value: impl Fn
     let options = AggregatorOptions::default().memory_limit(MEMORY_BYTES).threads(threads).jobs(jobs);
     let options =
         if rng.chance(50) { options.spill_to(MemoryFs::new(), DIR) } else { options.memory_limit(32 << 20) };
+    let options = if rng.chance(30) { options.colliding(rng.below(12) as u32) } else { options };
     let packed = CompressedAggregator::new(function, options).expect("memory suffices");
     let order = draws::order(rng);
     let sorted =

@@ -9,6 +9,7 @@
 mod aggregate;
 mod aggregator;
 mod broken;
+mod buffer_tree;
 mod built_in;
 mod catalog;
 mod composite;
@@ -23,11 +24,13 @@ mod number;
 mod optional;
 pub mod ordered;
 mod sort;
+mod stages;
 mod state_type;
 mod value;
 
 pub use aggregate::{Aggregate, Merging};
 pub use aggregator::{Aggregator, Visit};
+pub use buffer_tree::{BufferTreeAggregator, Packing, TreeShape};
 pub use built_in::BuiltIn;
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;
@@ -39,5 +42,6 @@ pub use grouping::{COLUMNS_MAX, Children, Grouping, Groupings, group_key};
 pub use hash::HashAggregator;
 pub use optional::{Lifted, Optional};
 pub use sort::SortAggregator;
+pub use stages::{Stage, Stages};
 pub use state_type::StateType;
 pub use value::Value;

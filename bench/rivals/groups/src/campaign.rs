@@ -101,6 +101,7 @@ fn line(measured: &Measured, adds: u64) -> Value {
         "bytes_per_group": (measured.peak_bytes - measured.base_bytes) as f64 / groups,
         "adding_seconds": told.adding_seconds,
         "cpu_seconds": told.cpu_seconds,
+        "stage_cpu_seconds": told.stages,
         "base_anonymous_bytes": measured.base_bytes,
         "peak_anonymous_bytes": measured.peak_bytes,
         "checksum": told.tally.checksum.map(|checksum| format!("{checksum:016x}")),

@@ -1,5 +1,6 @@
 //! One engine's count, in a process of its own. [`meter`](crate::meter) tells when to begin and when to end.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::exit;
 use std::time::Instant;
@@ -25,6 +26,8 @@ pub(crate) struct Told {
     pub(crate) adding_seconds: Option<f64>,
     /// Of all threads.
     pub(crate) cpu_seconds: f64,
+    /// Of these by stage, where that was asked for.
+    pub(crate) stages: Option<BTreeMap<String, f64>>,
     #[serde(flatten)]
     pub(crate) tally: Tally,
 }
@@ -44,6 +47,7 @@ pub(crate) fn run(args: &ChildArgs) -> Result<(), Failure> {
         seconds: started.elapsed().as_secs_f64(),
         adding_seconds,
         cpu_seconds: cpu_seconds() - cpu_started,
+        stages: engine.stages(),
         tally,
     };
     println!("{}", serde_json::to_string(&told)?);

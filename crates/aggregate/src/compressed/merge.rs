@@ -14,6 +14,7 @@ use super::stream::{Pool, Segment};
 use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_length;
+use crate::stages::{Stage, Stages, timed, timed_within};
 
 /// A chunk has this many records at most.
 const CHUNK_RECORDS: usize = 512;
@@ -35,6 +36,7 @@ pub(super) struct Merger {
     writer: Writer,
     state: Vec<u8>,
     state_bytes_max: usize,
+    stages: Option<Arc<Stages>>,
 }
 
 impl Merger {
@@ -43,6 +45,7 @@ impl Merger {
         hashing: Hashing,
         state_bytes_max: usize,
         pool: Arc<Pool>,
+        stages: Option<Arc<Stages>>,
     ) -> Self {
         let packer = || Packer::new(state_bytes, hashing);
         Self {
@@ -55,6 +58,7 @@ impl Merger {
                 records: Columns::new(state_bytes),
                 at: 0,
                 copied: 0,
+                stages: stages.clone(),
             },
             writer: Writer {
                 packer: packer(),
@@ -63,9 +67,11 @@ impl Merger {
                 base: Base::default(),
                 free: Vec::new(),
                 pool,
+                stages: stages.clone(),
             },
             state: vec![0; state_bytes.unwrap_or(0)],
             state_bytes_max,
+            stages,
         }
     }
 
@@ -130,8 +136,14 @@ impl Merger {
         tail: Tail,
         base: Base,
     ) -> Result<Base> {
-        self.read(tail);
-        self.sort(leaf)?;
+        let stages = self.stages.clone();
+        let stages = stages.as_deref();
+        timed(stages, Stage::Copy, || self.read(tail));
+        timed(stages, Stage::Sort, || self.sort(leaf))?;
+        timed(stages, Stage::Merge, || self.merge_sorted(function, leaf, base))
+    }
+
+    fn merge_sorted<A: Aggregate>(&mut self, function: &A, leaf: &Leaf, base: Base) -> Result<Base> {
         self.writer.restart(leaf.middle());
         self.walk.restart(base, &mut self.writer)?;
         self.writer.base.broken = std::mem::take(&mut self.walk.base.broken);
@@ -252,6 +264,7 @@ struct Walk {
     at: usize,
     /// and up to which they are in the writer.
     copied: usize,
+    stages: Option<Arc<Stages>>,
 }
 
 impl Walk {
@@ -261,8 +274,10 @@ impl Walk {
     }
 
     fn enter_next_chunk(&mut self, writer: &mut Writer) -> Result<()> {
-        let Self { packer, base, next, records, .. } = self;
-        base.consume(*next, packer, records, &mut writer.free)?;
+        let Self { packer, base, next, records, stages, .. } = self;
+        timed_within(stages.as_deref(), Stage::Merge, Stage::Unpack, || {
+            base.consume(*next, packer, records, &mut writer.free)
+        })?;
         (self.at, self.copied, self.next) = (0, 0, self.next + 1);
         Ok(())
     }
@@ -322,6 +337,7 @@ struct Writer {
     /// Segments of what was merged so far. Only what those do not hold takes others.
     free: Vec<Segment>,
     pool: Arc<Pool>,
+    stages: Option<Arc<Stages>>,
 }
 
 impl Writer {
@@ -371,8 +387,10 @@ impl Writer {
 
     fn seal(&mut self) {
         if !self.pending.is_empty() {
-            let Self { packer, pending, base, free, pool, .. } = self;
-            base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
+            let Self { packer, pending, base, free, pool, stages, .. } = self;
+            timed_within(stages.as_deref(), Stage::Merge, Stage::Pack, || {
+                base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
+            });
             pending.clear();
         }
     }

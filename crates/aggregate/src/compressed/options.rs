@@ -8,6 +8,7 @@ use forebay_env::sync::Arc;
 use forebay_env::{FileSystem, Jobs};
 
 use super::hashing::Hashing;
+use crate::stages::Stages;
 
 /// A leaf is split once its chunks take this share of the memory, within these bounds.
 const LEAF_SHARE: usize = 64;
@@ -44,6 +45,7 @@ pub struct AggregatorOptions {
     pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
     pub(super) state_bytes_max: usize,
     pub(super) hashing: Hashing,
+    pub(super) stages: Option<Arc<Stages>>,
 }
 
 impl Default for AggregatorOptions {
@@ -56,6 +58,7 @@ impl Default for AggregatorOptions {
             spill: None,
             state_bytes_max: VALUE_BYTES_MAX,
             hashing: Hashing::WHOLE,
+            stages: None,
         }
     }
 }
@@ -91,6 +94,12 @@ impl AggregatorOptions {
     #[doc(hidden)]
     pub fn colliding(mut self, bits: u32) -> Self {
         self.hashing = Hashing::colliding(bits);
+        self
+    }
+
+    /// Counts what each stage of merging takes.
+    pub fn stages(mut self, stages: Arc<Stages>) -> Self {
+        self.stages = Some(stages);
         self
     }
 

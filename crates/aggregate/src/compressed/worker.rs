@@ -17,11 +17,13 @@ use super::room::Room;
 use super::stream::Pool;
 use super::tail::Tail;
 use crate::aggregate::Aggregate;
+use crate::stages::Stages;
 
 /// What an aggregator and its workers share.
 pub(super) struct Shared<A> {
     pub(super) function: Arc<A>,
     pub(super) jobs: Jobs,
+    stages: Option<Arc<Stages>>,
     pub(super) pool: Arc<Pool>,
     pub(super) sizes: Sizes,
     pub(super) hashing: Hashing,
@@ -84,6 +86,7 @@ impl<A: Aggregate> Shared<A> {
         Self {
             function: Arc::new(function),
             jobs,
+            stages: options.stages.clone(),
             pool: Arc::default(),
             sizes,
             hashing: options.hashing,
@@ -118,7 +121,8 @@ impl<A: Aggregate> Shared<A> {
         let merger = self.inner().mergers.pop();
         let make = || {
             let (state_bytes, pool) = (self.function.state_bytes(), Arc::clone(&self.pool));
-            (Merger::new(state_bytes, self.hashing, self.state_bytes_max, pool), 0)
+            let stages = self.stages.clone();
+            (Merger::new(state_bytes, self.hashing, self.state_bytes_max, pool, stages), 0)
         };
         let (mut merger, before) = merger.unwrap_or_else(make);
         let outcome = user(&mut merger);

@@ -6,8 +6,11 @@ use std::ops::Range;
 use std::path::Path;
 
 use forebay_aggregate::functions::{Collect, Count, Distinct, SumInt};
-use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
-use forebay_aggregate::{HashAggregator, SortAggregator};
+use forebay_aggregate::{
+    Aggregate, Aggregator, AggregatorOptions, BufferTreeAggregator, CompressedAggregator,
+};
+use forebay_aggregate::{HashAggregator, Packing, SortAggregator, TreeShape};
+use forebay_base::codec::Codec;
 use forebay_base::hash::mix;
 use forebay_base::{Error, Order, Result};
 use forebay_env::fs::{FaultyFs, MemoryFs};
@@ -83,10 +86,26 @@ fn compare_all<A: Aggregate + Copy>(function: A, states: &[(Vec<u8>, Vec<u8>)]) 
             compare(&function, CompressedAggregator::new(function, options)?, states)?;
         }
     }
+    for shape in shapes() {
+        compare(&function, BufferTreeAggregator::new(function, shape)?, states)?;
+    }
     for order in [Order::Lexical, Order::Hashed { seed: 5 }, Order::Colliding { bits: 2 }] {
         compare(&function, sorter(function, order), states)?;
     }
     Ok(())
+}
+
+/// Small trees of every kind: several levels, equal hashes, every packing, several trees.
+fn shapes() -> [TreeShape; 4] {
+    let small = TreeShape::default().buffer_bytes(4 << 10).fan_out(4);
+    let shape =
+        |shape: TreeShape, threads: usize| shape.threads(threads).jobs(Env::memory(threads as u64).jobs);
+    [
+        shape(small.clone().roots(1), 1),
+        shape(small.clone().roots(2).trees(3).packing(Packing::Off), 3),
+        shape(small.clone().hash_bits(3).packing(Packing::Rows(Codec::Lz4)), 2),
+        shape(small.fan_out(16).packing(Packing::Apart { keys: Codec::Lz4, states: Codec::None }), 1),
+    ]
 }
 
 fn lift<A: Aggregate>(function: &A, value: A::Input<'_>) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 mod aggregators;
 mod answers;
+mod buffer_tree;
 mod composites;
 mod compressed;
 mod laws;

@@ -1,8 +1,16 @@
-//! Forebay's Compressed Buffer Tree, or several between which keys are divided.
+//! Forebay's packed aggregator, or several between which keys are divided; and the Compressed Buffer Tree of the
+//! thesis.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_aggregate::functions::Count;
-use forebay_aggregate::{Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_aggregate::{
+    Aggregator, AggregatorOptions, BufferTreeAggregator, CompressedAggregator, Stage, Stages,
+};
 use forebay_base::hash::key_hash;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Engine, Setting, each_key};
 use crate::Failure;
@@ -13,27 +21,56 @@ const MEMORY_BYTES: usize = 16 << 30;
 /// Not the one that trees order keys by.
 const SEED: u64 = 1;
 
-pub(super) struct Trees {
-    trees: Vec<CompressedAggregator<Count>>,
+pub(super) struct Trees<T> {
+    trees: Vec<T>,
     adds: u64,
     /// So many adds between finalising.
     finalize_adds: u64,
+    stages: Option<Arc<Stages>>,
 }
 
-impl Trees {
+impl Trees<CompressedAggregator<Count>> {
     pub(super) fn new(setting: &Setting, adds: u64) -> Result<Self, Failure> {
-        let options = AggregatorOptions::default().memory_limit(MEMORY_BYTES).threads(setting.threads);
+        let stages = stages(setting);
+        let mut options = AggregatorOptions::default().memory_limit(MEMORY_BYTES).threads(setting.threads);
+        if let Some(stages) = &stages {
+            options = options.stages(Arc::clone(stages));
+        }
         let tree = |_| CompressedAggregator::new(Count, options.clone());
         let trees = (0..setting.trees).map(tree).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes) })
+        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
     }
+}
 
+impl Trees<BufferTreeAggregator<Count>> {
+    /// One, which divides keys itself.
+    pub(super) fn thesis(setting: &Setting, adds: u64) -> Result<Self, Failure> {
+        let stages = stages(setting);
+        let mut shape = setting.shape.clone().threads(setting.threads).trees(setting.trees);
+        if let Some(stages) = &stages {
+            shape = shape.stages(Arc::clone(stages));
+        }
+        let trees = vec![BufferTreeAggregator::new(Count, shape)?];
+        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
+    }
+}
+
+/// What counts stages, where the setting asks for it: it takes some time itself.
+fn stages(setting: &Setting) -> Option<Arc<Stages>> {
+    let thread_time = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    setting.counts_stages.then(|| Arc::new(Stages::new(thread_time)))
+}
+
+impl<T: Aggregator<Count>> Trees<T> {
     fn finalize(&mut self) -> Result<(), Failure> {
         Ok(self.trees.iter_mut().try_for_each(Aggregator::finalize)?)
     }
 }
 
-impl Engine for Trees {
+impl<T: Aggregator<Count>> Engine for Trees<T> {
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
     }
@@ -56,6 +93,11 @@ impl Engine for Trees {
             }
             Ok(())
         })
+    }
+
+    fn stages(&self) -> Option<BTreeMap<String, f64>> {
+        let stages = self.stages.as_ref()?;
+        Some(Stage::ALL.map(|stage| (stage.name().into(), stages.of(stage).as_secs_f64())).into())
     }
 
     fn each(&mut self, visit: &mut dyn FnMut(&[u8], u64)) -> Result<(), Failure> {

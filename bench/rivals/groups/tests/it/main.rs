@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const OWN: &str = "forebay,forebay:threads=1:trees=3:finalizes=4,forebay-hash,hashbrown,sparsehash,tbb";
+const OWN: &str = "forebay,forebay:threads=1:trees=3:finalizes=4:stages=1,thesis,thesis:buffer=8K:fan_out=4:packing=off:trees=2,forebay-hash,hashbrown,sparsehash,tbb";
 const POINTERS: &str = "sparsehash-ptr,tbb-ptr";
 
 fn run(arguments: &[&str]) -> Output {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::bench::{Order, SCRATCH};
-use super::parts::{GROUPS, GROUPS_FACTORS};
+use super::parts::{GROUPS, GROUPS_FACTORS, GROUPS_THESIS};
 
 pub(super) const PROGRAM: &str = "bench/rivals/target/release/forebay-bench-groups";
 const ADDS_MIN: u64 = 10_000;
@@ -48,6 +48,67 @@ pub(super) const SETTINGS: &[&str] = &[
     "forebay:trees=4",
 ];
 
+/// The tree of the thesis, with buffers that are as small beside these groups as its own were beside 100 million of
+/// them; without packing; and with buffers of 30 MiB.
+pub(super) const TREE: &str = "thesis:buffer=768K";
+pub(super) const PLAIN_TREE: &str = "thesis:buffer=768K:packing=off";
+/// The same with processor time by stage.
+pub(super) const STAGES: &[&str] = &[
+    "forebay:stages=1",
+    "thesis:buffer=768K:stages=1",
+    "thesis:buffer=768K:packing=off:stages=1",
+    "thesis:stages=1",
+    SPARSE,
+    SPARSE_POINTER,
+];
+/// What makes the tree of the thesis, one after the other; and what it is held against.
+pub(super) const DESIGN: &[&str] = &[
+    "thesis:buffer=768K:threads=1:roots=1:packing=rows",
+    "thesis:buffer=768K:roots=1:packing=rows",
+    "thesis:buffer=768K:roots=1:packing=rows:trees=4",
+    "thesis:buffer=768K:packing=rows:trees=4",
+    "thesis:buffer=768K:trees=4",
+    "thesis:buffer=768K:packing=apart:trees=4",
+    FOREBAY,
+    SPARSE_POINTER,
+];
+/// Rows and columns of maps.
+pub(super) const BUFFERS: [&str; 4] = ["256K", "1M", "4M", "16M"];
+pub(super) const FAN_OUTS: [&str; 4] = ["4", "16", "64", "256"];
+const SHAPES: &[&str] = &[
+    FOREBAY,
+    "thesis:buffer=256K:fan_out=4",
+    "thesis:buffer=256K:fan_out=16",
+    "thesis:buffer=256K:fan_out=64",
+    "thesis:buffer=256K:fan_out=256",
+    "thesis:buffer=1M:fan_out=4",
+    "thesis:buffer=1M:fan_out=16",
+    "thesis:buffer=1M:fan_out=64",
+    "thesis:buffer=1M:fan_out=256",
+    "thesis:buffer=4M:fan_out=4",
+    "thesis:buffer=4M:fan_out=16",
+    "thesis:buffer=4M:fan_out=64",
+    "thesis:buffer=4M:fan_out=256",
+    "thesis:buffer=16M:fan_out=4",
+    "thesis:buffer=16M:fan_out=16",
+    "thesis:buffer=16M:fan_out=64",
+    "thesis:buffer=16M:fan_out=256",
+];
+pub(super) const SCALING: &[&str] = &[
+    "thesis:buffer=768K:threads=1",
+    TREE,
+    "thesis:buffer=768K:threads=4",
+    "thesis:buffer=768K:trees=2",
+    "thesis:buffer=768K:trees=4",
+    "thesis:buffer=768K:trees=8",
+    "forebay:threads=1",
+    FOREBAY,
+    "forebay:threads=4",
+    "forebay:trees=2",
+    "forebay:trees=4",
+    "forebay:trees=8",
+];
+
 /// One command of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
@@ -69,6 +130,7 @@ const GROUPS_EACH: u64 = 5 * M / 2;
 /// Engines whose memory is held against the adds.
 const GROWING: &[&str] = &[FOREBAY, HASHBROWN, DUCKDB, POLARS];
 const TABLES: &[&str] = &[FOREBAY, HASHBROWN, SPARSE];
+const TREES: &[&str] = &[FOREBAY, TREE, PLAIN_TREE];
 
 const fn run(name: &'static str, kind: &'static str, adds: u64, groups: u64) -> Run {
     Run { name, kind, adds, groups, key_bytes: None, engines: IN_PLACE, rounds: 3 }
@@ -103,6 +165,21 @@ pub(super) fn runs(part: &str) -> Vec<Run> {
             of_length("length-16", 16),
             of_length("length-32", 32),
             of_length("length-64", 64),
+        ],
+        GROUPS_THESIS => vec![
+            Run { engines: STAGES, ..run("stages", "words", 20 * M, GROUPS_EACH) },
+            once("design", 20 * M, GROUPS_EACH, DESIGN),
+            once("shape", 10 * M, GROUPS_EACH, SHAPES),
+            once("scaling", 10 * M, GROUPS_EACH, SCALING),
+            once("adds-1", 10 * M, GROUPS_EACH, TREES),
+            once("adds-4", 40 * M, GROUPS_EACH, TREES),
+            once("unique-1", 15 * M / 10, 3 * M / 10, TREES),
+            once("unique-4", 6 * M, 12 * M / 10, TREES),
+            once("unique-16", 24 * M, 48 * M / 10, TREES),
+            Run { engines: TREES, ..of_length("length-8", 8) },
+            Run { engines: TREES, ..of_length("length-16", 16) },
+            Run { engines: TREES, ..of_length("length-32", 32) },
+            Run { engines: TREES, ..of_length("length-64", 64) },
         ],
         _ => Vec::new(),
     }

@@ -49,6 +49,7 @@ impl<'a, A: Aggregate> Fold<'a, A> {
         if equal.iter().any(|record| record.key != equal[0].key) {
             equal.sort_by_key(|record| record.key);
         }
+        debug_assert!(equal.iter().all(|record| record.hash == equal[0].hash), "they are of one hash");
         for of_key in equal.chunk_by(|one, other| one.key == other.key) {
             let first = of_key[0];
             match (of_key, function.state_bytes()) {

@@ -4,15 +4,17 @@
 
 use std::cmp::Ordering;
 
+use forebay_base::Result;
 use forebay_base::sort::{pack, place_of, sort_words};
 use forebay_base::wire::u32_at;
-use forebay_base::{Error, Result};
 
 use super::fold::Fold;
 use super::meter::{Held, Meter};
 use super::records::{Record, Records};
 use crate::aggregate::Aggregate;
 use crate::stages::{Stage, Stages, timed};
+
+const LOOK_AHEAD: usize = 32;
 
 /// See the module.
 #[derive(Default)]
@@ -81,10 +83,15 @@ impl RootBuffer {
         });
         timed(stages, Stage::Merge, || {
             let mut fold = Fold::new(function, words.len(), self.rows.len() - 8 * words.len());
-            for &word in &words {
-                let record = record_at(&self.rows, place_of(word) as usize, state_bytes);
-                let (record, _) = record.ok_or_else(|| Error::bug("a root's buffer is malformed"))?;
-                fold.push(record)?;
+            let mut next = Vec::with_capacity(LOOK_AHEAD);
+            for words in words.chunks(LOOK_AHEAD) {
+                // Records lie anywhere: this many are asked for at a time.
+                next.extend(
+                    words.iter().map_while(|&word| {
+                        Some(record_at(&self.rows, place_of(word) as usize, state_bytes)?.0)
+                    }),
+                );
+                next.drain(..).try_for_each(|record| fold.push(record))?;
             }
             fold.finish()
         })

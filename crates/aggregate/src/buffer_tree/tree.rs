@@ -179,11 +179,16 @@ impl Tree {
     pub(super) fn apply(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Sorted(buffer, sorted) => {
+                debug_assert!(
+                    self.sorting > 0 && buffer.is_empty(),
+                    "who sorts is counted, and keeps nothing"
+                );
                 self.sorting -= 1;
                 self.sorted.push_back(sorted);
                 self.free.push(buffer);
             }
             Outcome::Given(from, parts) => {
+                debug_assert!(self.nodes[from.unwrap_or(ROOT)].is_busy, "it was taken");
                 self.nodes[from.unwrap_or(ROOT)].is_busy = false;
                 parts.into_iter().for_each(|(child, fragment)| self.give(child, fragment));
             }
@@ -223,6 +228,7 @@ impl Tree {
     /// Puts a child in its place.
     fn insert(&mut self, parent: NodeId, child: NodeId) {
         let low = self.nodes[child].low;
+        debug_assert!(self.nodes[parent].low <= low, "a child lies in its parent's range");
         let place = self.nodes[parent].children.partition_point(|&other| self.nodes[other].low < low);
         self.nodes[parent].children.insert(place, child);
     }
@@ -254,6 +260,7 @@ impl Tree {
             let node = &self.nodes[child];
             if self.is_wide(node) && node.fragments.is_empty() && !node.is_busy && !self.nodes[id].is_busy {
                 let half = node.children.len() / 2;
+                debug_assert!(half >= 2, "both have two children at least");
                 let upper = self.nodes[child].children.split_off(half);
                 let sibling = self.make(self.nodes[upper[0]].low);
                 self.nodes[sibling].children = upper;

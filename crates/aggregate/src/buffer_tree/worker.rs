@@ -67,6 +67,7 @@ impl<A: Aggregate> Shared<A> {
         let Some((number, job)) = self.inner.lock().take() else { return Ok(false) };
         let done = self.run(job);
         let mut inner = self.inner.lock();
+        debug_assert!(inner.running > 0, "who works is counted");
         inner.running -= 1;
         let worked = match done {
             Ok(outcome) => {
@@ -137,6 +138,7 @@ impl<A: Aggregate> Shared<A> {
                 (at, start) = (end, start + part.pairs.len());
             }
         }
+        debug_assert!(at == records.len() && start == records.pairs.len(), "each record has a child");
         Outcome::Given(from, parts)
     }
 

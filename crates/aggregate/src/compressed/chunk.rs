@@ -10,11 +10,13 @@ use std::ops::Range;
 use forebay_base::codec::Codec;
 use forebay_base::hash::short_key;
 use forebay_base::wire::{Reader, put_bytes, put_varint};
+use forebay_env::sync::Arc;
 
 use super::column::{get_column, get_symbols, put_column, put_symbols};
 use super::columns::{Columns, Strings};
 use super::hashing::{Hashing, SEED};
 use super::stream::Stream;
+use crate::stages::{Stage, Stages, timed_within};
 
 const SHORT_KEYS: u8 = 0;
 const KEYS: u8 = 1;
@@ -37,12 +39,19 @@ pub(super) struct Packer {
     numbers: Vec<u64>,
     compressed: Vec<u8>,
     packed: Vec<u8>,
+    /// Where what it takes is counted: as part of a merge.
+    stages: Option<Arc<Stages>>,
 }
 
 impl Packer {
     pub(super) fn new(state_bytes: Option<usize>, hashing: Hashing) -> Self {
-        let (numbers, compressed, packed) = Default::default();
-        Self { state_bytes, hashing, codec: None, numbers, compressed, packed }
+        let (numbers, compressed, packed, stages) = Default::default();
+        Self { state_bytes, hashing, codec: None, numbers, compressed, packed, stages }
+    }
+
+    /// One whose work is counted.
+    pub(super) fn counted(self, stages: Option<Arc<Stages>>) -> Self {
+        Self { stages, ..self }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -64,6 +73,12 @@ impl Packer {
 
     /// Packs all records, of which there is at least one.
     pub(super) fn pack(&mut self, records: &Columns) -> &[u8] {
+        let stages = self.stages.clone();
+        timed_within(stages.as_deref(), Stage::Merge, Stage::Pack, || self.pack_best(records));
+        &self.packed
+    }
+
+    fn pack_best(&mut self, records: &Columns) {
         debug_assert!(!records.is_empty() && records.is_whole() && records.hashes.is_sorted());
         let codec = match self.codec {
             Some(codec) => codec,
@@ -73,7 +88,7 @@ impl Packer {
             }
         };
         self.codec = Some(codec);
-        self.pack_by(codec, records)
+        self.pack_by(codec, records);
     }
 
     fn pack_by(&mut self, codec: u8, records: &Columns) -> &[u8] {
@@ -143,7 +158,10 @@ impl Packer {
         records: &mut Columns,
     ) -> Option<()> {
         let mut joined = std::mem::take(&mut self.packed);
-        let unpacked = self.unpack(stream.get(place, &mut joined), records);
+        let stages = self.stages.clone();
+        let unpacked = timed_within(stages.as_deref(), Stage::Merge, Stage::Unpack, || {
+            self.unpack(stream.get(place, &mut joined), records)
+        });
         self.packed = joined;
         debug_assert!(unpacked.is_some() && records.is_whole(), "what was packed here is unpacked");
         unpacked

@@ -14,7 +14,7 @@ use super::stream::{Pool, Segment};
 use super::tail::{Tail, record_at, restore};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_length;
-use crate::stages::{Stage, Stages, timed, timed_within};
+use crate::stages::{Stage, Stages, timed};
 
 /// A chunk has this many records at most.
 const CHUNK_RECORDS: usize = 512;
@@ -47,7 +47,7 @@ impl Merger {
         pool: Arc<Pool>,
         stages: Option<Arc<Stages>>,
     ) -> Self {
-        let packer = || Packer::new(state_bytes, hashing);
+        let packer = || Packer::new(state_bytes, hashing).counted(stages.clone());
         Self {
             raw: Vec::new(),
             words: Vec::new(),
@@ -58,7 +58,6 @@ impl Merger {
                 records: Columns::new(state_bytes),
                 at: 0,
                 copied: 0,
-                stages: stages.clone(),
             },
             writer: Writer {
                 packer: packer(),
@@ -67,7 +66,6 @@ impl Merger {
                 base: Base::default(),
                 free: Vec::new(),
                 pool,
-                stages: stages.clone(),
             },
             state: vec![0; state_bytes.unwrap_or(0)],
             state_bytes_max,
@@ -264,7 +262,6 @@ struct Walk {
     at: usize,
     /// and up to which they are in the writer.
     copied: usize,
-    stages: Option<Arc<Stages>>,
 }
 
 impl Walk {
@@ -274,10 +271,8 @@ impl Walk {
     }
 
     fn enter_next_chunk(&mut self, writer: &mut Writer) -> Result<()> {
-        let Self { packer, base, next, records, stages, .. } = self;
-        timed_within(stages.as_deref(), Stage::Merge, Stage::Unpack, || {
-            base.consume(*next, packer, records, &mut writer.free)
-        })?;
+        let Self { packer, base, next, records, .. } = self;
+        base.consume(*next, packer, records, &mut writer.free)?;
         (self.at, self.copied, self.next) = (0, 0, self.next + 1);
         Ok(())
     }
@@ -337,7 +332,6 @@ struct Writer {
     /// Segments of what was merged so far. Only what those do not hold takes others.
     free: Vec<Segment>,
     pool: Arc<Pool>,
-    stages: Option<Arc<Stages>>,
 }
 
 impl Writer {
@@ -387,10 +381,8 @@ impl Writer {
 
     fn seal(&mut self) {
         if !self.pending.is_empty() {
-            let Self { packer, pending, base, free, pool, stages, .. } = self;
-            timed_within(stages.as_deref(), Stage::Merge, Stage::Pack, || {
-                base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
-            });
+            let Self { packer, pending, base, free, pool, .. } = self;
+            base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
             pending.clear();
         }
     }

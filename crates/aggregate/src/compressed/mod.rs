@@ -1,6 +1,6 @@
-//! [`CompressedAggregator`]: the Compressed Buffer Tree of chapter 5 of Amur's thesis, as a tree of two levels. A
-//! key's state takes little more than its bytes, because most of them lie packed, and are unpacked only to be merged
-//! many at a time.
+//! [`CompressedAggregator`]: a directory of packed leaves, with the aims of the Compressed Buffer Tree of chapter 5 of
+//! Amur's thesis, which is [beside it](crate::BufferTreeAggregator). A key's state takes little more than its bytes,
+//! because most of them lie packed, and are unpacked only to be merged many at a time.
 //!
 //! 1. Values of keys that come again and again are merged in a small table ([hot](hot)).
 //! 2. All others are appended to the buffer of the leaf of their hash ([leaves](leaves), [tail](tail)).

@@ -1,4 +1,4 @@
-//! The compressed buffer tree with little memory, so that few keys make a deep tree.
+//! The packed aggregator with little memory, so that few keys make many leaves.
 
 use std::collections::BTreeMap;
 use std::path::Path;

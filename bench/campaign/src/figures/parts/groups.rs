@@ -43,7 +43,8 @@ fn show(results: &Results) -> Result<Shown, String> {
     shown.place("found", found(results));
     let tables = WORKLOADS.map(|workload| table(results, workload));
     shown.place("tables", tables.concat());
-    shown.place("costs", costs(results));
+    let beside = ALL.iter().map(|engine| (*engine, thesis_cents(engine)));
+    shown.place("costs", costs(results, "words", beside));
     // Bytes a group say nothing where there is next to no group.
     for (name, what, pointer, workloads) in [
         ("groups-rate", "adds a second", RATE, &WORKLOADS[..]),
@@ -111,7 +112,7 @@ fn found(results: &Results) -> String {
         format!("{} million a second for {} processor seconds a million", cell(rate), cell(processor))
     };
     format!(
-        "A word with its count takes the tree {}; a number {}. It adds words at {}. A table of boxed keys (hashbrown) \
+        "A word with its count takes Forebay {}; a number {}. It adds words at {}. A table of boxed keys (hashbrown) \
          adds {}, Sparsehash {}, DuckDB {}.",
         beside("words"),
         beside("numbers"),
@@ -157,12 +158,20 @@ fn table(results: &Results, workload: &str) -> String {
     format!("**{workload}**: {} adds, {} groups.\n\n{}\n", number("adds"), number("groups"), table.finish())
 }
 
-/// What the thesis's words would cost.
-fn costs(results: &Results) -> String {
+fn thesis_cents(engine: &str) -> Option<f64> {
+    THESIS_CENTS.iter().find(|(name, _)| *name == engine).map(|(_, cents)| *cents)
+}
+
+/// What the thesis's words would cost, as measured with these; each engine with what it has for it.
+pub(super) fn costs<'a>(
+    results: &Results,
+    workload: &str,
+    engines: impl Iterator<Item = (&'a str, Option<f64>)>,
+) -> String {
     let mut table =
         Table::new(&["engine", "GB", "seconds", "processor, cents", "memory, cents", "together", "thesis"]);
-    for engine in ALL {
-        let words = |pointer| of(results, engine, "words", pointer);
+    for (engine, thesis) in engines {
+        let words = |pointer| of(results, engine, workload, pointer);
         let measured = words(MEMORY).zip(words(RATE)).zip(words(PROCESSOR));
         let Some(((bytes, rate), processor)) = measured else { continue };
         let gigabytes = bytes * COST_GROUPS / 1e9;
@@ -170,7 +179,6 @@ fn costs(results: &Results) -> String {
         let processor_hours = processor * COST_ADDS / 1e6 / 3600.0;
         let processor_cents = processor_hours * UNITS_PER_CORE * UNIT_CENTS;
         let memory_cents = gigabytes * hours * GIGABYTE_CENTS;
-        let thesis = THESIS_CENTS.iter().find(|(name, _)| name == engine).map(|(_, cents)| *cents);
         table.row([
             engine.to_string(),
             short(gigabytes),

@@ -6,6 +6,7 @@ mod contributions;
 mod engines;
 mod groups;
 mod groups_factors;
+mod groups_thesis;
 mod growth;
 mod heat;
 mod incremental;
@@ -29,6 +30,7 @@ pub(super) const MEMORY: &str = "memory";
 /// The parts of another program's runs.
 pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
+pub(super) const GROUPS_THESIS: &str = "groups-thesis";
 pub(super) const APPLICATIONS: &str = "applications";
 
 /// What `ONLY=` calls all parts of the steady state, and how their names begin.
@@ -53,6 +55,7 @@ pub(super) const ALL: &[&Part] = &[
     &jungle::PART,
     &groups::PART,
     &groups_factors::PART,
+    &groups_thesis::PART,
     &incremental::PART,
     &log_append::PART,
     &memory::PART,

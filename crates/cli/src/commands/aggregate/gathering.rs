@@ -1,4 +1,4 @@
-//! Groups that live as long as the command: in a compressed buffer tree, which goes on in temporary files.
+//! Groups that live as long as the command: in a packed aggregator, which goes on in temporary files.
 
 use forebay::Error;
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};

@@ -134,15 +134,35 @@ impl Groupings {
 
     /// Appends a key, or what one begins with, without the columns that a grouping leaves out.
     pub fn mask(&self, grouping: Grouping, key: &[u8], out: &mut Vec<u8>) {
-        let mut used = 0;
-        for (bit, column) in (0..self.columns).rev().zip(group_key::split(key)) {
-            used += column.len();
-            match grouping.0 >> bit & 1 {
-                0 => out.extend_from_slice(column),
-                _ => group_key::push(out, None),
-            }
+        let mut ends = [0; COLUMNS_MAX];
+        let columns = self.ends(key, &mut ends);
+        self.mask_columns(grouping, key, &ends[..columns], out);
+    }
+
+    /// Where the columns of a key end. Returns how many there are.
+    #[inline]
+    fn ends(&self, key: &[u8], ends: &mut [usize; COLUMNS_MAX]) -> usize {
+        let (mut columns, mut end) = (0, 0);
+        for (column, slot) in group_key::split(key).zip(&mut ends[..self.columns]) {
+            end += column.len();
+            *slot = end;
+            columns += 1;
         }
-        out.extend_from_slice(&key[used..]);
+        columns
+    }
+
+    #[inline]
+    fn mask_columns(&self, grouping: Grouping, key: &[u8], ends: &[usize], out: &mut Vec<u8>) {
+        let (mut copied, mut start) = (0, 0);
+        for (bit, &end) in (0..self.columns).rev().zip(ends) {
+            if grouping.0 >> bit & 1 == 1 {
+                out.extend_from_slice(&key[copied..start]);
+                group_key::push(out, None);
+                copied = end;
+            }
+            start = end;
+        }
+        out.extend_from_slice(&key[copied..]);
     }
 
     /// Shows the keys of the groups that follow from a group, each behind its grouping. `spare` is memory.
@@ -155,10 +175,12 @@ impl Groupings {
         see: &mut dyn FnMut(Grouping, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(children) = children.get(&grouping) else { return Ok(()) };
+        let mut ends = [0; COLUMNS_MAX];
+        let columns = self.ends(key, &mut ends);
         for child in children {
             spare.clear();
             group_key::push_grouping(*child, &[], spare);
-            self.mask(*child, key, spare);
+            self.mask_columns(*child, key, &ends[..columns], spare);
             see(*child, spare)?;
         }
         Ok(())

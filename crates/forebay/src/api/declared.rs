@@ -44,6 +44,7 @@ impl Declared {
                 "the name of a {kind} is not empty and holds no `{MARK}`: `{name}`"
             )));
         }
+        debug_assert!(text.as_bytes() != DROPPED, "a declaration is no other thing");
         let own = format!("{name}{MARK}{kind}");
         let is_there = engine.versions.state().table_named(&own).is_some();
         if existing && !is_there {

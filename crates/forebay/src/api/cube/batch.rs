@@ -124,6 +124,10 @@ impl<A: Aggregate> CubeBatch<A> {
                 batch.add_state(table, key, state);
                 Ok(())
             })?;
+            debug_assert!(
+                self.is_empty() || children.values().flatten().all(|grouping| sizes.contains_key(grouping)),
+                "every grouping has a group"
+            );
             made.push((*left_out, level));
         }
         Ok(())

@@ -40,6 +40,18 @@ impl Marks {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
+        debug_assert!(
+            self.floors.is_sorted_by(|finer, coarser| finer >= coarser),
+            "coarser tiers reach back farther"
+        );
+        debug_assert!(
+            self.rolled.is_sorted_by(|finer, coarser| finer >= coarser),
+            "finer tiers are rolled up first"
+        );
+        debug_assert!(
+            self.floors.iter().zip(&self.rolled).all(|(floor, rolled)| floor <= rolled),
+            "what is not rolled up is kept"
+        );
         let mut out = Vec::new();
         self.floors.iter().chain(&self.rolled).for_each(|time| out.extend_from_slice(&time.to_le_bytes()));
         if let Some(Rolling { tier, start, key }) = &self.rolling {

@@ -75,6 +75,7 @@ impl Period {
 
     /// Where the window ends that begins here.
     pub(super) fn end(self, start: u64) -> u64 {
+        debug_assert_eq!(self.start(start), start, "a window begins here");
         match self.0 {
             Length::Fixed { offset, .. } if start < offset => offset,
             Length::Fixed { milliseconds, .. } => start.saturating_add(milliseconds),

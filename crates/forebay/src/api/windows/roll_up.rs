@@ -69,6 +69,11 @@ impl<A: Aggregate> Parts<A> {
         };
         let is_more = rolling.is_some();
         if let Some((tier, start, after)) = rolling {
+            debug_assert_eq!(marks.rolled[tier], start, "windows are rolled up in order");
+            debug_assert!(
+                self.tiers.period(tier + 1).start(start) >= marks.floors[tier + 1],
+                "a window is kept until what goes to it has come"
+            );
             match self.append_groups(tier, start, after, &mut batch)? {
                 Some(key) => marks.rolling = Some(Rolling { tier, start, key }),
                 None => {
@@ -135,10 +140,12 @@ impl<A: Aggregate> Parts<A> {
             let _alone = self.engine.declared.write();
             let mut marks = self.marks_now()?;
             let before = marks.clone();
-            for (tier, floor) in marks.floors.iter_mut().enumerate() {
-                // Where another thread has begun to roll up what has become past since, that goes on by itself.
-                let most = marks.rolled.get(tier).copied().unwrap_or(u64::MAX);
-                *floor = (*floor).max(self.tiers.kept_from(tier, now).min(most));
+            for tier in 0..self.tiers.len() {
+                // A rollback may have taken back that all was rolled up.
+                let own = marks.rolled.get(tier).copied().unwrap_or(u64::MAX);
+                let finer = tier.checked_sub(1).map_or(u64::MAX, |finer| marks.rolled[finer]);
+                let most = own.min(self.tiers.period(tier).start(finer));
+                marks.floors[tier] = marks.floors[tier].max(self.tiers.kept_from(tier, now).min(most));
             }
             if marks != before {
                 let mut batch = Batch::new();

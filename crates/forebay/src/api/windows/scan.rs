@@ -98,6 +98,10 @@ impl Merge {
                 self.advance(number)?;
             }
         }
+        debug_assert!(
+            self.heads.peek().is_none_or(|Reverse((next, ..))| *next > key),
+            "each walk ascends, and what it has of a key was met"
+        );
         Ok(Some((key, states)))
     }
 }

@@ -17,7 +17,7 @@ RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test simulate fuzz planted invariants miri shuttle audit packages torture figures data rivals format lint
+.PHONY: help install demo test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -26,6 +26,7 @@ help:
 	@echo 'make figures ONLY=A,B  only these parts; a part that was interrupted goes on where it was; DRAW=1 draws what is there'
 	@echo 'make figures ONLY=steady   the steady state beside other engines (45 minutes); MINUTES=10 for its open loops'
 	@echo 'make data              fetch the real data of the part "applications" (400 MB, from Debian packages)'
+	@echo 'make wheels            install the query engines of the part "columns", Python wheels in a folder of their own'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
@@ -67,6 +68,11 @@ figures:
 data:
 	@$(CARGO) run --quiet --release --package forebay-campaign -- data
 
+# DuckDB, Polars and others, in an environment of Python's that nothing else uses.
+wheels:
+	python3 -m venv $(RIVALS_VENV)
+	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
+
 # Debian's packages, where one is missing; Python's wheels; then, from sources that Cargo brings, the engines themselves.
 rivals:
 	@missing=$$(for package in $(RIVALS_PACKAGES); do \
@@ -76,8 +82,7 @@ rivals:
 	    sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	    $$sudo apt-get update && $$sudo apt-get install --yes --no-install-recommends $$missing; \
 	fi
-	python3 -m venv $(RIVALS_VENV)
-	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
+	@$(MAKE) --no-print-directory wheels
 	cd bench/rivals && $(CARGO) build --release --workspace
 
 simulate:

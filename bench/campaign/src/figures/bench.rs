@@ -114,8 +114,12 @@ impl Bench {
         }
         let started = Instant::now();
         let mut commands = Vec::new();
-        let kept = self.runs(part, size, &mut commands)?;
+        let mut kept = self.runs(part, size, &mut commands)?;
+        if part.name == super::parts::COLUMNS && !super::columns::measure(&self.root, scale, &mut kept)? {
+            return Ok(());
+        }
         let (before, mut lines) = kept.told();
+        commands.extend(lines.iter().filter_map(|line| line["command"].as_str()).map(String::from));
         let after = Instant::now();
         for run in groups {
             let order = run.order(scale);
@@ -126,21 +130,9 @@ impl Bench {
         for forecast in super::parts::forecasts(part.name) {
             lines.push(forecast.measure(scale)?);
         }
-        if part.name == super::parts::LOG {
-            lines.push(super::log::measure(&self.root.join(SCRATCH))?);
-        }
-        if part.name == super::parts::MEMORY {
-            let (told, measured): (Vec<_>, Vec<_>) = super::memory::measure(&self.root, scale)?
-                .into_iter()
-                .partition(|line| line["type"] == "command");
-            commands.extend(told.iter().filter_map(|line| line["command"].as_str()).map(String::from));
-            lines.extend(measured);
-        }
-        if part.name == super::parts::APPLICATIONS {
-            let Some(measured) = super::applications::measure(&self.root, scale)? else { return Ok(()) };
-            commands.extend(measured.iter().filter_map(|line| line["command"].as_str()).map(String::from));
-            lines.extend(measured);
-        }
+        let Some(measured) = self.others(part, scale)? else { return Ok(()) };
+        commands.extend(measured.iter().filter_map(|line| line["command"].as_str()).map(String::from));
+        lines.extend(measured.into_iter().filter(|line| line["type"] != "command"));
         commands.sort();
         commands.dedup();
         let seconds = before + after.elapsed().as_secs_f64();
@@ -157,10 +149,24 @@ impl Bench {
         kept.end()
     }
 
+    /// What parts measure that run no engine; nothing where what they take is missing.
+    fn others(&self, part: &Part, scale: f64) -> Result<Option<Vec<Value>>, String> {
+        match part.name {
+            super::parts::LOG => super::log::measure(&self.root.join(SCRATCH)).map(|line| Some(vec![line])),
+            super::parts::MEMORY => super::memory::measure(&self.root, scale).map(Some),
+            super::parts::APPLICATIONS => super::applications::measure(&self.root, scale),
+            _ => Ok(Some(Vec::new())),
+        }
+    }
+
     /// All runs of a part, but for those that were done before it was interrupted; and what the device does, where the
     /// part shows that.
     fn runs(&self, part: &Part, size: Size, commands: &mut Vec<String>) -> Result<Kept, String> {
-        let mark = json!({ "scale": size.scale, "minutes": size.minutes, "program": built(&self.program) });
+        let program = match part.name {
+            super::parts::COLUMNS => built(&own_program()?),
+            _ => built(&self.program),
+        };
+        let mark = json!({ "scale": size.scale, "minutes": size.minutes, "program": program });
         let path = self.root.join(SCRATCH).join(format!("{}.unfinished.jsonl", part.name));
         let mut kept = Kept::open(&path, &mark)?;
         if kept.count() > 0 {

@@ -8,6 +8,7 @@
 
 mod applications;
 mod bench;
+mod columns;
 mod compact;
 mod device;
 mod draw;

@@ -38,7 +38,7 @@ fn phase(engine: &str, Phase(workload, phase): Phase<'_>, rate: f64) -> Value {
 fn count(engine: &str, workload: &str, seconds: f64) -> Value {
     json!({
         "type": "groups", "phase": "group", "engine": engine, "workload": workload, "version": "1", "threads": 2,
-        "adds": 1_000_000, "groups": 100_000, "seconds": seconds, "adds_per_second": 1e6 / seconds,
+        "adds": 1_000_000, "groups": 100_000, "seconds": seconds, "cpu_seconds": 1.5 * seconds, "adds_per_second": 1e6 / seconds,
         "cpu_seconds_per_million": 2.0 * seconds, "bytes_per_group": 20.0 * seconds,
         "peak_anonymous_bytes": (seconds * 2e6) as u64,
     })
@@ -338,7 +338,7 @@ fn groups_are_drawn_with_their_misses_and_their_cost() {
     std::fs::write(folder.join("groups.jsonl"), lines(&all)).unwrap();
     let page = draw::page(&folder).unwrap();
     for words in [
-        "| forebay | 2 | 1.5 | 0.67 | 0.33 - 1 | 3 | 30 |",
+        "| forebay | 2 | 1.5 | 0.67 | 0.33 - 1 | 3 | 0.75 | 30 |",
         "words: rate, by the faster Sparsehash's | at least 1x | 0.5x | **not reached**",
         "words: memory, by the smaller Sparsehash's | at most 0.6x | 2x | **not reached**",
         "words: memory a group | at most 24 B | 30 B | **not reached**",
@@ -383,6 +383,44 @@ fn applications_are_held_against_the_tools_of_others() {
     ] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn questions_are_held_against_query_engines() {
+    let folder = folder("columns");
+    let mut all = Vec::new();
+    for (question, format, engine, seconds) in [
+        ("1", "csv", FOREBAY, 1.0),
+        ("1", "csv", FOREBAY, 4.0),
+        ("1", "csv", FOREBAY, 2.0),
+        ("1", "csv", "duckdb", 1.0),
+        ("2", "csv", FOREBAY, 8.0),
+        ("2", "csv", "duckdb", 1.0),
+        ("2", "csv", "polars", 16.0),
+        ("1", "parquet", FOREBAY, 3.0),
+    ] {
+        all.push(json!({
+            "type": "columns", "question": question, "format": format, "engine": engine, "seconds": seconds,
+            "cpu_seconds": 2.0 * seconds, "anonymous_bytes": 1e6 * seconds, "rows": 1000, "groups": 100,
+        }));
+    }
+    all.push(json!({
+        "type": "failure", "engine": "polars", "workload": "question 1, csv", "reason": "7 answers are others",
+        "question": "1", "format": "csv",
+    }));
+    std::fs::write(folder.join("columns.jsonl"), lines(&all)).unwrap();
+    let page = draw::page(&folder).unwrap();
+    for words in [
+        "csv: time by DuckDB's, geometric mean of the questions | at most 1x | 4x | **not reached**",
+        "Parquet: time by DuckDB's, geometric mean of the questions | at most 1x | - | not measured",
+        "Of 1,000 rows Forebay answers from csv in 4 times DuckDB's time and 0.5 times Polars's",
+        "| 1: sum v1 by id1, csv | 100 | 2 | 1 | - | 4 | 2 | - | 2 | 1 | - | 2 | - |",
+        "polars on question 1, csv: 7 answers are others",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    is_drawn(&std::fs::read_to_string(folder.join("columns-csv.svg")).unwrap(), "<svg");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

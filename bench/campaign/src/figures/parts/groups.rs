@@ -137,12 +137,18 @@ fn table(results: &Results, workload: &str) -> String {
         "million adds/s",
         "least - most",
         "CPU s/million",
+        "CPU s/core-second",
         "B/group",
         "peak, MiB",
     ]);
     for engine in engines {
         let Some(rates) = results.spread(engine, phase, RATE) else { continue };
         let peak = of(results, engine, workload, "/peak_anonymous_bytes");
+        let busy = |line: &serde_json::Value| {
+            let of = |name: &str| line[name].as_f64();
+            Some(of("cpu_seconds")? / of("seconds")? / of("threads")?)
+        };
+        let busy = Spread::of(results.lines(engine, phase).filter_map(busy).collect());
         table.row([
             engine.to_string(),
             cell(of(results, engine, workload, "/threads")),
@@ -150,6 +156,7 @@ fn table(results: &Results, workload: &str) -> String {
             short(rates.median / 1e6),
             format!("{} - {}", short(rates.min / 1e6), short(rates.max / 1e6)),
             cell(of(results, engine, workload, PROCESSOR)),
+            cell(busy.map(|busy| busy.median)),
             cell(of(results, engine, workload, MEMORY)),
             cell(peak.map(|bytes| bytes / f64::from(1 << 20))),
         ]);

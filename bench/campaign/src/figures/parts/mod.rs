@@ -2,6 +2,7 @@
 
 mod applications;
 mod bursts;
+mod columns;
 mod contributions;
 mod engines;
 mod groups;
@@ -32,6 +33,7 @@ pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
 pub(super) const GROUPS_THESIS: &str = "groups-thesis";
 pub(super) const APPLICATIONS: &str = "applications";
+pub(super) const COLUMNS: &str = "columns";
 
 /// What `ONLY=` calls all parts of the steady state, and how their names begin.
 pub(super) const STEADY: &str = "steady";
@@ -56,6 +58,7 @@ pub(super) const ALL: &[&Part] = &[
     &groups::PART,
     &groups_factors::PART,
     &groups_thesis::PART,
+    &columns::PART,
     &incremental::PART,
     &log_append::PART,
     &memory::PART,

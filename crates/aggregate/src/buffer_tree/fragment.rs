@@ -34,7 +34,8 @@ impl Fragment {
     pub(super) fn new(part: Part<'_>, state_bytes: Option<usize>, packing: Packing, meter: &Meter) -> Self {
         let form = match packing {
             Packing::Off => Form::Plain(part.to_records()),
-            _ => Form::Packed(pack(part, packing).into_boxed_slice()),
+            // Copied, and not shortened where it lies: what is behind a shortened one is too small for others.
+            _ => Form::Packed(pack(part, packing).as_slice().into()),
         };
         let held = match &form {
             Form::Plain(records) => meter.hold(records.memory_bytes()),

@@ -190,7 +190,13 @@ impl Tree {
             Outcome::Given(from, parts) => {
                 debug_assert!(self.nodes[from.unwrap_or(ROOT)].is_busy, "it was taken");
                 self.nodes[from.unwrap_or(ROOT)].is_busy = false;
-                parts.into_iter().for_each(|(child, fragment)| self.give(child, fragment));
+                for (child, fragment) in parts {
+                    debug_assert!(
+                        !self.nodes[child].is_busy && !self.is_full(&self.nodes[child]),
+                        "it accepts"
+                    );
+                    self.give(child, fragment);
+                }
             }
             Outcome::Divided(None, lower, upper) => {
                 self.nodes[ROOT].is_busy = false;

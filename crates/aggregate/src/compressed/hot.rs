@@ -3,6 +3,8 @@
 
 use forebay_base::wire::is_same;
 
+use super::stripe::is_short;
+
 /// This many keys it holds at most: with their states they fit the second cache.
 const KEYS_MAX: usize = 8 << 10;
 /// It begins with this many slots, and has twice as many as keys: few keys stay in the first cache.
@@ -90,7 +92,7 @@ impl Hot {
             self.passes_by -= 1;
             return false;
         }
-        if self.is_full() {
+        if self.is_full() || !is_short(key, state) {
             return false;
         }
         debug_assert_eq!(state.len(), self.state_bytes, "states of one length");
@@ -154,8 +156,9 @@ impl Hot {
         self.entries.is_empty()
     }
 
-    pub(super) fn state_bytes(&self) -> usize {
-        self.state_bytes
+    /// Gives the memory of an empty table to the allocator.
+    pub(super) fn shrink(&mut self) {
+        *self = Self::new(self.state_bytes, 2 * self.bytes_max);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -20,8 +20,6 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    const WHOLE: Self = Self { low: 0, bits: 0 };
-
     /// The lowest and the highest hash.
     pub(super) fn hashes(self) -> (u64, u64) {
         (self.low, self.low | u64::MAX.checked_shr(self.bits).unwrap_or(0))
@@ -63,18 +61,31 @@ pub(super) struct Leaves {
     /// The number of the leaf for each value of the first bits.
     table: Vec<u32>,
     shift: u32,
+    /// All hashes begin with the same bits, so many.
+    skipped: u32,
 }
 
 impl Leaves {
-    pub(super) fn new(tail_bytes_max: usize) -> Self {
-        let whole = Holder::new(Leaf::WHOLE, Base::default(), tail_bytes_max);
-        Self { holders: vec![whole], table: vec![0], shift: 64 }
+    /// One for all hashes that begin with so many `bits`, which are these of `low`.
+    pub(super) fn new(low: u64, bits: u32, tail_bytes_max: usize) -> Self {
+        let whole = Holder::new(Leaf { low, bits }, Base::default(), tail_bytes_max);
+        Self { holders: vec![whole], table: vec![0], shift: 64, skipped: bits }
     }
 
     /// The leaf of a hash.
     #[inline]
     pub(super) fn of(&self, hash: u64) -> usize {
-        self.table[hash.checked_shr(self.shift).unwrap_or(0) as usize] as usize
+        self.table[self.place(hash)] as usize
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> usize {
+        debug_assert_eq!(
+            (hash ^ self.holders[0].leaf.low).checked_shr(64 - self.skipped).unwrap_or(0),
+            0,
+            "all hashes begin alike"
+        );
+        (hash << self.skipped).checked_shr(self.shift).unwrap_or(0) as usize
     }
 
     /// Splits a leaf in the middle, where no chunk lies on both sides; `next` gives a segment. Its tail is to be dealt
@@ -93,16 +104,16 @@ impl Leaves {
         let upper = Holder::new(Leaf { low: middle, bits }, base, holder.tail_bytes_max);
         holder.leaf.bits = bits;
         let tail = std::mem::take(&mut holder.tail);
-        if 64 - self.shift < bits {
+        if 64 - self.shift + self.skipped < bits {
             let mut table = Vec::with_capacity(2 * self.table.len());
             table.extend(self.table.iter().flat_map(|&number| [number; 2]));
             self.table = table;
             self.shift -= 1;
         }
-        debug_assert!(64 - self.shift >= bits, "the table tells the two halves apart");
+        debug_assert!(64 - self.shift + self.skipped >= bits, "the table tells the two halves apart");
         let (low, high) = upper.leaf.hashes();
-        let shift = self.shift;
-        self.table[(low >> shift) as usize..=(high >> shift) as usize].fill(self.holders.len() as u32);
+        let places = self.place(low)..=self.place(high);
+        self.table[places].fill(self.holders.len() as u32);
         grow(&mut self.holders, 1);
         self.holders.push(upper);
         debug_assert_eq!(self.in_order().count(), self.holders.len(), "each leaf has its place in the table");
@@ -120,12 +131,12 @@ impl Leaves {
 
     /// How many bits a leaf has on average, about.
     pub(super) fn bits(&self) -> u32 {
-        self.holders.len().max(1).ilog2()
+        self.skipped + self.holders.len().max(1).ilog2()
     }
 
     /// How many bytes splitting a leaf will ask the allocator for.
     pub(super) fn split_bytes(&self, number: usize) -> usize {
-        let doubles = 64 - self.shift <= self.holders[number].leaf.bits;
+        let doubles = 64 - self.shift + self.skipped <= self.holders[number].leaf.bits;
         let table_bytes = if doubles { 2 * self.table.len() * size_of::<u32>() } else { 0 };
         table_bytes + growth(&self.holders, 1)
     }

@@ -10,16 +10,12 @@ use super::chunk::Packer;
 use super::columns::Columns;
 use super::hashing::Hashing;
 use super::leaves::Leaf;
-use super::stream::{Pool, Segment};
+use super::stream::Pool;
 use super::tail::{Tail, record_at, restore};
+use super::writer::{CHUNK_BYTES, CHUNK_RECORDS, Writer};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_length;
 use crate::stages::{Stage, Stages, timed};
-
-/// A chunk has this many records at most.
-const CHUNK_RECORDS: usize = 512;
-/// And is closed at this many bytes.
-const CHUNK_BYTES: usize = 16 << 10;
 
 /// This many records are fetched at once.
 const LOOK_AHEAD: usize = 32;
@@ -59,14 +55,7 @@ impl Merger {
                 at: 0,
                 copied: 0,
             },
-            writer: Writer {
-                packer: packer(),
-                pending: Columns::new(state_bytes),
-                cut: None,
-                base: Base::default(),
-                free: Vec::new(),
-                pool,
-            },
+            writer: Writer::new(packer(), state_bytes, pool),
             state: vec![0; state_bytes.unwrap_or(0)],
             state_bytes_max,
             stages,
@@ -74,10 +63,9 @@ impl Merger {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let columns = self.walk.records.memory_bytes() + self.writer.pending.memory_bytes();
-        let packers = self.walk.packer.memory_bytes() + self.writer.packer.memory_bytes();
+        let walk = self.walk.records.memory_bytes() + self.walk.packer.memory_bytes();
         let vecs = self.raw.capacity() + size_of::<u64>() * self.words.capacity() + self.state.capacity();
-        vecs + columns + packers
+        vecs + walk + self.writer.memory_bytes()
     }
 
     /// Shows the records of a tail, of which nothing is left.
@@ -318,87 +306,5 @@ impl Walk {
         }
         self.base = Base::default();
         Ok(())
-    }
-}
-
-/// New chunks.
-struct Writer {
-    packer: Packer,
-    /// What the next chunk will have.
-    pending: Columns,
-    /// No chunk lies on both sides of this hash.
-    cut: Option<u64>,
-    base: Base,
-    /// Segments of what was merged so far. Only what those do not hold takes others.
-    free: Vec<Segment>,
-    pool: Arc<Pool>,
-}
-
-impl Writer {
-    fn restart(&mut self, cut: Option<u64>) {
-        self.packer.restart();
-        self.cut = cut;
-    }
-
-    #[inline]
-    fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) {
-        self.make_room(hash);
-        self.pending.push(hash, key, state);
-    }
-
-    /// The state of the last record, if it is this key's.
-    #[inline]
-    fn last_of(&mut self, hash: u64, key: &[u8]) -> Option<&mut [u8]> {
-        let last = self.pending.len().checked_sub(1)?;
-        self.pending.is(last, hash, key).then(|| self.pending.states.get_mut(last))
-    }
-
-    /// Adds records in as large pieces as chunks take.
-    fn extend(&mut self, from: &Columns, mut range: std::ops::Range<usize>) {
-        while !range.is_empty() {
-            self.make_room(from.hashes[range.start]);
-            let mut end = range.end.min(range.start + CHUNK_RECORDS - self.pending.len());
-            if let Some(cut) = self.cut {
-                end = range.start + from.hashes[range.start..end].partition_point(|&hash| hash < cut);
-            }
-            end = from.reach(range.start..end, CHUNK_BYTES - self.pending.bytes());
-            self.pending.extend(from, range.start..end);
-            range.start = end;
-        }
-    }
-
-    /// Seals what is pending if it is full, or lies before the cut and this hash does not.
-    #[inline]
-    fn make_room(&mut self, hash: u64) {
-        if self.cut.is_some_and(|cut| hash >= cut) {
-            self.cut = None;
-            self.seal();
-        }
-        if self.pending.len() >= CHUNK_RECORDS || self.pending.bytes() >= CHUNK_BYTES {
-            self.seal();
-        }
-    }
-
-    fn seal(&mut self) {
-        if !self.pending.is_empty() {
-            let Self { packer, pending, base, free, pool, .. } = self;
-            base.push(packer, pending, &mut || free.pop().unwrap_or_else(|| pool.take()));
-            pending.clear();
-        }
-    }
-
-    fn finish(&mut self) -> Base {
-        self.seal();
-        self.give_back();
-        debug_assert!(
-            self.pending.is_empty() && self.free.is_empty(),
-            "nothing is left in the hands of the merge"
-        );
-        std::mem::take(&mut self.base).shrink()
-    }
-
-    /// Gives back the segments that are not needed.
-    fn give_back(&mut self) {
-        self.pool.give(&mut self.free);
     }
 }

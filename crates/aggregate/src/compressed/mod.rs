@@ -9,7 +9,9 @@
 //! 4. A leaf that has grown too large is split ([tree](tree)); where memory is short all leaves are merged
 //!    ([upkeep](upkeep)), and
 //!    where that does not help their states go to files ([spill](spill)). [room](room) counts.
-//! 5. A key's state is read of all these places, at any moment ([read](read)).
+//! 5. Where several threads add, each has hot keys and records of its own ([stripe](stripe)), and leaves are divided
+//!    between trees.
+//! 6. A key's state is read of all these places, at any moment ([read](read)).
 //!
 //! What leaves hold lies in segments of one size ([stream](stream)), packed or not.
 
@@ -31,10 +33,11 @@ mod tail;
 mod tree;
 mod upkeep;
 mod worker;
+mod writer;
 
 use forebay_base::{Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::sync::{Arc, Mutex, Rank};
+use forebay_env::sync::{Apart, Arc, Mutex, Rank, thread_number};
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
@@ -47,13 +50,17 @@ use stripe::Stripe;
 use tree::Tree;
 use worker::{Shared, Worker};
 
-/// An aggregator whose states lie packed in memory.
+/// An aggregator whose states lie packed in memory. Any number of threads add to it and read it at the same time.
+///
+/// Whoever has it alone adds by the methods of [`Aggregator`], which pass all locks by: some nanoseconds less an add.
 pub struct CompressedAggregator<A: Aggregate> {
     shared: Arc<Shared<A>>,
     workers: Vec<Handle>,
-    // Locks are taken in this order, and then those of `shared`.
-    stripe: Mutex<Stripe>,
-    tree: Mutex<Tree>,
+    // Locks are taken in this order, as their ranks say, and then those of `shared`: one who makes room, stripes by
+    // their numbers, one tree, the sort. Nobody waits for a merge under the lock of a stripe or a tree.
+    rooming: Mutex<()>,
+    stripes: Box<[Apart<Mutex<Stripe>>]>,
+    trees: Box<[Apart<Mutex<Tree>>]>,
     /// What goes on in files, and whether it has anything.
     sorter: Option<Mutex<Box<Sort<A>>>>,
     is_spilled: AtomicBool,
@@ -72,7 +79,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Err(over_limit(memory_max, &needed));
         }
         let jobs = options.jobs.clone().unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
-        let (stripe, sort_bytes) = (Stripe::new(state_bytes, &sizes), sizes.sort_bytes);
+        let (sort_bytes, trees) = (sizes.sort_bytes, 1 << sizes.shard_bits);
         let shared = Arc::new(Shared::new(function, jobs, sizes, &options));
         let sorter = match options.spill {
             Some((fs, directory)) => {
@@ -84,9 +91,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
             None => None,
         };
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
+        let stripe = |number| {
+            let stripe = Stripe::new(options.adders, &shared);
+            Apart(Mutex::ranked(Rank::Stripe(number as u16), stripe))
+        };
+        let tree = |number| Apart(Mutex::ranked(Rank::Leaves, Tree::new(number, &shared)));
         Ok(Self {
-            stripe: Mutex::ranked(Rank::Stripe, stripe),
-            tree: Mutex::ranked(Rank::Leaves, Tree::new(&shared)),
+            rooming: Mutex::ranked(Rank::Room, ()),
+            stripes: (0..options.adders).map(stripe).collect(),
+            trees: (0..trees).map(tree).collect(),
             sorter,
             is_spilled: AtomicBool::new(false),
             workers: (1..options.threads).map(worker).collect(),
@@ -94,20 +107,74 @@ impl<A: Aggregate> CompressedAggregator<A> {
         })
     }
 
-    /// Takes a state that was checked, and whose key is not hot.
+    /// Adds one value to a key, from any thread. Where memory does not suffice, what is refused was not taken; the few
+    /// adds for which a thread has room of its own may be taken after that.
+    #[inline]
+    pub fn add(&self, key: &[u8], value: A::Input<'_>) -> Result<()> {
+        let (shared, hash) = (&*self.shared, self.shared.hashing.of(key));
+        let own = self.own_stripe();
+        let mut guard = own.lock();
+        let stripe = &mut *guard;
+        if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+            return shared.function.add_in_place(state, value, &mut stripe.lifted);
+        }
+        let mut lifted = std::mem::take(&mut stripe.lifted);
+        let taken = lift(&*shared.function, key, value, &mut lifted)
+            .map(|()| stripe.take(shared.tree_of(hash), hash, key, &lifted));
+        match taken {
+            Ok(false) => self.stage_slowly(own, guard, hash, key, &lifted),
+            taken => {
+                stripe.lifted = lifted;
+                taken.map(drop)
+            }
+        }
+    }
+
+    /// Merges a state of this function's type into a key's, from any thread.
+    pub fn add_state(&self, key: &[u8], state: &[u8]) -> Result<()> {
+        let (shared, hash) = (&*self.shared, self.shared.hashing.of(key));
+        check(&*shared.function, key, state)?;
+        let own = self.own_stripe();
+        let mut stripe = own.lock();
+        if let Some(hot) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+            shared.function.merge_in_place(hot, state);
+            return Ok(());
+        }
+        if stripe.take(shared.tree_of(hash), hash, key, state) {
+            return Ok(());
+        }
+        self.stage_slowly(own, stripe, hash, key, state)
+    }
+
+    /// Merges what was added before, by any thread, and, once groups are in files, all to one file. Nothing needs it:
+    /// reads after it cost less.
+    pub fn finalize(&self) -> Result<()> {
+        self.gather()?;
+        if self.is_spilled() { self.finish_spilled() } else { Ok(()) }
+    }
+
+    fn own_stripe(&self) -> &Mutex<Stripe> {
+        &self.stripes[thread_number() % self.stripes.len()].0
+    }
+
+    /// Takes a state that was checked, and whose key is not hot, from who has it alone.
     #[inline]
     fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        let stripe = self.stripe.get_mut();
-        if let Some(hot) = &mut stripe.hot {
+        if let Some(hot) = &mut self.stripes[0].0.get_mut().hot {
             if hot.insert(hash, key, state) {
                 return Ok(());
             }
             if hot.is_full() {
-                self.cool(Need::Adding)?;
+                self.cool(&self.stripes[0].0, Some(0), Need::Adding)?;
             }
         }
-        let appended = self.tree.get_mut().append(hash, key, state);
-        if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
+        let tree = self.shared.tree_of(hash);
+        let appended = self.trees[tree].0.get_mut().append(hash, key, state);
+        if appended {
+            return Ok(());
+        }
+        self.stripes[0].0.get_mut().count(&self.shared);
+        self.append_slowly(hash, key, state)
     }
 
     /// Whether groups are in files.
@@ -120,21 +187,21 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let hash = self.shared.hashing.of(key);
-        let stripe = self.stripe.get_mut();
+        let stripe = self.stripes[0].0.get_mut();
         if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             return self.shared.function.add_in_place(state, value, &mut stripe.lifted);
         }
         let mut lifted = std::mem::take(&mut stripe.lifted);
         let added = lift(&*self.shared.function, key, value, &mut lifted)
             .and_then(|()| self.push(hash, key, &lifted));
-        self.stripe.get_mut().lifted = lifted;
+        self.stripes[0].0.get_mut().lifted = lifted;
         added
     }
 
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         check(&*self.shared.function, key, state)?;
         let hash = self.shared.hashing.of(key);
-        match self.stripe.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+        match self.stripes[0].0.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             Some(hot) => {
                 self.shared.function.merge_in_place(hot, state);
                 Ok(())
@@ -143,12 +210,8 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         }
     }
 
-    /// Merges what was added since, and, once groups are in files, all to one file. Nothing needs it: reads after it
-    /// cost less.
     fn finalize(&mut self) -> Result<()> {
-        self.cool(Need::Merging)?;
-        self.merge_all()?;
-        if self.is_spilled() { self.finish_spilled() } else { Ok(()) }
+        Self::finalize(self)
     }
 
     /// Of all that was added before. Costs a look through what was added to the key's leaf since that was merged, less
@@ -171,6 +234,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     }
 
     fn memory_bytes(&self) -> usize {
+        self.stripes.iter().for_each(|stripe| stripe.0.lock().count(&self.shared));
         self.shared.memory_bytes()
     }
 }

@@ -8,6 +8,7 @@ use forebay_env::sync::Arc;
 use forebay_env::{FileSystem, Jobs};
 
 use super::hashing::Hashing;
+use super::stream::SEGMENT_BYTES;
 use crate::stages::Stages;
 
 /// A leaf is split once its chunks take this share of the memory, within these bounds.
@@ -41,6 +42,7 @@ const SORT_BYTES_MIN: usize = 1 << 20;
 pub struct AggregatorOptions {
     pub(super) memory_limit_bytes: usize,
     pub(super) threads: usize,
+    pub(super) adders: usize,
     pub(super) jobs: Option<Jobs>,
     pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
     pub(super) state_bytes_max: usize,
@@ -54,6 +56,7 @@ impl Default for AggregatorOptions {
         Self {
             memory_limit_bytes: 1 << 30,
             threads: 2,
+            adders: 1,
             jobs: None,
             spill: None,
             state_bytes_max: VALUE_BYTES_MAX,
@@ -70,9 +73,17 @@ impl AggregatorOptions {
         self
     }
 
-    /// How many threads work: the one that adds and others behind it. With 1 it does all by itself.
+    /// How many threads work: one that adds and others behind it. With 1 it does all by itself.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// How many threads add at the same time without waiting for one another, 1 by default; more may add. From 2 on
+    /// groups are divided by their hashes between four trees for each, and each of these threads keeps up to 4 KiB of
+    /// records for each tree, of all together a thirty-second part of the memory at most.
+    pub fn adders(mut self, adders: usize) -> Self {
+        self.adders = adders.clamp(1, ADDERS_MAX);
         self
     }
 
@@ -126,6 +137,16 @@ pub(super) const LEAF_RECORDS_MIN: u64 = 64;
 /// nor one that has this many bits more than leaves have on average.
 pub(super) const LEAF_BITS_MORE: u32 = 6;
 
+/// More threads than these share what they have for themselves.
+const ADDERS_MAX: usize = 256;
+/// Trees for each thread that adds, and in all.
+const SHARDS_PER_ADDER: usize = 4;
+const SHARDS_MAX: usize = 64;
+/// What is staged takes this share of the memory at most.
+const STAGED_SHARE: usize = 32;
+/// Leaves that each tree has room for at least.
+const LEAVES_PER_SHARD: usize = 4;
+
 /// How large parts are.
 #[derive(Default)]
 pub(super) struct Sizes {
@@ -135,6 +156,10 @@ pub(super) struct Sizes {
     pub(super) tail_bytes_min: usize,
     /// What keys that come again and again may take; nothing where they stay in the leaves.
     pub(super) hot_bytes: usize,
+    /// What is staged for trees may take.
+    pub(super) staged_bytes: usize,
+    /// There is a tree for each value of so many first bits of hashes.
+    pub(super) shard_bits: u32,
     /// What a sort in files may take; nothing where there is none.
     pub(super) sort_bytes: usize,
     /// What merging may take besides segments.
@@ -145,15 +170,24 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) fn new(options: &AggregatorOptions, state_bytes: Option<usize>) -> Self {
-        let (memory_max, threads) = (options.memory_limit_bytes, options.threads.max(1));
+        let (memory_max, adders) = (options.memory_limit_bytes, options.adders);
+        // Who adds merges too.
+        let threads = options.threads.max(1) - 1 + adders;
         let sort_bytes = options.spill.as_ref().map_or(0, |_| (memory_max / SORT_SHARE).max(SORT_BYTES_MIN));
         let memory_max = memory_max.saturating_sub(sort_bytes);
         const { assert!(LEAF_BYTES_MIN <= LEAF_BYTES_MAX && HOT_SHARE > 0 && SLACK > 0) };
-        let leaf_bytes = (memory_max / LEAF_SHARE).clamp(LEAF_BYTES_MIN, LEAF_BYTES_MAX);
+        let staged_max = memory_max / STAGED_SHARE / (adders * SEGMENT_BYTES);
+        let shards = (SHARDS_PER_ADDER * adders).next_power_of_two().min(SHARDS_MAX).min(staged_max);
+        let shard_bits = if adders > 1 { shards.max(1).ilog2() } else { 0 };
+        let leaf_share = LEAF_SHARE.max(LEAVES_PER_SHARD << shard_bits);
+        let leaf_bytes = (memory_max / leaf_share).clamp(LEAF_BYTES_MIN, LEAF_BYTES_MAX);
         Self {
             leaf_bytes,
             tail_bytes_min: leaf_bytes / 4,
-            hot_bytes: state_bytes.map_or(0, |_| (memory_max / HOT_SHARE).min(HOT_BYTES_MAX)),
+            hot_bytes: state_bytes.map_or(0, |_| (memory_max / HOT_SHARE).min(adders * HOT_BYTES_MAX)),
+            // One who adds alone stages nothing, or a little.
+            staged_bytes: if adders > 1 { (adders << shard_bits) * SEGMENT_BYTES } else { 0 },
+            shard_bits,
             sort_bytes,
             scratch_bytes: threads * (SCRATCH_LEAVES * leaf_bytes + SCRATCH_BYTES),
             reserve_bytes: threads * leaf_bytes,
@@ -162,6 +196,10 @@ impl Sizes {
 
     /// The least memory that these sizes go with.
     pub(super) fn least_bytes(&self) -> usize {
-        self.sort_bytes + self.scratch_bytes + self.reserve_bytes + 2 * self.hot_bytes + self.leaf_bytes
+        self.sort_bytes
+            + self.scratch_bytes
+            + self.reserve_bytes
+            + 2 * (self.hot_bytes + self.staged_bytes)
+            + self.leaf_bytes
     }
 }

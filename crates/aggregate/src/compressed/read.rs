@@ -1,13 +1,11 @@
 //! Reading: a key's state is merged of all that was added to it, wherever that is by now.
 
-use forebay_env::sync::atomic::Ordering;
-
 use forebay_base::{Error, Result};
 
 use super::CompressedAggregator;
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::room::Need;
+use super::tail::restore;
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Visit, check_length};
 
@@ -16,11 +14,19 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn try_get(&self, key: &[u8]) -> Result<Result<Option<Vec<u8>>, u64>> {
         let shared = &*self.shared;
         let hash = shared.hashing.of(key);
+        let (at, state_bytes) = (shared.tree_of(hash), shared.function.state_bytes());
         let mut states: Vec<Vec<u8>> = Vec::new();
-        let stripe = self.stripe.lock();
-        states.extend(stripe.hot.as_ref().and_then(|hot| hot.peek(hash, key)).map(<[u8]>::to_vec));
-        let mut tree = self.tree.lock();
-        drop(stripe);
+        // All at once, or what one hands over meanwhile would be met twice or never.
+        let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.0.lock()).collect();
+        for stripe in &stripes {
+            stripe.collect(at, hash, key, |found| {
+                let mut state = vec![0; state_bytes.unwrap_or(found.len())];
+                restore(found, &mut state);
+                states.push(state);
+            });
+        }
+        let mut tree = self.trees[at].0.lock();
+        drop(stripes);
         tree.take_back(shared);
         let number = tree.leaves.of(hash);
         let holder = &tree.leaves.holders[number];
@@ -58,8 +64,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Shows all that was added before, and in part what is added meanwhile. Tells of groups that are lost at the end.
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.cool(Need::Merging)?;
-        self.merge_all()?;
+        self.gather()?;
         let state_bytes = self.shared.function.state_bytes();
         let (mut packer, mut records) =
             (Packer::new(state_bytes, self.shared.hashing), Columns::new(state_bytes));
@@ -85,13 +90,13 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Puts the next chunk in place of what `records` have.
     fn next_chunk(&self, place: &mut Place, packer: &mut Packer, records: &mut Columns) -> Result<Next> {
-        let mut tree = self.tree.lock();
-        if self.is_spilled.load(Ordering::Relaxed) {
-            return Ok(Next::Spilled);
-        }
-        tree.take_back(&self.shared);
         loop {
             let Some(low) = place.leaf else { return Ok(Next::End) };
+            let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
+            if self.is_spilled() {
+                return Ok(Next::Spilled);
+            }
+            tree.take_back(&self.shared);
             let holder = &tree.leaves.holders[tree.leaves.of(low)];
             if let Some(ticket) = holder.ticket {
                 return Ok(Next::Wait(ticket));
@@ -116,23 +121,25 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// How many keys there are. Merges what was added since they were last counted, and also what is in files.
     pub fn keys(&self) -> Result<u64> {
-        self.cool(Need::Merging)?;
-        self.merge_all()?;
-        loop {
-            let mut tree = self.tree.lock();
-            if self.is_spilled.load(Ordering::Relaxed) {
+        self.gather()?;
+        let (mut keys, mut next) = (0, Some(0));
+        while let Some(low) = next {
+            let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
+            if self.is_spilled() {
                 drop(tree);
                 return self.keys_spilled();
             }
             tree.take_back(&self.shared);
-            let away = tree.leaves.holders.iter().find_map(|holder| holder.ticket);
-            let keys = tree.leaves.holders.iter().map(|holder| holder.base.records()).sum();
-            drop(tree);
-            match away {
-                Some(ticket) => self.shared.wait_for(ticket)?,
-                None => return Ok(keys),
+            let holder = &tree.leaves.holders[tree.leaves.of(low)];
+            let ticket = holder.ticket;
+            if ticket.is_none() {
+                keys += holder.base.records();
+                next = holder.leaf.hashes().1.checked_add(1);
             }
+            drop(tree);
+            ticket.map_or(Ok(()), |ticket| self.shared.wait_for(ticket))?;
         }
+        Ok(keys)
     }
 }
 
@@ -182,6 +189,10 @@ impl Place {
     /// All of these are shown.
     fn pass(&mut self, records: &Columns) {
         let Some(last) = records.len().checked_sub(1) else { return };
+        debug_assert!(
+            !self.has_passed(records.hashes[last], records.keys.get(last)),
+            "each is shown once, in order"
+        );
         let (hash, key) = self.last.get_or_insert_default();
         *hash = records.hashes[last];
         key.clear();
@@ -201,10 +212,10 @@ mod tests {
         let options = AggregatorOptions::default().memory_limit(4 << 20).threads(1);
         let mut texts = CompressedAggregator::new(Distinct, options)?;
         for number in 0..500u64 {
-            texts.add(&(number % 50).to_le_bytes(), b"text")?;
+            Aggregator::add(&mut texts, &(number % 50).to_le_bytes(), b"text")?;
         }
         let unmerged_bytes =
-            |texts: &CompressedAggregator<Distinct>| texts.tree.lock().leaves.holders[0].tail.bytes();
+            |texts: &CompressedAggregator<Distinct>| texts.trees[0].0.lock().leaves.holders[0].tail.bytes();
         assert!(unmerged_bytes(&texts) > 0);
         for _ in 0..2 * SCANNED_PER_MERGED {
             assert!(texts.get(&7u64.to_le_bytes())?.is_some());

@@ -15,7 +15,7 @@ pub(super) struct Room {
     pub(super) index_bytes: AtomicUsize,
     /// Of what merges leaves.
     pub(super) scratch_bytes: AtomicUsize,
-    /// Of what is hot, and of states that are made of values.
+    /// Of what is hot or staged, and of states that are made of values.
     pub(super) stripe_bytes: AtomicUsize,
     /// Of the sort in files.
     pub(super) sort_bytes: AtomicUsize,
@@ -40,7 +40,7 @@ impl Room {
         let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         bytes(&self.index_bytes)
             + bytes(&self.scratch_bytes).max(least.scratch_bytes)
-            + bytes(&self.stripe_bytes).max(least.hot_bytes)
+            + bytes(&self.stripe_bytes).max(least.hot_bytes + least.staged_bytes)
             + bytes(&self.sort_bytes).max(least.sort_bytes)
     }
 }
@@ -52,9 +52,10 @@ impl<A: Aggregate> Shared<A> {
         let (sizes, room) = (&self.sizes, &self.room);
         let used_bytes = segments * SEGMENT_ENTRY_BYTES + bytes + room.besides(sizes) + sizes.reserve_bytes;
         match need {
-            // What is hot goes to buffers at the end.
+            // What is hot or staged goes to buffers at the end.
             Need::Adding => {
-                !room.is_full.load(Ordering::Relaxed) && used_bytes + sizes.hot_bytes <= room.memory_max
+                let kept_bytes = sizes.hot_bytes + sizes.staged_bytes;
+                !room.is_full.load(Ordering::Relaxed) && used_bytes + kept_bytes <= room.memory_max
             }
             Need::Merging => used_bytes <= room.memory_max,
             Need::Anyway => true,

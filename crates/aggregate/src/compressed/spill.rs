@@ -10,7 +10,7 @@ use forebay_base::Result;
 
 use super::chunk::Packer;
 use super::columns::Columns;
-use super::leaves::Leaves;
+use super::tree::Tree;
 use super::worker::recount;
 use super::{CompressedAggregator, Sort};
 use crate::aggregate::Aggregate;
@@ -30,11 +30,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Moves all that is merged to the sort.
     pub(super) fn spill(&self) -> Result<()> {
+        // Before anything goes there: who finds it unset under a tree's lock finds all in the tree.
+        self.is_spilled.store(true, Ordering::Relaxed);
+        self.trees.iter().try_for_each(|tree| self.spill_tree(&mut tree.0.lock()))
+    }
+
+    fn spill_tree(&self, tree: &mut Tree) -> Result<()> {
         let (shared, state_bytes) = (&*self.shared, self.shared.function.state_bytes());
         let (mut packer, mut records) = (Packer::new(state_bytes, shared.hashing), Columns::new(state_bytes));
         let mut free = Vec::new();
-        let mut tree = self.tree.lock();
-        self.is_spilled.store(true, Ordering::Relaxed);
         for base in tree.leaves.holders.iter_mut().map(|holder| &mut holder.base) {
             let before = base.index_bytes();
             while base.pop(&mut packer, &mut records, &mut free)? {
@@ -63,17 +67,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
             })?;
         }
         if tree.leaves.is_empty() {
-            let before = tree.leaves.memory_bytes();
-            tree.leaves = Leaves::new(shared.sizes.tail_bytes_min);
-            recount(&shared.room.index_bytes, before, tree.leaves.memory_bytes());
+            tree.reset(shared);
         }
         Ok(())
     }
 
     /// Gives a record to the sort that there is no room for elsewhere.
     pub(super) fn sort(&self, key: &[u8], state: &[u8]) -> Result<()> {
-        self.with_sort(|sort| sort.add_state(key, state))?;
         self.is_spilled.store(true, Ordering::Relaxed);
+        self.with_sort(|sort| sort.add_state(key, state))?;
         Ok(())
     }
 
@@ -82,7 +84,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn finish_spilled(&self) -> Result<()> {
         self.spill()?;
         self.shared.release();
-        self.stripe.lock().shrink(&self.shared);
+        self.stripes.iter().for_each(|stripe| stripe.0.lock().shrink(&self.shared));
         self.with_sort(Aggregator::finalize)?;
         Ok(())
     }

@@ -56,6 +56,7 @@ impl Pool {
         let made = count - (spare.free.len() - kept);
         into.extend(spare.free.drain(kept..));
         spare.made += made;
+        debug_assert!(spare.free.len() <= spare.made, "a segment is free once");
         drop(spare);
         into.extend((0..made).map(|_| Segment::new([0; SEGMENT_BYTES])));
         true

@@ -42,9 +42,7 @@ impl Tail {
     /// Appends a record over as many segments as it needs; `next` gives empty ones.
     pub(super) fn append_over(&mut self, key: &[u8], state: &[u8], mut next: impl FnMut() -> Segment) {
         let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
-        put_varint(&mut header, key.len() as u64);
-        put_varint(&mut header, state.len() as u64);
-        debug_assert!(header.len() <= MAX_HEADER_BYTES, "room was asked for before");
+        put_header(&mut header, key, state);
         for piece in [&header[..], key, state] {
             self.0.append(piece, &mut next);
         }
@@ -62,7 +60,26 @@ impl Tail {
 }
 
 /// Two varints of lengths below 2^32.
-const MAX_HEADER_BYTES: usize = 10;
+pub(super) const MAX_HEADER_BYTES: usize = 10;
+
+fn put_header(out: &mut Vec<u8>, key: &[u8], state: &[u8]) {
+    let start = out.len();
+    put_varint(out, key.len() as u64);
+    put_varint(out, state.len() as u64);
+    debug_assert!(out.len() - start <= MAX_HEADER_BYTES, "room was asked for before");
+}
+
+/// Appends a record to bytes that have room for it.
+#[inline]
+pub(super) fn put_record(out: &mut Vec<u8>, key: &[u8], state: &[u8]) {
+    if key.len() < 0x80 && state.len() < 0x80 {
+        out.extend_from_slice(&[key.len() as u8, state.len() as u8]);
+    } else {
+        put_header(out, key, state);
+    }
+    out.extend_from_slice(key);
+    out.extend_from_slice(state);
+}
 
 /// A state without the zeros at its end, if all states are of one length.
 #[inline]

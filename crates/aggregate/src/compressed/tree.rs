@@ -14,6 +14,8 @@ use crate::aggregate::Aggregate;
 
 /// Leaves, and what is added to them.
 pub(super) struct Tree {
+    /// Which of all trees it is: hashes begin with it.
+    number: usize,
     pub(super) leaves: Leaves,
     is_fixed: bool,
     /// How often a leaf was taken back or split.
@@ -22,7 +24,7 @@ pub(super) struct Tree {
 }
 
 /// What has to be done before a record can be taken.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Wanting {
     /// The leaf of this ticket is to be merged.
     Merge(u64),
@@ -31,10 +33,29 @@ pub(super) enum Wanting {
 }
 
 impl Tree {
-    pub(super) fn new<A: Aggregate>(shared: &Shared<A>) -> Self {
-        let leaves = Leaves::new(shared.sizes.tail_bytes_min);
+    pub(super) fn new<A: Aggregate>(number: usize, shared: &Shared<A>) -> Self {
+        let leaves = Self::new_leaves(number, shared);
         recount(&shared.room.index_bytes, 0, leaves.memory_bytes());
-        Self { leaves, is_fixed: shared.function.state_bytes().is_some(), changes: 0, segments: Vec::new() }
+        Self {
+            number,
+            leaves,
+            is_fixed: shared.function.state_bytes().is_some(),
+            changes: 0,
+            segments: Vec::new(),
+        }
+    }
+
+    fn new_leaves<A: Aggregate>(number: usize, shared: &Shared<A>) -> Leaves {
+        let bits = shared.sizes.shard_bits;
+        let low = (number as u64).checked_shl(64 - bits).unwrap_or(0);
+        Leaves::new(low, bits, shared.sizes.tail_bytes_min)
+    }
+
+    /// Begins anew, once all leaves are empty.
+    pub(super) fn reset<A: Aggregate>(&mut self, shared: &Shared<A>) {
+        let before = self.leaves.memory_bytes();
+        self.leaves = Self::new_leaves(self.number, shared);
+        recount(&shared.room.index_bytes, before, self.leaves.memory_bytes());
     }
 
     /// Appends a record where the segment that is begun has room. `false` where it has not.
@@ -96,7 +117,8 @@ impl Tree {
         debug_assert!(holder.ticket.is_none() && holder.tail.bytes() > 0, "a leaf is merged once at a time");
         let (tail, base) = (std::mem::take(&mut holder.tail), std::mem::take(&mut holder.base));
         holder.scanned_bytes = 0;
-        holder.ticket = Some(shared.submit(Merge { number, leaf: holder.leaf, tail, base }));
+        holder.ticket =
+            Some(shared.submit(Merge { tree: self.number, number, leaf: holder.leaf, tail, base }));
     }
 
     /// Has the first leaf from this number on merged to which something was added. Returns the number behind it.
@@ -123,7 +145,7 @@ impl Tree {
 
     /// Takes back leaves that were merged, and splits those that are too large.
     pub(super) fn take_back<A: Aggregate>(&mut self, shared: &Shared<A>) {
-        for (number, base) in shared.take_done() {
+        for (number, base) in shared.take_done(self.number) {
             let is_large = self.is_large(number, &base, shared);
             let holder = &mut self.leaves.holders[number];
             debug_assert!(holder.ticket.is_some() && holder.base.len() == 0, "what comes back was away");

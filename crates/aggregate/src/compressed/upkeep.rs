@@ -4,9 +4,12 @@
 use forebay_env::sync::atomic::Ordering;
 
 use forebay_base::Result;
+use forebay_env::sync::{Mutex, MutexGuard};
+use forebay_env::yield_point;
 
 use super::CompressedAggregator;
 use super::room::Need;
+use super::stripe::{Stripe, hand_over, is_short};
 use super::tree::Wanting;
 use crate::aggregate::Aggregate;
 use crate::aggregator::over_limit;
@@ -16,48 +19,103 @@ impl<A: Aggregate> CompressedAggregator<A> {
     #[inline(never)]
     pub(super) fn append_slowly(&self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
         let shared = &*self.shared;
-        self.stripe.lock().count(shared);
+        let tree = &self.trees[shared.tree_of(hash)].0;
         loop {
-            let put = self.tree.lock().put(shared, hash, key, state, Need::Adding);
+            let put = tree.lock().put(shared, hash, key, state, Need::Adding);
             match put {
                 Ok(()) => return shared.relieve(),
-                Err(Wanting::Merge(ticket)) => shared.wait_for(ticket)?,
-                Err(Wanting::Room(segments)) if self.make_room(segments)? => {}
-                Err(Wanting::Room(_)) => return self.sort(key, state),
+                Err(wanting) if self.see_to(wanting)? => {}
+                Err(_) => return self.sort(key, state),
             }
         }
     }
 
-    /// Moves what is hot to the leaves.
-    pub(super) fn cool(&self, usual: Need) -> Result<()> {
+    /// Takes a record where the stripe has no room for it. Nothing is held while leaves are merged for that.
+    #[inline(never)]
+    pub(super) fn stage_slowly<'a>(
+        &'a self,
+        own: &'a Mutex<Stripe>,
+        mut stripe: MutexGuard<'a, Stripe>,
+        hash: u64,
+        key: &[u8],
+        state: &[u8],
+    ) -> Result<()> {
+        let tree = self.shared.tree_of(hash);
+        stripe.count(&self.shared);
+        if !is_short(key, state) {
+            drop(stripe);
+            return self.append_slowly(hash, key, state);
+        }
+        loop {
+            let emptied = self.empty(&mut stripe, Some(tree), &mut Need::Adding, Need::Adding);
+            if let Err(wanting) = emptied {
+                drop(stripe);
+                yield_point("a record waits");
+                if !self.see_to(wanting)? {
+                    return self.sort(key, state);
+                }
+                stripe = own.lock();
+            }
+            // Another thread with this stripe may have made the key a hot one meanwhile.
+            if let Some(hot) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+                self.shared.function.merge_in_place(hot, state);
+                return Ok(());
+            }
+            if stripe.take(tree, hash, key, state) {
+                drop(stripe);
+                return self.shared.relieve();
+            }
+        }
+    }
+
+    /// Empties what is hot, if that is full or no tree is told, and what is staged for that tree or all.
+    fn empty(
+        &self,
+        stripe: &mut Stripe,
+        tree: Option<usize>,
+        need: &mut Need,
+        usual: Need,
+    ) -> Result<(), Wanting> {
+        let shared = &*self.shared;
+        let hand_over = |number: usize, staged: &mut Vec<u8>| {
+            yield_point("records are handed over");
+            hand_over(staged, &mut self.trees[number].0.lock(), shared, need, usual)
+        };
+        stripe.empty(shared, hand_over, tree)
+    }
+
+    /// The same, whatever is in the way.
+    pub(super) fn cool(&self, stripe: &Mutex<Stripe>, tree: Option<usize>, usual: Need) -> Result<()> {
         let mut need = usual;
         loop {
-            let mut stripe = self.stripe.lock();
-            stripe.count(&self.shared);
-            let Some(hot) = &mut stripe.hot else { return Ok(()) };
-            let mut tree = self.tree.lock();
-            let cooled = hot.empty(|hash, key, state| {
-                tree.put(&self.shared, hash, key, state, need)?;
-                need = usual;
-                Ok(())
-            });
-            drop((stripe, tree));
-            match cooled {
+            let emptied = self.empty(&mut stripe.lock(), tree, &mut need, usual);
+            match emptied {
                 Ok(()) => return self.shared.relieve(),
-                Err(Wanting::Merge(ticket)) => self.shared.wait_for(ticket)?,
-                Err(Wanting::Room(segments)) if usual == Need::Adding => {
-                    if !self.make_room(segments)? {
-                        need = Need::Anyway;
-                    }
-                }
-                Err(Wanting::Room(segments)) => {
+                Err(Wanting::Room(segments)) if usual == Need::Merging => {
                     self.merge_all()?;
                     // What was taken is merged, whatever it takes.
                     if !self.shared.has_room(segments, usual) {
                         need = Need::Anyway;
                     }
                 }
+                Err(wanting) if self.see_to(wanting)? => {}
+                Err(_) => need = Need::Anyway,
             }
+        }
+    }
+
+    /// Merges what was added before: what is hot or staged by any thread, and what leaves have.
+    pub(super) fn gather(&self) -> Result<()> {
+        self.stripes.iter().try_for_each(|stripe| self.cool(&stripe.0, None, Need::Merging))?;
+        self.merge_all()
+    }
+
+    /// Does what a record waits for. `false` where there is no room for it whatever is done. Whoever calls it holds no
+    /// lock.
+    fn see_to(&self, wanting: Wanting) -> Result<bool> {
+        match wanting {
+            Wanting::Merge(ticket) => self.shared.wait_for(ticket).map(|()| true),
+            Wanting::Room(segments) => self.make_room(segments),
         }
     }
 
@@ -65,6 +123,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// and from then on. `false` where this many segments are too many even then.
     fn make_room(&self, segments: usize) -> Result<bool> {
         let shared = &*self.shared;
+        let _one = self.rooming.lock();
+        yield_point("room is made");
+        if shared.has_room(segments, Need::Adding) {
+            return Ok(true);
+        }
         self.merge_all()?;
         if !shared.has_slack() {
             shared.room.is_full.store(true, Ordering::Relaxed);
@@ -85,15 +148,17 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn merge_all(&self) -> Result<()> {
         // The second time it is what was added to leaves that were being merged, and was taken apart with them.
         for _ in 0..2 {
-            let mut number = 0;
-            loop {
-                let next = self.tree.lock().submit_next(number, &self.shared);
-                let Some(next) = next else { break };
-                number = next;
-                self.shared.relieve()?;
+            for tree in &*self.trees {
+                let mut number = 0;
+                loop {
+                    let next = tree.0.lock().submit_next(number, &self.shared);
+                    let Some(next) = next else { break };
+                    number = next;
+                    self.shared.relieve()?;
+                }
             }
             self.shared.wait_for(self.shared.last_ticket())?;
-            self.tree.lock().take_back(&self.shared);
+            self.trees.iter().for_each(|tree| tree.0.lock().take_back(&self.shared));
         }
         Ok(())
     }

@@ -41,8 +41,8 @@ pub(super) struct Inner {
     running: Vec<u64>,
     /// How many were ever to be merged.
     submitted: u64,
-    /// Leaves that are merged, to be taken back.
-    done: Vec<(usize, Base)>,
+    /// Of each tree the leaves that are merged, to be taken back.
+    done: Vec<Vec<(usize, Base)>>,
     /// Each with the memory of it that is counted.
     mergers: Vec<(Merger, usize)>,
     failed: Option<Error>,
@@ -51,6 +51,7 @@ pub(super) struct Inner {
 
 /// A leaf to be merged.
 pub(super) struct Merge {
+    pub(super) tree: usize,
     pub(super) number: usize,
     pub(super) leaf: Leaf,
     pub(super) tail: Tail,
@@ -78,7 +79,7 @@ impl<A: Aggregate> Shared<A> {
             queue: VecDeque::new(),
             running: Vec::new(),
             submitted: 0,
-            done: Vec::new(),
+            done: (0..1 << sizes.shard_bits).map(|_| Vec::new()).collect(),
             mergers: Vec::new(),
             failed: None,
             closing: false,
@@ -99,6 +100,12 @@ impl<A: Aggregate> Shared<A> {
 
     pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// The number of the tree that a hash belongs to.
+    #[inline]
+    pub(super) fn tree_of(&self, hash: u64) -> usize {
+        hash.checked_shr(64 - self.sizes.shard_bits).unwrap_or(0) as usize
     }
 
     /// Ends the workers.
@@ -134,6 +141,7 @@ impl<A: Aggregate> Shared<A> {
 
     /// Has a leaf merged. Returns its ticket.
     pub(super) fn submit(&self, merge: Merge) -> u64 {
+        debug_assert!(merge.tail.bytes() > 0, "there is something to merge");
         let mut inner = self.inner();
         inner.queue.push_back(merge);
         inner.submitted += 1;
@@ -148,9 +156,9 @@ impl<A: Aggregate> Shared<A> {
         self.inner().submitted
     }
 
-    /// Leaves that are merged, each once.
-    pub(super) fn take_done(&self) -> Vec<(usize, Base)> {
-        std::mem::take(&mut self.inner().done)
+    /// A tree's leaves that are merged, each once.
+    pub(super) fn take_done(&self, tree: usize) -> Vec<(usize, Base)> {
+        std::mem::take(&mut self.inner().done[tree])
     }
 
     /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
@@ -160,15 +168,16 @@ impl<A: Aggregate> Shared<A> {
         let Some(merge) = inner.queue.pop_front() else { return Ok(false) };
         inner.running.push(ticket);
         drop(inner);
-        let Merge { number, leaf, tail, base } = merge;
+        let Merge { tree, number, leaf, tail, base } = merge;
         let before = base.index_bytes();
         let merged = self.lend(|merger| merger.merge(&*self.function, &leaf, tail, base));
         let mut inner = self.inner();
+        debug_assert!(inner.running.contains(&ticket), "who works is counted");
         inner.running.retain(|&running| running != ticket);
         let worked = match merged {
             Ok(base) => {
                 recount(&self.room.index_bytes, before, base.index_bytes());
-                inner.done.push((number, base));
+                inner.done[tree].push((number, base));
                 Ok(true)
             }
             Err(error) => {

@@ -21,7 +21,7 @@ fn count<K: AsRef<[u8]> + Ord + Clone>(mut counts: CompressedAggregator<Count>, 
     let mut map: BTreeMap<K, u64> = BTreeMap::new();
     for half in keys.chunks(keys.len().div_ceil(2)) {
         for key in half {
-            counts.add(key.as_ref(), ())?;
+            Aggregator::add(&mut counts, key.as_ref(), ())?;
             *map.entry(key.clone()).or_default() += 1;
         }
 
@@ -70,7 +70,7 @@ fn keys_may_change_their_length_at_any_time() -> Result<()> {
 
 #[test]
 fn states_of_any_length_are_merged() -> Result<()> {
-    let mut aggregator = CompressedAggregator::new(Distinct, options(3, 2))?;
+    let aggregator = CompressedAggregator::new(Distinct, options(3, 2))?;
     for i in 0..50_000u64 {
         aggregator.add(&(mix(i) % 2_000).to_le_bytes(), &(mix(i) % 10).to_le_bytes())?;
     }
@@ -88,7 +88,7 @@ fn with_a_directory_it_goes_on_in_files() -> Result<()> {
     let env = Env::memory(5);
     let limit = 3 << 20;
     let options = AggregatorOptions::default().memory_limit(limit).threads(2).jobs(env.jobs.clone());
-    let mut counts = CompressedAggregator::new(Count, options.spill_to(env.fs.clone(), "/spilled"))?;
+    let counts = CompressedAggregator::new(Count, options.spill_to(env.fs.clone(), "/spilled"))?;
     let adds = 500_000u64;
     let key = |add: u64| (mix(add) % 400_000).to_le_bytes();
     for round in 0..2 {
@@ -185,7 +185,7 @@ fn no_shape_of_keys_and_states_takes_it_over_its_limit() -> Result<()> {
 fn frequent_keys_are_merged_in_memory_after_a_spill_too() -> Result<()> {
     let fs = TracedFs::new(MemoryFs::new());
     let options = AggregatorOptions::default().memory_limit(3 << 20).jobs(Env::memory(7).jobs);
-    let mut texts = CompressedAggregator::new(Distinct, options.spill_to(fs.clone(), "/spilled"))?;
+    let texts = CompressedAggregator::new(Distinct, options.spill_to(fs.clone(), "/spilled"))?;
     // Of four adds one is to a key of its own; the others are to a hundred keys.
     for add in 0..400_000u64 {
         let key = if add % 4 == 0 { add } else { add % 100 };
@@ -203,8 +203,7 @@ fn frequent_keys_are_merged_in_memory_after_a_spill_too() -> Result<()> {
 #[test]
 fn a_record_that_no_buffer_holds_goes_to_files_at_once() -> Result<()> {
     let options = AggregatorOptions::default().memory_limit(1700 << 10).threads(1);
-    let mut texts =
-        CompressedAggregator::new(Distinct, options.clone().spill_to(MemoryFs::new(), "/spilled"))?;
+    let texts = CompressedAggregator::new(Distinct, options.clone().spill_to(MemoryFs::new(), "/spilled"))?;
     let long = vec![7; 700 << 10];
     for round in 0..3u64 {
         for number in 0..1000 {
@@ -218,7 +217,7 @@ fn a_record_that_no_buffer_holds_goes_to_files_at_once() -> Result<()> {
     assert_eq!(texts.get(b"key")?.map(|state| Distinct.finish(&state)).transpose()?, Some(1));
     assert!(texts.add(b"key", &vec![7; 2 << 20]).is_err(), "it is longer than a sort takes");
 
-    let mut texts = CompressedAggregator::new(Distinct, options)?;
+    let texts = CompressedAggregator::new(Distinct, options)?;
     assert!(texts.add(b"key", &vec![7; 2 << 20]).is_err());
     texts.add(b"key", b"short")?;
     texts.finalize()?;
@@ -232,7 +231,7 @@ fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
     let mut sums = CompressedAggregator::new(SumInt, options(4, 2))?;
     let mut added = 0u64;
     let error = loop {
-        match sums.add(&mix(added).to_le_bytes(), 1) {
+        match Aggregator::add(&mut sums, &mix(added).to_le_bytes(), 1) {
             Ok(()) => added += 1,
             Err(error) => break error,
         }
@@ -241,7 +240,8 @@ fn it_says_so_before_it_takes_more_memory_than_it_may() -> Result<()> {
     assert!(error.to_string().contains("memory limit"), "{error}");
     // Every key packed takes some six bytes and its sum hardly any.
     assert!(added > limit as u64 / 20, "{added} keys");
-    assert!(sums.add(&mix(added).to_le_bytes(), 1).is_err(), "it is still full");
+    let refused = Aggregator::add(&mut sums, &mix(added).to_le_bytes(), 1);
+    assert!(refused.is_err(), "it is still full");
     sums.finalize()?;
     assert_eq!(sums.keys()?, added);
     let mut least = AggregatorOptions::default().memory_limit(80 << 10);

@@ -1,5 +1,6 @@
 //! The laws of every function, and every aggregator against a plain map.
 
+mod adders;
 mod aggregators;
 mod answers;
 mod buffer_tree;

@@ -24,7 +24,7 @@ fn compare<A: Aggregate + Copy>(
     seed: u64,
     state: impl Fn(u64) -> Vec<u8>,
 ) -> Result<bool> {
-    let mut aggregator = CompressedAggregator::new(function, options)?;
+    let aggregator = CompressedAggregator::new(function, options)?;
     let mut map = Map::new();
     for number in 0..40_000 {
         let draw = mix(seed ^ number);
@@ -78,7 +78,7 @@ fn it_equals_a_map_at_every_moment() -> Result<()> {
 
 #[test]
 fn who_is_shown_groups_may_look_at_others() -> Result<()> {
-    let mut counts = CompressedAggregator::new(Count, options(5, 2))?;
+    let counts = CompressedAggregator::new(Count, options(5, 2))?;
     for number in 0..60_000u64 {
         counts.add(&mix(number % 20_000).to_le_bytes(), ())?;
     }

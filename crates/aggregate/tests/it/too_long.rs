@@ -65,7 +65,7 @@ fn in_files() -> Result<()> {
     let sort = SortAggregator::new(Distinct, Order::Lexical, MemoryFs::new(), "/sorted", 1 << 20)?;
     only_their_own_groups_fail(sort.state_bytes_max(STATE_BYTES_MAX))?;
     let options = options(2).memory_limit(1600 << 10).spill_to(MemoryFs::new(), "/spilled");
-    let mut texts = CompressedAggregator::new(Distinct, options)?;
+    let texts = CompressedAggregator::new(Distinct, options)?;
     for number in 0..60_000u64 {
         texts.add(&mix(number % 20_000).to_be_bytes(), &mix(number).to_le_bytes().repeat(3))?;
         texts.add(b"giant", &mix(number).to_le_bytes())?;
@@ -87,7 +87,7 @@ fn in_files() -> Result<()> {
 fn two_giants_of_like_hashes_make_no_directory() -> Result<()> {
     let limit = 64 << 20;
     let options = AggregatorOptions::default().threads(1).memory_limit(limit);
-    let mut texts = CompressedAggregator::new(Distinct, options)?;
+    let texts = CompressedAggregator::new(Distinct, options)?;
     for number in 0..12_000u64 {
         for key in [b"one", b"two"] {
             texts.add(key, &mix(number).to_le_bytes().repeat(8))?;

@@ -30,7 +30,7 @@ pub(crate) use std::thread;
 pub use backend::{RwLockReadGuard, RwLockWriteGuard};
 pub use rank::Rank;
 pub use std::sync::{Arc, Weak};
-pub use striped::Striped;
+pub use striped::{Apart, Striped, thread_number};
 /// A bare thread, for tests; the engine's work runs on [`Jobs`](crate::Jobs).
 pub use thread::spawn;
 

@@ -15,9 +15,11 @@ pub enum Rank {
     Log,
     /// One next version is made at a time.
     State,
-    /// What a thread that adds to an aggregator has for itself.
-    Stripe,
-    /// An aggregator's leaves.
+    /// One thread at a time makes room in an aggregator.
+    Room,
+    /// What a thread that adds to an aggregator has for itself. Who takes several does so in the order of their numbers.
+    Stripe(u16),
+    /// An aggregator's leaves whose hashes begin alike.
     Leaves,
     /// What an aggregator has in files.
     Sort,

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// More threads than these share copies.
 const STRIPES: usize = 8;
 
-/// Two lines: processors fetch the neighbour along.
+/// A value that shares no cache line with others. Two lines: processors fetch the neighbour along.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+pub struct Apart<T>(pub T);
 
 /// Several of one thing, of which each thread has its own. Who changes all of them, or sums them up, goes through
 /// [`all`](Self::all).
@@ -25,7 +25,7 @@ impl<T> Striped<T> {
     /// The calling thread's.
     #[inline]
     pub fn own(&self) -> &T {
-        &self.0[own_stripe()].0
+        &self.0[thread_number() % STRIPES].0
     }
 
     /// All of them, always in the same order.
@@ -34,12 +34,12 @@ impl<T> Striped<T> {
     }
 }
 
-/// Threads take stripes in turn, each when it first wants one.
+/// The calling thread's number: threads take them in turn, each when it first wants one.
 #[inline]
-fn own_stripe() -> usize {
+pub fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+        static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed);
     }
     // A thread that ends has none any more.
     OWN.try_with(|own| *own).unwrap_or(0)

@@ -105,7 +105,7 @@ pub(crate) struct Found {
 pub(crate) fn find(hashes: &[u64], settings: Settings) -> Result<Found> {
     let clusters = cluster(hashes, settings)?;
     let function = Nearest(settings.nearest);
-    let mut nearest = CompressedAggregator::new(function, options(settings))?;
+    let nearest = CompressedAggregator::new(function, options(settings))?;
     let mut found = Found { nearest: Vec::new(), clusters: 0, pairs: 0, memory_bytes: 0 };
     let members = Collect::list(usize::MAX)?;
     clusters.for_each(&mut |_, state| {
@@ -135,7 +135,7 @@ pub(crate) fn find(hashes: &[u64], settings: Settings) -> Result<Found> {
 
 /// The first job: under each prefix of each rotation the images that have it, with their hashes.
 fn cluster(hashes: &[u64], settings: Settings) -> Result<CompressedAggregator<Collect>> {
-    let mut clusters = CompressedAggregator::new(Collect::list(usize::MAX)?, options(settings))?;
+    let clusters = CompressedAggregator::new(Collect::list(usize::MAX)?, options(settings))?;
     for (image, hash) in (0_u32..).zip(hashes) {
         let mut member = [0; MEMBER_BYTES];
         member[..4].copy_from_slice(&image.to_be_bytes());

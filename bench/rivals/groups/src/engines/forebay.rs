@@ -23,6 +23,9 @@ const SEED: u64 = 1;
 
 pub(super) struct Trees<T> {
     trees: Vec<T>,
+    adders: usize,
+    /// Adds to one by many threads.
+    add_shared: fn(&T, &[u8]) -> forebay_base::Result<()>,
     adds: u64,
     /// So many adds between finalising.
     finalize_adds: u64,
@@ -36,9 +39,11 @@ impl Trees<CompressedAggregator<Count>> {
         if let Some(stages) = &stages {
             options = options.stages(Arc::clone(stages));
         }
+        let options = options.adders(setting.adders);
         let tree = |_| CompressedAggregator::new(Count, options.clone());
         let trees = (0..setting.trees).map(tree).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
+        let (adders, finalize_adds) = (setting.adders, adds.div_ceil(setting.finalizes));
+        Ok(Self { trees, adders, add_shared: |tree, key| tree.add(key, ()), adds, finalize_adds, stages })
     }
 }
 
@@ -51,7 +56,8 @@ impl Trees<BufferTreeAggregator<Count>> {
             shape = shape.stages(Arc::clone(stages));
         }
         let trees = vec![BufferTreeAggregator::new(Count, shape)?];
-        Ok(Self { trees, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
+        let add_shared = |_: &_, _: &[u8]| Err(forebay_base::Error::invalid("one thread adds to this tree"));
+        Ok(Self { trees, adders: 1, add_shared, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
     }
 }
 
@@ -64,25 +70,41 @@ fn stages(setting: &Setting) -> Option<Arc<Stages>> {
     setting.counts_stages.then(|| Arc::new(Stages::new(thread_time)))
 }
 
-impl<T: Aggregator<Count>> Trees<T> {
+impl<T: Aggregator<Count> + Sync> Trees<T> {
     fn finalize(&mut self) -> Result<(), Failure> {
         Ok(self.trees.iter_mut().try_for_each(Aggregator::finalize)?)
     }
+
+    /// Adds to the first tree by several threads.
+    fn add_by_all(&self, blocks: &Blocks) -> Result<(), Failure> {
+        let tree = &self.trees[0];
+        std::thread::scope(|scope| {
+            let add = || each_key(blocks, |key| Ok((self.add_shared)(tree, key)?));
+            let adders: Vec<_> = (0..self.adders).map(|_| scope.spawn(add)).collect();
+            let join = |adder: std::thread::ScopedJoinHandle<'_, _>| {
+                adder.join().unwrap_or_else(|_| Err("a thread that adds panicked".into()))
+            };
+            adders.into_iter().try_for_each(join)
+        })
+    }
 }
 
-impl<T: Aggregator<Count>> Engine for Trees<T> {
+impl<T: Aggregator<Count> + Sync> Engine for Trees<T> {
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
     }
 
     fn add(&mut self, blocks: &Blocks) -> Result<(), Failure> {
+        if self.adders > 1 {
+            return self.add_by_all(blocks);
+        }
         let (mut added, mut next) = (0, self.finalize_adds);
         each_key(blocks, |key| {
             match &mut self.trees[..] {
-                [tree] => tree.add(key, ())?,
+                [tree] => Aggregator::add(tree, key, ())?,
                 trees => {
                     let at = key_hash(key, SEED) % trees.len() as u64;
-                    trees[at as usize].add(key, ())?;
+                    Aggregator::add(&mut trees[at as usize], key, ())?;
                 }
             }
             added += 1;

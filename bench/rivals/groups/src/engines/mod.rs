@@ -94,6 +94,8 @@ pub(crate) struct Setting {
     pub(crate) name: &'static str,
     pub(crate) home: Home,
     pub(crate) threads: usize,
+    /// Threads that add.
+    pub(crate) adders: usize,
     /// Between which keys are divided.
     pub(crate) trees: usize,
     /// How often what was added is made readable; the last time is at the end.
@@ -114,8 +116,8 @@ impl Setting {
     fn of(known: &Known) -> Self {
         let threads = if known.threads == Threads::One { 1 } else { THREADS };
         let Known { name, home, .. } = *known;
-        let (trees, finalizes, shape) = (1, 1, TreeShape::default());
-        Self { label: name.into(), name, home, threads, trees, finalizes, counts_stages: false, shape }
+        let (adders, trees, finalizes, shape) = (1, 1, 1, TreeShape::default());
+        Self { label: name.into(), name, home, threads, adders, trees, finalizes, counts_stages: false, shape }
     }
 }
 
@@ -141,6 +143,7 @@ impl FromStr for Setting {
             let count = number as usize;
             match what {
                 "threads" if known.threads == Threads::Any => setting.threads = count,
+                "adders" if setting.name == "forebay" => setting.adders = count,
                 "trees" if has_trees => setting.trees = count,
                 "finalizes" if has_trees => setting.finalizes = number,
                 "stages" if has_trees => setting.counts_stages = true,

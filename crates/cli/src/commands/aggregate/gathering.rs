@@ -33,13 +33,13 @@ impl<A: Aggregate> Gatherer<A> {
     where
         A::Input<'v>: Copy,
     {
-        let added = self.groups.table.add(key, value);
+        let added = Aggregator::add(&mut self.groups.table, key, value);
         added.map_err(|error| refusal(&*self.function, key, value, error))
     }
 
     /// Merges a state into a key's.
     pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        self.groups.table.add_state(key, state)
+        Aggregator::add_state(&mut self.groups.table, key, state)
     }
 
     pub(super) fn function(&self) -> &A {
@@ -48,7 +48,7 @@ impl<A: Aggregate> Gatherer<A> {
 
     /// All groups.
     pub(super) fn finish(self) -> Result<Groups<A>, Error> {
-        let Self { function, means, mut groups } = self;
+        let Self { function, means, groups } = self;
         // What is in files needs no memory any more once it is finalised.
         let memory_bytes = groups.table.memory_bytes();
         groups.table.finalize()?;

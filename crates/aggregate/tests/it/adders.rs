@@ -1,0 +1,187 @@
+//! Several threads add to one compressed buffer tree, and read it meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_aggregate::functions::{Count, Distinct};
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_base::Result;
+use forebay_base::hash::mix;
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Env, Handle, yield_point};
+
+use crate::aggregators::contents;
+
+const ADDERS: u64 = 4;
+
+fn count_of(state: Option<Vec<u8>>) -> u64 {
+    state.map_or(0, |state| Count.finish(&state).expect("it is a count"))
+}
+
+/// Keys that come again and again, and keys that do not; some are long.
+fn key_of(adder: u64, number: u64) -> Vec<u8> {
+    let draw = mix(adder << 32 | number);
+    let id = mix(draw % [5, 800, 1 << 40][(draw >> 60) as usize % 3]);
+    match id % 50 {
+        0 => id.to_le_bytes().repeat(1 + (id >> 20) as usize % 200),
+        1..20 => format!("key {id}").into_bytes(),
+        _ => id.to_le_bytes().into(),
+    }
+}
+
+/// What adders do, in turns that the seed draws, beside one who reads: no count ever falls behind what was added when
+/// it was asked for, and each key is shown once.
+fn in_turns(
+    seed: u64,
+    options: AggregatorOptions,
+    adds: u64,
+    key_of: fn(u64, u64) -> Vec<u8>,
+) -> BTreeMap<&'static str, u64> {
+    let jobs = Env::memory(seed).jobs;
+    jobs.interleave(seed);
+    let counts = CompressedAggregator::new(Count, options.jobs(jobs.clone())).expect("memory suffices");
+    let counts = Arc::new(counts);
+    let (frequent, added) = (5u64.to_le_bytes(), Arc::new(AtomicU64::new(0)));
+    let mut forks = Vec::new();
+    for adder in 0..ADDERS {
+        let (counts, added) = (Arc::clone(&counts), Arc::clone(&added));
+        forks.push(jobs.fork("adder", move || {
+            for number in 0..adds {
+                counts.add(&key_of(adder, number), ()).expect("there is room");
+                if number % 10 == 0 {
+                    counts.add(&frequent, ()).expect("there is room");
+                    added.fetch_add(1, Ordering::SeqCst);
+                }
+                if number == adds / 2 && adder == 1 {
+                    counts.finalize().expect("there is room");
+                }
+            }
+        }));
+    }
+    let (reader, sum) = (Arc::clone(&counts), Arc::clone(&added));
+    forks.push(jobs.fork("reader", move || {
+        for round in 0..40 {
+            yield_point("a reader rests");
+            let before = sum.load(Ordering::SeqCst);
+            let found = count_of(reader.get(&frequent).expect("it is read"));
+            // An adder counts a moment after it has added.
+            let after = sum.load(Ordering::SeqCst) + ADDERS;
+            assert!((before..=after).contains(&found), "seed {seed}: {found} of {before} to {after}");
+            if round % 10 == 9 {
+                let shown = contents(&*reader).get(&frequent[..]).cloned();
+                assert!(count_of(shown) >= before, "seed {seed}");
+                assert!(reader.keys().expect("they are counted") >= before.min(1), "seed {seed}");
+            }
+        }
+    }));
+    forks.into_iter().for_each(Handle::join);
+    let mut map: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for adder in 0..ADDERS {
+        (0..adds).for_each(|number| *map.entry(key_of(adder, number)).or_default() += 1);
+    }
+    *map.entry(frequent.to_vec()).or_default() += added.load(Ordering::SeqCst);
+    for (key, count) in map.iter().step_by(17) {
+        assert_eq!(count_of(counts.get(key).expect("it is read")), *count, "seed {seed}, key {key:?}");
+    }
+    let map: BTreeMap<_, _> =
+        map.into_iter().map(|(key, count)| (key, count.to_le_bytes().to_vec())).collect();
+    assert!(contents(&*counts) == map, "seed {seed}: the groups are not those that were added");
+    assert_eq!(counts.keys().expect("they are counted"), map.len() as u64, "seed {seed}");
+    jobs.pauses()
+}
+
+#[test]
+fn every_interleaving_counts_each_add_once() {
+    let mut pauses = BTreeMap::new();
+    for seed in 0..12 {
+        let options = AggregatorOptions::default().memory_limit(4 << 20);
+        let options = options.threads(1 + seed as usize % 3).adders([1, 2, 4][seed as usize % 3]);
+        let options = if seed % 4 == 3 { options.colliding(5) } else { options };
+        pauses.extend(in_turns(seed, options, 3000, key_of));
+    }
+    for seed in 12..16 {
+        let options = AggregatorOptions::default().memory_limit(2400 << 10).threads(1).adders(2);
+        let options = options.spill_to(MemoryFs::new(), "/spilled");
+        pauses.extend(in_turns(seed, options, 14_000, |adder, number| {
+            mix((adder << 32) | (number % 12_000)).to_le_bytes().repeat(3)
+        }));
+    }
+    for place in ["records are handed over", "a record waits", "room is made"] {
+        assert!(pauses.contains_key(place), "nobody stopped where {place}: {pauses:?}");
+    }
+}
+
+/// On threads of the machine: adds to all, and looks at the memory all the time.
+fn keeps_to_its_limit<A: Aggregate + Copy>(
+    function: A,
+    options: AggregatorOptions,
+    limit: usize,
+    add: impl Fn(&CompressedAggregator<A>, u64) -> Result<()> + Sync,
+) -> Result<CompressedAggregator<A>> {
+    let aggregator = CompressedAggregator::new(function, options.memory_limit(limit))?;
+    let check = || {
+        let bytes = aggregator.memory_bytes();
+        assert!(bytes <= limit, "{bytes} bytes");
+    };
+    let adder = |adder: u64| {
+        for number in 0..60_000 {
+            add(&aggregator, adder << 32 | number)?;
+            if number % 16 == 0 {
+                check();
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let adder = &adder;
+        let adders: Vec<_> = (0..ADDERS).map(|number| scope.spawn(move || adder(number))).collect();
+        adders.into_iter().try_for_each(|adder| adder.join().expect("it does not panic"))
+    })?;
+    aggregator.finalize()?;
+    check();
+    Ok(aggregator)
+}
+
+#[test]
+fn many_adders_keep_to_the_limit() -> Result<()> {
+    for adders in [1, 4] {
+        let options = AggregatorOptions::default().threads(2).adders(adders);
+        let options = options.spill_to(MemoryFs::new(), "/spilled");
+        let counts = keeps_to_its_limit(Count, options.clone(), 6 << 20, |counts, number| {
+            counts.add(&mix(number).to_le_bytes(), ())
+        })?;
+        assert_eq!(counts.keys()?, ADDERS * 60_000);
+        let texts = keeps_to_its_limit(Distinct, options, 6 << 20, |texts, number| {
+            texts.add(&mix(number).to_le_bytes(), &mix(!number).to_le_bytes().repeat(5))
+        })?;
+        assert!(texts.is_spilled(), "it was not filled");
+        assert_eq!(texts.keys()?, ADDERS * 60_000);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_refused_add_leaves_no_trace_whoever_adds() -> Result<()> {
+    let options = AggregatorOptions::default().threads(2).adders(2).memory_limit(3 << 20);
+    let counts = CompressedAggregator::new(Count, options)?;
+    let added = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for adder in 0..3u64 {
+            let (counts, added) = (&counts, &added);
+            scope.spawn(move || {
+                for number in 0..400_000 {
+                    let taken = counts.add(&mix(adder << 32 | number).to_le_bytes(), ());
+                    added.fetch_add(u64::from(taken.is_ok()), Ordering::Relaxed);
+                    if taken.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    assert!(added.load(Ordering::Relaxed) < 1_200_000, "it was not filled");
+    assert_eq!(counts.keys()?, added.load(Ordering::Relaxed));
+    assert!(counts.memory_bytes() <= 3 << 20, "{} bytes", counts.memory_bytes());
+    Ok(())
+}

@@ -8,9 +8,10 @@ use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
 use crate::built_in::{bits, frequencies, histogram, number};
+use crate::columns::{Accumulator, Counts, Extreme, Floats, Folded, Kind, PresentCounts, Wanted};
 use crate::composite::Composite;
 use crate::fixed::FixedAggregate;
-use crate::function::{Column, Function, over};
+use crate::function::{Accumulate, Column, Function, over, over_columns};
 use crate::functions::*;
 use crate::names::{similar, split_words, unquoted};
 use crate::number::{Number, NumberBytes};
@@ -152,10 +153,10 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
         "count" => over_present(column),
         "count_if" => of_truths(CountIf, column),
         "sum" => of_exact(column),
-        "fsum" => of_floats(SumFloat, column, Value::from),
-        "avg" => of_floats(Average, column, Value::from),
-        "min" => of_numbers(Min::default(), column),
-        "max" => of_numbers(Max::default(), column),
+        "fsum" => of_float_columns(SumFloat, column),
+        "avg" => of_float_columns(Average, column),
+        "min" => of_numbers(Min::default(), column, Wanted::Least),
+        "max" => of_numbers(Max::default(), column, Wanted::Greatest),
         "min_text" | "any" => of_texts(MinBytes, column, Value::from),
         "max_text" => of_texts(MaxBytes, column, Value::from),
         "var_pop" => spread(Spread::VariancePopulation),
@@ -214,7 +215,7 @@ fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn 
 }
 
 /// How many rows: the one function that needs no value, so that its states need not tell whether any was.
-struct RowCount;
+pub(crate) struct RowCount;
 
 impl Function for RowCount {
     fn state_type(&self) -> crate::StateType {
@@ -239,10 +240,26 @@ impl Function for RowCount {
     fn finish(&self, state: &[u8]) -> Result<Value<'static>> {
         Count.finish(state).map(Value::from)
     }
+    fn accumulator(&self, _kinds: &[Kind]) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(Counts::default()))
+    }
 }
 
 fn over_present(column: Column) -> Box<dyn Function> {
-    over(CountIf, move |count, row, state| lift(count, Some(column.is_present(row)?), state), Value::from)
+    let accumulate = by_column(&column, |_, at| Box::new(PresentCounts::new(at)));
+    let find = move |count: &CountIf, row: &[Value<'_>], state: &mut Vec<u8>| {
+        lift(count, Some(column.is_present(row)?), state)
+    };
+    over_columns(CountIf, find, Value::from, accumulate)
+}
+
+/// What adds up the values of a column, of a kind; nothing where there is no such column, so that rows tell.
+fn by_column(
+    column: &Column,
+    make: impl Fn(Kind, usize) -> Box<dyn Accumulator> + Send + Sync + 'static,
+) -> Accumulate {
+    let at = column.index();
+    Box::new(move |kinds| kinds.get(at).map(|kind| make(*kind, at)))
 }
 
 /// What a collection looks like.
@@ -274,21 +291,34 @@ where
     over(function, move |function, row, state| lift(function, column.truth(row)?, state), A::Output::into)
 }
 
-fn of_numbers<A>(function: A, column: Column) -> Box<dyn Function>
+fn of_numbers<A>(function: A, column: Column, wanted: Wanted) -> Box<dyn Function>
 where
     A: for<'a> Aggregate<Input<'a> = NumberBytes, Output = NumberBytes>,
 {
+    let accumulate = by_column(&column, move |kind, at| Extreme::over(wanted, kind, at));
     let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
         lift(function, column.number(row)?.map(Number::to_bytes), state)
     };
-    over(function, find, number)
+    over_columns(function, find, number, accumulate)
 }
 
 fn of_exact(column: Column) -> Box<dyn Function> {
+    let accumulate = by_column(&column, SumDecimal::accumulator);
     let find = move |function: &SumDecimal, row: &[Value<'_>], state: &mut Vec<u8>| {
         lift(function, column.exact_number(row)?, state)
     };
-    over(SumDecimal, find, |sum| sum)
+    over_columns(SumDecimal, find, |sum| sum, accumulate)
+}
+
+fn of_float_columns<A>(function: A, column: Column) -> Box<dyn Function>
+where
+    A: for<'a> FixedAggregate<Input<'a> = f64, Output = f64> + Copy,
+    A::State: Send + Sync,
+{
+    let accumulate = by_column(&column, move |_, at| Folded::over(Floats(function), at));
+    let find =
+        move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| lift(function, column.float(row)?, state);
+    over_columns(function, find, Value::from, accumulate)
 }
 
 fn of_floats<A: for<'a> Aggregate<Input<'a> = f64>>(

@@ -53,6 +53,11 @@ impl Composite {
         self.functions.iter().map(|named| &named.name[..])
     }
 
+    /// The functions, in order.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &dyn Function> {
+        self.functions.iter().map(|named| &*named.function)
+    }
+
     /// As [`lift`](Aggregate::lift), but that a function which refuses its value takes none, as SQL's `TRY_CAST` has
     /// it. Returns how many did.
     pub fn lift_what_is_taken(&self, row: &[Value<'_>], state: &mut Vec<u8>) -> u64 {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
+use crate::columns::{Accumulator, Kind};
 use crate::optional::{Lifted, Optional};
 use crate::ordered::Number;
 use crate::state_type::StateType;
@@ -27,7 +28,15 @@ pub trait Function: Send + Sync {
     fn merge_in_place(&self, state: &mut [u8], other: &[u8]);
     /// See [`Aggregate::finish`]; null where no value was there.
     fn finish(&self, state: &[u8]) -> Result<Value<'static>>;
+    /// What adds up groups where rows come by columns of these kinds: to the states that the same rows come to one by
+    /// one. None where it is given rows then too.
+    fn accumulator(&self, _kinds: &[Kind]) -> Option<Box<dyn Accumulator>> {
+        None
+    }
 }
+
+/// See [`Function::accumulator`].
+pub(crate) type Accumulate = Box<dyn Fn(&[Kind]) -> Option<Box<dyn Accumulator>> + Send + Sync>;
 
 /// An aggregate as a function: `lift` finds its value in a row, `show` turns what it stands for into a value.
 pub fn over<A: Aggregate>(
@@ -35,13 +44,24 @@ pub fn over<A: Aggregate>(
     lift: impl Fn(&A, &[Value<'_>], &mut Vec<u8>) -> Result<Lifted> + Send + Sync + 'static,
     show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
 ) -> Box<dyn Function> {
-    Box::new(Over { function: Optional(function), lift, show })
+    over_columns(function, lift, show, Box::new(|_| None))
+}
+
+/// The same of one that can be given columns.
+pub(crate) fn over_columns<A: Aggregate>(
+    function: A,
+    lift: impl Fn(&A, &[Value<'_>], &mut Vec<u8>) -> Result<Lifted> + Send + Sync + 'static,
+    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
+    accumulate: Accumulate,
+) -> Box<dyn Function> {
+    Box::new(Over { function: Optional(function), lift, show, accumulate })
 }
 
 struct Over<A, L, S> {
     function: Optional<A>,
     lift: L,
     show: S,
+    accumulate: Accumulate,
 }
 
 impl<A, L, S> Function for Over<A, L, S>
@@ -78,6 +98,10 @@ where
         let output = self.function.finish(state)?.or_else(|| self.function.0.of_nothing());
         Ok(output.map_or(Value::Null, &self.show))
     }
+
+    fn accumulator(&self, kinds: &[Kind]) -> Option<Box<dyn Accumulator>> {
+        (self.accumulate)(kinds)
+    }
 }
 
 /// A column of rows, and how its values are read. A null is `None`; a value of another kind is an error that
@@ -92,6 +116,11 @@ impl Column {
     /// The column at `index`, called `name` in errors.
     pub fn new(index: usize, name: &str) -> Self {
         Self { index, name: name.into() }
+    }
+
+    /// Its place among the columns.
+    pub(crate) fn index(&self) -> usize {
+        self.index
     }
 
     fn value<'r, 'v>(&self, row: &'r [Value<'v>]) -> Result<Option<&'r Value<'v>>> {

@@ -12,6 +12,7 @@ mod broken;
 mod buffer_tree;
 mod built_in;
 mod catalog;
+pub mod columns;
 mod composite;
 mod compressed;
 mod fixed;

@@ -5,8 +5,8 @@ use forebay_base::Result;
 use crate::aggregate::Aggregate;
 use crate::state_type::StateType;
 
-const MISSING: u8 = 0;
-const PRESENT: u8 = 1;
+pub(crate) const MISSING: u8 = 0;
+pub(crate) const PRESENT: u8 = 1;
 
 /// A function that passes over missing values. Its states are the function's behind a byte that tells
 /// whether any value was there; where none was, zeros up to a fixed state's length.

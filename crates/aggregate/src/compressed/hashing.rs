@@ -25,6 +25,12 @@ impl Hashing {
         key_hash(key, SEED) & self.kept
     }
 
+    /// The same of a key whose whole hash is this.
+    #[inline]
+    pub(super) fn cut(self, hash: u64) -> u64 {
+        hash & self.kept
+    }
+
     /// Whether the hash of a short key gives it back.
     pub(super) fn is_invertible(self) -> bool {
         self == Self::WHOLE

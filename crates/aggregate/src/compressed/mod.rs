@@ -2,7 +2,8 @@
 //! Amur's thesis, which is [beside it](crate::BufferTreeAggregator). A key's state takes little more than its bytes,
 //! because most of them lie packed, and are unpacked only to be merged many at a time.
 //!
-//! 1. Values of keys that come again and again are merged in a small table ([hot](hot)).
+//! 1. Values of keys that come again and again are merged in a small table ([hot](hot)); rows that come by columns in
+//!    one that looks at columns ([batch](batch)).
 //! 2. All others are appended to the buffer of the leaf of their hash ([leaves](leaves), [tail](tail)).
 //! 3. A leaf with a full buffer is merged by a worker ([worker](worker)): what is new is sorted by hash and merged with
 //!    what is there ([merge](merge)), which lies packed column by column ([base](base), [chunk](chunk)).
@@ -16,6 +17,7 @@
 //! What leaves hold lies in segments of one size ([stream](stream)), packed or not.
 
 mod base;
+mod batch;
 mod chunk;
 mod column;
 mod columns;
@@ -42,6 +44,7 @@ use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
+use crate::columns::Front;
 use crate::sort::SortAggregator;
 pub use options::AggregatorOptions;
 use options::Sizes;
@@ -56,8 +59,9 @@ use worker::{Shared, Worker};
 pub struct CompressedAggregator<A: Aggregate> {
     shared: Arc<Shared<A>>,
     workers: Vec<Handle>,
-    // Locks are taken in this order, as their ranks say, and then those of `shared`: one who makes room, stripes by
+    // Locks are taken in this order, as their ranks say, and then those of `shared`: what came by columns to one thread, one who makes room, stripes by
     // their numbers, one tree, the sort. Nobody waits for a merge under the lock of a stripe or a tree.
+    fronts: Box<[Apart<Mutex<Option<Box<Front>>>>]>,
     rooming: Mutex<()>,
     stripes: Box<[Apart<Mutex<Stripe>>]>,
     trees: Box<[Apart<Mutex<Tree>>]>,
@@ -97,6 +101,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         };
         let tree = |number| Apart(Mutex::ranked(Rank::Leaves, Tree::new(number, &shared)));
         Ok(Self {
+            fronts: (0..options.adders).map(|_| Apart(Mutex::ranked(Rank::Front, None))).collect(),
             rooming: Mutex::ranked(Rank::Room, ()),
             stripes: (0..options.adders).map(stripe).collect(),
             trees: (0..trees).map(tree).collect(),
@@ -218,6 +223,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     /// than 400 KiB, and one chunk to unpack; a leaf that is looked through often is merged. Waits for the leaf while it
     /// is being merged. Once groups are in files, what was written since is merged there first.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.empty_fronts()?;
         loop {
             match self.try_get(key)? {
                 Ok(state) => return Ok(state),

@@ -17,6 +17,8 @@ pub(super) struct Room {
     pub(super) scratch_bytes: AtomicUsize,
     /// Of what is hot or staged, and of states that are made of values.
     pub(super) stripe_bytes: AtomicUsize,
+    /// Of what came by columns.
+    pub(super) front_bytes: AtomicUsize,
     /// Of the sort in files.
     pub(super) sort_bytes: AtomicUsize,
     /// Memory does not suffice for more keys.
@@ -41,6 +43,7 @@ impl Room {
         bytes(&self.index_bytes)
             + bytes(&self.scratch_bytes).max(least.scratch_bytes)
             + bytes(&self.stripe_bytes).max(least.hot_bytes + least.staged_bytes)
+            + bytes(&self.front_bytes)
             + bytes(&self.sort_bytes).max(least.sort_bytes)
     }
 }

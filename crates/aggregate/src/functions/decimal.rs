@@ -5,6 +5,8 @@
 
 use forebay_base::{Error, Result};
 
+use super::decimal_columns::{Integers, Texts};
+use crate::columns::{Accumulator, Folded, Kind};
 use crate::number::Number;
 use crate::{Aggregate, Plain, StateType, Value};
 
@@ -24,11 +26,26 @@ const _: () = assert!(LIMBS * 64 >= 318 && SCALE == 38);
 pub struct SumDecimal;
 
 /// A whole number, its lowest 64 bits first, in two's complement.
-#[derive(Clone, Copy, Debug)]
-struct Wide([u64; LIMBS]);
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Wide([u64; LIMBS]);
 
 impl Wide {
-    const BYTES: usize = LIMBS * u64::BYTES;
+    pub(super) const BYTES: usize = LIMBS * u64::BYTES;
+
+    /// Some units; nothing of a number that is no such sum.
+    pub(super) fn of(number: Number) -> Option<Self> {
+        let (is_negative, digits, power) = number.units(SCALE)?;
+        Some(Self::product(digits, 10_u128.pow(power)).signed(is_negative))
+    }
+
+    /// The units of an integer.
+    pub(super) fn whole(value: i128) -> Self {
+        Self::product(value.unsigned_abs(), 10_u128.pow(SCALE)).signed(value < 0)
+    }
+
+    fn signed(self, is_negative: bool) -> Self {
+        if is_negative { self.negated() } else { self }
+    }
 
     fn product(one: u128, other: u128) -> Self {
         let mut limbs = [0; LIMBS];
@@ -47,7 +64,7 @@ impl Wide {
     }
 
     #[inline]
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         let (mut limbs, mut carry) = ([0; LIMBS], false);
         for (limb, (one, other)) in limbs.iter_mut().zip(self.0.into_iter().zip(other.0)) {
             let (sum, over) = one.overflowing_add(other);
@@ -99,8 +116,18 @@ impl Wide {
         (state.len() == Self::BYTES).then_some(Self(limbs))
     }
 
-    fn write(self, state: &mut [u8]) {
+    pub(super) fn write(self, state: &mut [u8]) {
         state.chunks_exact_mut(u64::BYTES).zip(self.0).for_each(|(bytes, limb)| limb.write(bytes));
+    }
+}
+
+impl SumDecimal {
+    /// What adds up the values of a lane of this kind.
+    pub(crate) fn accumulator(kind: Kind, lane: usize) -> Box<dyn Accumulator> {
+        match kind {
+            Kind::I64 => Folded::over(Integers, lane),
+            _ => Box::new(Texts::new(lane)),
+        }
     }
 }
 
@@ -118,15 +145,14 @@ impl Aggregate for SumDecimal {
     }
 
     fn lift(&self, value: Number, state: &mut Vec<u8>) -> Result<()> {
-        let (is_negative, digits, power) = value.units(SCALE).ok_or_else(|| {
+        let sum = Wide::of(value).ok_or_else(|| {
             Error::invalid(format!(
                 "an exact sum takes numbers of at most 38 digits before the point and 38 after it, not {value}"
             ))
         })?;
-        let size = Wide::product(digits, 10_u128.pow(power));
         let start = state.len();
         state.resize(start + Wide::BYTES, 0);
-        if is_negative { size.negated() } else { size }.write(&mut state[start..]);
+        sum.write(&mut state[start..]);
         Ok(())
     }
 

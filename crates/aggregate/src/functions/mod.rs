@@ -6,6 +6,7 @@ mod collect;
 mod correlation;
 mod count;
 mod decimal;
+mod decimal_columns;
 mod extremes;
 mod flags;
 mod histogram;

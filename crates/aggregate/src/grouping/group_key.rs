@@ -35,16 +35,26 @@ pub fn of<C: AsRef<[u8]>>(columns: impl IntoIterator<Item = Option<C>>) -> Vec<u
 /// Appends a column.
 #[inline]
 pub fn push(key: &mut Vec<u8>, column: Option<&[u8]>) {
-    let Some(mut rest) = column else {
+    push_written(key, |text| column.inspect(|column| text.extend_from_slice(column)).is_some());
+}
+
+/// Appends a column whose value `write` appends, or for which it returns `false` where there is none.
+#[inline]
+pub(crate) fn push_written(key: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    let start = key.len();
+    if !write(key) {
         key.extend_from_slice(&[MARK, NOTHING]);
         return;
-    };
-    while let Some(zero) = memchr(MARK, rest) {
-        key.extend_from_slice(&rest[..zero]);
-        key.extend_from_slice(&[MARK, ZERO]);
-        rest = &rest[zero + 1..];
     }
-    key.extend_from_slice(rest);
+    if memchr(MARK, &key[start..]).is_some() {
+        let text = key.split_off(start);
+        for byte in text {
+            key.push(byte);
+            if byte == MARK {
+                key.push(ZERO);
+            }
+        }
+    }
     key.extend_from_slice(&[MARK, END]);
 }
 

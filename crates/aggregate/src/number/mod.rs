@@ -217,7 +217,7 @@ impl Ord for Number {
 }
 
 /// A number as bytes that are ordered as numbers are: what states hold.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct NumberBytes([u8; BYTES]);
 
 impl NumberBytes {

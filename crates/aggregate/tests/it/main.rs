@@ -4,6 +4,7 @@ mod adders;
 mod aggregators;
 mod answers;
 mod buffer_tree;
+mod columns;
 mod composites;
 mod compressed;
 mod laws;

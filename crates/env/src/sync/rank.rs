@@ -15,6 +15,8 @@ pub enum Rank {
     Log,
     /// One next version is made at a time.
     State,
+    /// What came to an aggregator by columns from a thread.
+    Front,
     /// One thread at a time makes room in an aggregator.
     Room,
     /// What a thread that adds to an aggregator has for itself. Who takes several does so in the order of their numbers.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
-use crate::input::parquet::ParquetRows;
+use crate::input::parquet::{ParquetBatches, ParquetRows, Row};
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 use forebay_aggregate::group_key as keys;
@@ -58,6 +58,10 @@ impl Reading {
                 let file = self.seekable(&mut input)?;
                 let progress = inputs.progress;
                 let read = |bytes| progress.read(bytes);
+                if matches!(engine, Engine::Gathering(_)) {
+                    let rows = ParquetBatches::open(file, &input.name, &columns, read)?;
+                    return pump_batches(rows, table, &input, inputs, engine, &mut fields);
+                }
                 let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
                     .inspect_err(|_| inputs.is_reached_noted = true)?;
                 return pump(Ok(rows), table, &input, inputs, engine, &mut fields, |_| State::Stateless);
@@ -152,6 +156,12 @@ impl Fields {
         }
     }
 
+    /// Notes rows that have all columns.
+    fn note_all(&mut self, records: u64) {
+        self.records += records;
+        self.seen.iter_mut().for_each(|seen| *seen |= records > 0);
+    }
+
     /// Fails if some were in no record: a store, to which more may come, is only told.
     fn check<A: Measure>(&self, table: &Table, engine: &Engine<A>) -> Result<(), Failure> {
         let Some(place) = self.seen.iter().position(|seen| !seen).filter(|_| self.records > 0) else {
@@ -207,6 +217,37 @@ fn pump<A: Measure, R: Rows>(
     let records = rows.position().number;
     fields.note(&rows, records - input.start.number);
     input.end(records, rows.left(), None, state(&rows), inputs, engine)
+}
+
+/// Adds the rows of one input by columns. Those that are refused are added by themselves, so that it is told why.
+fn pump_batches<A: Measure>(
+    mut rows: ParquetBatches<impl FnMut(u64)>,
+    table: &Table,
+    input: &Input<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<A>,
+    fields: &mut Fields,
+) -> Result<(), Failure> {
+    let name = &input.name[..];
+    let (mut refused, mut key) = (Vec::new(), Vec::new());
+    loop {
+        match rows.advance() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(trouble) => return inputs.trouble(*trouble, name, rows.position(0)),
+        }
+        let batch = rows.rows(table.keys.len())?;
+        if let Engine::Gathering(gatherer) = &mut *engine {
+            gatherer.add_rows(&batch, &mut refused)?;
+        }
+        inputs.count((batch.len() - refused.len()) as u64);
+        for at in refused.drain(..).map(|at| at as usize) {
+            add(&Row::of(&batch, at, rows.position(at + 1)), table, &mut key, name, inputs, engine)?;
+        }
+    }
+    let records = rows.position(0).number;
+    fields.note_all(records);
+    input.end(records, 0, None, State::Stateless, inputs, engine)
 }
 
 /// Adds a row.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use forebay::Error;
 use forebay::limits::KEY_BYTES_MAX;
+use forebay_aggregate::columns::OverRows;
 use forebay_aggregate::functions::Count;
 use forebay_aggregate::{Aggregate, Composite, Value};
 
@@ -17,7 +18,7 @@ use super::store::{Store, Storer};
 use crate::failure::Failure;
 
 /// A function that can be given rows and whose answers can be shown.
-pub(super) trait Measure: Aggregate + Sized {
+pub(super) trait Measure: OverRows + Sized {
     /// What its answers are called.
     fn names(&self) -> Vec<String>;
 

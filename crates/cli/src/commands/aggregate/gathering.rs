@@ -1,6 +1,7 @@
 //! Groups that live as long as the command: in a packed aggregator, which goes on in temporary files.
 
 use forebay::Error;
+use forebay_aggregate::columns::{OverRows, Rows};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
 use forebay_env::Env;
 use std::sync::Arc;
@@ -35,6 +36,15 @@ impl<A: Aggregate> Gatherer<A> {
     {
         let added = Aggregator::add(&mut self.groups.table, key, value);
         added.map_err(|error| refusal(&*self.function, key, value, error))
+    }
+
+    /// Adds rows that come by columns, but for those that are refused, whose numbers are put in place of what `refused`
+    /// holds.
+    pub(super) fn add_rows(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<(), Error>
+    where
+        A: OverRows,
+    {
+        self.groups.table.add_rows(rows, refused)
     }
 
     /// Merges a state into a key's.

@@ -163,6 +163,13 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         Ok(Unpacked { name, from, file: file.filter(|_| packer == Packer::Nothing) })
     }
 
+    /// Counts what was added.
+    #[inline]
+    pub(super) fn count(&mut self, records: u64) {
+        self.tally.records += records;
+        self.progress.count(self.tally.records);
+    }
+
     /// Counts what was added, or says why it was not.
     #[inline]
     pub(super) fn note(
@@ -173,8 +180,7 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
     ) -> Result<(), Failure> {
         match added {
             Ok(()) => {
-                self.tally.records += 1;
-                self.progress.count(self.tally.records);
+                self.count(1);
                 Ok(())
             }
             Err(Refused::Record(Error::Invalid(reason))) => self.refuse(name, at(), &reason),

@@ -1,8 +1,9 @@
-//! Parquet: rows of which some columns are read, each as its text.
+//! Parquet: rows of which some columns are read, each as its text, or by columns ([batches]).
 //!
 //! Columns are decoded some thousand rows at a time. A column holds single values, and stands at the top of the schema
 //! or inside of structures, as `address.city`; lists and maps are refused.
 
+mod batches;
 mod delta;
 mod guarded;
 mod text;
@@ -12,6 +13,7 @@ use std::fs::File;
 use forebay_aggregate::Value;
 use forebay_aggregate::names::similar;
 use parquet::basic::Compression;
+use parquet::column::page::PageReader;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -23,6 +25,7 @@ use super::format::Column;
 use super::{Position, Rows, Trouble, TroubleKind};
 use crate::failure::Failure;
 use crate::output::counted;
+pub(crate) use batches::{ParquetBatches, Row};
 use delta::Widened;
 use guarded::guarded;
 use text::{Cells, Form};
@@ -32,14 +35,19 @@ const BATCH_ROWS: usize = 4096;
 
 /// See the module.
 pub(crate) struct ParquetRows<F> {
-    file: SerializedFileReader<File>,
+    groups: Groups<F>,
     chosen: Vec<Chosen>,
-    /// The row group that is read, and those of its rows that are not decoded yet.
-    group: usize,
-    rows_left: usize,
     /// Rows that are decoded, and the current one among them.
     rows: usize,
     row: usize,
+}
+
+/// A file of which one row group after the other is read.
+struct Groups<F> {
+    file: SerializedFileReader<File>,
+    /// The row group that is read, and those of its rows that are not decoded yet.
+    group: usize,
+    rows_left: usize,
     position: Position,
     /// Told of the bytes of row groups.
     read: F,
@@ -54,6 +62,56 @@ struct Chosen {
     cells: Cells,
 }
 
+impl<F: FnMut(u64)> Groups<F> {
+    /// A file, and what is to be read of these columns, each with the option that asks for it.
+    fn open(
+        file: File,
+        name: &str,
+        columns: &[(Column, &'static str)],
+        read: F,
+    ) -> Result<(Self, Vec<Chosen>), Failure> {
+        let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| failed(name, &error))?;
+        let mut chosen = Vec::new();
+        for (column, option) in columns {
+            let found = guarded(|| Ok(Chosen::find(&file, column, option)));
+            let found = found.map_err(|error| failed(name, &error))?;
+            chosen.push(found.map_err(|reason| Failure::work(format!("{name}: {reason}")))?);
+        }
+        Ok((Self { file, group: 0, rows_left: 0, position: Position::default(), read }, chosen))
+    }
+
+    /// Begins the next row group, if the one before is at its end: `begin` is given it. Returns whether there are rows
+    /// left.
+    fn begin(
+        &mut self,
+        mut begin: impl FnMut(&SerializedFileReader<File>, &dyn RowGroupReader) -> Result<(), ParquetError>,
+    ) -> Result<bool, ParquetError> {
+        while self.rows_left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.group)?;
+            self.rows_left = group.metadata().num_rows().try_into().unwrap_or(0);
+            (self.read)(group.metadata().compressed_size().try_into().unwrap_or(0));
+            begin(&self.file, &*group)?;
+            self.position.offset =
+                group.metadata().columns().first().map_or(0, |column| column.byte_range().0);
+            self.group += 1;
+        }
+        Ok(true)
+    }
+
+    /// Why the rows behind those that were read cannot be.
+    fn trouble(&self, error: &ParquetError) -> Trouble {
+        let (number, reason) = (self.position.number, reason(error));
+        Box::new(TroubleKind::Read(std::io::Error::other(format!("after row {number}: {reason}"))))
+    }
+}
+
+fn failed(name: &str, error: &ParquetError) -> Failure {
+    Failure::work(format!("cannot read {name}: {}", reason(error)))
+}
+
 impl<F: FnMut(u64)> ParquetRows<F> {
     /// The rows of a file behind its first `behind.number`, with these columns, each with the option that asks for it.
     pub(crate) fn open(
@@ -63,26 +121,18 @@ impl<F: FnMut(u64)> ParquetRows<F> {
         behind: Position,
         read: F,
     ) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::work(format!("cannot read {name}: {error}"));
-        let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| failed(&reason(&error)))?;
-        let mut chosen = Vec::new();
-        for (column, option) in columns {
-            let found = guarded(|| Ok(Chosen::find(&file, column, option)));
-            let found = found.map_err(|error| failed(&reason(&error)))?;
-            chosen.push(found.map_err(|reason| Failure::work(format!("{name}: {reason}")))?);
-        }
-        let position = Position::default();
-        let mut rows = Self { file, chosen, group: 0, rows_left: 0, rows: 0, row: 0, position, read };
-        guarded(|| rows.skip(behind.number)).map_err(|error| failed(&reason(&error)))?;
+        let (groups, chosen) = Groups::open(file, name, columns, read)?;
+        let mut rows = Self { groups, chosen, rows: 0, row: 0 };
+        guarded(|| rows.skip(behind.number)).map_err(|error| failed(name, &error))?;
         Ok(rows)
     }
 
     /// Passes over the first `rows` rows.
     fn skip(&mut self, mut rows: u64) -> Result<(), ParquetError> {
-        self.position.number = rows;
+        self.groups.position.number = rows;
         while rows > 0 && self.begin_group()? {
-            let skipped = rows.min(self.rows_left as u64);
-            self.rows_left -= skipped as usize;
+            let skipped = rows.min(self.groups.rows_left as u64);
+            self.groups.rows_left -= skipped as usize;
             rows -= skipped;
             for chosen in &mut self.chosen {
                 chosen.skip(skipped as usize)?;
@@ -93,21 +143,8 @@ impl<F: FnMut(u64)> ParquetRows<F> {
 
     /// Begins the next row group, if the one before is at its end. Returns whether there are rows left.
     fn begin_group(&mut self) -> Result<bool, ParquetError> {
-        while self.rows_left == 0 {
-            if self.group == self.file.num_row_groups() {
-                return Ok(false);
-            }
-            let group = self.file.get_row_group(self.group)?;
-            self.rows_left = group.metadata().num_rows().try_into().unwrap_or(0);
-            (self.read)(group.metadata().compressed_size().try_into().unwrap_or(0));
-            for chosen in &mut self.chosen {
-                chosen.begin(&*group)?;
-            }
-            self.position.offset =
-                group.metadata().columns().first().map_or(0, |column| column.byte_range().0);
-            self.group += 1;
-        }
-        Ok(true)
+        let Self { groups, chosen, .. } = self;
+        groups.begin(|_, group| chosen.iter_mut().try_for_each(|chosen| chosen.begin(group)))
     }
 
     fn decode(&mut self) -> Result<bool, ParquetError> {
@@ -115,11 +152,11 @@ impl<F: FnMut(u64)> ParquetRows<F> {
         if !self.begin_group()? {
             return Ok(false);
         }
-        let rows = self.rows_left.min(BATCH_ROWS);
+        let rows = self.groups.rows_left.min(BATCH_ROWS);
         for chosen in &mut self.chosen {
             chosen.decode(rows)?;
         }
-        self.rows_left -= rows;
+        self.groups.rows_left -= rows;
         self.rows = rows;
         Ok(true)
     }
@@ -192,10 +229,14 @@ impl Chosen {
     }
 
     fn begin(&mut self, group: &dyn RowGroupReader) -> Result<(), ParquetError> {
-        let pages = group.get_column_page_reader(self.place)?;
-        let pages = Widened::over(pages, group.metadata().column(self.place));
-        self.reader = Some(get_column_reader(self.descriptor.clone(), pages));
+        self.reader = Some(get_column_reader(self.descriptor.clone(), self.pages(group)?));
         Ok(())
+    }
+
+    /// The pages of a row group.
+    fn pages(&self, group: &dyn RowGroupReader) -> Result<Box<dyn PageReader>, ParquetError> {
+        let pages = group.get_column_page_reader(self.place)?;
+        Ok(Widened::over(pages, group.metadata().column(self.place)))
     }
 
     fn skip(&mut self, rows: usize) -> Result<(), ParquetError> {
@@ -299,16 +340,12 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
     fn advance(&mut self) -> Result<bool, Trouble> {
         self.row += 1;
         if self.row >= self.rows {
-            let decoded = guarded(|| self.decode()).map_err(|error| {
-                let reason = reason(&error);
-                let number = self.position.number;
-                Box::new(TroubleKind::Read(std::io::Error::other(format!("after row {number}: {reason}"))))
-            })?;
+            let decoded = guarded(|| self.decode()).map_err(|error| self.groups.trouble(&error))?;
             if !decoded {
                 return Ok(false);
             }
         }
-        self.position.number += 1;
+        self.groups.position.number += 1;
         Ok(true)
     }
 
@@ -325,11 +362,11 @@ impl<F: FnMut(u64)> Rows for ParquetRows<F> {
     }
 
     fn position(&self) -> Position {
-        self.position
+        self.groups.position
     }
 
     /// Where the row group begins: rows have no places of their own.
     fn end(&self) -> u64 {
-        self.position.offset
+        self.groups.position.offset
     }
 }

@@ -230,6 +230,11 @@ impl Cells {
         self.ends.push((self.text.len(), false));
     }
 
+    /// The text of all, where each begins or ends, and which are values.
+    pub(super) fn all(&self) -> (&[u8], impl Iterator<Item = (usize, bool)>) {
+        (&self.text, self.ends.iter().copied())
+    }
+
     pub(super) fn get(&self, at: usize) -> Option<&[u8]> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before].0);
         let (end, is_value) = self.ends[at];

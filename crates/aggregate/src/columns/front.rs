@@ -1,0 +1,402 @@
+//! A table in front of an aggregator: groups of the rows that came last, with what each function keeps of them.
+//!
+//! **Invariant:** group 0 is nobody's, and the others are numbered in the order they came.
+
+use forebay_base::Result;
+use forebay_base::hash::key_hash;
+use forebay_base::limits::KEY_BYTES_MAX;
+use forebay_base::wire::put_bytes;
+
+use super::by_rows::ByRows;
+use super::words::{KEYS_MAX, Words};
+use super::{Accumulator, Kind, Rows};
+use crate::function::Function;
+use crate::value::Value;
+
+/// What takes groups: a key's hash, the key and its state.
+pub(crate) type Sink<'s> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 's;
+
+/// Rows that are looked at together: what is made of them stays in the second cache.
+const ROWS_MAX: usize = 8 << 10;
+/// So many for each byte of memory.
+const ROW_MEMORY_BYTES: usize = 8 << 10;
+const ROWS_MIN: usize = 64;
+/// The table has this share of the memory, or less.
+const SHARE: usize = 16;
+const BYTES_MAX: usize = 32 << 20;
+const SLOTS_MIN: usize = 256;
+/// Fewer adds a group than this are not worth the table,
+const ADDS_PER_GROUP_MIN: f64 = 1.25;
+/// which is then passed by for this many adds for each group that it held.
+const PASSED_BY: u64 = 64;
+/// Where every row is a group, they leave in the order of this many first bits of their keys' hashes: so an aggregator's
+/// leaf takes its rows one after the other.
+const ORDER_BITS: u32 = 11;
+
+/// See the module.
+pub(crate) struct Front {
+    bytes_max: usize,
+    rows_max: usize,
+    parts: Vec<Part>,
+    kinds: Vec<Kind>,
+    words: Words,
+    /// The words of groups, one behind the other.
+    known: Vec<u64>,
+    /// The number of the group, 0 for none.
+    slots: Vec<u32>,
+    /// The keys of groups.
+    keys: Vec<u8>,
+    key_ends: Vec<usize>,
+    /// The group of each row.
+    groups: Vec<u32>,
+    /// Rows that came since the table was empty, and those it is passed by for.
+    adds: u64,
+    passes_by: u64,
+    state: Vec<u8>,
+}
+
+/// One function.
+struct Part {
+    state_bytes: Option<usize>,
+    kept: Kept,
+}
+
+enum Kept {
+    ByColumns(Box<dyn Accumulator>),
+    ByRows(ByRows),
+}
+
+impl Part {
+    fn settle(&self, group: usize, state: &mut Vec<u8>) {
+        match &self.kept {
+            Kept::ByColumns(kept) => kept.settle(group, state),
+            Kept::ByRows(kept) => kept.settle(group, self.state_bytes, state),
+        }
+    }
+}
+
+impl Front {
+    /// An empty table, for an aggregator with this much memory.
+    pub(crate) fn new(memory_max: usize) -> Self {
+        let rows_max = (memory_max / ROW_MEMORY_BYTES).clamp(ROWS_MIN, ROWS_MAX);
+        Self {
+            bytes_max: (memory_max / SHARE).min(BYTES_MAX),
+            rows_max,
+            parts: Vec::new(),
+            kinds: Vec::new(),
+            words: Words::default(),
+            known: Vec::new(),
+            slots: vec![0; SLOTS_MIN],
+            keys: Vec::new(),
+            key_ends: vec![0],
+            groups: Vec::new(),
+            adds: 0,
+            passes_by: 0,
+            state: Vec::new(),
+        }
+    }
+
+    /// Adds rows. What leaves the table goes to `sink`; the numbers of rows that are refused, for their key or by a
+    /// function, are put in place of what `refused` holds.
+    pub(crate) fn add(
+        &mut self,
+        functions: &[&dyn Function],
+        rows: &Rows<'_>,
+        refused: &mut Vec<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        refused.clear();
+        if rows.lanes().iter().map(super::Lane::kind).ne(self.kinds.iter().copied()) {
+            self.empty(sink)?;
+            self.begin(functions, rows);
+        }
+        let mut from = 0;
+        while from < rows.len() {
+            let len = self.rows_max.min(rows.len() - from);
+            let before = refused.len();
+            self.add_some(functions, &rows.slice(from, len), refused, sink)?;
+            refused[before..].sort_unstable();
+            refused[before..].iter_mut().for_each(|row| *row += from as u32);
+            from += len;
+        }
+        refused.dedup();
+        Ok(())
+    }
+
+    /// Makes what functions keep for lanes of these kinds.
+    fn begin(&mut self, functions: &[&dyn Function], rows: &Rows<'_>) {
+        self.kinds = rows.lanes().iter().map(super::Lane::kind).collect();
+        let part = |function: &&dyn Function| Part {
+            state_bytes: function.state_bytes(),
+            kept: match function.accumulator(&self.kinds) {
+                Some(kept) => Kept::ByColumns(kept),
+                None => Kept::ByRows(ByRows::default()),
+            },
+        };
+        self.parts = functions.iter().map(part).collect();
+        // States of no fixed length grow: they are merged where there is room for them.
+        let is_fixed = self.parts.iter().all(|part| part.state_bytes.is_some());
+        self.passes_by = if is_fixed && rows.keys().len() <= KEYS_MAX { 0 } else { u64::MAX };
+        self.resize(1);
+    }
+
+    fn add_some(
+        &mut self,
+        functions: &[&dyn Function],
+        rows: &Rows<'_>,
+        refused: &mut Vec<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let before = refused.len();
+        self.read(functions, rows, refused);
+        if self.passes_by == 0 && self.memory_bytes() >= self.bytes_max {
+            self.empty(sink)?;
+        }
+        self.groups.clear();
+        self.groups.resize(rows.len(), u32::MAX);
+        refused[before..].iter().for_each(|row| self.groups[*row as usize] = 0);
+        if self.passes_by > 0 {
+            if self.passes_by < u64::MAX {
+                self.passes_by = self.passes_by.saturating_sub(rows.len() as u64);
+            }
+            return self.pass(functions, rows, refused, sink);
+        }
+        self.words.fill(rows);
+        match rows.keys().len() {
+            1 => self.find::<2>(rows, refused),
+            2 => self.find::<3>(rows, refused),
+            _ => self.find::<0>(rows, refused),
+        }
+        self.adds += rows.len() as u64;
+        self.resize(self.key_ends.len());
+        self.gather(functions, rows);
+        Ok(())
+    }
+
+    /// Has functions read rows.
+    fn read(&mut self, functions: &[&dyn Function], rows: &Rows<'_>, refused: &mut Vec<u32>) {
+        let mut needs_rows = false;
+        for part in &mut self.parts {
+            match &mut part.kept {
+                Kept::ByColumns(kept) => kept.read(rows, refused),
+                Kept::ByRows(kept) => {
+                    kept.clear();
+                    needs_rows = true;
+                }
+            }
+        }
+        let mut row: Vec<Value<'_>> = Vec::new();
+        for at in 0..if needs_rows { rows.len() } else { 0 } {
+            rows.row(at, &mut row);
+            for (part, function) in self.parts.iter_mut().zip(functions) {
+                if let Kept::ByRows(kept) = &mut part.kept
+                    && !kept.read(*function, &row)
+                {
+                    refused.push(at as u32);
+                }
+            }
+        }
+    }
+
+    /// Finds the group of each row, or makes one. `W` is how many words a row has, or 0 for any number.
+    fn find<const W: usize>(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
+        let width = if W == 0 { rows.keys().len() + 1 } else { W };
+        let all = std::mem::take(&mut self.words.rows);
+        for (at, words) in all.chunks_exact(width).enumerate() {
+            if self.groups[at] == 0 {
+                continue;
+            }
+            let mut slot = hash::<W>(words) as usize & (self.slots.len() - 1);
+            self.groups[at] = loop {
+                let group = self.slots[slot];
+                if group == 0 {
+                    break self.found(rows, at, words, slot, refused);
+                }
+                let known = &self.known[(group as usize - 1) * width..][..width];
+                if known.iter().zip(words).all(|(known, word)| known == word) {
+                    break group;
+                }
+                slot = (slot + 1) & (self.slots.len() - 1);
+            };
+        }
+        self.words.rows = all;
+    }
+
+    /// A group that is not known; 0 where its key is too long.
+    fn found(
+        &mut self,
+        rows: &Rows<'_>,
+        at: usize,
+        words: &[u64],
+        slot: usize,
+        refused: &mut Vec<u32>,
+    ) -> u32 {
+        let start = self.keys.len();
+        rows.write_key(at, &mut self.keys);
+        if self.keys.len() - start > KEY_BYTES_MAX {
+            self.keys.truncate(start);
+            refused.push(at as u32);
+            return 0;
+        }
+        let group = self.key_ends.len() as u32;
+        self.key_ends.push(self.keys.len());
+        self.known.extend_from_slice(words);
+        self.slots[slot] = group;
+        if 2 * self.key_ends.len() > self.slots.len() {
+            self.spread(words.len());
+        }
+        group
+    }
+
+    /// Doubles the slots.
+    fn spread(&mut self, width: usize) {
+        let mask = 2 * self.slots.len() - 1;
+        self.slots = vec![0; mask + 1];
+        for (group, words) in (1..).zip(self.known.chunks_exact(width)) {
+            let mut slot = hash::<0>(words) as usize & mask;
+            while self.slots[slot] > 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = group;
+        }
+    }
+
+    /// Adds the rows that were read to their groups.
+    fn gather(&mut self, functions: &[&dyn Function], rows: &Rows<'_>) {
+        for (part, function) in self.parts.iter_mut().zip(functions) {
+            match &mut part.kept {
+                Kept::ByColumns(kept) => kept.add(rows, &self.groups),
+                Kept::ByRows(kept) => kept.add(*function, part.state_bytes, &self.groups),
+            }
+        }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        for part in &mut self.parts {
+            match &mut part.kept {
+                Kept::ByColumns(kept) => kept.resize(groups),
+                Kept::ByRows(kept) => kept.resize(groups, part.state_bytes),
+            }
+        }
+    }
+
+    /// Puts the state of a group in place of what `self.state` holds.
+    fn settle(&mut self, group: usize) {
+        let Self { parts, state, .. } = self;
+        state.clear();
+        for part in parts {
+            if part.state_bytes.is_some() {
+                part.settle(group, state);
+            } else {
+                let mut long = Vec::new();
+                part.settle(group, &mut long);
+                put_bytes(state, &long);
+            }
+        }
+    }
+
+    /// Gives every row to `sink` as a group by itself.
+    fn pass(
+        &mut self,
+        functions: &[&dyn Function],
+        rows: &Rows<'_>,
+        refused: &mut Vec<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        debug_assert!(self.key_ends.len() == 1, "the table is empty");
+        let (mut keys, mut ends, mut hashes) = (std::mem::take(&mut self.keys), Vec::new(), Vec::new());
+        keys.clear();
+        for at in 0..rows.len() {
+            let start = keys.len();
+            rows.write_key(at, &mut keys);
+            if keys.len() - start > KEY_BYTES_MAX && self.groups[at] > 0 {
+                refused.push(at as u32);
+                self.groups[at] = 0;
+            }
+            ends.push((start, keys.len()));
+            hashes.push(key_hash(&keys[start..], 0));
+        }
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            *group = if *group == 0 { 0 } else { at as u32 + 1 };
+        }
+        self.resize(rows.len() + 1);
+        self.gather(functions, rows);
+        let mut passed = Ok(());
+        for at in in_order(&hashes) {
+            if self.groups[at] == 0 || passed.is_err() {
+                continue;
+            }
+            self.settle(at + 1);
+            passed = sink(hashes[at], &keys[ends[at].0..ends[at].1], &self.state);
+        }
+        self.resize(1);
+        keys.clear();
+        self.keys = keys;
+        passed
+    }
+
+    /// Empties the table: each group goes to `sink`. What it fails for is lost, with all behind it.
+    pub(crate) fn empty(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+        let groups = self.key_ends.len() - 1;
+        if groups == 0 {
+            return Ok(());
+        }
+        if (self.adds as f64) < ADDS_PER_GROUP_MIN * groups as f64 {
+            self.passes_by = PASSED_BY * groups as u64;
+        }
+        let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::replace(&mut self.key_ends, vec![0]));
+        let emptied = ends.windows(2).zip(1..).try_for_each(|(ends, group)| {
+            self.settle(group);
+            let key = &keys[ends[0]..ends[1]];
+            sink(key_hash(key, 0), key, &self.state)
+        });
+        self.adds = 0;
+        self.known = Vec::new();
+        self.slots = vec![0; SLOTS_MIN];
+        self.words.forget();
+        self.resize(0);
+        self.resize(1);
+        emptied
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let kept = self.parts.iter().map(|part| match &part.kept {
+            Kept::ByColumns(kept) => kept.memory_bytes(),
+            Kept::ByRows(kept) => kept.memory_bytes(),
+        });
+        kept.sum::<usize>()
+            + self.words.memory_bytes()
+            + size_of::<u64>() * self.known.capacity()
+            + size_of::<u32>() * (self.slots.capacity() + self.groups.capacity())
+            + self.keys.capacity()
+            + size_of::<usize>() * self.key_ends.capacity()
+            + self.state.capacity()
+    }
+}
+
+/// A hash of some words.
+#[inline]
+fn hash<const W: usize>(words: &[u64]) -> u64 {
+    let words = if W > 0 && words.len() >= W { &words[..W] } else { words };
+    words.iter().fold(0, |hash, word| {
+        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xe703_7ed1_a0b4_28db;
+        product as u64 ^ (product >> 64) as u64
+    })
+}
+
+/// The places of hashes in the order of their first bits.
+fn in_order(hashes: &[u64]) -> Vec<usize> {
+    let mut starts = vec![0; (1 << ORDER_BITS) + 1];
+    let first = |hash: u64| (hash >> (64 - ORDER_BITS)) as usize;
+    hashes.iter().for_each(|hash| starts[first(*hash) + 1] += 1);
+    for at in 1..starts.len() {
+        starts[at] += starts[at - 1];
+    }
+    let mut places = vec![0; hashes.len()];
+    for (at, hash) in hashes.iter().enumerate() {
+        let start = &mut starts[first(*hash)];
+        places[*start] = at;
+        *start += 1;
+    }
+    places
+}

@@ -1,0 +1,120 @@
+//! Rows by the batch, column beside column: what reading columns of a file gives, at the price of columns.
+//!
+//! 1. A batch is some [`Rows`] of [`Lane`]s, borrowed in Arrow's layout; the first lanes make the key of a group
+//!    ([group_key]).
+//! 2. Values of key columns become words that are equal where their texts are ([words]); rows with equal words are one
+//!    group of a table in front of the aggregator ([front]), and the text of its key is made once.
+//! 3. Each function goes over the batch by itself and adds to the groups' numbers, which become states when they leave
+//!    the table ([accumulate]). Functions that know nothing of columns are given rows ([by_rows]).
+//! 4. Where keys hardly ever come again the table is passed by: every row is a group by itself then.
+//!
+//! **Invariant:** groups and states are those that the same rows give one by one, but that sums of floating-point
+//! numbers are added up in another order.
+
+mod accumulate;
+mod by_rows;
+mod front;
+mod lane;
+mod read;
+mod words;
+
+use forebay_base::{Error, Result};
+
+pub use accumulate::Accumulator;
+pub(crate) use accumulate::{
+    Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
+};
+pub(crate) use front::Front;
+pub use lane::{Bits, Items, Kind, Lane, Texts};
+pub(crate) use read::{integer, numbers};
+
+use crate::aggregate::Aggregate;
+use crate::composite::Composite;
+use crate::function::Function;
+use crate::functions::Count;
+use crate::grouping::group_key;
+use crate::value::Value;
+
+/// Some rows, as lanes of one length. The first make the key; functions are given all.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    lanes: Vec<Lane<'a>>,
+    keys: usize,
+    len: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of these lanes, of which the first `keys` make the key. An error where lanes differ in length, or there are
+    /// fewer of them.
+    pub fn new(lanes: Vec<Lane<'a>>, keys: usize) -> Result<Self> {
+        let len = lanes.first().map_or(0, Lane::len);
+        if keys > lanes.len() || lanes.iter().any(|lane| lane.len() != len) {
+            return Err(Error::invalid(format!("{keys} lanes of one length make the key of some rows")));
+        }
+        Ok(Self { lanes, keys, len })
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All lanes.
+    pub fn lanes(&self) -> &[Lane<'a>] {
+        &self.lanes
+    }
+
+    /// The lanes of the key.
+    pub fn keys(&self) -> &[Lane<'a>] {
+        &self.lanes[..self.keys]
+    }
+
+    /// A lane; nulls where there is none.
+    pub fn lane(&self, at: usize) -> Lane<'a> {
+        self.lanes.get(at).copied().unwrap_or(Lane::nulls(self.len))
+    }
+
+    /// Puts a row's values in place of what `row` holds.
+    pub fn row(&self, at: usize, row: &mut Vec<Value<'a>>) {
+        row.clear();
+        row.extend(self.lanes.iter().map(|lane| lane.value(at)));
+    }
+
+    /// Appends the key of a row.
+    pub fn write_key(&self, at: usize, key: &mut Vec<u8>) {
+        self.keys().iter().for_each(|lane| group_key::push_written(key, |text| lane.write_text(at, text)));
+    }
+
+    fn slice(&self, from: usize, len: usize) -> Self {
+        Self { lanes: self.lanes.iter().map(|lane| lane.slice(from, len)).collect(), keys: self.keys, len }
+    }
+}
+
+/// An aggregate whose state is the states of functions over rows, one behind the other.
+pub trait OverRows: Aggregate {
+    /// The functions.
+    fn functions(&self) -> Vec<&dyn Function>;
+}
+
+impl OverRows for Composite {
+    fn functions(&self) -> Vec<&dyn Function> {
+        Composite::functions(self).collect()
+    }
+}
+
+impl OverRows for Count {
+    fn functions(&self) -> Vec<&dyn Function> {
+        vec![&crate::catalog::RowCount]
+    }
+}
+
+impl<A: OverRows + ?Sized> OverRows for std::sync::Arc<A> {
+    fn functions(&self) -> Vec<&dyn Function> {
+        (**self).functions()
+    }
+}

@@ -1,0 +1,67 @@
+//! Adding rows that come by columns: most stay in a table in front of the leaves, which keeps more of a group than its
+//! state and looks at columns instead of keys. Each thread that adds has one of its own.
+
+use forebay_base::Result;
+use forebay_env::sync::thread_number;
+
+use super::CompressedAggregator;
+use super::room::Need;
+use super::tree::Wanting;
+use super::worker::recount;
+use crate::aggregate::Aggregate;
+use crate::aggregator::check;
+use crate::columns::{Front, OverRows, Rows};
+
+impl<A: OverRows> CompressedAggregator<A> {
+    /// Adds rows, from any thread: as adding each by itself does, under the key that [`Rows::write_key`] gives. Those
+    /// that are refused, because their key is too long or a function does not take its value, are not added; their
+    /// numbers are put in place of what `refused` holds, in order.
+    ///
+    /// An error is one of the work: there is no knowing then how many of the rows were added.
+    pub fn add_rows(&self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<()> {
+        let shared = &*self.shared;
+        let mut own = self.fronts[thread_number() % self.fronts.len()].0.lock();
+        let memory_bytes = shared.room.memory_max / self.fronts.len();
+        let front = own.get_or_insert_with(|| Box::new(Front::new(memory_bytes)));
+        let before = front.memory_bytes();
+        let added = front.add(&shared.function.functions(), rows, refused, &mut |hash, key, state| {
+            check(&*shared.function, key, state)?;
+            let hash = shared.hashing.cut(hash);
+            let appended = self.trees[shared.tree_of(hash)].0.lock().append(hash, key, state);
+            if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
+        });
+        recount(&shared.room.front_bytes, before, front.memory_bytes());
+        added
+    }
+}
+
+impl<A: Aggregate> CompressedAggregator<A> {
+    /// Moves what came by columns to the leaves, whatever they take then: a front gives back as much.
+    pub(super) fn empty_fronts(&self) -> Result<()> {
+        let shared = &*self.shared;
+        for front in &self.fronts {
+            let mut own = front.0.lock();
+            let Some(front) = own.as_mut() else { continue };
+            let (before, mut need) = (front.memory_bytes(), Need::Merging);
+            let emptied = front.empty(&mut |hash, key, state| {
+                let hash = shared.hashing.cut(hash);
+                loop {
+                    let put = self.trees[shared.tree_of(hash)].0.lock().put(shared, hash, key, state, need);
+                    match put {
+                        Ok(()) => return Ok(()),
+                        Err(Wanting::Merge(ticket)) => shared.wait_for(ticket)?,
+                        Err(Wanting::Room(segments)) => {
+                            self.merge_all()?;
+                            if !shared.has_room(segments, need) {
+                                need = Need::Anyway;
+                            }
+                        }
+                    }
+                }
+            });
+            recount(&shared.room.front_bytes, before, front.memory_bytes());
+            emptied?;
+        }
+        shared.relieve()
+    }
+}

@@ -1,0 +1,304 @@
+//! Rows that come by columns against the same rows one by one: every function of the catalogue, over lanes of every
+//! kind, gives the same groups, states byte for byte, and refuses the same rows.
+
+use std::collections::BTreeMap;
+
+use forebay_aggregate::columns::{Bits, Items, Lane, OverRows, Rows, Texts};
+use forebay_aggregate::functions::Count;
+use forebay_aggregate::{
+    Aggregate, Aggregator, AggregatorOptions, Composite, CompressedAggregator, FUNCTIONS, Value,
+};
+use forebay_base::hash::mix;
+use forebay_env::Env;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What comes next, by a seed.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// The memory of a lane.
+#[derive(Default)]
+struct Owned {
+    kind: u64,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    singles: Vec<f32>,
+    truths: Vec<u8>,
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+    codes: Vec<i32>,
+    dictionary: u64,
+    valid: Option<Vec<u8>>,
+    /// The bits begin at this one.
+    shift: usize,
+}
+
+const INTS: [i64; 10] = [0, 1, -1, 7, 42, -300, i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1];
+const FLOATS: [f64; 14] = [
+    0.0,
+    -0.0,
+    1.0,
+    -2.5,
+    0.1,
+    1e15,
+    1e16,
+    1e23,
+    -1e23,
+    5e-324,
+    f64::MAX,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+];
+const TEXTS: [&[u8]; 24] = [
+    b"",
+    b"0",
+    b"-0",
+    b"1",
+    b"-1",
+    b" 12 ",
+    b"+5",
+    b"1.5",
+    b"-0.25",
+    b"1e3",
+    b"nan",
+    b"inf",
+    b"true",
+    b"no",
+    b"id0000000001",
+    b"id0000000002",
+    b"seven77",
+    b"eight888",
+    b"zero\0in it",
+    b"\0",
+    b"\xff\xfe",
+    b"999999999999999",
+    b"1234567890123456789",
+    b"0.00000000000000000000000000000000000000001",
+];
+
+impl Owned {
+    /// Values of a kind; `is_tame` keeps to those whose sums do not depend on their order.
+    fn draw(draw: &mut Draw, kind: u64, rows: usize, is_tame: bool) -> Self {
+        let mut lane = Self { kind, shift: draw.below(11) as usize, ..Self::default() };
+        match kind {
+            0 => {
+                lane.ints =
+                    (0..rows).map(|_| if is_tame { draw.below(100) as i64 } else { draw.of(&INTS) }).collect()
+            }
+            1 => {
+                lane.floats = (0..rows)
+                    .map(|_| if is_tame { draw.below(100) as f64 / 4.0 } else { draw.of(&FLOATS) })
+                    .collect();
+            }
+            2 => {
+                let small = |draw: &mut Draw| draw.below(100) as f32 / 4.0;
+                lane.singles =
+                    (0..rows).map(|_| if is_tame { small(draw) } else { draw.of(&FLOATS) as f32 }).collect();
+            }
+            3 => lane.truths = (0..(rows + lane.shift).div_ceil(8)).map(|_| draw.next() as u8).collect(),
+            4 | 5 => {
+                let texts = if kind == 4 { rows } else { 24 };
+                // Not from the memory's beginning.
+                lane.bytes = b"..".to_vec();
+                lane.offsets.push(2);
+                for _ in 0..texts {
+                    let text = draw.of(&TEXTS);
+                    lane.bytes.extend_from_slice(if is_tame { b"3" } else { text });
+                    lane.offsets.push(lane.bytes.len() as i32);
+                }
+                lane.codes = (0..rows).map(|_| draw.below(24) as i32).collect();
+                lane.dictionary = draw.below(2) * draw.next();
+            }
+            _ => {}
+        }
+        if draw.below(2) == 0 {
+            lane.valid = Some((0..(rows + lane.shift).div_ceil(8)).map(|_| draw.next() as u8 | 1).collect());
+        }
+        lane
+    }
+
+    fn lane(&self, rows: usize) -> Lane<'_> {
+        let texts = || Texts::new(&self.offsets, &self.bytes).expect("ordered offsets");
+        let items = match self.kind {
+            0 => Items::I64(&self.ints),
+            1 => Items::F64(&self.floats),
+            2 => Items::F32(&self.singles),
+            3 => Items::Bool(Bits::new(&self.truths, self.shift), rows),
+            4 => Items::Bytes(texts()),
+            5 => Items::Codes { codes: &self.codes, texts: texts(), dictionary: self.dictionary },
+            _ => Items::Null(rows),
+        };
+        Lane::new(items, self.valid.as_ref().map(|valid| Bits::new(valid, self.shift))).expect("a lane")
+    }
+}
+
+fn contents<A: Aggregate>(aggregator: &impl Aggregator<A>) -> Map {
+    let mut map = Map::new();
+    let seen = &mut |key: &[u8], state: &[u8]| {
+        assert_eq!(map.insert(key.to_vec(), state.to_vec()), None, "every key comes once");
+        Ok(())
+    };
+    aggregator.for_each(seen).expect("it is finalised");
+    map
+}
+
+fn aggregator<A: Aggregate>(function: A) -> CompressedAggregator<A> {
+    let options =
+        AggregatorOptions::default().memory_limit(8 << 20).threads(1).spill_to(Env::memory(1).fs, "/spilled");
+    CompressedAggregator::new(function, options).expect("memory")
+}
+
+/// Adds batches by columns and by rows, and compares.
+fn compare<A: OverRows>(
+    make: impl Fn() -> A,
+    batches: &[(Vec<Owned>, usize)],
+    keys: usize,
+    what: &str,
+    add: impl Fn(&mut CompressedAggregator<A>, &[u8], &[Value<'_>]) -> bool,
+) {
+    let (by_columns, mut by_rows) = (aggregator(make()), aggregator(make()));
+    let (mut row, mut key, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for (lanes, len) in batches {
+        let rows = Rows::new(lanes.iter().map(|lane| lane.lane(*len)).collect(), keys).expect("rows");
+        by_columns.add_rows(&rows, &mut refused).expect("memory");
+        let mut expected = Vec::new();
+        for at in 0..*len {
+            rows.row(at, &mut row);
+            key.clear();
+            rows.write_key(at, &mut key);
+            if !add(&mut by_rows, &key, &row) {
+                expected.push(at as u32);
+            }
+        }
+        assert_eq!(refused, expected, "{what}: the rows that are refused");
+    }
+    by_columns.finalize().expect("memory");
+    by_rows.finalize().expect("memory");
+    assert_eq!(contents(&by_columns), contents(&by_rows), "{what}");
+}
+
+/// A list of functions over the column `v` and, where one is asked for, `w`.
+fn calls() -> Vec<String> {
+    let argument = |word: &str| match word {
+        "C" => "v",
+        "BY" | "WEIGHT" => "w",
+        "K" => "3",
+        "BOUNDS" => "0;10",
+        "SHARE" => "0.5",
+        "MAX" => "5",
+        "SIZE" => "64",
+        "LG_K" => "8",
+        "SEPARATOR" => "|",
+        word => panic!("{word}"),
+    };
+    let call = |form: &&str| {
+        let words: Vec<&str> = form.split([':', '[', ']']).filter(|word| !word.is_empty()).collect();
+        let arguments = words[1..].iter().map(|word| argument(word));
+        std::iter::once(words[0]).chain(arguments).collect::<Vec<_>>().join(":")
+    };
+    FUNCTIONS.iter().map(|(form, _)| form).map(call).collect()
+}
+
+fn batches(draw: &mut Draw, is_tame: bool) -> Vec<(Vec<Owned>, usize)> {
+    // Some aggregations see lanes of other kinds on the way.
+    let mut kinds: Vec<u64> = (0..4).map(|_| draw.below(7)).collect();
+    (0..3)
+        .map(|_| {
+            let rows = 1 + draw.below(120) as usize;
+            if draw.below(4) == 0 {
+                let place = draw.below(4) as usize;
+                kinds[place] = draw.below(7);
+            }
+            (kinds.iter().map(|kind| Owned::draw(draw, *kind, rows, is_tame)).collect(), rows)
+        })
+        .collect()
+}
+
+/// Whether the order of values may change the last bits of a state.
+fn hangs_on_order(call: &str) -> bool {
+    ["fsum", "avg", "var", "stddev", "approx_quantile"].iter().any(|name| call.starts_with(name))
+}
+
+#[test]
+fn columns_and_rows_come_to_the_same() {
+    let columns = ["a", "b", "v", "w"];
+    for (number, call) in calls().iter().enumerate() {
+        for round in 0..12 {
+            let seed = (number as u64) << 8 | round;
+            let is_sum = ["fsum", "avg"].iter().any(|name| call.starts_with(name));
+            let batches = batches(&mut Draw(seed), is_sum && round > 3);
+            // Values go in the order they come while the table holds them.
+            let is_ordered = hangs_on_order(call) && (!is_sum || round <= 3);
+            let batches = if is_ordered { &batches[..1] } else { &batches[..] };
+            let what = format!("seed {seed}: {call}");
+            let list = if round % 3 == 0 { format!("{call},count:w") } else { call.clone() };
+            let make = || Composite::parse(&list, &columns).expect("a function");
+            compare(make, batches, 2, &what, |aggregator, key, row| aggregator.add(key, row).is_ok());
+        }
+    }
+}
+
+#[test]
+fn rows_are_counted_by_columns() {
+    for seed in 0..20 {
+        let batches = batches(&mut Draw(seed), false);
+        let keys = (seed % 5) as usize;
+        compare(
+            || Count,
+            &batches,
+            keys,
+            &format!("seed {seed}"),
+            |aggregator, key, _| aggregator.add(key, ()).is_ok(),
+        );
+    }
+}
+
+/// Keys that hardly come again pass by the table, and others come back to it.
+#[test]
+fn many_groups_are_those_of_rows() {
+    let (mut draw, columns) = (Draw(7), ["k", "v"]);
+    let mut lanes = Vec::new();
+    for batch in 0..60 {
+        let rows = 2000;
+        let keys = if batch < 40 { 1 << 40 } else { 5 };
+        let mut key = Owned::draw(&mut draw, 0, rows, true);
+        key.ints = (0..rows).map(|_| draw.below(keys) as i64).collect();
+        lanes.push((vec![key, Owned::draw(&mut draw, batch / 30, rows, true)], rows));
+    }
+    let make = || Composite::parse("sum:v,max:v,bit_or:v", &columns).expect("functions");
+    let add = |aggregator: &mut CompressedAggregator<Composite>, key: &[u8], row: &[Value<'_>]| {
+        aggregator.add(key, row).is_ok()
+    };
+    compare(make, &lanes, 1, "seed 7", add);
+}
+
+#[test]
+fn malformed_lanes_are_refused() {
+    assert!(Texts::new(&[0, 3, 2], b"abc").is_err());
+    assert!(Texts::new(&[0, 4], b"abc").is_err());
+    assert!(Texts::new(&[-1, 3], b"abc").is_err());
+    let texts = Texts::new(&[0, 1], b"a").expect("a text");
+    let codes = |valid| Lane::new(Items::Codes { codes: &[0, 9], texts, dictionary: 0 }, valid);
+    assert!(codes(None).is_err());
+    assert!(codes(Some(Bits::new(&[1], 0))).is_ok(), "what is under a null does not matter");
+    assert!(Lane::new(Items::I64(&[1, 2]), Some(Bits::new(&[3], 7))).is_err());
+    assert!(Lane::new(Items::Bool(Bits::new(&[], 0), 1), None).is_err());
+    assert!(Rows::new(vec![Lane::nulls(1), Lane::nulls(2)], 1).is_err());
+    assert!(Rows::new(vec![Lane::nulls(1)], 2).is_err());
+}

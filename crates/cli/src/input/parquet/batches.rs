@@ -1,0 +1,398 @@
+//! Rows of Parquet by columns, as aggregation takes them: numbers as what they are, texts as they lie in the file, with
+//! their dictionary where they have one. All else is its text.
+
+use std::fs::File;
+use std::iter;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field};
+use forebay::Error;
+use forebay_aggregate::Value;
+use forebay_aggregate::columns::{Bits, Items, Lane, Rows, Texts};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::{Encoding, Repetition, Type as PhysicalType};
+use parquet::column::page::{PageIterator, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType as ParquetType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::schema::types::{SchemaDescriptor, Type};
+
+use super::text::Form;
+use super::{BATCH_ROWS, Chosen, Groups, guarded, whole};
+use crate::failure::Failure;
+use crate::input::format::Column;
+use crate::input::{Position, Trouble};
+
+/// The columns of a batch take no more memory than about this.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// See the module.
+pub(crate) struct ParquetBatches<F> {
+    groups: Groups<F>,
+    columns: Vec<Decoder>,
+    batch_rows: usize,
+    /// Rows that are decoded.
+    rows: usize,
+}
+
+impl<F: FnMut(u64)> ParquetBatches<F> {
+    /// The rows of a file with these columns, each with the option that asks for it.
+    pub(crate) fn open(
+        file: File,
+        name: &str,
+        columns: &[(Column, &'static str)],
+        read: F,
+    ) -> Result<Self, Failure> {
+        let (groups, chosen) = Groups::open(file, name, columns, read)?;
+        let columns = chosen.into_iter().map(Decoder::new).collect();
+        Ok(Self { groups, columns, batch_rows: 1, rows: 0 })
+    }
+
+    /// Decodes the next rows; `false` at the end of the file.
+    pub(crate) fn advance(&mut self) -> Result<bool, Trouble> {
+        self.groups.position.number += self.rows as u64;
+        self.rows = 0;
+        let decoded = guarded(|| self.decode());
+        decoded.map_err(|error| self.groups.trouble(&error))
+    }
+
+    fn decode(&mut self) -> Result<bool, ParquetError> {
+        let Self { groups, columns, batch_rows, .. } = self;
+        let has_rows = groups.begin(|file, group| {
+            let chunks = columns.iter().map(|column| group.metadata().column(column.chosen.place));
+            let bytes =
+                chunks.map(ColumnChunkMetaData::uncompressed_size).sum::<i64>().try_into().unwrap_or(1);
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            *batch_rows = (BATCH_BYTES.saturating_mul(rows) / usize::max(bytes, 1)).clamp(1, BATCH_ROWS);
+            columns.iter_mut().try_for_each(|column| column.begin(file.metadata(), group, *batch_rows))
+        })?;
+        let rows = groups.rows_left.min(*batch_rows);
+        if has_rows {
+            columns.iter_mut().try_for_each(|column| column.decode(rows))?;
+            groups.rows_left -= rows;
+            self.rows = rows;
+        }
+        Ok(has_rows)
+    }
+
+    /// The rows that are decoded, of which the first `keys` columns make the key.
+    pub(crate) fn rows(&self, keys: usize) -> Result<Rows<'_>, Error> {
+        Rows::new(self.columns.iter().map(Decoder::lane).collect::<Result<_, _>>()?, keys)
+    }
+
+    /// Where the row at this place stands, or how many rows there are before.
+    pub(crate) fn position(&self, at: usize) -> Position {
+        let Position { number, offset } = self.groups.position;
+        Position { number: number + at as u64, offset }
+    }
+}
+
+/// One of the rows.
+pub(crate) struct Row<'a> {
+    values: Vec<Value<'a>>,
+    texts: Vec<Option<Vec<u8>>>,
+    position: Position,
+}
+
+impl<'a> Row<'a> {
+    /// That at this place.
+    pub(crate) fn of(rows: &Rows<'a>, at: usize, position: Position) -> Self {
+        let mut values = Vec::new();
+        rows.row(at, &mut values);
+        let text = |value: &Value<'_>| (*value != Value::Null).then(|| value.to_text().into_owned());
+        Self { texts: values.iter().map(text).collect(), values, position }
+    }
+}
+
+impl crate::input::Rows for Row<'_> {
+    fn advance(&mut self) -> Result<bool, Trouble> {
+        Ok(false)
+    }
+
+    fn column(&self, at: usize) -> Option<&[u8]> {
+        self.texts[at].as_deref()
+    }
+
+    fn value(&self, at: usize) -> Value<'_> {
+        self.values[at].clone()
+    }
+
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    fn end(&self) -> u64 {
+        self.position.offset
+    }
+}
+
+/// A column and its values.
+struct Decoder {
+    chosen: Chosen,
+    values: Values,
+    /// Which of them are values, where some are not: a bit each.
+    valid: Option<Vec<u8>>,
+}
+
+enum Values {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Singles(Vec<f32>),
+    Truths(Vec<bool>, Vec<u8>),
+    Texts(Box<TextColumn>),
+    /// Where the cells' texts begin and end.
+    Cells(Vec<i32>),
+}
+
+impl Decoder {
+    fn new(chosen: Chosen) -> Self {
+        let column = &chosen.descriptor;
+        let values = match (column.physical_type(), chosen.form) {
+            (PhysicalType::INT32 | PhysicalType::INT64, Form::Plain) => Values::Ints(Vec::new()),
+            (PhysicalType::INT32, Form::Unsigned) => Values::Ints(Vec::new()),
+            (PhysicalType::DOUBLE, _) => Values::Floats(Vec::new()),
+            (PhysicalType::FLOAT, _) => Values::Singles(Vec::new()),
+            (PhysicalType::BOOLEAN, _) => Values::Truths(Vec::new(), Vec::new()),
+            // Where nulls are not those of structures around it.
+            (PhysicalType::BYTE_ARRAY, Form::Plain) if column.max_def_level() <= 1 => {
+                Values::Texts(Box::default())
+            }
+            _ => Values::Cells(Vec::new()),
+        };
+        Self { chosen, values, valid: None }
+    }
+
+    fn begin(
+        &mut self,
+        file: &ParquetMetaData,
+        group: &dyn RowGroupReader,
+        batch_rows: usize,
+    ) -> Result<(), ParquetError> {
+        match &mut self.values {
+            Values::Texts(texts) => texts.begin(&self.chosen, file, group, batch_rows),
+            _ => self.chosen.begin(group),
+        }
+    }
+
+    fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
+        let Self { chosen, values, valid } = self;
+        *valid = None;
+        let is_unsigned = chosen.form == Form::Unsigned;
+        let present = chosen.descriptor.max_def_level();
+        match (values, &mut chosen.reader) {
+            (Values::Ints(values), Some(ColumnReader::Int64ColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| *value)?;
+            }
+            (Values::Ints(values), Some(ColumnReader::Int32ColumnReader(reader))) if is_unsigned => {
+                *valid = fill(reader, present, rows, values, |value| value.cast_unsigned().into())?;
+            }
+            (Values::Ints(values), Some(ColumnReader::Int32ColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| i64::from(*value))?;
+            }
+            (Values::Floats(values), Some(ColumnReader::DoubleColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| *value)?;
+            }
+            (Values::Singles(values), Some(ColumnReader::FloatColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| *value)?;
+            }
+            (Values::Truths(values, packed), Some(ColumnReader::BoolColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| *value)?;
+                *packed = bits(values.iter().copied());
+            }
+            (Values::Texts(texts), _) => texts.decode(rows)?,
+            (Values::Cells(offsets), _) => {
+                chosen.decode(rows)?;
+                let (_, ends) = chosen.cells.all();
+                offsets.clear();
+                offsets.push(0);
+                let long = || ParquetError::General("values of a column are too long together".into());
+                for (end, _) in ends {
+                    offsets.push(i32::try_from(end).map_err(|_| long())?);
+                }
+                let (_, ends) = chosen.cells.all();
+                *valid = Some(bits(ends.map(|(_, is_value)| is_value)));
+            }
+            _ => return whole(0, rows),
+        }
+        Ok(())
+    }
+
+    fn lane(&self) -> Result<Lane<'_>, Error> {
+        let items = match &self.values {
+            Values::Ints(values) => Items::I64(values),
+            Values::Floats(values) => Items::F64(values),
+            Values::Singles(values) => Items::F32(values),
+            Values::Truths(values, packed) => Items::Bool(Bits::new(packed, 0), values.len()),
+            Values::Texts(texts) => return texts.lane(),
+            Values::Cells(offsets) => Items::Bytes(Texts::new(offsets, self.chosen.cells.all().0)?),
+        };
+        Lane::new(items, self.valid.as_deref().map(|valid| Bits::new(valid, 0)))
+    }
+}
+
+/// Decodes the next rows of a column; returns which are values, where some are not.
+fn fill<T: ParquetType, V: Default>(
+    reader: &mut ColumnReaderImpl<T>,
+    present: i16,
+    rows: usize,
+    out: &mut Vec<V>,
+    convert: impl Fn(&T::T) -> V,
+) -> Result<Option<Vec<u8>>, ParquetError> {
+    let (mut levels, mut values) = (Vec::new(), Vec::with_capacity(rows));
+    let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    whole(read, rows)?;
+    out.clear();
+    if values.len() == rows {
+        out.extend(values.iter().map(convert));
+        return Ok(None);
+    }
+    let mut values = values.iter();
+    let value = |level: &i16| if *level == present { values.next().map(&convert) } else { None };
+    out.extend(levels.iter().map(value).map(Option::unwrap_or_default));
+    Ok(Some(bits(levels.iter().map(|level| *level == present))))
+}
+
+fn bits(truths: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut bits = Vec::new();
+    for (at, truth) in truths.enumerate() {
+        if at % 8 == 0 {
+            bits.push(0);
+        }
+        bits[at / 8] |= u8::from(truth) << (at % 8);
+    }
+    bits
+}
+
+/// Texts as the library lays them out.
+#[derive(Default)]
+struct TextColumn {
+    reader: Option<ParquetRecordBatchReader>,
+    texts: Option<ArrayRef>,
+    /// How many dictionaries there were, and the last one.
+    dictionaries: u64,
+    dictionary: Option<ArrayRef>,
+}
+
+impl TextColumn {
+    fn begin(
+        &mut self,
+        chosen: &Chosen,
+        file: &ParquetMetaData,
+        group: &dyn RowGroupReader,
+        batch_rows: usize,
+    ) -> Result<(), ParquetError> {
+        let levels = text_levels(chosen, group.metadata().column(chosen.place))?;
+        let column = OneColumn { chosen, file, group };
+        let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &column, batch_rows, None)?;
+        self.reader = Some(reader);
+        Ok(())
+    }
+
+    fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
+        let batch: Option<RecordBatch> =
+            self.reader.as_mut().and_then(Iterator::next).transpose().map_err(unwrapped)?;
+        whole(batch.as_ref().map_or(0, RecordBatch::num_rows), rows)?;
+        self.texts = batch.and_then(|batch| batch.columns().first().cloned());
+        let Some(dictionary) = self.texts.as_ref().and_then(|texts| texts.as_any_dictionary_opt()) else {
+            return Ok(());
+        };
+        let is_same = |last: &ArrayRef| Arc::ptr_eq(last, dictionary.values());
+        if !self.dictionary.as_ref().is_some_and(is_same) {
+            self.dictionaries += 1;
+            self.dictionary = Some(Arc::clone(dictionary.values()));
+        }
+        Ok(())
+    }
+
+    fn lane(&self) -> Result<Lane<'_>, Error> {
+        let Some(array) = &self.texts else { return Ok(Lane::nulls(0)) };
+        let valid = array.nulls().map(|nulls| Bits::new(nulls.validity(), nulls.offset()));
+        let items = if let Some(array) = array.as_dictionary_opt::<Int32Type>() {
+            let texts = array.values().as_binary::<i32>();
+            let texts = Texts::new(texts.value_offsets(), texts.value_data())?;
+            Items::Codes { codes: array.keys().values(), texts, dictionary: self.dictionaries }
+        } else {
+            let texts = array.as_binary::<i32>();
+            Items::Bytes(Texts::new(texts.value_offsets(), texts.value_data())?)
+        };
+        Lane::new(items, valid)
+    }
+}
+
+/// How the texts of a chunk are laid out: as any bytes, whatever they are said to be, for nobody needs them to be
+/// Unicode.
+fn text_levels(chosen: &Chosen, chunk: &ColumnChunkMetaData) -> Result<FieldLevels, ParquetError> {
+    let is_optional = chosen.descriptor.max_def_level() > 0;
+    let repetition = if is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let text = Type::primitive_type_builder("text", PhysicalType::BYTE_ARRAY).with_repetition(repetition);
+    let schema = Type::group_type_builder("texts").with_fields(vec![Arc::new(text.build()?)]).build()?;
+    let schema = SchemaDescriptor::new(Arc::new(schema));
+    let coded = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary));
+    let hint = [Field::new("text", coded, is_optional)].into_iter().collect();
+    parquet_to_arrow_field_levels(&schema, ProjectionMask::all(), has_dictionary(chunk).then_some(&hint))
+}
+
+/// Whether all pages of a chunk hold places in a dictionary, as far as is known.
+fn has_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    let is_coded = |encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
+    match (chunk.page_encoding_stats_mask(), chunk.page_encoding_stats()) {
+        (Some(mask), _) => mask.encodings().all(is_coded),
+        (None, Some(pages)) => pages.iter().all(|page| {
+            page.page_type == parquet::basic::PageType::DICTIONARY_PAGE || is_coded(page.encoding)
+        }),
+        (None, None) => chunk.encodings().any(is_coded),
+    }
+}
+
+/// The error of reading that is in one of columns.
+fn unwrapped(error: ArrowError) -> ParquetError {
+    let text = match error {
+        ArrowError::ParquetError(text) => text,
+        error => error.to_string(),
+    };
+    ParquetError::General(text.strip_prefix("Parquet error: ").unwrap_or(&text).to_string())
+}
+
+/// One column of a row group.
+struct OneColumn<'a> {
+    chosen: &'a Chosen,
+    file: &'a ParquetMetaData,
+    group: &'a dyn RowGroupReader,
+}
+
+impl RowGroups for OneColumn<'_> {
+    fn num_rows(&self) -> usize {
+        self.group.metadata().num_rows().try_into().unwrap_or(0)
+    }
+
+    fn column_chunks(&self, _column: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
+        Ok(Box::new(Chunks(Some(self.chosen.pages(self.group)?))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(iter::once(self.group.metadata()))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        self.file
+    }
+}
+
+/// The pages of one chunk.
+struct Chunks(Option<Box<dyn PageReader>>);
+
+impl Iterator for Chunks {
+    type Item = Result<Box<dyn PageReader>, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for Chunks {}

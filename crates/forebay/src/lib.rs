@@ -103,7 +103,7 @@ pub mod aggregate {
     pub use forebay_aggregate::{
         Aggregate, Aggregator, AggregatorOptions, BuiltIn, Composite, CompressedAggregator, FUNCTIONS,
         FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, StateType, Value, Visit,
-        functions, group_key, parse_function,
+        columns, functions, group_key, parse_function,
     };
 }
 

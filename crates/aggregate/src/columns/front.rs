@@ -243,19 +243,18 @@ impl Front {
         self.known.extend_from_slice(words);
         self.slots[slot] = group;
         if 2 * self.key_ends.len() > self.slots.len() {
-            self.spread(words.len());
+            self.index(2 * self.slots.len(), words.len());
         }
         group
     }
 
-    /// Doubles the slots.
-    fn spread(&mut self, width: usize) {
-        let mask = 2 * self.slots.len() - 1;
-        self.slots = vec![0; mask + 1];
+    /// Finds all groups of `width` words a place among so many slots.
+    fn index(&mut self, slots: usize, width: usize) {
+        self.slots = vec![0; slots];
         for (group, words) in (1..).zip(self.known.chunks_exact(width)) {
-            let mut slot = hash::<0>(words) as usize & mask;
+            let mut slot = hash::<0>(words) as usize & (slots - 1);
             while self.slots[slot] > 0 {
-                slot = (slot + 1) & mask;
+                slot = (slot + 1) & (slots - 1);
             }
             self.slots[slot] = group;
         }
@@ -305,7 +304,6 @@ impl Front {
     ) -> Result<()> {
         debug_assert!(self.key_ends.len() == 1, "the table is empty");
         let (mut keys, mut ends, mut hashes) = (std::mem::take(&mut self.keys), Vec::new(), Vec::new());
-        keys.clear();
         for at in 0..rows.len() {
             let start = keys.len();
             rows.write_key(at, &mut keys);
@@ -335,7 +333,7 @@ impl Front {
         passed
     }
 
-    /// Empties the table: each group goes to `sink`. What it fails for is lost, with all behind it.
+    /// Empties the table: each group goes to `sink`. What it fails for stays.
     pub(crate) fn empty(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let groups = self.key_ends.len() - 1;
         if groups == 0 {
@@ -344,19 +342,31 @@ impl Front {
         if (self.adds as f64) < ADDS_PER_GROUP_MIN * groups as f64 {
             self.passes_by = PASSED_BY * groups as u64;
         }
-        let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::replace(&mut self.key_ends, vec![0]));
-        let emptied = ends.windows(2).zip(1..).try_for_each(|(ends, group)| {
-            self.settle(group);
-            let key = &keys[ends[0]..ends[1]];
-            sink(key_hash(key, 0), key, &self.state)
-        });
         self.adds = 0;
-        self.known = Vec::new();
+        for group in (1..=groups).rev() {
+            self.settle(group);
+            let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];
+            if let Err(error) = sink(key_hash(key, 0), key, &self.state) {
+                self.passes_by = 0;
+                self.truncate(group, self.known.len() / groups);
+                return Err(error);
+            }
+        }
+        (self.keys, self.key_ends, self.known) = (Vec::new(), vec![0], Vec::new());
         self.slots = vec![0; SLOTS_MIN];
         self.words.forget();
         self.resize(0);
         self.resize(1);
-        emptied
+        Ok(())
+    }
+
+    /// Forgets all groups behind the first few, of `width` words each.
+    fn truncate(&mut self, groups: usize, width: usize) {
+        self.key_ends.truncate(groups + 1);
+        self.keys.truncate(self.key_ends[groups]);
+        self.known.truncate(groups * width);
+        self.resize(groups + 1);
+        self.index(self.slots.len(), width);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -399,4 +409,40 @@ fn in_order(hashes: &[u64]) -> Vec<usize> {
         *start += 1;
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use forebay_base::Error;
+
+    use super::*;
+    use crate::columns::{Items, Lane};
+
+    /// What cannot leave the table stays in it, and is found again.
+    #[test]
+    fn what_is_not_taken_stays() {
+        let functions: [&dyn Function; 1] = [&crate::catalog::RowCount];
+        let (mut front, mut refused) = (Front::new(64 << 20), Vec::new());
+        let keys: Vec<i64> = (0..1000).map(|number| number % 300).collect();
+        let lane = Lane::new(Items::I64(&keys), None).expect("a lane");
+        let rows = Rows::new(vec![lane], 1).expect("rows");
+        let mut counts = BTreeMap::<Vec<u8>, u64>::new();
+        for taken in [0, 1, 100, 299, 300] {
+            front.add(&functions, &rows, &mut refused, &mut |_, _, _| Ok(())).expect("room");
+            let mut left = taken;
+            let emptied = front.empty(&mut |_, key, state| {
+                if left == 0 {
+                    return Err(Error::invalid("full"));
+                }
+                left -= 1;
+                let count = state.try_into().map(u64::from_le_bytes).expect("a count");
+                *counts.entry(key.to_vec()).or_default() += count;
+                Ok(())
+            });
+            assert_eq!(emptied.is_ok(), taken == 300, "of {taken}");
+        }
+        assert_eq!((counts.len(), counts.values().sum::<u64>()), (300, 5000));
+    }
 }

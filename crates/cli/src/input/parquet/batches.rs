@@ -29,8 +29,8 @@ use crate::failure::Failure;
 use crate::input::format::Column;
 use crate::input::{Position, Trouble};
 
-/// The columns of a batch take no more memory than about this.
-const BATCH_BYTES: usize = 64 << 20;
+/// A batch has fewer rows where they take more than about this in the file.
+const BATCH_BYTES: usize = 2 << 20;
 
 /// See the module.
 pub(crate) struct ParquetBatches<F> {

@@ -158,6 +158,9 @@ impl Decoder {
             (PhysicalType::INT32, Form::Unsigned) => Values::Ints(Vec::new()),
             (PhysicalType::DOUBLE, _) => Values::Floats(Vec::new()),
             (PhysicalType::FLOAT, _) => Values::Singles(Vec::new()),
+            (PhysicalType::FIXED_LEN_BYTE_ARRAY, Form::Half) if column.type_length() == 2 => {
+                Values::Singles(Vec::new())
+            }
             (PhysicalType::BOOLEAN, _) => Values::Truths(Vec::new(), Vec::new()),
             // Where nulls are not those of structures around it.
             (PhysicalType::BYTE_ARRAY, Form::Plain) if column.max_def_level() <= 1 => {
@@ -200,6 +203,9 @@ impl Decoder {
             }
             (Values::Singles(values), Some(ColumnReader::FloatColumnReader(reader))) => {
                 *valid = fill(reader, present, rows, values, |value| *value)?;
+            }
+            (Values::Singles(values), Some(ColumnReader::FixedLenByteArrayColumnReader(reader))) => {
+                *valid = fill(reader, present, rows, values, |value| half(value.data()))?;
             }
             (Values::Truths(values, packed), Some(ColumnReader::BoolColumnReader(reader))) => {
                 *valid = fill(reader, present, rows, values, |value| *value)?;
@@ -256,6 +262,11 @@ fn fill<T: ParquetType, V: Default>(
     let value = |level: &i16| if *level == present { values.next().map(&convert) } else { None };
     out.extend(levels.iter().map(value).map(Option::unwrap_or_default));
     Ok(Some(bits(levels.iter().map(|level| *level == present))))
+}
+
+/// A number of two bytes.
+fn half(bytes: &[u8]) -> f32 {
+    bytes.first_chunk().map_or(0.0, |bytes| half::f16::from_le_bytes(*bytes).to_f32())
 }
 
 fn bits(truths: impl Iterator<Item = bool>) -> Vec<u8> {

@@ -37,6 +37,8 @@ mod upkeep;
 mod worker;
 mod writer;
 
+use std::iter::once;
+
 use forebay_base::{Order, Result};
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::sync::{Apart, Arc, Mutex, Rank, thread_number};
@@ -46,6 +48,7 @@ use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::columns::Front;
 use crate::sort::SortAggregator;
+use hashing::Hashing;
 pub use options::AggregatorOptions;
 use options::Sizes;
 use room::Need;
@@ -58,12 +61,16 @@ use worker::{Shared, Worker};
 /// Whoever has it alone adds by the methods of [`Aggregator`], which pass all locks by: some nanoseconds less an add.
 pub struct CompressedAggregator<A: Aggregate> {
     shared: Arc<Shared<A>>,
+    hashing: Hashing,
     workers: Vec<Handle>,
     // Locks are taken in this order, as their ranks say, and then those of `shared`: what came by columns to one thread, one who makes room, stripes by
     // their numbers, one tree, the sort. Nobody waits for a merge under the lock of a stripe or a tree.
     fronts: Box<[Apart<Mutex<Option<Box<Front>>>>]>,
     rooming: Mutex<()>,
-    stripes: Box<[Apart<Mutex<Stripe>>]>,
+    /// Of who has all alone, and of one of those who add at the same time,
+    first: Mutex<Stripe>,
+    /// and of the others.
+    others: Box<[Apart<Mutex<Stripe>>]>,
     trees: Box<[Apart<Mutex<Tree>>]>,
     /// What goes on in files, and whether it has anything.
     sorter: Option<Mutex<Box<Sort<A>>>>,
@@ -97,13 +104,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         let stripe = |number| {
             let stripe = Stripe::new(options.adders, &shared);
-            Apart(Mutex::ranked(Rank::Stripe(number as u16), stripe))
+            Mutex::ranked(Rank::Stripe(number as u16), stripe)
         };
         let tree = |number| Apart(Mutex::ranked(Rank::Leaves, Tree::new(number, &shared)));
         Ok(Self {
             fronts: (0..options.adders).map(|_| Apart(Mutex::ranked(Rank::Front, None))).collect(),
             rooming: Mutex::ranked(Rank::Room, ()),
-            stripes: (0..options.adders).map(stripe).collect(),
+            hashing: options.hashing,
+            first: stripe(0),
+            others: (1..options.adders).map(|number| Apart(stripe(number))).collect(),
             trees: (0..trees).map(tree).collect(),
             sorter,
             is_spilled: AtomicBool::new(false),
@@ -116,7 +125,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// adds for which a thread has room of its own may be taken after that.
     #[inline]
     pub fn add(&self, key: &[u8], value: A::Input<'_>) -> Result<()> {
-        let (shared, hash) = (&*self.shared, self.shared.hashing.of(key));
+        let (shared, hash) = (&*self.shared, self.hashing.of(key));
         let own = self.own_stripe();
         let mut guard = own.lock();
         let stripe = &mut *guard;
@@ -137,7 +146,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Merges a state of this function's type into a key's, from any thread.
     pub fn add_state(&self, key: &[u8], state: &[u8]) -> Result<()> {
-        let (shared, hash) = (&*self.shared, self.shared.hashing.of(key));
+        let (shared, hash) = (&*self.shared, self.hashing.of(key));
         check(&*shared.function, key, state)?;
         let own = self.own_stripe();
         let mut stripe = own.lock();
@@ -158,19 +167,29 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if self.is_spilled() { self.finish_spilled() } else { Ok(()) }
     }
 
+    #[inline]
     fn own_stripe(&self) -> &Mutex<Stripe> {
-        &self.stripes[thread_number() % self.stripes.len()].0
+        if self.others.is_empty() {
+            return &self.first;
+        }
+        let number = thread_number() as u32 % (self.others.len() as u32 + 1);
+        self.others.get(number as usize).map_or(&self.first, |stripe| &stripe.0)
+    }
+
+    /// All of them, in their order.
+    fn stripes(&self) -> impl Iterator<Item = &Mutex<Stripe>> {
+        once(&self.first).chain(self.others.iter().map(|stripe| &stripe.0))
     }
 
     /// Takes a state that was checked, and whose key is not hot, from who has it alone.
     #[inline]
     fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        if let Some(hot) = &mut self.stripes[0].0.get_mut().hot {
+        if let Some(hot) = &mut self.first.get_mut().hot {
             if hot.insert(hash, key, state) {
                 return Ok(());
             }
             if hot.is_full() {
-                self.cool(&self.stripes[0].0, Some(0), Need::Adding)?;
+                self.cool(&self.first, Some(0), Need::Adding)?;
             }
         }
         let tree = self.shared.tree_of(hash);
@@ -178,7 +197,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if appended {
             return Ok(());
         }
-        self.stripes[0].0.get_mut().count(&self.shared);
+        self.first.get_mut().count(&self.shared);
         self.append_slowly(hash, key, state)
     }
 
@@ -191,22 +210,22 @@ impl<A: Aggregate> CompressedAggregator<A> {
 impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
-        let hash = self.shared.hashing.of(key);
-        let stripe = self.stripes[0].0.get_mut();
+        let hash = self.hashing.of(key);
+        let stripe = self.first.get_mut();
         if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             return self.shared.function.add_in_place(state, value, &mut stripe.lifted);
         }
         let mut lifted = std::mem::take(&mut stripe.lifted);
         let added = lift(&*self.shared.function, key, value, &mut lifted)
             .and_then(|()| self.push(hash, key, &lifted));
-        self.stripes[0].0.get_mut().lifted = lifted;
+        self.first.get_mut().lifted = lifted;
         added
     }
 
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         check(&*self.shared.function, key, state)?;
-        let hash = self.shared.hashing.of(key);
-        match self.stripes[0].0.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+        let hash = self.hashing.of(key);
+        match self.first.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             Some(hot) => {
                 self.shared.function.merge_in_place(hot, state);
                 Ok(())
@@ -240,7 +259,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.stripes.iter().for_each(|stripe| stripe.0.lock().count(&self.shared));
+        self.stripes().for_each(|stripe| stripe.lock().count(&self.shared));
         self.shared.memory_bytes()
     }
 }

@@ -1,6 +1,7 @@
 //! Reading: a key's state is merged of all that was added to it, wherever that is by now.
 
 use forebay_base::{Error, Result};
+use forebay_env::sync::Mutex;
 
 use super::CompressedAggregator;
 use super::chunk::Packer;
@@ -17,7 +18,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let (at, state_bytes) = (shared.tree_of(hash), shared.function.state_bytes());
         let mut states: Vec<Vec<u8>> = Vec::new();
         // All at once, or what one hands over meanwhile would be met twice or never.
-        let stripes: Vec<_> = self.stripes.iter().map(|stripe| stripe.0.lock()).collect();
+        let stripes: Vec<_> = self.stripes().map(Mutex::lock).collect();
         for stripe in &stripes {
             stripe.collect(at, hash, key, |found| {
                 let mut state = vec![0; state_bytes.unwrap_or(found.len())];

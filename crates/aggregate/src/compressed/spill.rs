@@ -84,7 +84,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn finish_spilled(&self) -> Result<()> {
         self.spill()?;
         self.shared.release();
-        self.stripes.iter().for_each(|stripe| stripe.0.lock().shrink(&self.shared));
+        self.stripes().for_each(|stripe| stripe.lock().shrink(&self.shared));
         self.with_sort(Aggregator::finalize)?;
         Ok(())
     }

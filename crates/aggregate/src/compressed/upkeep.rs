@@ -107,7 +107,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Merges what was added before: what is hot or staged by any thread, and what leaves have.
     pub(super) fn gather(&self) -> Result<()> {
         self.empty_fronts()?;
-        self.stripes.iter().try_for_each(|stripe| self.cool(&stripe.0, None, Need::Merging))?;
+        self.stripes().try_for_each(|stripe| self.cool(stripe, None, Need::Merging))?;
         self.merge_all()
     }
 

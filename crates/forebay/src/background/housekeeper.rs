@@ -212,7 +212,7 @@ mod tests {
         fs.rule("write *.log all no-space").unwrap();
         table.put(b"a", b"1").unwrap();
         let mut troubled = 0;
-        let mut step = |by| {
+        let step = |by| {
             env.jobs.advance(Duration::from_millis(by));
             env.jobs.step_some(100);
             health.trouble_at(HOUSEKEEP).is_some()

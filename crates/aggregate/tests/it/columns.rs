@@ -197,7 +197,7 @@ fn compare<A: OverRows>(
 fn calls() -> Vec<String> {
     let argument = |word: &str| match word {
         "C" => "v",
-        "BY" | "WEIGHT" => "w",
+        "BY" | "D" | "WEIGHT" => "w",
         "K" => "3",
         "BOUNDS" => "0;10",
         "SHARE" => "0.5",
@@ -232,7 +232,9 @@ fn batches(draw: &mut Draw, is_tame: bool) -> Vec<(Vec<Owned>, usize)> {
 
 /// Whether the order of values may change the last bits of a state.
 fn hangs_on_order(call: &str) -> bool {
-    ["fsum", "avg", "var", "stddev", "approx_quantile"].iter().any(|name| call.starts_with(name))
+    ["fsum", "avg", "var", "stddev", "corr", "r2", "approx_quantile"]
+        .iter()
+        .any(|name| call.starts_with(name))
 }
 
 #[test]

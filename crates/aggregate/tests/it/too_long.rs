@@ -86,14 +86,18 @@ fn in_files() -> Result<()> {
 #[test]
 fn two_giants_of_like_hashes_make_no_directory() -> Result<()> {
     let limit = 64 << 20;
-    let options = AggregatorOptions::default().threads(1).memory_limit(limit);
+    let options = AggregatorOptions::default().threads(1).memory_limit(limit).colliding(0);
     let texts = CompressedAggregator::new(Distinct, options)?;
-    for number in 0..12_000u64 {
+    // A leaf is looked at whenever it was merged.
+    for number in 0..6000u64 {
         for key in [b"one", b"two"] {
-            texts.add(key, &mix(number).to_le_bytes().repeat(8))?;
+            let text: Vec<u8> = (0..8).flat_map(|part| mix(8 * number + part).to_le_bytes()).collect();
+            texts.add(key, &text)?;
+        }
+        if number >= 5970 {
+            texts.finalize()?;
         }
     }
-    texts.finalize()?;
     assert!(texts.memory_bytes() < 24 << 20, "{} bytes", texts.memory_bytes());
     assert_eq!(texts.keys()?, 2);
     Ok(())

@@ -8,7 +8,7 @@ use forebay_base::{Error, Result};
 
 use crate::aggregate::Aggregate;
 use crate::built_in::{bits, frequencies, histogram, number};
-use crate::columns::{Accumulator, Counts, Extreme, Floats, Folded, Kind, PresentCounts, Wanted};
+use crate::columns::{Accumulator, Extreme, Floats, Folded, Kind, PresentCounts, Wanted};
 use crate::composite::Composite;
 use crate::fixed::FixedAggregate;
 use crate::function::{Accumulate, Column, Function, over, over_columns};
@@ -16,6 +16,7 @@ use crate::functions::*;
 use crate::names::{similar, split_words, unquoted};
 use crate::number::{Number, NumberBytes};
 use crate::optional::Lifted;
+use crate::row_count::RowCount;
 use crate::value::{CUT, Value};
 
 /// How many values collections keep by default.
@@ -212,37 +213,6 @@ fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn 
         "frequent" => frequent(FrequentItems::new(call.number(1, "256")?)?, column),
         _ => return Ok(None),
     }))
-}
-
-/// How many rows: the one function that needs no value, so that its states need not tell whether any was.
-pub(crate) struct RowCount;
-
-impl Function for RowCount {
-    fn state_type(&self) -> crate::StateType {
-        FixedAggregate::state_type(&Count)
-    }
-    fn state_bytes(&self) -> Option<usize> {
-        Count.state_bytes()
-    }
-    fn lift(&self, _row: &[Value<'_>], state: &mut Vec<u8>) -> Result<()> {
-        Count.lift((), state)
-    }
-    fn lift_missing(&self, state: &mut Vec<u8>) {
-        // A count takes whatever it is given.
-        let _ = Count.lift((), state);
-    }
-    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
-        Count.merge(states, out);
-    }
-    fn merge_in_place(&self, state: &mut [u8], other: &[u8]) {
-        Count.merge_in_place(state, other);
-    }
-    fn finish(&self, state: &[u8]) -> Result<Value<'static>> {
-        Count.finish(state).map(Value::from)
-    }
-    fn accumulator(&self, _kinds: &[Kind]) -> Option<Box<dyn Accumulator>> {
-        Some(Box::new(Counts::default()))
-    }
 }
 
 fn over_present(column: Column) -> Box<dyn Function> {

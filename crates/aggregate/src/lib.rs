@@ -24,6 +24,7 @@ pub mod names;
 mod number;
 mod optional;
 pub mod ordered;
+mod row_count;
 mod sort;
 mod stages;
 mod state_type;

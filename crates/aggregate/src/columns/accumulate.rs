@@ -12,8 +12,8 @@ use crate::number::{Number, NumberBytes};
 use crate::optional::{MISSING, PRESENT};
 use crate::value::Value;
 
-/// What a function keeps of groups that are numbered from 0. Group 0 takes the rows that are nobody's: it is never
-/// settled.
+/// What a function keeps of groups that are numbered from 0. Group 0 takes the rows that are nobody's: its state is
+/// never asked for.
 ///
 /// Each batch is given to [`read`](Self::read), then to [`add`](Self::add). All batches have the kinds of lanes that it
 /// was made for.
@@ -28,7 +28,7 @@ pub trait Accumulator: Send + Sync {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]);
 
     /// Appends the state of a group.
-    fn settle(&self, group: usize, state: &mut Vec<u8>);
+    fn write_state(&self, group: usize, state: &mut Vec<u8>);
 
     /// How many bytes of memory it takes.
     fn memory_bytes(&self) -> usize;
@@ -67,7 +67,7 @@ impl Accumulator for Counts {
         groups.iter().for_each(|group| self.0[*group as usize] += 1);
     }
 
-    fn settle(&self, group: usize, state: &mut Vec<u8>) {
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         state.extend_from_slice(&self.0[group].to_le_bytes());
     }
 
@@ -99,9 +99,9 @@ impl Accumulator for PresentCounts {
         present(&rows.lane(self.lane), groups).for_each(|group| self.counts.0[group] += 1);
     }
 
-    fn settle(&self, group: usize, state: &mut Vec<u8>) {
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         state.push(PRESENT);
-        self.counts.settle(group, state);
+        self.counts.write_state(group, state);
     }
 
     fn memory_bytes(&self) -> usize {
@@ -153,6 +153,7 @@ impl<F: Folding> Accumulator for Folded<F> {
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
+        debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
             let kept = &mut self.kept[group];
             *kept = Some(match *kept {
@@ -162,7 +163,7 @@ impl<F: Folding> Accumulator for Folded<F> {
         }
     }
 
-    fn settle(&self, group: usize, state: &mut Vec<u8>) {
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         let start = state.len();
         state.resize(start + 1 + F::BYTES, MISSING);
         if let Some(kept) = self.kept[group] {

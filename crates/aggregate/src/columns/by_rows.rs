@@ -43,6 +43,7 @@ impl ByRows {
     }
 
     pub(super) fn add(&mut self, function: &dyn Function, state_bytes: Option<usize>, groups: &[u32]) {
+        debug_assert_eq!(self.ends.len(), groups.len(), "the rows that were read are added");
         let mut start = 0;
         for (group, end) in groups.iter().zip(&self.ends) {
             let (group, lifted) = (*group as usize, &self.lifted[start..*end]);
@@ -73,7 +74,7 @@ impl ByRows {
         }
     }
 
-    pub(super) fn settle(&self, group: usize, state_bytes: Option<usize>, state: &mut Vec<u8>) {
+    pub(super) fn write_state(&self, group: usize, state_bytes: Option<usize>, state: &mut Vec<u8>) {
         state.extend_from_slice(match state_bytes {
             Some(bytes) => &self.states[group * bytes..][..bytes],
             None => &self.long[group],

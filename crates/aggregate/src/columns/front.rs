@@ -5,13 +5,11 @@
 use forebay_base::Result;
 use forebay_base::hash::key_hash;
 use forebay_base::limits::KEY_BYTES_MAX;
-use forebay_base::wire::put_bytes;
 
-use super::by_rows::ByRows;
+use super::parts::Parts;
 use super::words::{KEYS_MAX, Words};
-use super::{Accumulator, Kind, Rows};
+use super::{Kind, Lane, Rows};
 use crate::function::Function;
-use crate::value::Value;
 
 /// What takes groups: a key's hash, the key and its state.
 pub(crate) type Sink<'s> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 's;
@@ -37,7 +35,7 @@ const ORDER_BITS: u32 = 11;
 pub(crate) struct Front {
     bytes_max: usize,
     rows_max: usize,
-    parts: Vec<Part>,
+    parts: Parts,
     kinds: Vec<Kind>,
     words: Words,
     /// The words of groups, one behind the other.
@@ -55,26 +53,6 @@ pub(crate) struct Front {
     state: Vec<u8>,
 }
 
-/// One function.
-struct Part {
-    state_bytes: Option<usize>,
-    kept: Kept,
-}
-
-enum Kept {
-    ByColumns(Box<dyn Accumulator>),
-    ByRows(ByRows),
-}
-
-impl Part {
-    fn settle(&self, group: usize, state: &mut Vec<u8>) {
-        match &self.kept {
-            Kept::ByColumns(kept) => kept.settle(group, state),
-            Kept::ByRows(kept) => kept.settle(group, self.state_bytes, state),
-        }
-    }
-}
-
 impl Front {
     /// An empty table, for an aggregator with this much memory.
     pub(crate) fn new(memory_max: usize) -> Self {
@@ -82,7 +60,7 @@ impl Front {
         Self {
             bytes_max: (memory_max / SHARE).min(BYTES_MAX),
             rows_max,
-            parts: Vec::new(),
+            parts: Parts::default(),
             kinds: Vec::new(),
             words: Words::default(),
             known: Vec::new(),
@@ -106,7 +84,7 @@ impl Front {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         refused.clear();
-        if rows.lanes().iter().map(super::Lane::kind).ne(self.kinds.iter().copied()) {
+        if kinds(rows).ne(self.kinds.iter().copied()) {
             self.empty(sink)?;
             self.begin(functions, rows);
         }
@@ -125,19 +103,12 @@ impl Front {
 
     /// Makes what functions keep for lanes of these kinds.
     fn begin(&mut self, functions: &[&dyn Function], rows: &Rows<'_>) {
-        self.kinds = rows.lanes().iter().map(super::Lane::kind).collect();
-        let part = |function: &&dyn Function| Part {
-            state_bytes: function.state_bytes(),
-            kept: match function.accumulator(&self.kinds) {
-                Some(kept) => Kept::ByColumns(kept),
-                None => Kept::ByRows(ByRows::default()),
-            },
-        };
-        self.parts = functions.iter().map(part).collect();
+        self.kinds = kinds(rows).collect();
+        self.parts = Parts::new(functions, &self.kinds[..rows.lanes().len()]);
         // States of no fixed length grow: they are merged where there is room for them.
-        let is_fixed = self.parts.iter().all(|part| part.state_bytes.is_some());
+        let is_fixed = self.parts.are_fixed();
         self.passes_by = if is_fixed && rows.keys().len() <= KEYS_MAX { 0 } else { u64::MAX };
-        self.resize(1);
+        self.parts.resize(1);
     }
 
     fn add_some(
@@ -148,7 +119,7 @@ impl Front {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         let before = refused.len();
-        self.read(functions, rows, refused);
+        self.parts.read(functions, rows, refused);
         if self.passes_by == 0 && self.memory_bytes() >= self.bytes_max {
             self.empty(sink)?;
         }
@@ -168,34 +139,9 @@ impl Front {
             _ => self.find::<0>(rows, refused),
         }
         self.adds += rows.len() as u64;
-        self.resize(self.key_ends.len());
-        self.gather(functions, rows);
+        self.parts.resize(self.key_ends.len());
+        self.parts.add(functions, rows, &self.groups);
         Ok(())
-    }
-
-    /// Has functions read rows.
-    fn read(&mut self, functions: &[&dyn Function], rows: &Rows<'_>, refused: &mut Vec<u32>) {
-        let mut needs_rows = false;
-        for part in &mut self.parts {
-            match &mut part.kept {
-                Kept::ByColumns(kept) => kept.read(rows, refused),
-                Kept::ByRows(kept) => {
-                    kept.clear();
-                    needs_rows = true;
-                }
-            }
-        }
-        let mut row: Vec<Value<'_>> = Vec::new();
-        for at in 0..if needs_rows { rows.len() } else { 0 } {
-            rows.row(at, &mut row);
-            for (part, function) in self.parts.iter_mut().zip(functions) {
-                if let Kept::ByRows(kept) = &mut part.kept
-                    && !kept.read(*function, &row)
-                {
-                    refused.push(at as u32);
-                }
-            }
-        }
     }
 
     /// Finds the group of each row, or makes one. `W` is how many words a row has, or 0 for any number.
@@ -238,6 +184,7 @@ impl Front {
             refused.push(at as u32);
             return 0;
         }
+        debug_assert_eq!(self.slots[slot], 0, "the place is free");
         let group = self.key_ends.len() as u32;
         self.key_ends.push(self.keys.len());
         self.known.extend_from_slice(words);
@@ -250,6 +197,7 @@ impl Front {
 
     /// Finds all groups of `width` words a place among so many slots.
     fn index(&mut self, slots: usize, width: usize) {
+        debug_assert!(slots.is_power_of_two() && slots > self.known.len() / width, "every group has a place");
         self.slots = vec![0; slots];
         for (group, words) in (1..).zip(self.known.chunks_exact(width)) {
             let mut slot = hash::<0>(words) as usize & (slots - 1);
@@ -257,40 +205,6 @@ impl Front {
                 slot = (slot + 1) & (slots - 1);
             }
             self.slots[slot] = group;
-        }
-    }
-
-    /// Adds the rows that were read to their groups.
-    fn gather(&mut self, functions: &[&dyn Function], rows: &Rows<'_>) {
-        for (part, function) in self.parts.iter_mut().zip(functions) {
-            match &mut part.kept {
-                Kept::ByColumns(kept) => kept.add(rows, &self.groups),
-                Kept::ByRows(kept) => kept.add(*function, part.state_bytes, &self.groups),
-            }
-        }
-    }
-
-    fn resize(&mut self, groups: usize) {
-        for part in &mut self.parts {
-            match &mut part.kept {
-                Kept::ByColumns(kept) => kept.resize(groups),
-                Kept::ByRows(kept) => kept.resize(groups, part.state_bytes),
-            }
-        }
-    }
-
-    /// Puts the state of a group in place of what `self.state` holds.
-    fn settle(&mut self, group: usize) {
-        let Self { parts, state, .. } = self;
-        state.clear();
-        for part in parts {
-            if part.state_bytes.is_some() {
-                part.settle(group, state);
-            } else {
-                let mut long = Vec::new();
-                part.settle(group, &mut long);
-                put_bytes(state, &long);
-            }
         }
     }
 
@@ -317,17 +231,17 @@ impl Front {
         for (at, group) in self.groups.iter_mut().enumerate() {
             *group = if *group == 0 { 0 } else { at as u32 + 1 };
         }
-        self.resize(rows.len() + 1);
-        self.gather(functions, rows);
+        self.parts.resize(rows.len() + 1);
+        self.parts.add(functions, rows, &self.groups);
         let mut passed = Ok(());
         for at in in_order(&hashes) {
             if self.groups[at] == 0 || passed.is_err() {
                 continue;
             }
-            self.settle(at + 1);
+            self.parts.write_state(at + 1, &mut self.state);
             passed = sink(hashes[at], &keys[ends[at].0..ends[at].1], &self.state);
         }
-        self.resize(1);
+        self.parts.resize(1);
         keys.clear();
         self.keys = keys;
         passed
@@ -344,7 +258,7 @@ impl Front {
         }
         self.adds = 0;
         for group in (1..=groups).rev() {
-            self.settle(group);
+            self.parts.write_state(group, &mut self.state);
             let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];
             if let Err(error) = sink(key_hash(key, 0), key, &self.state) {
                 self.passes_by = 0;
@@ -355,8 +269,8 @@ impl Front {
         (self.keys, self.key_ends, self.known) = (Vec::new(), vec![0], Vec::new());
         self.slots = vec![0; SLOTS_MIN];
         self.words.forget();
-        self.resize(0);
-        self.resize(1);
+        self.parts.resize(0);
+        self.parts.resize(1);
         Ok(())
     }
 
@@ -365,16 +279,12 @@ impl Front {
         self.key_ends.truncate(groups + 1);
         self.keys.truncate(self.key_ends[groups]);
         self.known.truncate(groups * width);
-        self.resize(groups + 1);
+        self.parts.resize(groups + 1);
         self.index(self.slots.len(), width);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let kept = self.parts.iter().map(|part| match &part.kept {
-            Kept::ByColumns(kept) => kept.memory_bytes(),
-            Kept::ByRows(kept) => kept.memory_bytes(),
-        });
-        kept.sum::<usize>()
+        self.parts.memory_bytes()
             + self.words.memory_bytes()
             + size_of::<u64>() * self.known.capacity()
             + size_of::<u32>() * (self.slots.capacity() + self.groups.capacity())
@@ -382,6 +292,11 @@ impl Front {
             + size_of::<usize>() * self.key_ends.capacity()
             + self.state.capacity()
     }
+}
+
+/// The kinds of all lanes, of those of the key last.
+fn kinds(rows: &Rows<'_>) -> impl Iterator<Item = Kind> {
+    rows.lanes().iter().chain(rows.keys()).map(Lane::kind)
 }
 
 /// A hash of some words.
@@ -418,12 +333,12 @@ mod tests {
     use forebay_base::Error;
 
     use super::*;
-    use crate::columns::{Items, Lane};
+    use crate::columns::Items;
 
     /// What cannot leave the table stays in it, and is found again.
     #[test]
     fn what_is_not_taken_stays() {
-        let functions: [&dyn Function; 1] = [&crate::catalog::RowCount];
+        let functions: [&dyn Function; 1] = [&crate::row_count::RowCount];
         let (mut front, mut refused) = (Front::new(64 << 20), Vec::new());
         let keys: Vec<i64> = (0..1000).map(|number| number % 300).collect();
         let lane = Lane::new(Items::I64(&keys), None).expect("a lane");

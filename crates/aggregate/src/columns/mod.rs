@@ -1,7 +1,7 @@
 //! Rows by the batch, column beside column: what reading columns of a file gives, at the price of columns.
 //!
-//! 1. A batch is some [`Rows`] of [`Lane`]s, borrowed in Arrow's layout; the first lanes make the key of a group
-//!    ([group_key]).
+//! 1. A batch is some [`Rows`] of [`Lane`]s, borrowed in Arrow's layout; some make the key of a group
+//!    ([`group_key`](crate::group_key)), and functions are given these and others.
 //! 2. Values of key columns become words that are equal where their texts are ([words]); rows with equal words are one
 //!    group of a table in front of the aggregator ([front]), and the text of its key is made once.
 //! 3. Each function goes over the batch by itself and adds to the groups' numbers, which become states when they leave
@@ -15,6 +15,7 @@ mod accumulate;
 mod by_rows;
 mod front;
 mod lane;
+mod parts;
 mod read;
 mod words;
 
@@ -35,23 +36,31 @@ use crate::functions::Count;
 use crate::grouping::group_key;
 use crate::value::Value;
 
-/// Some rows, as lanes of one length. The first make the key; functions are given all.
+/// Some rows, as lanes of one length.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
+    keys: Vec<Lane<'a>>,
     lanes: Vec<Lane<'a>>,
-    keys: usize,
     len: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of these lanes, of which the first `keys` make the key. An error where lanes differ in length, or there are
-    /// fewer of them.
+    /// Rows of these lanes, of which the first `keys` make the key; functions are given all. An error where lanes
+    /// differ in length, or there are fewer of them.
     pub fn new(lanes: Vec<Lane<'a>>, keys: usize) -> Result<Self> {
-        let len = lanes.first().map_or(0, Lane::len);
-        if keys > lanes.len() || lanes.iter().any(|lane| lane.len() != len) {
-            return Err(Error::invalid(format!("{keys} lanes of one length make the key of some rows")));
+        let keys = lanes.get(..keys).map(<[_]>::to_vec);
+        let keys = keys.ok_or_else(|| Error::invalid("a key of more lanes than there are"))?;
+        Self::with_keys(keys, lanes)
+    }
+
+    /// Rows of lanes that make the key, and others that functions are given. An error where they differ in length.
+    pub fn with_keys(keys: Vec<Lane<'a>>, lanes: Vec<Lane<'a>>) -> Result<Self> {
+        let mut all = keys.iter().chain(&lanes).map(Lane::len);
+        let len = all.next().unwrap_or(0);
+        match all.all(|other| other == len) {
+            true => Ok(Self { keys, lanes, len }),
+            false => Err(Error::invalid("the lanes of some rows differ in length")),
         }
-        Ok(Self { lanes, keys, len })
     }
 
     /// How many rows.
@@ -64,14 +73,14 @@ impl<'a> Rows<'a> {
         self.len == 0
     }
 
-    /// All lanes.
+    /// The lanes that functions are given.
     pub fn lanes(&self) -> &[Lane<'a>] {
         &self.lanes
     }
 
     /// The lanes of the key.
     pub fn keys(&self) -> &[Lane<'a>] {
-        &self.lanes[..self.keys]
+        &self.keys
     }
 
     /// A lane; nulls where there is none.
@@ -91,7 +100,8 @@ impl<'a> Rows<'a> {
     }
 
     fn slice(&self, from: usize, len: usize) -> Self {
-        Self { lanes: self.lanes.iter().map(|lane| lane.slice(from, len)).collect(), keys: self.keys, len }
+        let slices = |lanes: &[Lane<'a>]| lanes.iter().map(|lane| lane.slice(from, len)).collect();
+        Self { keys: slices(&self.keys), lanes: slices(&self.lanes), len }
     }
 }
 
@@ -109,7 +119,7 @@ impl OverRows for Composite {
 
 impl OverRows for Count {
     fn functions(&self) -> Vec<&dyn Function> {
-        vec![&crate::catalog::RowCount]
+        vec![&crate::row_count::RowCount]
     }
 }
 

@@ -51,6 +51,7 @@ impl Words {
     /// Fills in the words of a column; any under nulls.
     fn column(&mut self, lane: &Lane<'_>, place: usize, width: usize) {
         let Self { texts: known, dictionaries, rows } = self;
+        debug_assert_eq!(rows.len(), lane.len() * width, "a row of words for each value");
         let words = rows.iter_mut().skip(place + 1).step_by(width);
         match lane.items() {
             Items::I64(values) => words.zip(values).for_each(|(word, value)| *word = value.cast_unsigned()),
@@ -139,6 +140,7 @@ impl Interner {
         if let Some(number) = table.find(hash, |number| of(ends, bytes, *number) == text) {
             return *number;
         }
+        debug_assert!(ends.len() < u32::MAX as usize, "numbers are of 32 bits");
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());

@@ -69,6 +69,7 @@ impl Accumulator for Texts {
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
+        debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
             let sum = &mut self.sums[group];
             *sum = Some(sum.unwrap_or(0).wrapping_add((*value).into()));
@@ -82,7 +83,7 @@ impl Accumulator for Texts {
         }
     }
 
-    fn settle(&self, group: usize, state: &mut Vec<u8>) {
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         let start = state.len();
         state.resize(start + 1 + Wide::BYTES, MISSING);
         if let Some(sum) = self.sums[group] {

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use forebay_aggregate::columns::Rows as Batched;
+
+use super::batch::{Batch, Row};
 use super::by::Table;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs, OnBad};
@@ -14,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::jsonl::Jsonl;
-use crate::input::parquet::{ParquetBatches, ParquetRows, Row};
+use crate::input::parquet::{ParquetBatches, ParquetRows};
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 use forebay_aggregate::group_key as keys;
@@ -60,7 +63,7 @@ impl Reading {
                 let read = |bytes| progress.read(bytes);
                 if matches!(engine, Engine::Gathering(_)) {
                     let rows = ParquetBatches::open(file, &input.name, &columns, read)?;
-                    return pump_batches(rows, table, &input, inputs, engine, &mut fields);
+                    return gather_parquet(rows, table, &input, inputs, engine, &mut fields);
                 }
                 let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
                     .inspect_err(|_| inputs.is_reached_noted = true)?;
@@ -189,38 +192,81 @@ fn pump<A: Measure, R: Rows>(
     fields: &mut Fields,
     state: impl Fn(&R) -> State,
 ) -> Result<(), Failure> {
-    let name = &input.name[..];
     let mut rows = rows.map_err(|trouble| {
         inputs.is_reached_noted = true;
-        header_failure(*trouble, name)
+        header_failure(*trouble, &input.name)
     })?;
-    let mut key = Vec::new();
-    loop {
-        // Where the record begins, or blank lines before it.
-        let before = Position { number: rows.position().number, offset: rows.end() };
-        let noted = match rows.advance() {
-            Ok(true) => add(&rows, table, &mut key, name, inputs, engine),
-            Ok(false) => break,
-            Err(trouble) => inputs.trouble(*trouble, name, rows.position()),
-        };
-        let place =
-            |at: Position, rows: &R| Place { at, end: at.offset, extent: Extent::Part, state: state(rows) };
-        if noted.is_err() {
-            inputs.note_reached(input, place(before, &rows), engine);
-            return noted;
-        }
-        if engine.is_due() {
-            let at = Position { number: rows.position().number, offset: rows.end() };
-            input.reach(place(at, &rows), engine)?;
-        }
+    match engine {
+        Engine::Gathering(_) => gather(&mut rows, table, &input.name, inputs, engine)?,
+        Engine::Storing(_) => store(&mut rows, table, input, inputs, engine, &state)?,
     }
     let records = rows.position().number;
     fields.note(&rows, records - input.start.number);
     input.end(records, rows.left(), None, state(&rows), inputs, engine)
 }
 
-/// Adds the rows of one input by columns. Those that are refused are added by themselves, so that it is told why.
-fn pump_batches<A: Measure>(
+/// Adds rows by columns, some thousand together.
+fn gather<A: Measure>(
+    rows: &mut impl Rows,
+    table: &Table,
+    name: &str,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<A>,
+) -> Result<(), Failure> {
+    let mut batch = Batch::new(table);
+    let mut adder = Adder { table, name, inputs, engine, key: Vec::new(), refused: Vec::new() };
+    loop {
+        let outcome = rows.advance();
+        let is_last = !matches!(outcome, Ok(true));
+        if !is_last {
+            batch.push(rows);
+        }
+        if is_last || batch.is_full() {
+            adder.add_all(&batch.rows()?, |at| batch.position(at))?;
+            batch.clear();
+        }
+        match outcome {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(trouble) => adder.inputs.trouble(*trouble, name, rows.position())?,
+        }
+    }
+}
+
+/// Adds the rows of one input one by one, and notes how far that is.
+fn store<A: Measure, R: Rows>(
+    rows: &mut R,
+    table: &Table,
+    input: &Input<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    engine: &mut Engine<A>,
+    state: impl Fn(&R) -> State,
+) -> Result<(), Failure> {
+    let name = &input.name[..];
+    let mut key = Vec::new();
+    loop {
+        // Where the record begins, or blank lines before it.
+        let before = Position { number: rows.position().number, offset: rows.end() };
+        let noted = match rows.advance() {
+            Ok(true) => add(rows, table, &mut key, name, inputs, engine),
+            Ok(false) => return Ok(()),
+            Err(trouble) => inputs.trouble(*trouble, name, rows.position()),
+        };
+        let place =
+            |at: Position, rows: &R| Place { at, end: at.offset, extent: Extent::Part, state: state(rows) };
+        if noted.is_err() {
+            inputs.note_reached(input, place(before, rows), engine);
+            return noted;
+        }
+        if engine.is_due() {
+            let at = Position { number: rows.position().number, offset: rows.end() };
+            input.reach(place(at, rows), engine)?;
+        }
+    }
+}
+
+/// Adds the rows of one Parquet input by columns.
+fn gather_parquet<A: Measure>(
     mut rows: ParquetBatches<impl FnMut(u64)>,
     table: &Table,
     input: &Input<'_>,
@@ -229,25 +275,42 @@ fn pump_batches<A: Measure>(
     fields: &mut Fields,
 ) -> Result<(), Failure> {
     let name = &input.name[..];
-    let (mut refused, mut key) = (Vec::new(), Vec::new());
+    let mut adder = Adder { table, name, inputs, engine, key: Vec::new(), refused: Vec::new() };
     loop {
         match rows.advance() {
-            Ok(true) => {}
+            Ok(true) => adder.add_all(&rows.rows(table.keys.len())?, |at| rows.position(at))?,
             Ok(false) => break,
-            Err(trouble) => return inputs.trouble(*trouble, name, rows.position(0)),
-        }
-        let batch = rows.rows(table.keys.len())?;
-        if let Engine::Gathering(gatherer) = &mut *engine {
-            gatherer.add_rows(&batch, &mut refused)?;
-        }
-        inputs.count((batch.len() - refused.len()) as u64);
-        for at in refused.drain(..).map(|at| at as usize) {
-            add(&Row::of(&batch, at, rows.position(at + 1)), table, &mut key, name, inputs, engine)?;
+            Err(trouble) => return adder.inputs.trouble(*trouble, name, rows.behind()),
         }
     }
-    let records = rows.position(0).number;
+    let records = rows.behind().number;
     fields.note_all(records);
     input.end(records, 0, None, State::Stateless, inputs, engine)
+}
+
+/// Adds rows that come by columns.
+struct Adder<'t, 'e, 'scope, 'env, A: Measure> {
+    table: &'t Table,
+    name: &'t str,
+    inputs: &'e mut Inputs<'scope, 'env>,
+    engine: &'e mut Engine<A>,
+    key: Vec<u8>,
+    refused: Vec<u32>,
+}
+
+impl<A: Measure> Adder<'_, '_, '_, '_, A> {
+    /// Adds rows. Those that are refused are added by themselves, so that it is told why.
+    fn add_all(&mut self, rows: &Batched<'_>, position: impl Fn(usize) -> Position) -> Result<(), Failure> {
+        let Self { table, name, inputs, engine, key, refused } = self;
+        if let Engine::Gathering(gatherer) = &mut **engine {
+            gatherer.add_rows(rows, refused)?;
+        }
+        inputs.count((rows.len() - refused.len()) as u64);
+        for at in refused.drain(..).map(|at| at as usize) {
+            add(&Row::of(rows, at, position(at)), table, key, name, inputs, engine)?;
+        }
+        Ok(())
+    }
 }
 
 /// Adds a row.

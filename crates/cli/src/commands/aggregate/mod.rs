@@ -10,6 +10,7 @@
 mod ahead;
 mod args;
 mod asked;
+mod batch;
 mod by;
 mod columnar;
 mod columns;

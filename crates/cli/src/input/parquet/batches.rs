@@ -1,29 +1,19 @@
-//! Rows of Parquet by columns, as aggregation takes them: numbers as what they are, texts as they lie in the file, with
-//! their dictionary where they have one. All else is its text.
+//! Rows of Parquet by columns, as aggregation takes them: numbers as what they are, texts as they lie in the file
+//! ([texts](super::texts)). All else is its text.
 
 use std::fs::File;
-use std::iter;
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field};
 use forebay::Error;
-use forebay_aggregate::Value;
 use forebay_aggregate::columns::{Bits, Items, Lane, Rows, Texts};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
-use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
-use parquet::basic::{Encoding, Repetition, Type as PhysicalType};
-use parquet::column::page::{PageIterator, PageReader};
+use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType as ParquetType;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::text::Form;
+use super::texts::TextColumn;
 use super::{BATCH_ROWS, Chosen, Groups, guarded, whole};
 use crate::failure::Failure;
 use crate::input::format::Column;
@@ -86,49 +76,15 @@ impl<F: FnMut(u64)> ParquetBatches<F> {
         Rows::new(self.columns.iter().map(Decoder::lane).collect::<Result<_, _>>()?, keys)
     }
 
-    /// Where the row at this place stands, or how many rows there are before.
+    /// Where the row at this place stands.
     pub(crate) fn position(&self, at: usize) -> Position {
         let Position { number, offset } = self.groups.position;
-        Position { number: number + at as u64, offset }
-    }
-}
-
-/// One of the rows.
-pub(crate) struct Row<'a> {
-    values: Vec<Value<'a>>,
-    texts: Vec<Option<Vec<u8>>>,
-    position: Position,
-}
-
-impl<'a> Row<'a> {
-    /// That at this place.
-    pub(crate) fn of(rows: &Rows<'a>, at: usize, position: Position) -> Self {
-        let mut values = Vec::new();
-        rows.row(at, &mut values);
-        let text = |value: &Value<'_>| (*value != Value::Null).then(|| value.to_text().into_owned());
-        Self { texts: values.iter().map(text).collect(), values, position }
-    }
-}
-
-impl crate::input::Rows for Row<'_> {
-    fn advance(&mut self) -> Result<bool, Trouble> {
-        Ok(false)
+        Position { number: number + at as u64 + 1, offset }
     }
 
-    fn column(&self, at: usize) -> Option<&[u8]> {
-        self.texts[at].as_deref()
-    }
-
-    fn value(&self, at: usize) -> Value<'_> {
-        self.values[at].clone()
-    }
-
-    fn position(&self) -> Position {
-        self.position
-    }
-
-    fn end(&self) -> u64 {
-        self.position.offset
+    /// How many rows there are before those that are decoded, or would be.
+    pub(crate) fn behind(&self) -> Position {
+        self.groups.position
     }
 }
 
@@ -272,138 +228,10 @@ fn half(bytes: &[u8]) -> f32 {
 fn bits(truths: impl Iterator<Item = bool>) -> Vec<u8> {
     let mut bits = Vec::new();
     for (at, truth) in truths.enumerate() {
-        if at % 8 == 0 {
+        if at.is_multiple_of(8) {
             bits.push(0);
         }
         bits[at / 8] |= u8::from(truth) << (at % 8);
     }
     bits
 }
-
-/// Texts as the library lays them out.
-#[derive(Default)]
-struct TextColumn {
-    reader: Option<ParquetRecordBatchReader>,
-    texts: Option<ArrayRef>,
-    /// How many dictionaries there were, and the last one.
-    dictionaries: u64,
-    dictionary: Option<ArrayRef>,
-}
-
-impl TextColumn {
-    fn begin(
-        &mut self,
-        chosen: &Chosen,
-        file: &ParquetMetaData,
-        group: &dyn RowGroupReader,
-        batch_rows: usize,
-    ) -> Result<(), ParquetError> {
-        let levels = text_levels(chosen, group.metadata().column(chosen.place))?;
-        let column = OneColumn { chosen, file, group };
-        let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &column, batch_rows, None)?;
-        self.reader = Some(reader);
-        Ok(())
-    }
-
-    fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
-        let batch: Option<RecordBatch> =
-            self.reader.as_mut().and_then(Iterator::next).transpose().map_err(unwrapped)?;
-        whole(batch.as_ref().map_or(0, RecordBatch::num_rows), rows)?;
-        self.texts = batch.and_then(|batch| batch.columns().first().cloned());
-        let Some(dictionary) = self.texts.as_ref().and_then(|texts| texts.as_any_dictionary_opt()) else {
-            return Ok(());
-        };
-        let is_same = |last: &ArrayRef| Arc::ptr_eq(last, dictionary.values());
-        if !self.dictionary.as_ref().is_some_and(is_same) {
-            self.dictionaries += 1;
-            self.dictionary = Some(Arc::clone(dictionary.values()));
-        }
-        Ok(())
-    }
-
-    fn lane(&self) -> Result<Lane<'_>, Error> {
-        let Some(array) = &self.texts else { return Ok(Lane::nulls(0)) };
-        let valid = array.nulls().map(|nulls| Bits::new(nulls.validity(), nulls.offset()));
-        let items = if let Some(array) = array.as_dictionary_opt::<Int32Type>() {
-            let texts = array.values().as_binary::<i32>();
-            let texts = Texts::new(texts.value_offsets(), texts.value_data())?;
-            Items::Codes { codes: array.keys().values(), texts, dictionary: self.dictionaries }
-        } else {
-            let texts = array.as_binary::<i32>();
-            Items::Bytes(Texts::new(texts.value_offsets(), texts.value_data())?)
-        };
-        Lane::new(items, valid)
-    }
-}
-
-/// How the texts of a chunk are laid out: as any bytes, whatever they are said to be, for nobody needs them to be
-/// Unicode.
-fn text_levels(chosen: &Chosen, chunk: &ColumnChunkMetaData) -> Result<FieldLevels, ParquetError> {
-    let is_optional = chosen.descriptor.max_def_level() > 0;
-    let repetition = if is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-    let text = Type::primitive_type_builder("text", PhysicalType::BYTE_ARRAY).with_repetition(repetition);
-    let schema = Type::group_type_builder("texts").with_fields(vec![Arc::new(text.build()?)]).build()?;
-    let schema = SchemaDescriptor::new(Arc::new(schema));
-    let coded = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary));
-    let hint = [Field::new("text", coded, is_optional)].into_iter().collect();
-    parquet_to_arrow_field_levels(&schema, ProjectionMask::all(), has_dictionary(chunk).then_some(&hint))
-}
-
-/// Whether all pages of a chunk hold places in a dictionary, as far as is known.
-fn has_dictionary(chunk: &ColumnChunkMetaData) -> bool {
-    let is_coded = |encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
-    match (chunk.page_encoding_stats_mask(), chunk.page_encoding_stats()) {
-        (Some(mask), _) => mask.encodings().all(is_coded),
-        (None, Some(pages)) => pages.iter().all(|page| {
-            page.page_type == parquet::basic::PageType::DICTIONARY_PAGE || is_coded(page.encoding)
-        }),
-        (None, None) => chunk.encodings().any(is_coded),
-    }
-}
-
-/// The error of reading that is in one of columns.
-fn unwrapped(error: ArrowError) -> ParquetError {
-    let text = match error {
-        ArrowError::ParquetError(text) => text,
-        error => error.to_string(),
-    };
-    ParquetError::General(text.strip_prefix("Parquet error: ").unwrap_or(&text).to_string())
-}
-
-/// One column of a row group.
-struct OneColumn<'a> {
-    chosen: &'a Chosen,
-    file: &'a ParquetMetaData,
-    group: &'a dyn RowGroupReader,
-}
-
-impl RowGroups for OneColumn<'_> {
-    fn num_rows(&self) -> usize {
-        self.group.metadata().num_rows().try_into().unwrap_or(0)
-    }
-
-    fn column_chunks(&self, _column: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
-        Ok(Box::new(Chunks(Some(self.chosen.pages(self.group)?))))
-    }
-
-    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
-        Box::new(iter::once(self.group.metadata()))
-    }
-
-    fn metadata(&self) -> &ParquetMetaData {
-        self.file
-    }
-}
-
-/// The pages of one chunk.
-struct Chunks(Option<Box<dyn PageReader>>);
-
-impl Iterator for Chunks {
-    type Item = Result<Box<dyn PageReader>, ParquetError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.take().map(Ok)
-    }
-}
-
-impl PageIterator for Chunks {}

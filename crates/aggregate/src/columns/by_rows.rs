@@ -5,6 +5,9 @@ use super::accumulate::resize;
 use crate::function::Function;
 use crate::value::Value;
 
+/// Rows that were read keep no more memory than this for others.
+const LIFTED_BYTES_MAX: usize = 1 << 20;
+
 /// One function's states.
 #[derive(Default)]
 pub(super) struct ByRows {
@@ -20,6 +23,7 @@ pub(super) struct ByRows {
 impl ByRows {
     pub(super) fn clear(&mut self) {
         self.lifted.clear();
+        self.lifted.shrink_to(LIFTED_BYTES_MAX);
         self.ends.clear();
     }
 

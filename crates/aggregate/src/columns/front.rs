@@ -22,6 +22,8 @@ const ROWS_MIN: usize = 64;
 /// The table has this share of the memory, or less.
 const SHARE: usize = 16;
 const BYTES_MAX: usize = 32 << 20;
+/// Of that the keys and states of rows that are looked at together take this share.
+const SOME_SHARE: usize = 4;
 const SLOTS_MIN: usize = 256;
 /// Fewer adds a group than this are not worth the table,
 const ADDS_PER_GROUP_MIN: f64 = 1.25;
@@ -36,7 +38,8 @@ pub(crate) struct Front {
     bytes_max: usize,
     rows_max: usize,
     parts: Parts,
-    kinds: Vec<Kind>,
+    /// Those of the lanes that functions are given, and of those of the key.
+    kinds: [Vec<Kind>; 2],
     words: Words,
     /// The words of groups, one behind the other.
     known: Vec<u64>,
@@ -61,7 +64,7 @@ impl Front {
             bytes_max: (memory_max / SHARE).min(BYTES_MAX),
             rows_max,
             parts: Parts::default(),
-            kinds: Vec::new(),
+            kinds: Default::default(),
             words: Words::default(),
             known: Vec::new(),
             slots: vec![0; SLOTS_MIN],
@@ -84,13 +87,14 @@ impl Front {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         refused.clear();
-        if kinds(rows).ne(self.kinds.iter().copied()) {
+        let others = kinds(rows);
+        if self.kinds != others {
             self.empty(sink)?;
-            self.begin(functions, rows);
+            self.begin(functions, others);
         }
         let mut from = 0;
         while from < rows.len() {
-            let len = self.rows_max.min(rows.len() - from);
+            let len = self.some(rows, from);
             let before = refused.len();
             self.add_some(functions, &rows.slice(from, len), refused, sink)?;
             refused[before..].sort_unstable();
@@ -101,13 +105,30 @@ impl Front {
         Ok(())
     }
 
+    /// How many rows from one on are looked at together: so many that what is made of them takes a part of the table's
+    /// memory.
+    fn some(&self, rows: &Rows<'_>, from: usize) -> usize {
+        let most = self.rows_max.min(rows.len() - from);
+        let texts: Vec<_> = rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes).collect();
+        let mut bytes = 0;
+        for at in 0..most {
+            bytes += self.parts.row_bytes();
+            bytes += texts.iter().map(|lane| lane.text(from + at).len()).sum::<usize>();
+            if at > 0 && bytes > self.bytes_max / SOME_SHARE {
+                return at;
+            }
+        }
+        most
+    }
+
     /// Makes what functions keep for lanes of these kinds.
-    fn begin(&mut self, functions: &[&dyn Function], rows: &Rows<'_>) {
-        self.kinds = kinds(rows).collect();
-        self.parts = Parts::new(functions, &self.kinds[..rows.lanes().len()]);
+    fn begin(&mut self, functions: &[&dyn Function], kinds: [Vec<Kind>; 2]) {
+        self.kinds = kinds;
+        let [lanes, keys] = &self.kinds;
+        self.parts = Parts::new(functions, lanes);
         // States of no fixed length grow: they are merged where there is room for them.
         let is_fixed = self.parts.are_fixed();
-        self.passes_by = if is_fixed && rows.keys().len() <= KEYS_MAX { 0 } else { u64::MAX };
+        self.passes_by = if is_fixed && keys.len() <= KEYS_MAX { 0 } else { u64::MAX };
         self.parts.resize(1);
     }
 
@@ -132,7 +153,16 @@ impl Front {
             }
             return self.pass(functions, rows, refused, sink);
         }
-        self.words.fill(rows);
+        // Texts are remembered, so none that is too long to be a key.
+        for lane in rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes) {
+            for (at, group) in self.groups.iter_mut().enumerate() {
+                if *group > 0 && lane.is_present(at) && lane.text(at).len() > KEY_BYTES_MAX {
+                    *group = 0;
+                    refused.push(at as u32);
+                }
+            }
+        }
+        self.words.fill(rows, &self.groups);
         match rows.keys().len() {
             1 => self.find::<2>(rows, refused),
             2 => self.find::<3>(rows, refused),
@@ -243,7 +273,7 @@ impl Front {
         }
         self.parts.resize(1);
         keys.clear();
-        self.keys = keys;
+        self.keys = if keys.capacity() > self.bytes_max { Vec::new() } else { keys };
         passed
     }
 
@@ -251,6 +281,7 @@ impl Front {
     pub(crate) fn empty(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let groups = self.key_ends.len() - 1;
         if groups == 0 {
+            self.words.forget();
             return Ok(());
         }
         if (self.adds as f64) < ADDS_PER_GROUP_MIN * groups as f64 {
@@ -294,9 +325,9 @@ impl Front {
     }
 }
 
-/// The kinds of all lanes, of those of the key last.
-fn kinds(rows: &Rows<'_>) -> impl Iterator<Item = Kind> {
-    rows.lanes().iter().chain(rows.keys()).map(Lane::kind)
+/// The kinds of the lanes that functions are given, and of those of the key.
+fn kinds(rows: &Rows<'_>) -> [Vec<Kind>; 2] {
+    [rows.lanes(), rows.keys()].map(|lanes| lanes.iter().map(Lane::kind).collect())
 }
 
 /// A hash of some words.

@@ -1,10 +1,17 @@
 //! [`Lane`]: one column of a batch of rows, borrowed, as Arrow lays columns out.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_base::{Error, Result};
 
 use crate::value::Value;
+
+/// A number that no other dictionary in this process has.
+pub fn new_dictionary() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// Bits, the lowest of a byte first, from a bit on.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +98,8 @@ pub enum Items<'a> {
         codes: &'a [i32],
         /// The dictionary.
         texts: Texts<'a>,
-        /// Not zero: that a lane with the same number in the same place of its rows has the same dictionary.
+        /// A number that [`new_dictionary`] gave for this very dictionary, or 0. What is known of a dictionary's texts is
+        /// kept by it, over all rows that are added.
         dictionary: u64,
     },
     /// This many nulls.

@@ -26,7 +26,7 @@ pub(crate) use accumulate::{
     Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
 };
 pub(crate) use front::Front;
-pub use lane::{Bits, Items, Kind, Lane, Texts};
+pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
 pub(crate) use read::{integer, numbers};
 
 use crate::aggregate::Aggregate;
@@ -57,10 +57,13 @@ impl<'a> Rows<'a> {
     pub fn with_keys(keys: Vec<Lane<'a>>, lanes: Vec<Lane<'a>>) -> Result<Self> {
         let mut all = keys.iter().chain(&lanes).map(Lane::len);
         let len = all.next().unwrap_or(0);
-        match all.all(|other| other == len) {
-            true => Ok(Self { keys, lanes, len }),
-            false => Err(Error::invalid("the lanes of some rows differ in length")),
+        if !all.all(|other| other == len) {
+            return Err(Error::invalid("the lanes of some rows differ in length"));
         }
+        if u32::try_from(len).is_err() {
+            return Err(Error::invalid(format!("{len} rows at once; {} at most", u32::MAX)));
+        }
+        Ok(Self { keys, lanes, len })
     }
 
     /// How many rows.

@@ -54,6 +54,12 @@ impl Parts {
         self.0.iter().all(|part| part.state_bytes.is_some())
     }
 
+    /// How many bytes are kept of each row that is read, but for numbers.
+    pub(super) fn row_bytes(&self) -> usize {
+        let by_rows = self.0.iter().filter(|part| matches!(part.kept, Kept::ByRows(_)));
+        2 * by_rows.filter_map(|part| part.state_bytes).sum::<usize>()
+    }
+
     /// Has functions read rows.
     pub(super) fn read(&mut self, functions: &[&dyn Function], rows: &Rows<'_>, refused: &mut Vec<u32>) {
         let mut needs_rows = false;

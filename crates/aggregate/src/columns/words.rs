@@ -28,15 +28,15 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Puts the words of these rows in place of those of others.
-    pub(super) fn fill(&mut self, rows: &Rows<'_>) {
+    /// Puts the words of these rows in place of those of others; any for rows of group 0.
+    pub(super) fn fill(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         let width = rows.keys().len() + 1;
         debug_assert!(width <= KEYS_MAX + 1, "a bit for each");
         self.rows.clear();
         self.rows.resize(rows.len() * width, 0);
         self.dictionaries.resize_with(rows.keys().len(), Default::default);
         for (place, lane) in rows.keys().iter().enumerate() {
-            self.column(lane, place, width);
+            self.column(lane, groups, place, width);
             if lane.has_nulls() {
                 for (at, words) in self.rows.chunks_exact_mut(width).enumerate() {
                     if !lane.is_present(at) {
@@ -49,7 +49,7 @@ impl Words {
     }
 
     /// Fills in the words of a column; any under nulls.
-    fn column(&mut self, lane: &Lane<'_>, place: usize, width: usize) {
+    fn column(&mut self, lane: &Lane<'_>, groups: &[u32], place: usize, width: usize) {
         let Self { texts: known, dictionaries, rows } = self;
         debug_assert_eq!(rows.len(), lane.len() * width, "a row of words for each value");
         let words = rows.iter_mut().skip(place + 1).step_by(width);
@@ -66,7 +66,7 @@ impl Words {
             }
             Items::Bytes(texts) => {
                 for (at, word) in words.enumerate() {
-                    *word = if lane.is_present(at) { known.word(texts.get(at)) } else { 0 };
+                    *word = if groups[at] > 0 && lane.is_present(at) { known.word(texts.get(at)) } else { 0 };
                 }
             }
             Items::Codes { codes, texts, dictionary } => {
@@ -76,7 +76,7 @@ impl Words {
                     cached.resize(texts.len(), 0);
                     *number = dictionary;
                 }
-                codes_of(known, cached, codes, texts, words);
+                codes_of(known, cached, (codes, groups), texts, words);
             }
             Items::Null(_) => {}
         }
@@ -98,11 +98,14 @@ impl Words {
 fn codes_of<'w>(
     known: &mut Interner,
     cached: &mut [u64],
-    codes: &[i32],
+    (codes, groups): (&[i32], &[u32]),
     texts: Texts<'_>,
     words: impl Iterator<Item = &'w mut u64>,
 ) {
-    for (word, code) in words.zip(codes) {
+    for ((word, code), group) in words.zip(codes).zip(groups) {
+        if *group == 0 {
+            continue;
+        }
         let code = *code as usize;
         // Under a null a place may be any.
         let Some(cached) = cached.get_mut(code) else { continue };

@@ -304,3 +304,77 @@ fn malformed_lanes_are_refused() {
     assert!(Rows::new(vec![Lane::nulls(1), Lane::nulls(2)], 1).is_err());
     assert!(Rows::new(vec![Lane::nulls(1)], 2).is_err());
 }
+
+/// Of rows that are all refused nothing is kept, whatever texts they have; nor of texts that are no keys.
+#[test]
+fn what_is_refused_takes_no_memory() {
+    let rows_of = |texts: &[Vec<u8>]| -> (Vec<u8>, Vec<i32>) {
+        let ends = texts.iter().scan(0, |end, text| {
+            *end += text.len() as i32;
+            Some(*end)
+        });
+        (texts.concat(), std::iter::once(0).chain(ends).collect())
+    };
+    let sums = Composite::parse("sum:v", &["v"]).expect("a function");
+    let by_columns = aggregator(sums);
+    let mut refused = Vec::new();
+    for batch in 0..60_u64 {
+        let keys: Vec<Vec<u8>> = match batch % 2 {
+            0 => (0..4000_u64).map(|row| format!("a long key {}", batch * 4000 + row).into_bytes()).collect(),
+            _ => (0..20).map(|row| vec![row as u8; 100_000 + batch as usize]).collect(),
+        };
+        let names = vec![b"no number".to_vec(); keys.len()];
+        let ((key_bytes, key_ends), (name_bytes, name_ends)) = (rows_of(&keys), rows_of(&names));
+        let texts = |ends, bytes| Items::Bytes(Texts::new(ends, bytes).expect("texts"));
+        let key = Lane::new(texts(&key_ends, &key_bytes), None).expect("a lane");
+        let ones = vec![1_i64; keys.len()];
+        let value = match batch % 2 {
+            0 => Lane::new(texts(&name_ends, &name_bytes), None),
+            _ => Lane::new(Items::I64(&ones), None),
+        };
+        let rows = Rows::with_keys(vec![key], vec![value.expect("a lane")]).expect("rows");
+        by_columns.add_rows(&rows, &mut refused).expect("memory");
+        assert_eq!(refused.len(), keys.len(), "all of batch {batch} are refused");
+        assert!(by_columns.memory_bytes() < 4 << 20, "{} bytes", by_columns.memory_bytes());
+    }
+    assert_eq!(contents(&by_columns).len(), 0);
+}
+
+/// Keys of some thousand bytes each: the table in front keeps to its share.
+#[test]
+fn long_keys_keep_to_the_limit() {
+    let by_columns = aggregator(Count);
+    let mut refused = Vec::new();
+    for batch in 0..12_u64 {
+        let keys: Vec<Vec<u8>> = (0..2000_u64)
+            .map(|row| {
+                let mut key = vec![b'k'; 3000];
+                key.extend_from_slice(&(batch / 2 * 2000 + row).to_be_bytes());
+                key
+            })
+            .collect();
+        let ends: Vec<i32> = (0..=2000).map(|row| row * 3008).collect();
+        let bytes = keys.concat();
+        let lane = Lane::new(Items::Bytes(Texts::new(&ends, &bytes).expect("texts")), None).expect("a lane");
+        let rows = Rows::new(vec![lane], 1).expect("rows");
+        by_columns.add_rows(&rows, &mut refused).expect("memory");
+        assert!(refused.is_empty() && by_columns.memory_bytes() <= 8 << 20, "{}", by_columns.memory_bytes());
+    }
+    assert_eq!(contents(&by_columns).len(), 12_000);
+}
+
+/// The same lanes make other keys.
+#[test]
+fn the_key_may_become_longer() {
+    let by_columns = aggregator(Count);
+    let (ones, twos, mut refused) = (vec![1_i64; 10], (0..10_i64).collect::<Vec<_>>(), Vec::new());
+    let lanes = || [&ones, &twos].map(|items| Lane::new(Items::I64(items), None).expect("a lane")).to_vec();
+    for keys in [1, 2, 1, 2] {
+        by_columns.add_rows(&Rows::new(lanes(), keys).expect("rows"), &mut refused).expect("memory");
+    }
+    let [one, two] = [lanes()[..1].to_vec(), lanes()];
+    for (keys, others) in [(one.clone(), two.clone()), (two, one)] {
+        by_columns.add_rows(&Rows::with_keys(keys, others).expect("rows"), &mut refused).expect("memory");
+    }
+    assert_eq!(contents(&by_columns).len(), 1 + 10);
+}

@@ -56,8 +56,8 @@ impl<F: FnMut(u64)> ParquetBatches<F> {
         let Self { groups, columns, batch_rows, .. } = self;
         let has_rows = groups.begin(|file, group| {
             let chunks = columns.iter().map(|column| group.metadata().column(column.chosen.place));
-            let bytes =
-                chunks.map(ColumnChunkMetaData::uncompressed_size).sum::<i64>().try_into().unwrap_or(1);
+            let sizes = chunks.map(ColumnChunkMetaData::uncompressed_size);
+            let bytes = sizes.fold(0, i64::saturating_add).try_into().unwrap_or(1);
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             *batch_rows = (BATCH_BYTES.saturating_mul(rows) / usize::max(bytes, 1)).clamp(1, BATCH_ROWS);
             columns.iter_mut().try_for_each(|column| column.begin(file.metadata(), group, *batch_rows))

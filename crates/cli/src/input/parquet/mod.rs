@@ -267,7 +267,10 @@ fn fill<T: DataType>(
 fn whole(read: usize, rows: usize) -> Result<(), ParquetError> {
     match read == rows {
         true => Ok(()),
-        false => Err(ParquetError::General(format!("a column ends {} rows before its group", rows - read))),
+        false => Err(ParquetError::General(match rows.checked_sub(read) {
+            Some(missing) => format!("a column ends {missing} rows before its group"),
+            None => "a column goes on behind its group".to_string(),
+        })),
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field};
 use forebay::Error;
-use forebay_aggregate::columns::{Bits, Items, Lane, Texts};
+use forebay_aggregate::columns::{Bits, Items, Lane, Texts, new_dictionary};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::{Encoding, PageType, Repetition, Type as PhysicalType};
@@ -25,9 +25,9 @@ use super::{Chosen, whole};
 pub(super) struct TextColumn {
     reader: Option<ParquetRecordBatchReader>,
     texts: Option<ArrayRef>,
-    /// How many dictionaries there were, and the last one.
-    dictionaries: u64,
+    /// The last dictionary, and its number.
     dictionary: Option<ArrayRef>,
+    dictionary_number: u64,
 }
 
 impl TextColumn {
@@ -55,7 +55,7 @@ impl TextColumn {
         };
         let is_same = |last: &ArrayRef| Arc::ptr_eq(last, dictionary.values());
         if !self.dictionary.as_ref().is_some_and(is_same) {
-            self.dictionaries += 1;
+            self.dictionary_number = new_dictionary();
             self.dictionary = Some(Arc::clone(dictionary.values()));
         }
         Ok(())
@@ -67,7 +67,7 @@ impl TextColumn {
         let items = if let Some(array) = array.as_dictionary_opt::<Int32Type>() {
             let texts = array.values().as_binary::<i32>();
             let texts = Texts::new(texts.value_offsets(), texts.value_data())?;
-            Items::Codes { codes: array.keys().values(), texts, dictionary: self.dictionaries }
+            Items::Codes { codes: array.keys().values(), texts, dictionary: self.dictionary_number }
         } else {
             let texts = array.as_binary::<i32>();
             Items::Bytes(Texts::new(texts.value_offsets(), texts.value_data())?)

@@ -64,6 +64,24 @@ fn jsonl(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
 
+/// Each file has a dictionary of its own, here of as many texts as the one before.
+#[test]
+fn a_dictionary_is_one_file_s() {
+    let folder = Folder::new("parquet-dictionaries");
+    let mut lines = String::new();
+    let row = |city: &&str| (Some(city.to_string()), Some(1), 0.5);
+    for (number, cities) in
+        [["ok", "fail", "wait"], ["fail", "wait", "ok"], ["x", "y", "z"]].iter().enumerate()
+    {
+        let rows: Vec<Row> = cities.iter().chain(&cities[..number + 1]).map(row).collect();
+        write(&folder.path(&format!("{number}.parquet")), &rows, 100, Compression::UNCOMPRESSED);
+        lines.push_str(&jsonl(&rows));
+    }
+    std::fs::write(folder.path("rows.jsonl"), lines).unwrap();
+    let of = |files: &str| folder.ok(&format!("aggregate --by column:city --fn count {files}"));
+    assert_eq!(of("0.parquet 1.parquet 2.parquet"), of("rows.jsonl"));
+}
+
 #[test]
 fn rows_are_those_of_jsonl_in_every_compression() {
     let folder = Folder::new("parquet-in");

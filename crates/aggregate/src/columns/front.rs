@@ -6,6 +6,7 @@ use forebay_base::Result;
 use forebay_base::hash::key_hash;
 use forebay_base::limits::KEY_BYTES_MAX;
 
+use super::order::in_order;
 use super::parts::Parts;
 use super::words::{KEYS_MAX, Words};
 use super::{Kind, Lane, Rows};
@@ -29,9 +30,6 @@ const SLOTS_MIN: usize = 256;
 const ADDS_PER_GROUP_MIN: f64 = 1.25;
 /// which is then passed by for this many adds for each group that it held.
 const PASSED_BY: u64 = 64;
-/// Where every row is a group, they leave in the order of this many first bits of their keys' hashes: so an aggregator's
-/// leaf takes its rows one after the other.
-const ORDER_BITS: u32 = 11;
 
 /// See the module.
 pub(crate) struct Front {
@@ -108,6 +106,7 @@ impl Front {
     /// How many rows from one on are looked at together: so many that what is made of them takes a part of the table's
     /// memory.
     fn some(&self, rows: &Rows<'_>, from: usize) -> usize {
+        debug_assert!(from < rows.len(), "there are rows left");
         let most = self.rows_max.min(rows.len() - from);
         let texts: Vec<_> = rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes).collect();
         let mut bytes = 0;
@@ -162,6 +161,10 @@ impl Front {
                 }
             }
         }
+        debug_assert!(
+            refused[before..].iter().all(|row| self.groups[*row as usize] == 0),
+            "who is refused has no group"
+        );
         self.words.fill(rows, &self.groups);
         match rows.keys().len() {
             1 => self.find::<2>(rows, refused),
@@ -246,7 +249,7 @@ impl Front {
         refused: &mut Vec<u32>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        debug_assert!(self.key_ends.len() == 1, "the table is empty");
+        debug_assert!(self.is_empty(), "no group is passed by");
         let (mut keys, mut ends, mut hashes) = (std::mem::take(&mut self.keys), Vec::new(), Vec::new());
         for at in 0..rows.len() {
             let start = keys.len();
@@ -264,6 +267,7 @@ impl Front {
         self.parts.resize(rows.len() + 1);
         self.parts.add(functions, rows, &self.groups);
         let mut passed = Ok(());
+        debug_assert_eq!((hashes.len(), ends.len()), (rows.len(), rows.len()), "each row has a key");
         for at in in_order(&hashes) {
             if self.groups[at] == 0 || passed.is_err() {
                 continue;
@@ -314,6 +318,11 @@ impl Front {
         self.index(self.slots.len(), width);
     }
 
+    /// Whether it has no groups.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.key_ends.len() == 1
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.parts.memory_bytes()
             + self.words.memory_bytes()
@@ -338,23 +347,6 @@ fn hash<const W: usize>(words: &[u64]) -> u64 {
         let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xe703_7ed1_a0b4_28db;
         product as u64 ^ (product >> 64) as u64
     })
-}
-
-/// The places of hashes in the order of their first bits.
-fn in_order(hashes: &[u64]) -> Vec<usize> {
-    let mut starts = vec![0; (1 << ORDER_BITS) + 1];
-    let first = |hash: u64| (hash >> (64 - ORDER_BITS)) as usize;
-    hashes.iter().for_each(|hash| starts[first(*hash) + 1] += 1);
-    for at in 1..starts.len() {
-        starts[at] += starts[at - 1];
-    }
-    let mut places = vec![0; hashes.len()];
-    for (at, hash) in hashes.iter().enumerate() {
-        let start = &mut starts[first(*hash)];
-        places[*start] = at;
-        *start += 1;
-    }
-    places
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod accumulate;
 mod by_rows;
 mod front;
 mod lane;
+mod order;
 mod parts;
 mod read;
 mod words;
@@ -103,6 +104,7 @@ impl<'a> Rows<'a> {
     }
 
     fn slice(&self, from: usize, len: usize) -> Self {
+        debug_assert!(from + len <= self.len, "rows {from} and {len} behind of {}", self.len);
         let slices = |lanes: &[Lane<'a>]| lanes.iter().map(|lane| lane.slice(from, len)).collect();
         Self { keys: slices(&self.keys), lanes: slices(&self.lanes), len }
     }

@@ -32,6 +32,7 @@ impl Words {
     pub(super) fn fill(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         let width = rows.keys().len() + 1;
         debug_assert!(width <= KEYS_MAX + 1, "a bit for each");
+        debug_assert_eq!(groups.len(), rows.len(), "each row has a group or none");
         self.rows.clear();
         self.rows.resize(rows.len() * width, 0);
         self.dictionaries.resize_with(rows.keys().len(), Default::default);
@@ -145,6 +146,7 @@ impl Interner {
         }
         debug_assert!(ends.len() < u32::MAX as usize, "numbers are of 32 bits");
         let number = ends.len() as u32;
+        debug_assert_eq!(number as usize, ends.len(), "texts are numbered by 32 bits");
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
         table.insert_unique(hash, number, |number| key_hash(of(ends, bytes, *number), 0));

@@ -31,6 +31,7 @@ impl<A: OverRows> CompressedAggregator<A> {
             if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
         });
         recount(&shared.room.front_bytes, before, front.memory_bytes());
+        debug_assert!(refused.is_sorted(), "rows that are refused come in order");
         added
     }
 }
@@ -60,6 +61,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 }
             });
             recount(&shared.room.front_bytes, before, front.memory_bytes());
+            debug_assert!(emptied.is_err() || front.is_empty(), "all of it has left");
             emptied?;
         }
         shared.relieve()

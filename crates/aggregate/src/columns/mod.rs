@@ -28,7 +28,7 @@ pub(crate) use accumulate::{
 };
 pub(crate) use front::Front;
 pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
-pub(crate) use read::{integer, numbers};
+pub(crate) use read::numbers;
 
 use crate::aggregate::Aggregate;
 use crate::composite::Composite;

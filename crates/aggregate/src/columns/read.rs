@@ -46,7 +46,7 @@ fn numbers_by<T: Copy + Default>(
 /// The integer that a text is, where it is nothing but up to 15 digits behind a sign or none: one that every kind of
 /// number holds. Minus zero is not one.
 #[inline]
-pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || digits.len() > 15 {
         return None;

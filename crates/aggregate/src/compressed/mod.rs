@@ -65,7 +65,7 @@ pub struct CompressedAggregator<A: Aggregate> {
     workers: Vec<Handle>,
     // Locks are taken in this order, as their ranks say, and then those of `shared`: what came by columns to one thread, one who makes room, stripes by
     // their numbers, one tree, the sort. Nobody waits for a merge under the lock of a stripe or a tree.
-    fronts: Box<[Apart<Mutex<Option<Box<Front>>>>]>,
+    fronts: Box<[OwnFront]>,
     rooming: Mutex<()>,
     /// Of who has all alone, and of one of those who add at the same time,
     first: Mutex<Stripe>,
@@ -78,6 +78,9 @@ pub struct CompressedAggregator<A: Aggregate> {
 }
 
 type Sort<A> = SortAggregator<Arc<A>>;
+
+/// What came by columns from a thread.
+type OwnFront = Apart<Mutex<Option<Box<Front>>>>;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// An empty one.

@@ -40,7 +40,19 @@ impl Wide {
 
     /// The units of an integer.
     pub(super) fn whole(value: i128) -> Self {
-        Self::product(value.unsigned_abs(), 10_u128.pow(SCALE)).signed(value < 0)
+        Self::decimal(value, 0)
+    }
+
+    /// The units of a number with so many digits behind the point, which is given without it.
+    pub(super) fn decimal(value: i128, digits: u32) -> Self {
+        Self::product(value.unsigned_abs(), 10_u128.pow(SCALE - digits)).signed(value < 0)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(self) -> Vec<u8> {
+        let mut bytes = vec![0; Self::BYTES];
+        self.write(&mut bytes);
+        bytes
     }
 
     fn signed(self, is_negative: bool) -> Self {

@@ -1,9 +1,10 @@
-//! Sums of decimal numbers that come by columns: integers are added up as such for as long as they stay together.
+//! Sums of decimal numbers that come by columns: integers, and texts of few digits, are added up in 128 bits for as long
+//! as they stay together.
 //!
 //! **Invariant:** 128 bits hold any sum of 2^64 integers of 64.
 
 use super::decimal::Wide;
-use crate::columns::{Accumulator, Folding, Items, Lane, Rows, integer, numbers, present, resize};
+use crate::columns::{Accumulator, Folding, Items, Lane, Rows, numbers, present, resize};
 use crate::optional::{MISSING, PRESENT};
 
 /// The sum of integers.
@@ -31,12 +32,14 @@ impl Folding for Integers {
     }
 }
 
-/// The sum of what texts say, or floating-point numbers: most are short integers.
+/// The sum of what texts say, or floating-point numbers: most are short.
 pub(super) struct Texts {
     lane: usize,
-    values: Vec<i64>,
+    /// In units of 10^-9.
+    values: Vec<i128>,
     /// The rows of other numbers, which are 0 among `values`.
     odd: Vec<(u32, Wide)>,
+    /// In units of 10^-9.
     sums: Vec<Option<i128>>,
     /// What groups have besides, as soon as one has.
     odd_sums: Vec<Wide>,
@@ -49,13 +52,58 @@ impl Texts {
     }
 }
 
+/// Digits behind the point of short numbers, and at most as many as this before it.
+const DIGITS: u32 = 9;
+const WHOLE_DIGITS_MAX: usize = 15;
+
+/// The number that a text is, in units of 10^-9, where it is nothing but some digits, perhaps behind a sign, and perhaps
+/// a point and some more. Minus zero is not one.
+#[inline]
+fn short(text: &[u8]) -> Option<i128> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (mut size, mut point) = (0_i128, None);
+    for (at, byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            size = 10 * size + i128::from(digit);
+        } else if *byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+        if at > WHOLE_DIGITS_MAX + DIGITS as usize {
+            return None;
+        }
+    }
+    let whole = point.unwrap_or(digits.len());
+    let behind = (digits.len() - whole).saturating_sub(1);
+    let is_short = (1..=WHOLE_DIGITS_MAX).contains(&whole) && behind <= DIGITS as usize;
+    let is_negative = digits.len() < text.len();
+    if !is_short || (point.is_some() && behind == 0) || (is_negative && size == 0) {
+        return None;
+    }
+    let size = size * POWERS[DIGITS as usize - behind];
+    Some(if is_negative { -size } else { size })
+}
+
+/// Those of ten.
+const POWERS: [i128; DIGITS as usize + 1] = {
+    let mut powers = [1; DIGITS as usize + 1];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
+
 impl Accumulator for Texts {
     fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
         let Self { values, odd, .. } = self;
         let lane = rows.lane(self.lane);
         odd.clear();
         numbers(&lane, values, refused, |at| {
-            integer(lane.text(at)).or_else(|| {
+            short(lane.text(at)).or_else(|| {
                 odd.push((at as u32, Wide::of(lane.value(at).as_exact_number()?)?));
                 Some(0)
             })
@@ -71,8 +119,14 @@ impl Accumulator for Texts {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
-            let sum = &mut self.sums[group];
-            *sum = Some(sum.unwrap_or(0).wrapping_add((*value).into()));
+            let before = self.sums[group].unwrap_or(0);
+            let sum = before.checked_add(*value).unwrap_or_else(|| {
+                // There is no more room for it here.
+                self.odd_sums.resize(self.sums.len(), Wide::default());
+                self.odd_sums[group] = self.odd_sums[group].plus(Wide::decimal(before, DIGITS));
+                *value
+            });
+            self.sums[group] = Some(sum);
         }
         if !self.odd.is_empty() {
             self.odd_sums.resize(self.sums.len(), Wide::default());
@@ -89,14 +143,55 @@ impl Accumulator for Texts {
         if let Some(sum) = self.sums[group] {
             let odd = self.odd_sums.get(group).copied().unwrap_or_default();
             state[start] = PRESENT;
-            Wide::whole(sum).plus(odd).write(&mut state[start + 1..]);
+            Wide::decimal(sum, DIGITS).plus(odd).write(&mut state[start + 1..]);
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<i64>() * self.values.capacity()
+        size_of::<i128>() * self.values.capacity()
             + size_of::<(u32, Wide)>() * self.odd.capacity()
             + size_of::<Option<i128>>() * self.sums.capacity()
             + size_of::<Wide>() * self.odd_sums.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::Number;
+
+    #[test]
+    fn short_texts_are_the_numbers_that_they_are() {
+        let short_ones = ["0", "7", "-7", "00012.50", "123456789012345.123456789", "-0.000000001", "42.0"];
+        for text in short_ones {
+            let expected = Number::parse_exact(text).and_then(Wide::of).map(|wide| wide.bytes());
+            let units = short(text.as_bytes()).map(|units| Wide::decimal(units, DIGITS).bytes());
+            assert_eq!(units, expected, "{text}");
+            assert!(units.is_some(), "{text}");
+        }
+        let others =
+            ["", "-", ".", "1.", ".5", "-0", "-0.0", "+1", " 1", "1 ", "1e3", "1.2.3", "1234567890123456"];
+        for text in others.into_iter().chain(["0.1234567890", "0000000000000000000000000001", "--1", "1-"]) {
+            assert_eq!(short(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sum_that_128_bits_do_not_hold_is_carried() {
+        let mut sums = Texts::new(0);
+        sums.resize(2);
+        let texts = b"1";
+        let lane = || {
+            let texts = crate::columns::Texts::new(&[0, 1], texts).expect("a text");
+            Lane::new(Items::Bytes(texts), None).expect("a lane")
+        };
+        let rows = Rows::new(vec![lane()], 1).expect("rows");
+        sums.read(&rows, &mut Vec::new());
+        sums.sums[1] = Some(i128::MAX);
+        sums.add(&rows, &[1]);
+        let mut state = Vec::new();
+        sums.write_state(1, &mut state);
+        let expected = Wide::decimal(i128::MAX, DIGITS).plus(Wide::whole(1));
+        assert_eq!(&state[1..], &expected.bytes()[..]);
     }
 }

@@ -52,5 +52,5 @@ fn engines_agree_on_every_kind_of_keys() {
 fn unknown_engines_are_refused_with_the_known_ones() {
     let output = run(&["--engines", "rocksdb"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("forebay, forebay-hash, hashbrown, sparsehash"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("forebay, thesis, forebay-hash, hashbrown"));
 }

@@ -60,7 +60,7 @@ pub(crate) fn survives(work: impl FnOnce()) -> bool {
 
 /// A rule, or function, that may panic.
 #[derive(Debug)]
-pub struct Tripping<R>(pub(crate) R, pub(crate) Trip);
+pub struct Tripping<R>(pub R, pub Trip);
 
 impl<R: MergeRule> MergeRule for Tripping<R> {
     fn name(&self) -> &str {

@@ -72,6 +72,11 @@ pub fn split(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Whether a column that [`split`] gave was pushed: it has a value's end, or no value.
+pub fn is_column(pushed: &[u8]) -> bool {
+    pushed.ends_with(&[MARK, END]) || pushed == [MARK, NOTHING]
+}
+
 /// What a column is that [`split`] gave.
 pub fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (value, end) = pushed.split_at(pushed.len().saturating_sub(2));
@@ -139,6 +144,7 @@ mod tests {
             let key = key(&columns);
             let back: Columns = split(&key).map(|pushed| column(pushed).map(Cow::into_owned)).collect();
             prop_assert_eq!(back, columns);
+            prop_assert!(split(&key).all(is_column));
         }
 
         #[test]
@@ -160,6 +166,7 @@ mod tests {
                 // What was pushed like this comes back; other bytes stand for no longer a value.
                 let mut again = Vec::new();
                 push(&mut again, Some(&value));
+                prop_assert!(is_column(&again) && is_column(pushed), "{pushed:?}");
                 prop_assert_eq!(column(&again), Some(value.clone()));
                 prop_assert!(value.len() + END_BYTES <= pushed.len(), "{value:?} of {pushed:?}");
             }

@@ -160,11 +160,11 @@ impl Batch {
             }
             Some(_) => {
                 if self.takes(table, &record) {
-                    let has_panicked = std::mem::replace(&mut self.is_merging, true);
-                    self.payload.push_state(table.id(), table.order(), &record, |state, other| {
-                        function.merge_in_place(state, other);
+                    self.guarded(|batch| {
+                        batch.payload.push_state(table.id(), table.order(), &record, |state, other| {
+                            function.merge_in_place(state, other);
+                        });
                     });
-                    self.is_merging = has_panicked;
                 }
             }
             None => self.push(table, record),
@@ -241,14 +241,18 @@ impl Batch {
         (self.database, self.fault, self.is_merging) = (None, None, false);
     }
 
+    /// Lets functions of users be called. Should one panic amid it, the batch is not committed.
+    #[inline]
+    pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let has_panicked = std::mem::replace(&mut self.is_merging, true);
+        let outcome = work(self);
+        self.is_merging = has_panicked;
+        outcome
+    }
+
     /// The payload, if the batch may be committed to this database.
     pub(crate) fn payload(&self, database: u64) -> Result<&Payload> {
-        if self.is_merging {
-            // The state that it left half way has values of before.
-            let what =
-                "an aggregation function panicked at a value that was added to a batch; clear the batch";
-            return Err(Error::Panicked(what.into()));
-        }
+        refuse_panicked(self.is_merging, "clear the batch")?;
         match (&self.fault, self.database) {
             (Some(fault), _) => Err(fault.clone()),
             (None, Some(other)) if other != database => {
@@ -275,6 +279,16 @@ impl Batch {
 impl<T: AsRef<Table>, K: AsRef<[u8]>, V: AsRef<[u8]>> Extend<(T, K, V)> for Batch {
     fn extend<I: IntoIterator<Item = (T, K, V)>>(&mut self, puts: I) {
         puts.into_iter().for_each(|(table, key, value)| self.put(table, key, value));
+    }
+}
+
+/// Refuses a batch at which a function panicked: the state that it left half way has values of before.
+pub(crate) fn refuse_panicked(has_panicked: bool, then: &str) -> Result<()> {
+    match has_panicked {
+        false => Ok(()),
+        true => Err(Error::Panicked(format!(
+            "an aggregation function panicked at a value that was added to a batch; {then}"
+        ))),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::api::builder::Aggregating;
 use crate::context::{Context, refuse_guests, stop_guests};
 use crate::engine::Engine;
 use crate::open::{Made, Opened, destroy, dump, verify};
+use crate::versions::{TableState, VersionSetGuard};
 use crate::{
     Batch, Changes, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats, TableBuilder,
     VerifyReport, open,
@@ -400,11 +401,23 @@ impl Drop for Database {
 /// See [`Database::drop_table`].
 pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     refuse_guests()?;
-    let mut version_set = engine.versions.lock();
+    let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let missing =
         || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
     let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
+    drop_found(engine, version_set, table)
+}
+
+/// Drops the table of this number, if it is there. Returns whether it was.
+pub(crate) fn drop_numbered(engine: &Engine, id: u32) -> Result<bool> {
+    let version_set = engine.versions.lock();
+    let state = engine.versions.state();
+    let found = state.tables.get(&id).map(|table| drop_found(engine, version_set, table));
+    found.transpose().map(|dropped| dropped.is_some())
+}
+
+fn drop_found(engine: &Engine, mut version_set: VersionSetGuard<'_>, table: &TableState) -> Result<()> {
     version_set.append(&Edit::DropTable(table.id))?;
     yield_point("drop is durable");
     engine.versions.update_state(|state| state.tables.remove(table.id));

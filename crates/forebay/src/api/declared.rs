@@ -24,6 +24,36 @@ const METADATA: &[u8] = b"metadata";
 /// Stands for the declaration of what is being dropped.
 const DROPPED: &[u8] = b"dropped";
 
+/// What is declared.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// What it is called.
+    pub(crate) noun: &'static str,
+    /// Whether it has a table, by what follows the declared name in that table's.
+    pub(crate) has: fn(&str) -> bool,
+}
+
+impl Kind {
+    fn own(self, name: &str) -> String {
+        format!("{name}{MARK}{}", self.noun)
+    }
+
+    /// The tables that a declaration of this name has, or would have, besides its own.
+    fn tables(self, engine: &Engine, name: &str) -> Vec<String> {
+        let tables = engine.versions.state().layouts().into_iter().map(|(table, _)| table);
+        tables.filter(|table| table.strip_prefix(name).is_some_and(self.has)).collect()
+    }
+
+    fn refuse_tables_in_the_way(self, engine: &Engine, name: &str) -> Result<()> {
+        match self.tables(engine, name).first() {
+            None => Ok(()),
+            Some(table) => Err(Error::invalid(format!(
+                "there is a table `{table}`, which `{name}` would need for itself; give it another name"
+            ))),
+        }
+    }
+}
+
 /// The table of a declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
@@ -35,39 +65,41 @@ impl Declared {
     pub(crate) fn open(
         engine: &Arc<Engine>,
         name: &str,
-        kind: &str,
+        kind: Kind,
         text: &str,
         existing: bool,
     ) -> Result<Self> {
+        let (noun, own) = (kind.noun, kind.own(name));
         if name.is_empty() || name.contains(MARK) {
             return Err(Error::invalid(format!(
-                "the name of a {kind} is not empty and holds no `{MARK}`: `{name}`"
+                "the name of a {noun} is not empty and holds no `{MARK}`: `{name}`"
             )));
         }
         debug_assert!(text.as_bytes() != DROPPED, "a declaration is no other thing");
-        let own = format!("{name}{MARK}{kind}");
         let is_there = engine.versions.state().table_named(&own).is_some();
         if existing && !is_there {
             let dir = engine.context.dir.display();
-            return Err(Error::NotFound(format!("there are no {kind} `{name}` in {dir}")));
+            return Err(Error::NotFound(format!("nothing is declared as {noun} `{name}` in {dir}")));
         }
         if !is_there {
-            refuse_tables_in_the_way(engine, name, &own)?;
+            kind.refuse_tables_in_the_way(engine, name)?;
         }
         let table = TableBuilder::new(engine, &own).existing(existing).open()?;
         match table.get(DECLARATION)? {
             Some(kept) if kept == text.as_bytes() => {}
             Some(kept) if kept == DROPPED => {
-                return Err(Error::invalid(format!("{kind} `{name}` was being dropped; drop it again")));
+                return Err(Error::invalid(format!("{noun} `{name}` was being dropped; drop it again")));
             }
             Some(kept) => {
                 let kept = String::from_utf8_lossy(&kept);
                 return Err(Error::invalid(format!(
-                    "{kind} `{name}` was declared as {kept}, not as {text}; open it as it was declared, or declare another"
+                    "{noun} `{name}` was declared as {kept}, not as {text}; open it as it was declared, or declare another"
                 )));
             }
+            None if !table.is_empty()? => return Err(is_no_declaration(&own)),
+            // Whoever made it came no further.
             None => {
-                refuse_tables_in_the_way(engine, name, &own)?;
+                kind.refuse_tables_in_the_way(engine, name)?;
                 write(&table, DECLARATION, text.as_bytes())?;
             }
         }
@@ -107,15 +139,19 @@ impl Declared {
     }
 
     /// Drops all tables of a name, the declaration's last: what was interrupted can be done again.
-    pub(crate) fn drop_all(db: &Database, name: &str, kind: &str) -> Result<()> {
+    pub(crate) fn drop_all(db: &Database, name: &str, kind: Kind) -> Result<()> {
         let engine = db.engine();
         refuse_guests()?;
         let _alone = engine.declared.write();
-        let own = format!("{name}{MARK}{kind}");
+        let own = kind.own(name);
         let table = TableBuilder::new(engine, &own).existing(true).open()?;
+        let begins = format!("{}/", kind.noun);
+        let is_declared = |kept: &[u8]| kept == DROPPED || kept.starts_with(begins.as_bytes());
+        if !table.get(DECLARATION)?.is_some_and(|kept| is_declared(&kept)) {
+            return Err(is_no_declaration(&own));
+        }
         write(&table, DECLARATION, DROPPED)?;
-        let others = names(engine, name).into_iter().filter(|table| *table != own);
-        others.into_iter().try_for_each(|table| db.drop_table(&table))?;
+        kind.tables(engine, name).into_iter().try_for_each(|table| db.drop_table(&table))?;
         db.drop_table(&own)
     }
 }
@@ -127,18 +163,6 @@ fn write(table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
     table.engine.writer.write(batch.payload(table.database_id())?, Durability::Disk).map(drop)
 }
 
-/// The tables that a declaration of this name has, or would have.
-fn names(engine: &Engine, name: &str) -> Vec<String> {
-    let begins = format!("{name}{MARK}");
-    let tables = engine.versions.state().layouts().into_iter().map(|(table, _)| table);
-    tables.filter(|table| table == name || table.starts_with(&begins)).collect()
-}
-
-fn refuse_tables_in_the_way(engine: &Engine, name: &str, own: &str) -> Result<()> {
-    match names(engine, name).into_iter().find(|table| table != own) {
-        None => Ok(()),
-        Some(table) => Err(Error::invalid(format!(
-            "there is a table `{table}`, which `{name}` would need for itself; give it another name"
-        ))),
-    }
+fn is_no_declaration(table: &str) -> Error {
+    Error::invalid(format!("the table `{table}` has no declaration; it is a table like others"))
 }

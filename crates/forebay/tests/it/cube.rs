@@ -1,13 +1,15 @@
 //! Cubes: all groupings agree with a model, at every commit and after any crash.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use forebay::aggregate::functions::{Collect, Count, SumInt};
 use forebay::aggregate::{Grouping, Groupings, group_key};
-use forebay::{Batch, Cube, CubeSnapshot, Database, Durability, Layout, Options, Result};
+use forebay::{Batch, Cube, CubeSnapshot, Database, Durability, Error, Layout, Options, Result};
 use forebay_env::fs::CrashFs;
 use forebay_env::{Env, FileSystem, Rng};
+use forebay_testkit::{Trip, Tripping};
 
 const DIR: &str = "/db";
 
@@ -195,7 +197,9 @@ fn a_cube_opens_only_as_it_was_declared() {
     assert_eq!(again.get(over_all, group_key::of([None::<&str>; 2])).unwrap(), Some(1));
     assert!(again.get(Grouping::from_bits(4), b"").is_err(), "there is no such grouping");
     assert!(again.add(group_key::of([Some("x")]), ()).is_err(), "a column is missing");
-    assert!(again.add(b"x", ()).is_err(), "no group key");
+    for malformed in [&b"x"[..], b"\0\0x\0\0", b"x\0\x02\0\0", b"\0\0\0"] {
+        assert!(again.add(malformed, ()).is_err(), "{malformed:?} is no group key");
+    }
     for refused in [
         db.cube("c", Count, Groupings::rollup(2).unwrap()).open().unwrap_err(),
         db.cube("c@1", Count, Groupings::rollup(2).unwrap()).open().unwrap_err(),
@@ -235,4 +239,75 @@ fn a_cubes_batch_goes_into_any_batch() {
     let all = format!("{all:?}");
     assert_eq!((all.matches("49").count(), all.matches("50").count()), (2, 2), "{all}");
     assert_eq!(table.get("round").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+/// What has such a name and is not of the declaration is somebody else's.
+#[test]
+fn a_cube_takes_only_tables_of_its_own() {
+    let db = Database::open(DIR, options(&Env::memory(1))).unwrap();
+    let rollup = || Groupings::rollup(2).unwrap();
+    let others = ["c@0", "c@01", "c@13", "c@windows", "c@x", "cc"];
+    others.iter().for_each(|name| db.table(name).open().unwrap().put(b"k", b"v").unwrap());
+    db.cube("c", Count, rollup()).open().unwrap().add(group_key::of([Some("x"); 2]), ()).unwrap();
+    db.drop_cube("c").unwrap();
+    let left: Vec<_> = db.tables().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, others);
+
+    ["d", "d@cube"].iter().for_each(|name| db.table(name).open().unwrap().put(b"k", b"v").unwrap());
+    for refused in
+        [db.drop_cube("d").unwrap_err(), db.cube("d", Count, rollup()).open().map(drop).unwrap_err()]
+    {
+        assert!(matches!(refused, Error::Invalid(_)), "{refused}");
+    }
+    db.drop_table("d").unwrap();
+    let refused = db.cube("d", Count, rollup()).open().map(drop).unwrap_err();
+    assert!(refused.to_string().contains("`d@cube`"), "{refused}");
+    assert_eq!(db.tables().len(), others.len() + 1);
+}
+
+/// Coarser groups have keys that are two bytes longer.
+#[test]
+fn a_key_that_coarser_groups_cannot_have_is_refused_at_once() {
+    let db = Database::open(DIR, Options::default().env(Env::memory(1))).unwrap();
+    let cube = db.cube("c", Count, Groupings::sets(2, [[0]]).unwrap()).open().unwrap();
+    let longest = (64 << 10) - 2;
+    // A value's end takes two bytes, and so does what is no value.
+    let key = |bytes: usize| group_key::of([Some("x".repeat(bytes - 4)), None]);
+    let mut batch = cube.batch();
+    for bytes in longest + 1..longest + 4 {
+        assert!(batch.add(key(bytes), ()).is_err(), "{bytes} bytes");
+    }
+    batch.add(key(longest), ()).unwrap();
+    batch.commit(Durability::Os, b"").unwrap();
+    assert_eq!(cube.get(cube.groupings().by([0]).unwrap(), key(longest)).unwrap(), Some(1));
+}
+
+/// A function panicked at coarser groups: the finest ones stood in the caller's batch already.
+#[test]
+fn a_batch_has_all_levels_or_none() {
+    let db = Database::open(DIR, options(&Env::memory(1))).unwrap();
+    let (trip, table) = (Trip::default(), db.table("t").open().unwrap());
+    let function = Tripping(SumInt, trip.clone());
+    let cube = db.cube("c", function, Groupings::rollup(1).unwrap()).open().unwrap();
+    let (mut groups, mut batch) = (cube.batch(), Batch::new());
+    let [x, y] = ["x", "y"].map(|column| group_key::of([Some(column)]));
+    groups.add(&x, 1).unwrap();
+    groups.add(&y, 2).unwrap();
+    batch.put(&table, b"k", b"v");
+    trip.set(1, 0);
+    assert!(catch_unwind(AssertUnwindSafe(|| groups.append_to(&mut batch))).is_err());
+    assert_eq!(batch.len(), 1, "nothing of the cube");
+    db.write(&mut batch, Durability::Os).unwrap();
+    assert_eq!(cube.iter(Grouping::FINEST).unwrap().count(), 0);
+    groups.append_to(&mut batch).unwrap();
+    db.write(&mut batch, Durability::Os).unwrap();
+    let over_all = cube.groupings().by([]).unwrap();
+    assert_eq!(cube.get(over_all, group_key::of([None::<&str>])).unwrap(), Some(3));
+    // A group that was left half way is not written.
+    trip.set(1, 0);
+    assert!(catch_unwind(AssertUnwindSafe(|| groups.add(&x, 4))).is_err());
+    groups.add(&y, 4).unwrap();
+    for refused in [groups.append_to(&mut batch), groups.commit(Durability::Os, b"").map(drop)] {
+        assert!(matches!(refused, Err(Error::Panicked(_))), "{refused:?}");
+    }
 }

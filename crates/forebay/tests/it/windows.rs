@@ -393,13 +393,18 @@ fn windows_open_only_as_they_were_declared() {
     assert!(batch.len() == 1 && !batch.is_empty() && batch.memory_bytes() > 0);
     assert_eq!(table.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     assert_eq!(db.windows("w", Count, hours()).open().unwrap().get(.., b"key").unwrap(), Some(2));
+    // What has such a name and is no window is somebody else's.
+    let others = ["t", "u@0@0", "v@windows", "w", "w@0", "w@0@07", "w@1", "w@cube"];
+    others[1..].iter().for_each(|name| db.table(name).open().unwrap().put(b"k", b"v").unwrap());
     for refused in [
         db.windows("w", Count, Tiers::new(Period::HOUR, 48)).open().map(drop).unwrap_err(),
         db.windows("w", SumInt, hours()).open().map(drop).unwrap_err(),
         db.windows("a@b", Count, hours()).open().map(drop).unwrap_err(),
-        db.windows("t", Count, hours()).open().map(drop).unwrap_err(),
-        db.windows("v", Count, hours()).layout(Layout::wb_tree()).open().map(drop).unwrap_err(),
-        db.windows("v", Count, Tiers::new(Period::DAY, 9).then(Period::HOUR, 999))
+        db.windows("u", Count, hours()).open().map(drop).unwrap_err(),
+        db.windows("v", Count, hours()).open().map(drop).unwrap_err(),
+        db.drop_windows("v").unwrap_err(),
+        db.windows("x", Count, hours()).layout(Layout::wb_tree()).open().map(drop).unwrap_err(),
+        db.windows("x", Count, Tiers::new(Period::DAY, 9).then(Period::HOUR, 999))
             .open()
             .map(drop)
             .unwrap_err(),
@@ -409,7 +414,77 @@ fn windows_open_only_as_they_were_declared() {
     }
     db.drop_windows("w").unwrap();
     let left: Vec<_> = db.tables().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(left, ["t"]);
+    assert_eq!(left, others);
+}
+
+/// Savepoints had neither windows nor what they were rolled up to; windows that a rollback brought back, and those that
+/// were declared anew, were dropped.
+#[test]
+fn windows_are_dropped_beside_whatever_brings_them_back() {
+    let mut pauses = BTreeMap::new();
+    for seed in 0..150 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = Arc::new(Database::open(DIR, options(&env)).unwrap());
+        let open = |db: &Database| {
+            let [finer, coarser] = [5, 40].map(Period::milliseconds);
+            let windows = db.windows("w", Count, Tiers::new(finer, 1).then(coarser, u32::MAX)).open();
+            windows.unwrap()
+        };
+        let fill = |windows: &Windows<Count>| {
+            let mut batch = windows.batch();
+            (0..40).for_each(|time| batch.add(time, b"key", ()).unwrap());
+            batch.commit(Durability::Os, b"").unwrap();
+        };
+        let mut windows = open(&db);
+        fill(&windows);
+        if seed % 3 > 0 {
+            db.savepoint("s").unwrap();
+        }
+        let other: Box<dyn FnOnce() + Send> = Box::new({
+            let db = Arc::clone(&db);
+            move || match seed % 3 {
+                0 => drop(db.savepoint("s").unwrap()),
+                1 => db.rollback("s").unwrap(),
+                _ => {
+                    db.drop_windows("w").unwrap();
+                    fill(&open(&db));
+                }
+            }
+        });
+        let expire: Box<dyn FnOnce() + Send> = Box::new({
+            let windows = windows.clone();
+            move || {
+                let expired = windows.expire(100);
+                assert!(expired.is_ok() || seed % 3 == 2, "seed {seed}: {expired:?}");
+            }
+        });
+        let (forked, here) = if seed % 2 == 0 { (expire, other) } else { (other, expire) };
+        let beside = env.jobs.fork("beside", forked);
+        env.jobs.step_some(Rng::new(seed).index(300));
+        here();
+        beside.join();
+        if seed % 3 == 2 {
+            windows = open(&db);
+        } else {
+            let seen = windows.at(&db.open_savepoint("s").unwrap()).get(.., b"key").unwrap();
+            assert_eq!(seen, Some(40), "seed {seed}: the savepoint");
+        }
+        assert_eq!(windows.get(.., b"key").unwrap(), Some(40), "seed {seed}");
+        if seed % 3 < 2 {
+            db.rollback("s").unwrap();
+        }
+        windows.expire(100).unwrap();
+        assert_eq!(windows.get(.., b"key").unwrap(), Some(40), "seed {seed}, once more");
+        for (point, count) in env.jobs.pauses() {
+            *pauses.entry(point).or_insert(0) += count;
+        }
+        drop(windows);
+        drop(db);
+    }
+    for point in ["savepoint is flushed", "rollback is durable", "a window is dropped"] {
+        assert!(pauses.contains_key(point), "{pauses:?}");
+    }
 }
 
 /// Going back to a savepoint takes back what was rolled up since, and with it the marks.

@@ -5,20 +5,26 @@ use std::fmt;
 use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Aggregator as _, Grouping, HashAggregator, group_key};
+use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::{Error, Result};
 use forebay_store::log::Durability;
 
 use super::Cube;
 use crate::Batch;
+use crate::api::batch::refuse_panicked;
 
 /// The most memory that the groups of a level take: no longer batch can be committed.
 const GROUPS_BYTES_MAX: usize = 1 << 30;
+/// The longest key: those of coarser groups begin with their grouping.
+const CUBE_KEY_BYTES_MAX: usize = KEY_BYTES_MAX - size_of::<u16>();
 
 /// Values for a [`Cube`], all of which are written or none. Values of a group are merged as they come, so that the more
 /// come of each, the less a batch costs.
 pub struct CubeBatch<A: Aggregate> {
     cube: Cube<A>,
     groups: HashAggregator<Arc<A>>,
+    /// A function is merging into a group here, or has panicked at that.
+    is_merging: bool,
 }
 
 impl<A: Aggregate> fmt::Debug for CubeBatch<A> {
@@ -30,31 +36,49 @@ impl<A: Aggregate> fmt::Debug for CubeBatch<A> {
 impl<A: Aggregate> CubeBatch<A> {
     pub(super) fn new(cube: &Cube<A>) -> Self {
         let groups = HashAggregator::new(Arc::clone(&cube.parts.function), GROUPS_BYTES_MAX);
-        Self { cube: cube.clone(), groups }
+        Self { cube: cube.clone(), groups, is_merging: false }
     }
 
     /// Adds a value to a key, a [group key](crate::aggregate::group_key) of all columns. A key of another number of
-    /// columns is an error, as is a value that the function refuses; then nothing is added.
+    /// columns, or of more than 64 KiB less 2 bytes, is an error, as is a value that the function refuses; then nothing
+    /// is added.
     pub fn add(&mut self, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
         self.check(key.as_ref())?;
-        self.groups.add(key.as_ref(), value)
+        self.guarded(|groups| groups.add(key.as_ref(), value))
     }
 
     /// Merges a state into that of a key.
     pub fn add_state(&mut self, key: impl AsRef<[u8]>, state: impl AsRef<[u8]>) -> Result<()> {
         self.check(key.as_ref())?;
-        self.groups.add_state(key.as_ref(), state.as_ref())
+        self.guarded(|groups| groups.add_state(key.as_ref(), state.as_ref()))
+    }
+
+    #[inline]
+    fn guarded(&mut self, add: impl FnOnce(&mut HashAggregator<Arc<A>>) -> Result<()>) -> Result<()> {
+        let has_panicked = std::mem::replace(&mut self.is_merging, true);
+        let added = add(&mut self.groups);
+        self.is_merging = has_panicked;
+        added
     }
 
     #[inline]
     fn check(&self, key: &[u8]) -> Result<()> {
-        let (mut columns, mut bytes) = (0, 0);
-        group_key::split(key).for_each(|column| (columns, bytes) = (columns + 1, bytes + column.len()));
-        if columns != self.cube.groupings().columns() || bytes != key.len() {
+        let (mut columns, mut bytes, mut is_whole) = (0, 0, true);
+        for column in group_key::split(key) {
+            (columns, bytes) = (columns + 1, bytes + column.len());
+            is_whole &= group_key::is_column(column);
+        }
+        if columns != self.cube.groupings().columns() || bytes != key.len() || !is_whole {
             return Err(Error::invalid(format!(
                 "a key of cube `{}` is a group key of {} columns; make it by aggregate::group_key::of",
                 self.cube.name(),
                 self.cube.groupings().columns()
+            )));
+        }
+        if bytes > CUBE_KEY_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "a key of cube `{}` has {bytes} bytes; at most {CUBE_KEY_BYTES_MAX} are allowed",
+                self.cube.name()
             )));
         }
         Ok(())
@@ -89,17 +113,29 @@ impl<A: Aggregate> CubeBatch<A> {
         table.engine.writer.write(batch.payload(table.database_id())?, durability)
     }
 
-    /// Appends all of it to a batch of any tables, whose commit writes it.
+    /// Appends all of it to a batch of any tables, whose commit writes it. After an error that has nothing of it.
     pub fn append_to(&self, batch: &mut Batch) -> Result<()> {
+        refuse_panicked(self.is_merging, "begin another")?;
+        let (parts, levels) = (&*self.cube.parts, self.levels()?);
+        batch.guarded(|batch| {
+            let tables = [&parts.finest].into_iter().chain(parts.levels.iter().map(|(_, table)| table));
+            let groups = [&self.groups].into_iter().chain(levels.iter().map(|(_, level)| level));
+            tables.zip(groups).try_for_each(|(table, groups)| {
+                groups.for_each(&mut |key, state| {
+                    batch.add_state(table, key, state);
+                    Ok(())
+                })
+            })
+        })
+    }
+
+    /// The coarser groups, by how many columns they leave out.
+    fn levels(&self) -> Result<Vec<(u32, HashAggregator<Arc<A>>)>> {
         let parts = &*self.cube.parts;
-        self.groups.for_each(&mut |key, state| {
-            batch.add_state(&parts.finest, key, state);
-            Ok(())
-        })?;
         let mut sizes = BTreeMap::from([(Grouping::FINEST, self.groups.len() as u64)]);
         let mut made: Vec<(u32, HashAggregator<Arc<A>>)> = Vec::new();
         let mut spare = Vec::new();
-        for (left_out, table) in &parts.levels {
+        for (left_out, _) in &parts.levels {
             let children = parts.groupings.children(*left_out, &sizes);
             let mut level = HashAggregator::new(Arc::clone(&parts.function), GROUPS_BYTES_MAX);
             let mut follow = |grouping, key: &[u8], state: &[u8]| {
@@ -119,9 +155,8 @@ impl<A: Aggregate> CubeBatch<A> {
                 }
             }
             level.finalize()?;
-            level.for_each(&mut |key, state| {
+            level.for_each(&mut |key, _| {
                 *sizes.entry(group_key::split_grouping(key).0).or_default() += 1;
-                batch.add_state(table, key, state);
                 Ok(())
             })?;
             debug_assert!(
@@ -130,6 +165,6 @@ impl<A: Aggregate> CubeBatch<A> {
             );
             made.push((*left_out, level));
         }
-        Ok(())
+        Ok(made)
     }
 }

@@ -12,12 +12,12 @@ mod snapshot;
 use std::fmt;
 use std::sync::Arc;
 
-use forebay_aggregate::{Aggregate, Grouping, Groupings};
+use forebay_aggregate::{Aggregate, COLUMNS_MAX, Grouping, Groupings};
 use forebay_base::{Error, Result};
 use forebay_layouts::Layout;
 
 use crate::api::KeyBounds;
-use crate::api::declared::{Declared, MARK};
+use crate::api::declared::{Declared, Kind, MARK};
 use crate::context::refuse_guests;
 use crate::engine::Engine;
 use crate::{Aggregator, Database, Durability, Snapshot, TableBuilder};
@@ -25,7 +25,13 @@ use crate::{Aggregator, Database, Durability, Snapshot, TableBuilder};
 pub use batch::CubeBatch;
 pub use snapshot::{CubeScan, CubeSnapshot};
 
-const KIND: &str = "cube";
+const KIND: Kind = Kind {
+    noun: "cube",
+    has: |rest| {
+        let is_level = |level: &str| (1..=COLUMNS_MAX).any(|columns| columns.to_string() == level);
+        rest.is_empty() || rest.strip_prefix(MARK).is_some_and(is_level)
+    },
+};
 
 /// Groups by several columns and by fewer of them: each of its [`Groupings`] can be asked at any time, and all of them
 /// agree at every commit. Cheap to clone; may be used from any number of threads.
@@ -141,7 +147,14 @@ impl<A: Aggregate> CubeBuilder<A> {
             let builder = TableBuilder::new(&engine, table).aggregating(Arc::clone(&function));
             // They may have got another layout since.
             let is_there = engine.versions.state().table_named(table).is_some();
-            if is_there || is_whole { builder.existing(true) } else { builder.layout(layout) }.open()
+            let opened =
+                if is_there || is_whole { builder.existing(true) } else { builder.layout(layout) }.open()?;
+            if !is_whole && !opened.table().is_empty()? {
+                return Err(Error::invalid(format!(
+                    "there is a table `{table}` with entries, which cube `{name}` would need for itself"
+                )));
+            }
+            Ok(opened)
         };
         let finest = open(&name)?;
         let mut levels = Vec::new();

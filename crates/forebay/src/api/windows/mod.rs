@@ -17,15 +17,15 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use forebay_aggregate::Aggregate;
+use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::{Error, Result};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::api::KeyBounds;
-use crate::api::declared::{Declared, MARK};
+use crate::api::declared::{Declared, Kind, MARK};
 use crate::context::refuse_guests;
 use crate::engine::Engine;
-use crate::versions::View;
+use crate::versions::{TableState, View};
 use crate::{Aggregator, Database, Snapshot, Table, TableBuilder};
 use marks::Marks;
 
@@ -35,7 +35,7 @@ pub use roll_up::Expired;
 pub use scan::WindowsScan;
 pub use snapshot::WindowsSnapshot;
 
-const KIND: &str = "windows";
+const KIND: Kind = Kind { noun: "windows", has: |rest| window_of(rest).is_some() };
 /// The key of the marks, beside the declaration.
 const MARKS: &[u8] = b"marks";
 
@@ -115,8 +115,8 @@ impl<A> fmt::Debug for WindowsBuilder<A> {
 }
 
 impl Database {
-    /// Names [`Windows`], to be opened or made. They take tables for themselves whose names begin with `NAME@`: write to
-    /// those by the windows alone. The name holds no `@`.
+    /// Names [`Windows`], to be opened or made. They take the tables `NAME@windows` and `NAME@tier@start` for
+    /// themselves: write to those by the windows alone. The name holds no `@`.
     pub fn windows<A: Aggregate>(&self, name: &str, function: A, tiers: Tiers) -> WindowsBuilder<A> {
         let (engine, layout) = (Arc::clone(self.engine()), Layout::wb_tree_ordered());
         WindowsBuilder { engine, name: name.into(), tiers, function, existing: false, layout }
@@ -157,12 +157,8 @@ impl<A: Aggregate> WindowsBuilder<A> {
         drop(alone);
         let function = Arc::new(function);
         let parts = Arc::new(Parts { engine, name, tiers, function, declared, layout });
-        // What the log has of them is merged from now on. Nothing is dropped meanwhile.
-        let shared = parts.engine.declared.read();
-        for window in parts.windows_of(&parts.engine.versions.view()) {
-            parts.table(window.tier, window.start)?;
-        }
-        drop(shared);
+        // What the log has of them is merged from now on.
+        parts.windows_of(&parts.engine.versions.view());
         Ok(Windows { parts })
     }
 }
@@ -251,16 +247,6 @@ impl<A> Parts<A> {
         format!("{}{MARK}{tier}{MARK}{start}", self.name)
     }
 
-    /// The windows that have tables in a view, in no order.
-    fn windows_of(&self, view: &View) -> Vec<Window> {
-        let window = |name: &str, table: u32| {
-            let (tier, start) = name.strip_prefix(&self.name)?.strip_prefix(MARK)?.split_once(MARK)?;
-            let (tier, start) = (tier.parse().ok()?, start.parse().ok()?);
-            (tier < self.tiers.len()).then_some(Window { tier, start, table })
-        };
-        view.state.user_tables().filter_map(|table| window(&table.name, table.id)).collect()
-    }
-
     fn marks(&self, view: &View, database_id: u64) -> Result<Marks> {
         match self.declared.get(view, database_id, MARKS)? {
             None => Ok(Marks::new(&self.tiers)),
@@ -275,14 +261,32 @@ impl<A> Parts<A> {
 }
 
 impl<A: Aggregate> Parts<A> {
+    /// The windows that have tables in a view, in no order. Those that a savepoint had get the function.
+    fn windows_of(&self, view: &View) -> Vec<Window> {
+        let window = |table: &Arc<TableState>| {
+            let (tier, start) = window_of(table.name.strip_prefix(&self.name)?)?;
+            self.provide(table);
+            (tier < self.tiers.len()).then_some(Window { tier, start, table: table.id })
+        };
+        view.state.user_tables().filter_map(window).collect()
+    }
+
+    /// Gives a table the function if nobody has yet. Says whether it has states of such a function.
+    fn provide(&self, table: &TableState) -> bool {
+        let is_known = matches!(table.rule.name(), RuleName::States(kept) if *kept == self.function.state_type().as_str());
+        if is_known && table.rule.known().is_none() {
+            table.rule.provide(Arc::new(Merging(Arc::clone(&self.function))), &table.name);
+            self.engine.background.flush_again();
+        }
+        is_known
+    }
+
     /// The table of a window, which is made if there is none.
     fn table(&self, tier: usize, start: u64) -> Result<Aggregator<Arc<A>>> {
         let name = self.table_name(tier, start);
         let state = self.engine.versions.state();
-        let is_known = |kept: &RuleName| matches!(kept, RuleName::States(state_type) if *state_type == self.function.state_type().as_str());
         if let Some(found) = state.table_named(&name)
-            && is_known(found.rule.name())
-            && found.rule.known().is_some()
+            && self.provide(found)
         {
             let function = Arc::new(Arc::clone(&self.function));
             return Ok(Aggregator::new(Table::new(&self.engine, found), function));
@@ -291,4 +295,12 @@ impl<A: Aggregate> Parts<A> {
         // It may have got another layout since.
         if state.table_named(&name).is_some() { builder } else { builder.layout(self.layout) }.open()
     }
+}
+
+/// The tier and the beginning of a window, by what follows the declared name in its table's.
+fn window_of(rest: &str) -> Option<(usize, u64)> {
+    let (tier, start) = rest.strip_prefix(MARK)?.split_once(MARK)?;
+    // As they are written, and not otherwise.
+    let is_plain = |number: &str| number == "0" || !number.starts_with(['0', '+']);
+    if is_plain(tier) && is_plain(start) { Some((tier.parse().ok()?, start.parse().ok()?)) } else { None }
 }

@@ -3,7 +3,8 @@
 //! 1. Windows of a tier that are past are rolled up in order, finer tiers first, some groups at a time: one batch adds
 //!    these to the window of the next tier, and notes in the [`Marks`] up to which key. The last one of a window notes
 //!    that it is done.
-//! 2. What is no longer kept is noted, and made durable with all of before.
+//! 2. What is no longer kept is noted, and flushed to lists with all of before: a savepoint has tables as they are, but
+//!    records only as far as they were flushed.
 //! 3. Its tables are dropped.
 //!
 //! After a crash each step goes on from its marks. Values that come meanwhile go by the marks, too.
@@ -17,7 +18,7 @@ use forebay_store::log::Durability;
 
 use super::marks::{Marks, Rolling};
 use super::{MARKS, Parts, Window, Windows};
-use crate::api::database::drop_table;
+use crate::api::database::drop_numbered;
 use crate::api::table::range_of;
 use crate::context::refuse_guests;
 use crate::{Batch, Scan};
@@ -136,38 +137,47 @@ impl<A: Aggregate> Parts<A> {
 
     /// Drops the windows that are no longer kept. Returns how many that are.
     fn drop_expired(&self, now: u64) -> Result<usize> {
-        let (marks, windows) = {
-            let _alone = self.engine.declared.write();
-            let mut marks = self.marks_now()?;
-            let before = marks.clone();
-            for tier in 0..self.tiers.len() {
-                // A rollback may have taken back that all was rolled up.
-                let own = marks.rolled.get(tier).copied().unwrap_or(u64::MAX);
-                let finer = tier.checked_sub(1).map_or(u64::MAX, |finer| marks.rolled[finer]);
-                let most = own.min(self.tiers.period(tier).start(finer));
-                marks.floors[tier] = marks.floors[tier].max(self.tiers.kept_from(tier, now).min(most));
-            }
-            if marks != before {
-                let mut batch = Batch::new();
-                self.declared.put(&mut batch, MARKS, &marks.encode());
-                self.write(&batch)?;
-            }
-            let windows = self.windows_of(&self.engine.versions.view());
-            (marks, windows)
-        };
+        self.raise_floors(now)?;
+        yield_point("windows are to be dropped");
+        // Values are added meanwhile, but nothing is rolled back or declared anew.
+        let _shared = self.engine.declared.read();
+        // A rollback may just have taken back what was noted.
+        let marks = self.marks_now()?;
+        let mut windows = self.windows_of(&self.engine.versions.view());
+        windows.retain(|window| window.start < marks.floors[window.tier]);
+        if windows.is_empty() {
+            return Ok(0);
+        }
+        self.engine.writer.flush()?;
+        // Lists in memory count on the log.
+        self.engine.context.log()?.sync_to(u64::MAX)?;
         let mut dropped = 0;
-        for window in windows.into_iter().filter(|window| window.start < marks.floors[window.tier]) {
-            if dropped == 0 {
-                self.engine.context.log()?.sync_to(u64::MAX)?;
-            }
-            match drop_table(&self.engine, &self.table_name(window.tier, window.start)) {
-                // Another thread did.
-                Err(Error::NotFound(_)) => {}
-                outcome => outcome.map(|()| dropped += 1)?,
-            }
+        for window in windows {
+            // Another thread may have dropped it.
+            dropped += usize::from(drop_numbered(&self.engine, window.table)?);
             yield_point("a window is dropped");
         }
         Ok(dropped)
+    }
+
+    /// Notes what is no longer kept.
+    fn raise_floors(&self, now: u64) -> Result<()> {
+        let _alone = self.engine.declared.write();
+        let mut marks = self.marks_now()?;
+        let before = marks.clone();
+        for tier in 0..self.tiers.len() {
+            // A rollback may have taken back that all was rolled up.
+            let own = marks.rolled.get(tier).copied().unwrap_or(u64::MAX);
+            let finer = tier.checked_sub(1).map_or(u64::MAX, |finer| marks.rolled[finer]);
+            let most = own.min(self.tiers.period(tier).start(finer));
+            marks.floors[tier] = marks.floors[tier].max(self.tiers.kept_from(tier, now).min(most));
+        }
+        if marks == before {
+            return Ok(());
+        }
+        let mut batch = Batch::new();
+        self.declared.put(&mut batch, MARKS, &marks.encode());
+        self.write(&batch)
     }
 
     fn write(&self, batch: &Batch) -> Result<()> {

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay::aggregate::functions::{Count, SumInt};
 use forebay::{
-    Batch, Database, Durability, Expired, Layout, Options, Period, Result, Tiers, Windows, WindowsSnapshot,
+    Batch, Database, Durability, Error, Expired, Layout, Options, Period, Result, Tiers, Windows,
+    WindowsSnapshot,
 };
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem, Rng};
+use forebay_testkit::{Trip, Tripping};
 
 const DIR: &str = "/db";
 
@@ -403,6 +406,7 @@ fn windows_open_only_as_they_were_declared() {
         db.windows("u", Count, hours()).open().map(drop).unwrap_err(),
         db.windows("v", Count, hours()).open().map(drop).unwrap_err(),
         db.drop_windows("v").unwrap_err(),
+        db.windows(&"n".repeat(232), Count, hours()).open().map(drop).unwrap_err(),
         db.windows("x", Count, hours()).layout(Layout::wb_tree()).open().map(drop).unwrap_err(),
         db.windows("x", Count, Tiers::new(Period::DAY, 9).then(Period::HOUR, 999))
             .open()
@@ -415,6 +419,32 @@ fn windows_open_only_as_they_were_declared() {
     db.drop_windows("w").unwrap();
     let left: Vec<_> = db.tables().into_iter().map(|(name, _)| name).collect();
     assert_eq!(left, others);
+    let longest = db.windows(&"n".repeat(231), Count, Tiers::new(Period::milliseconds(1), 1)).open().unwrap();
+    longest.add(u64::MAX - 1, b"key", ()).unwrap();
+    assert_eq!(longest.get(.., b"key").unwrap(), Some(1));
+    assert!(longest.add(u64::MAX, b"key", ()).is_err(), "no range reaches it");
+}
+
+/// Values that are refused leave nothing in a batch, not even a window; one at which the function panics ends it.
+#[test]
+fn a_batch_has_what_was_added_and_nothing_else() {
+    let (db, trip) = (Database::open(DIR, options(&Env::memory(1))).unwrap(), Trip::default());
+    let windows = db.windows("w", Tripping(SumInt, trip.clone()), tiers()).open().unwrap();
+    windows.add(1000, b"key", 1).unwrap();
+    windows.expire(1000).unwrap();
+    let before = db.tables();
+    let mut batch = windows.batch();
+    for time in [5, 2000] {
+        assert!(batch.add_state(time, b"key", b"no state").is_err());
+    }
+    batch.add(1000, b"key", 2).unwrap();
+    batch.commit(Durability::Os, b"").unwrap();
+    assert_eq!(db.tables(), before);
+    trip.set(1, 0);
+    assert!(catch_unwind(AssertUnwindSafe(|| batch.add(1000, b"key", 4))).is_err());
+    batch.add(1000, b"key", 8).unwrap();
+    assert!(matches!(batch.commit(Durability::Os, b""), Err(Error::Panicked(_))));
+    assert_eq!(windows.get(.., b"key").unwrap(), Some(3));
 }
 
 /// Savepoints had neither windows nor what they were rolled up to; windows that a rollback brought back, and those that

@@ -21,7 +21,7 @@ use crate::versions::{TableState, table_state};
 use crate::{Aggregator, MergeRule, OrderedTable, Table};
 
 /// The longest name of a table, in bytes.
-const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
 const REPEATS_MAX_MERGING: f64 = 1.5;
 

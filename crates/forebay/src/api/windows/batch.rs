@@ -10,6 +10,7 @@ use forebay_store::log::Durability;
 
 use super::Windows;
 use super::marks::Marks;
+use crate::api::batch::refuse_panicked;
 use crate::context::refuse_guests;
 use crate::{Aggregator, Batch};
 
@@ -21,6 +22,8 @@ pub struct WindowsBatch<A: Aggregate> {
     windows: Windows<A>,
     /// By where windows of the finest tier begin.
     groups: BTreeMap<u64, HashAggregator<Arc<A>>>,
+    /// A function is merging into a group here, or has panicked at that.
+    is_merging: bool,
 }
 
 impl<A: Aggregate> fmt::Debug for WindowsBatch<A> {
@@ -31,25 +34,36 @@ impl<A: Aggregate> fmt::Debug for WindowsBatch<A> {
 
 impl<A: Aggregate> WindowsBatch<A> {
     pub(super) fn new(windows: &Windows<A>) -> Self {
-        Self { windows: windows.clone(), groups: BTreeMap::new() }
+        Self { windows: windows.clone(), groups: BTreeMap::new(), is_merging: false }
     }
 
-    /// Adds a value to a key at a time. A value that the function refuses is an error, and is not added.
+    /// Adds a value to a key at a time. A value that the function refuses is an error, and is not added; so is one at
+    /// `u64::MAX`, which no range of time reaches.
     pub fn add(&mut self, time: u64, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
-        self.window(time).add(key.as_ref(), value)
+        self.guarded(time, |groups| groups.add(key.as_ref(), value))
     }
 
     /// Merges a state into that of a key at a time.
     pub fn add_state(&mut self, time: u64, key: impl AsRef<[u8]>, state: impl AsRef<[u8]>) -> Result<()> {
-        self.window(time).add_state(key.as_ref(), state.as_ref())
+        self.guarded(time, |groups| groups.add_state(key.as_ref(), state.as_ref()))
     }
 
     #[inline]
-    fn window(&mut self, time: u64) -> &mut HashAggregator<Arc<A>> {
+    fn guarded(
+        &mut self,
+        time: u64,
+        add: impl FnOnce(&mut HashAggregator<Arc<A>>) -> Result<()>,
+    ) -> Result<()> {
+        if time == u64::MAX {
+            return Err(Error::invalid(format!("no window has time {time}: none ends behind it")));
+        }
         let parts = &self.windows.parts;
         let start = parts.tiers.period(0).start(time);
         let new = || HashAggregator::new(Arc::clone(&parts.function), GROUPS_BYTES_MAX);
-        self.groups.entry(start).or_insert_with(new)
+        let has_panicked = std::mem::replace(&mut self.is_merging, true);
+        let added = add(self.groups.entry(start).or_insert_with(new));
+        self.is_merging = has_panicked;
+        added
     }
 
     /// How many groups it has, of all windows together.
@@ -100,10 +114,12 @@ impl<A: Aggregate> WindowsBatch<A> {
     ) -> Result<u64> {
         let parts = &*self.windows.parts;
         refuse_guests()?;
+        refuse_panicked(self.is_merging, "begin another")?;
         // Nothing is rolled up between the look at the marks and the write.
         let _shared = parts.engine.declared.read();
         let marks = parts.marks_now()?;
-        for (start, groups) in &self.groups {
+        // A window whose only values were refused has none.
+        for (start, groups) in self.groups.iter().filter(|(_, groups)| !groups.is_empty()) {
             self.append(&marks, *start, groups, &mut batch)?;
         }
         metadata.iter().for_each(|metadata| parts.declared.put_metadata(&mut batch, metadata));

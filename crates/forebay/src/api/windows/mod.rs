@@ -22,6 +22,7 @@ use forebay_base::{Error, Result};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::api::KeyBounds;
+use crate::api::builder::NAME_BYTES_MAX;
 use crate::api::declared::{Declared, Kind, MARK};
 use crate::context::refuse_guests;
 use crate::engine::Engine;
@@ -36,6 +37,8 @@ pub use scan::WindowsScan;
 pub use snapshot::WindowsSnapshot;
 
 const KIND: Kind = Kind { noun: "windows", has: |rest| window_of(rest).is_some() };
+/// What follows the name in the longest name of a window's table: there are fewer than 100 tiers.
+const WINDOW_BYTES_MAX: usize = "@99@18446744073709551615".len();
 /// The key of the marks, beside the declaration.
 const MARKS: &[u8] = b"marks";
 
@@ -116,7 +119,7 @@ impl<A> fmt::Debug for WindowsBuilder<A> {
 
 impl Database {
     /// Names [`Windows`], to be opened or made. They take the tables `NAME@windows` and `NAME@tier@start` for
-    /// themselves: write to those by the windows alone. The name holds no `@`.
+    /// themselves: write to those by the windows alone. The name has at most 231 bytes, and holds no `@`.
     pub fn windows<A: Aggregate>(&self, name: &str, function: A, tiers: Tiers) -> WindowsBuilder<A> {
         let (engine, layout) = (Arc::clone(self.engine()), Layout::wb_tree_ordered());
         WindowsBuilder { engine, name: name.into(), tiers, function, existing: false, layout }
@@ -148,6 +151,13 @@ impl<A: Aggregate> WindowsBuilder<A> {
         if !layout.is_ordered() {
             return Err(Error::invalid(format!(
                 "windows `{name}` need a layout in key order, such as wb-tree:ordered, not {layout}"
+            )));
+        }
+        if name.len() > NAME_BYTES_MAX - WINDOW_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "the name of windows has at most {} bytes, not {}: their tables' names are longer",
+                NAME_BYTES_MAX - WINDOW_BYTES_MAX,
+                name.len()
             )));
         }
         let text = format!("windows/1(state={},tiers={tiers})", function.state_type().as_str());

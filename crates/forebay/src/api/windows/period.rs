@@ -89,9 +89,12 @@ impl Period {
         if start == time { time } else { self.end(start) }
     }
 
-    /// Where the window begins that is so many before the one that begins here.
+    /// Where the window begins that is so many before the one that begins here. `u32::MAX` is all of them.
     pub(super) fn back(self, start: u64, windows: u32) -> u64 {
-        let windows = u64::from(windows);
+        let windows = match windows {
+            u32::MAX => return 0,
+            windows => u64::from(windows),
+        };
         match self.0 {
             Length::Fixed { milliseconds, .. } => {
                 self.start(start.saturating_sub(milliseconds.saturating_mul(windows)))
@@ -122,7 +125,10 @@ impl Period {
 
     /// How long so many of them are at least, and at most.
     fn span(self, windows: u32) -> (u128, u128) {
-        let windows = u128::from(windows);
+        let windows = match windows {
+            u32::MAX => return (u128::MAX, u128::MAX),
+            windows => u128::from(windows),
+        };
         match self.0 {
             Length::Fixed { milliseconds, .. } => {
                 let all = u128::from(milliseconds) * windows;
@@ -181,7 +187,7 @@ fn month_start(month: u64) -> u64 {
 pub struct Tiers(Vec<(Period, u32)>);
 
 impl Tiers {
-    /// One tier, of which so many past windows are kept.
+    /// One tier, of which so many past windows are kept; `u32::MAX` keeps all.
     pub fn new(period: Period, keep: u32) -> Self {
         Self(vec![(period, keep)])
     }
@@ -272,6 +278,7 @@ mod tests {
             }
             assert_eq!(period.back(start, 500), starts[100], "{period}");
             assert_eq!(period.back(start, u32::MAX), 0);
+            assert_eq!(Period::milliseconds(1).back(1_764_075_600_000, u32::MAX), 0, "all are kept");
             assert!(period.around(u64::MAX).start < u64::MAX);
         }
         assert_eq!(Period::WEEK.start(1_764_028_800_000), 1_763_942_400_000, "a Monday");
@@ -283,6 +290,9 @@ mod tests {
         assert!(hours().then(Period::DAY, 2).then(Period::MONTH, 1).validate().is_ok());
         assert!(hours().then(Period::DAY, 7).then(Period::WEEK, 1).then(Period::YEAR, 1).validate().is_err());
         assert!(hours().then(Period::DAY, 1).validate().is_err(), "the days reach back less far");
+        let all = Tiers::new(Period::milliseconds(1), u32::MAX);
+        assert!(all.clone().then(Period::HOUR, u32::MAX).validate().is_ok());
+        assert!(all.then(Period::YEAR, u32::MAX - 1).validate().is_err(), "all reach back farther");
         assert!(hours().then(Period::milliseconds(5_400_000), 99).validate().is_err());
         assert!(Tiers::new(Period::MONTH, 1).then(Period::DAY, 99).validate().is_err());
         assert!(hours().then(Period::HOUR, 99).validate().is_err());

@@ -12,6 +12,7 @@
 use std::ops::Bound;
 
 use forebay_aggregate::Aggregate;
+use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::{Error, Order, Result};
 use forebay_env::yield_point;
 use forebay_store::log::Durability;
@@ -42,7 +43,9 @@ impl<A: Aggregate> Windows<A> {
     /// longer kept. Call it now and then, such as once for each window of the finest tier. Reads are exact before and
     /// after it, and while it works, beside which values can be added. An earlier time than once before does nothing.
     ///
-    /// After an error or a crash it goes on where it was when it is called again. Reads each window that it rolls up.
+    /// After an error or a crash it goes on where it was when it is called again. Reads each window that it rolls up, and
+    /// flushes write buffers if it drops any. A time that is too late cannot be taken back. A state of more than 256 MiB
+    /// cannot be rolled up: an error names its key and window.
     pub fn expire(&self, now: u64) -> Result<Expired> {
         refuse_guests()?;
         let mut expired = Expired::default();
@@ -126,6 +129,14 @@ impl<A: Aggregate> Parts<A> {
         let (mut groups, mut bytes) = (0, 0);
         for group in Scan::new(&self.engine, view, window, range)? {
             let (key, state) = group?;
+            if state.len() > VALUE_BYTES_MAX {
+                return Err(Error::invalid(format!(
+                    "the state of key {:?} in window `{}` has {} bytes and cannot be rolled up: at most                      {VALUE_BYTES_MAX} are allowed; use a function that bounds it",
+                    String::from_utf8_lossy(&key[..key.len().min(64)]),
+                    self.table_name(tier, start),
+                    state.len()
+                )));
+            }
             batch.add_state(&coarser, &key, &state);
             (groups, bytes) = (groups + 1, bytes + key.len() + state.len());
             if groups == GROUPS_MAX || bytes >= GROUP_BYTES_MAX {

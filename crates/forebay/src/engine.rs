@@ -23,7 +23,8 @@ pub(crate) struct Engine {
     pub(crate) background: Arc<Background>,
     pub(crate) history: History,
     pub(crate) relayout: Relayout,
-    /// Held for reading by writes that follow what a declaration's table says, and for writing by what changes that.
+    /// Held for reading by writes and drops that follow what a declaration's table says, and for writing by what changes
+    /// that.
     pub(crate) declared: RwLock<()>,
     /// How many parts hold the versions. What holds them besides reads.
     holders: usize,

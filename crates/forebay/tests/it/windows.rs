@@ -13,7 +13,7 @@ use forebay::{
 };
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem, Rng};
-use forebay_testkit::{Trip, Tripping};
+use forebay_testkit::{Merging, Multiset, Trip, Tripping};
 
 const DIR: &str = "/db";
 
@@ -533,4 +533,35 @@ fn a_rollback_takes_back_what_was_rolled_up() {
     model.now = 35;
     windows.expire(35).unwrap();
     check(&windows.at(&db.snapshot()), &model, &mut rng, "and rolled up again");
+}
+
+/// Windows that come back know no function of users: who has it brings it.
+#[test]
+fn windows_that_come_back_get_their_function() {
+    let env = Env::memory(1);
+    let open = || {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let function = Multiset(Merging::Tally);
+        let windows = db.windows("w", function, Tiers::new(Period::milliseconds(10), 1)).open().unwrap();
+        (db, windows)
+    };
+    let (db, windows) = open();
+    let add = |windows: &Windows<Multiset>| windows.add(5, b"key", b"value").unwrap();
+    add(&windows);
+    db.flush().unwrap();
+    add(&windows);
+    db.savepoint("s").unwrap();
+    let wanted = windows.get(.., b"key").unwrap().unwrap();
+    assert_eq!(windows.expire(100).unwrap().dropped, 1);
+    drop(windows);
+    db.close().unwrap();
+
+    let (db, windows) = open();
+    assert_eq!(windows.get(.., b"key").unwrap(), None);
+    let savepoint = db.open_savepoint("s").unwrap();
+    assert_eq!(windows.at(&savepoint).get(.., b"key").unwrap().as_ref(), Some(&wanted));
+    db.rollback("s").unwrap();
+    assert_eq!(windows.iter(..).unwrap().next().unwrap().unwrap(), (b"key".to_vec(), wanted));
+    add(&windows);
+    assert_eq!(windows.expire(100).unwrap().dropped, 1);
 }

@@ -263,6 +263,18 @@ fn a_cube_takes_only_tables_of_its_own() {
     let refused = db.cube("d", Count, rollup()).open().map(drop).unwrap_err();
     assert!(refused.to_string().contains("`d@cube`"), "{refused}");
     assert_eq!(db.tables().len(), others.len() + 1);
+
+    // A declaration whose tables were not all made yet: somebody made one of them, and wrote to it.
+    let text = format!("cube/1({})", rollup());
+    db.table("e@cube").open().unwrap().put(b"declaration", &text).unwrap();
+    db.aggregator("e@1", Count).layout(Layout::wb_tree_ordered()).open().unwrap();
+    let open = || db.cube("e", Count, rollup()).open().map(drop);
+    open().unwrap();
+    db.drop_cube("e").unwrap();
+    db.table("e@cube").open().unwrap().put(b"declaration", &text).unwrap();
+    db.aggregator("e@1", Count).open().unwrap().add(b"k", ()).unwrap();
+    let refused = open().unwrap_err();
+    assert!(refused.to_string().contains("`e@1`"), "{refused}");
 }
 
 /// Coarser groups have keys that are two bytes longer.

@@ -94,9 +94,10 @@ impl Front {
         while from < rows.len() {
             let len = self.some(rows, from);
             let before = refused.len();
-            self.add_some(functions, &rows.slice(from, len), refused, sink)?;
+            let added = self.add_some(functions, &rows.slice(from, len), refused, sink);
             refused[before..].sort_unstable();
             refused[before..].iter_mut().for_each(|row| *row += from as u32);
+            added?;
             from += len;
         }
         refused.dedup();

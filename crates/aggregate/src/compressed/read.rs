@@ -2,6 +2,7 @@
 
 use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
+use forebay_env::yield_point;
 
 use super::CompressedAggregator;
 use super::chunk::Packer;
@@ -66,6 +67,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Shows all that was added before, and in part what is added meanwhile. Tells of groups that are lost at the end.
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.gather()?;
+        yield_point("groups are to be shown");
         let state_bytes = self.shared.function.state_bytes();
         let (mut packer, mut records) =
             (Packer::new(state_bytes, self.shared.hashing), Columns::new(state_bytes));
@@ -79,10 +81,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 }
                 Next::Wait(ticket) => self.shared.wait_for(ticket)?,
                 Next::Spilled => {
-                    return self.show_spilled(&mut |key, state| {
+                    self.show_spilled(&mut |key, state| {
                         let is_shown = place.has_passed(self.shared.hashing.of(key), key);
                         if is_shown { Ok(()) } else { visit(key, state) }
-                    });
+                    })?;
+                    return place.broken.map_or(Ok(()), Err);
                 }
                 Next::End => return place.broken.map_or(Ok(()), Err),
             }

@@ -23,6 +23,8 @@ pub(super) struct Room {
     pub(super) sort_bytes: AtomicUsize,
     /// Memory does not suffice for more keys.
     pub(super) is_full: AtomicBool,
+    /// Somebody makes room: those who add wait for it.
+    pub(super) is_made: AtomicBool,
 }
 
 /// Who wants room.
@@ -58,7 +60,8 @@ impl<A: Aggregate> Shared<A> {
             // What is hot or staged goes to buffers at the end.
             Need::Adding => {
                 let kept_bytes = sizes.hot_bytes + sizes.staged_bytes;
-                !room.is_full.load(Ordering::Relaxed) && used_bytes + kept_bytes <= room.memory_max
+                let is_shut = room.is_full.load(Ordering::Relaxed) || room.is_made.load(Ordering::Relaxed);
+                !is_shut && used_bytes + kept_bytes <= room.memory_max
             }
             Need::Merging => used_bytes <= room.memory_max,
             Need::Anyway => true,

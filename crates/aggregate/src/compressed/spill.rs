@@ -8,6 +8,7 @@ use forebay_env::sync::atomic::Ordering;
 
 use forebay_base::Result;
 
+use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::tree::Tree;
@@ -35,40 +36,64 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.trees.iter().try_for_each(|tree| self.spill_tree(&mut tree.0.lock()))
     }
 
+    /// Moves what a tree has at home.
     fn spill_tree(&self, tree: &mut Tree) -> Result<()> {
+        tree.leaves.holders.iter_mut().try_for_each(|holder| self.spill_base(&mut holder.base))?;
+        if tree.leaves.is_empty() {
+            tree.reset(&self.shared);
+        }
+        Ok(())
+    }
+
+    /// Moves all that was merged before, leaf by leaf, and waits for those that are being merged: who reads wants all.
+    fn spill_whole(&self) -> Result<()> {
+        self.is_spilled.store(true, Ordering::Relaxed);
+        let mut next = Some(0);
+        while let Some(low) = next {
+            let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
+            tree.take_back(&self.shared);
+            let number = tree.leaves.of(low);
+            let holder = &mut tree.leaves.holders[number];
+            let ticket = holder.ticket;
+            if ticket.is_none() {
+                next = holder.leaf.hashes().1.checked_add(1);
+                self.spill_base(&mut holder.base)?;
+            }
+            drop(tree);
+            ticket.map_or(Ok(()), |ticket| self.shared.wait_for(ticket))?;
+        }
+        // Their directories go, too.
+        self.spill()
+    }
+
+    fn spill_base(&self, base: &mut Base) -> Result<()> {
         let (shared, state_bytes) = (&*self.shared, self.shared.function.state_bytes());
         let (mut packer, mut records) = (Packer::new(state_bytes, shared.hashing), Columns::new(state_bytes));
-        let mut free = Vec::new();
-        for base in tree.leaves.holders.iter_mut().map(|holder| &mut holder.base) {
-            let before = base.index_bytes();
-            while base.pop(&mut packer, &mut records, &mut free)? {
-                shared.pool.give(&mut free);
-                let mut moved = 0;
-                let outcome = self.with_sort(|sort| {
-                    (0..records.len()).try_for_each(|at| {
-                        sort.add_state(records.keys.get(at), records.states.get(at))?;
-                        moved += 1;
-                        Ok(())
-                    })
-                });
-                if let Err(error) = outcome {
-                    let mut left = Columns::new(state_bytes);
-                    left.extend(&records, moved..records.len());
-                    base.push(&mut packer, &left, &mut || shared.pool.take());
-                    recount(&shared.room.index_bytes, before, base.index_bytes());
-                    return Err(error);
-                }
+        let (mut free, before) = (Vec::new(), base.index_bytes());
+        while base.pop(&mut packer, &mut records, &mut free)? {
+            shared.pool.give(&mut free);
+            let mut moved = 0;
+            let outcome = self.with_sort(|sort| {
+                (0..records.len()).try_for_each(|at| {
+                    sort.add_state(records.keys.get(at), records.states.get(at))?;
+                    moved += 1;
+                    Ok(())
+                })
+            });
+            if let Err(error) = outcome {
+                let mut left = Columns::new(state_bytes);
+                left.extend(&records, moved..records.len());
+                base.push(&mut packer, &left, &mut || shared.pool.take());
+                recount(&shared.room.index_bytes, before, base.index_bytes());
+                return Err(error);
             }
-            let broken = std::mem::take(&mut base.broken);
-            recount(&shared.room.index_bytes, before, base.index_bytes());
-            self.with_sort(|sort| {
-                sort.lose(broken);
-                Ok(())
-            })?;
         }
-        if tree.leaves.is_empty() {
-            tree.reset(shared);
-        }
+        let broken = std::mem::take(&mut base.broken);
+        recount(&shared.room.index_bytes, before, base.index_bytes());
+        self.with_sort(|sort| {
+            sort.lose(broken);
+            Ok(())
+        })?;
         Ok(())
     }
 
@@ -82,7 +107,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves all that is merged to the sort, and has it merge what it has, so that it can be read. What is in files
     /// needs no memory here.
     pub(super) fn finish_spilled(&self) -> Result<()> {
-        self.spill()?;
+        self.spill_whole()?;
         self.shared.release();
         self.stripes().for_each(|stripe| stripe.lock().shrink(&self.shared));
         self.with_sort(Aggregator::finalize)?;

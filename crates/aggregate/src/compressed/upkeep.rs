@@ -129,7 +129,12 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if shared.has_room(segments, Need::Adding) {
             return Ok(true);
         }
-        self.merge_all()?;
+        // Nobody takes meanwhile what that gives back: what is left tells whether there is too much.
+        shared.room.is_made.store(true, Ordering::Relaxed);
+        let merged = self.merge_all();
+        shared.room.is_made.store(false, Ordering::Relaxed);
+        merged?;
+        shared.release();
         if !shared.has_slack() {
             shared.room.is_full.store(true, Ordering::Relaxed);
         }

@@ -73,6 +73,23 @@ impl Inner {
     }
 }
 
+/// A merge on its way. Where the function panics amid it, its leaf is lost, and nobody may wait for it.
+struct Working<'s, A> {
+    shared: &'s Shared<A>,
+    ticket: u64,
+}
+
+impl<A> Drop for Working<'_, A> {
+    fn drop(&mut self) {
+        let mut inner = self.shared.inner.lock();
+        inner.running.retain(|&running| running != self.ticket);
+        let panicked = "an aggregation function panicked while groups were merged; they are lost";
+        inner.failed = Some(Error::Panicked(panicked.into()));
+        drop(inner);
+        self.shared.jobs.wake();
+    }
+}
+
 impl<A: Aggregate> Shared<A> {
     pub(super) fn new(function: A, jobs: Jobs, sizes: Sizes, options: &AggregatorOptions) -> Self {
         let inner = Inner {
@@ -170,7 +187,9 @@ impl<A: Aggregate> Shared<A> {
         drop(inner);
         let Merge { tree, number, leaf, tail, base } = merge;
         let before = base.index_bytes();
+        let working = Working { shared: self, ticket };
         let merged = self.lend(|merger| merger.merge(&*self.function, &leaf, tail, base));
+        std::mem::forget(working);
         let mut inner = self.inner();
         debug_assert!(inner.running.contains(&ticket), "who works is counted");
         inner.running.retain(|&running| running != ticket);

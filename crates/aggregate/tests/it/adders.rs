@@ -1,13 +1,14 @@
 //! Several threads add to one compressed buffer tree, and read it meanwhile.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_aggregate::functions::{Count, Distinct};
-use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
-use forebay_base::Result;
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, StateType};
 use forebay_base::hash::mix;
+use forebay_base::{Error, Result};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Env, Handle, yield_point};
 
@@ -43,12 +44,14 @@ fn in_turns(
     let counts = CompressedAggregator::new(Count, options.jobs(jobs.clone())).expect("memory suffices");
     let counts = Arc::new(counts);
     let (frequent, added) = (5u64.to_le_bytes(), Arc::new(AtomicU64::new(0)));
+    let done: Arc<[AtomicU64; ADDERS as usize]> = Arc::default();
     let mut forks = Vec::new();
     for adder in 0..ADDERS {
-        let (counts, added) = (Arc::clone(&counts), Arc::clone(&added));
+        let (counts, added, done) = (Arc::clone(&counts), Arc::clone(&added), Arc::clone(&done));
         forks.push(jobs.fork("adder", move || {
             for number in 0..adds {
                 counts.add(&key_of(adder, number), ()).expect("there is room");
+                done[adder as usize].store(number + 1, Ordering::SeqCst);
                 if number % 10 == 0 {
                     counts.add(&frequent, ()).expect("there is room");
                     added.fetch_add(1, Ordering::SeqCst);
@@ -61,16 +64,33 @@ fn in_turns(
     }
     let (reader, sum) = (Arc::clone(&counts), Arc::clone(&added));
     forks.push(jobs.fork("reader", move || {
-        for round in 0..40 {
+        let mut looks_in_files = 0;
+        for round in 0.. {
             yield_point("a reader rests");
+            // Until all are added, and a while before that in files.
+            let are_done = done.iter().all(|done| done.load(Ordering::SeqCst) == adds);
+            if round >= 40 && (are_done || looks_in_files >= 12) {
+                break;
+            }
             let before = sum.load(Ordering::SeqCst);
             let found = count_of(reader.get(&frequent).expect("it is read"));
             // An adder counts a moment after it has added.
             let after = sum.load(Ordering::SeqCst) + ADDERS;
             assert!((before..=after).contains(&found), "seed {seed}: {found} of {before} to {after}");
-            if round % 10 == 9 {
-                let shown = contents(&*reader).get(&frequent[..]).cloned();
-                assert!(count_of(shown) >= before, "seed {seed}");
+            looks_in_files += u64::from(reader.is_spilled());
+            if round < 40 && round % 10 == 9 || reader.is_spilled() {
+                let mut least: BTreeMap<Vec<u8>, u64> = BTreeMap::from([(frequent.to_vec(), before)]);
+                for adder in 0..ADDERS {
+                    let numbers = 0..done[adder as usize].load(Ordering::SeqCst);
+                    numbers.for_each(|number| *least.entry(key_of(adder, number)).or_default() += 1);
+                }
+                let shown = contents(&*reader);
+                for (key, least) in least {
+                    let count = count_of(shown.get(&key).cloned());
+                    let is_whole = key == frequent || count >= least;
+                    assert!(is_whole, "seed {seed}: {count} of {least} are shown of key {key:?}");
+                }
+                assert!(count_of(shown.get(&frequent[..]).cloned()) >= before, "seed {seed}");
                 assert!(reader.keys().expect("they are counted") >= before.min(1), "seed {seed}");
             }
         }
@@ -101,7 +121,9 @@ fn every_interleaving_counts_each_add_once() {
         pauses.extend(in_turns(seed, options, 3000, key_of));
     }
     for seed in 12..16 {
-        let options = AggregatorOptions::default().memory_limit(2400 << 10).threads(1).adders(2);
+        // With workers, leaves are away while others read.
+        let (limit, threads) = [(2400 << 10, 1), (2700 << 10, 3)][seed as usize % 2];
+        let options = AggregatorOptions::default().memory_limit(limit).threads(threads).adders(2);
         let options = options.spill_to(MemoryFs::new(), "/spilled");
         pauses.extend(in_turns(seed, options, 14_000, |adder, number| {
             mix((adder << 32) | (number % 12_000)).to_le_bytes().repeat(3)
@@ -183,5 +205,46 @@ fn a_refused_add_leaves_no_trace_whoever_adds() -> Result<()> {
     assert!(added.load(Ordering::Relaxed) < 1_200_000, "it was not filled");
     assert_eq!(counts.keys()?, added.load(Ordering::Relaxed));
     assert!(counts.memory_bytes() <= 3 << 20, "{} bytes", counts.memory_bytes());
+    Ok(())
+}
+
+/// Counts, and panics where groups are merged.
+#[derive(Clone, Copy)]
+struct Panics;
+
+impl Aggregate for Panics {
+    type Input<'a> = ();
+    type Output = u64;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("panics", 1)
+    }
+
+    fn lift(&self, _: (), state: &mut Vec<u8>) -> Result<()> {
+        state.push(1);
+        Ok(())
+    }
+
+    fn merge(&self, _: &[&[u8]], _: &mut Vec<u8>) {
+        panic!("no luck");
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<u64> {
+        Ok(state.len() as u64)
+    }
+}
+
+/// Whoever waited for a merge in which a function panicked on another thread waited for ever.
+#[test]
+fn a_function_that_panics_keeps_nobody_waiting() -> Result<()> {
+    let options = AggregatorOptions::default().memory_limit(4 << 20).threads(1).adders(2);
+    let aggregator = CompressedAggregator::new(Panics, options)?;
+    let add = || (0..2).try_for_each(|_| aggregator.add(b"key", ()));
+    add()?;
+    let finalized = catch_unwind(AssertUnwindSafe(|| aggregator.finalize()));
+    assert!(finalized.is_err(), "it panicked here");
+    for error in [aggregator.finalize(), aggregator.get(b"key").map(drop), aggregator.keys().map(drop)] {
+        assert!(matches!(error, Err(Error::Panicked(_))), "{error:?}");
+    }
     Ok(())
 }

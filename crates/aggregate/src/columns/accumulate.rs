@@ -153,8 +153,11 @@ impl<F: Folding> Accumulator for Folded<F> {
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
-        debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
-        debug_assert_eq!((self.values.len(), groups.len()), (rows.len(), rows.len()), "the batch was read");
+        debug_assert_eq!(
+            (self.values.len(), groups.len()),
+            (rows.len(), rows.len()),
+            "what was read is added"
+        );
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
             let kept = &mut self.kept[group];
             *kept = Some(match *kept {

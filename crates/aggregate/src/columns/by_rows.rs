@@ -48,7 +48,6 @@ impl ByRows {
 
     pub(super) fn add(&mut self, function: &dyn Function, state_bytes: Option<usize>, groups: &[u32]) {
         debug_assert_eq!(self.ends.len(), groups.len(), "the rows that were read are added");
-        debug_assert_eq!(self.ends.len(), groups.len(), "the batch was read");
         let mut start = 0;
         for (group, end) in groups.iter().zip(&self.ends) {
             let (group, lifted) = (*group as usize, &self.lifted[start..*end]);

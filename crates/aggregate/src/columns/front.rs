@@ -10,6 +10,7 @@ use super::order::in_order;
 use super::parts::Parts;
 use super::words::{KEYS_MAX, Words};
 use super::{Kind, Lane, Rows};
+use crate::compressed::SEED;
 use crate::function::Function;
 
 /// What takes groups: a key's hash, the key and its state.
@@ -110,10 +111,12 @@ impl Front {
         debug_assert!(from < rows.len(), "there are rows left");
         let most = self.rows_max.min(rows.len() - from);
         let texts: Vec<_> = rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes).collect();
-        let mut bytes = 0;
+        let (row_bytes, mut bytes) = (self.parts.row_bytes(), 0);
+        if texts.is_empty() && row_bytes == 0 {
+            return most;
+        }
         for at in 0..most {
-            bytes += self.parts.row_bytes();
-            bytes += texts.iter().map(|lane| lane.text(from + at).len()).sum::<usize>();
+            bytes += row_bytes + texts.iter().map(|lane| lane.text(from + at).len()).sum::<usize>();
             if at > 0 && bytes > self.bytes_max / SOME_SHARE {
                 return at;
             }
@@ -152,15 +155,6 @@ impl Front {
                 self.passes_by = self.passes_by.saturating_sub(rows.len() as u64);
             }
             return self.pass(functions, rows, refused, sink);
-        }
-        // Texts are remembered, so none that is too long to be a key.
-        for lane in rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes) {
-            for (at, group) in self.groups.iter_mut().enumerate() {
-                if *group > 0 && lane.is_present(at) && lane.text(at).len() > KEY_BYTES_MAX {
-                    *group = 0;
-                    refused.push(at as u32);
-                }
-            }
         }
         debug_assert!(
             refused[before..].iter().all(|row| self.groups[*row as usize] == 0),
@@ -211,14 +205,12 @@ impl Front {
         slot: usize,
         refused: &mut Vec<u32>,
     ) -> u32 {
-        let start = self.keys.len();
-        rows.write_key(at, &mut self.keys);
-        if self.keys.len() - start > KEY_BYTES_MAX {
-            self.keys.truncate(start);
+        if !push_key(rows, at, &mut self.keys) {
             refused.push(at as u32);
             return 0;
         }
         debug_assert_eq!(self.slots[slot], 0, "the place is free");
+        debug_assert_eq!(words.len(), rows.keys().len() + 1, "a word for each column, and one for nulls");
         let group = self.key_ends.len() as u32;
         self.key_ends.push(self.keys.len());
         self.known.extend_from_slice(words);
@@ -254,13 +246,12 @@ impl Front {
         let (mut keys, mut ends, mut hashes) = (std::mem::take(&mut self.keys), Vec::new(), Vec::new());
         for at in 0..rows.len() {
             let start = keys.len();
-            rows.write_key(at, &mut keys);
-            if keys.len() - start > KEY_BYTES_MAX && self.groups[at] > 0 {
+            if !push_key(rows, at, &mut keys) && self.groups[at] > 0 {
                 refused.push(at as u32);
                 self.groups[at] = 0;
             }
             ends.push((start, keys.len()));
-            hashes.push(key_hash(&keys[start..], 0));
+            hashes.push(key_hash(&keys[start..], SEED));
         }
         for (at, group) in self.groups.iter_mut().enumerate() {
             *group = if *group == 0 { 0 } else { at as u32 + 1 };
@@ -296,7 +287,7 @@ impl Front {
         for group in (1..=groups).rev() {
             self.parts.write_state(group, &mut self.state);
             let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];
-            if let Err(error) = sink(key_hash(key, 0), key, &self.state) {
+            if let Err(error) = sink(key_hash(key, SEED), key, &self.state) {
                 self.passes_by = 0;
                 self.truncate(group, self.known.len() / groups);
                 return Err(error);
@@ -333,6 +324,20 @@ impl Front {
             + size_of::<usize>() * self.key_ends.capacity()
             + self.state.capacity()
     }
+}
+
+/// Appends the key of a row. `false`, and nothing is appended, where it is too long for one.
+fn push_key(rows: &Rows<'_>, at: usize, keys: &mut Vec<u8>) -> bool {
+    let start = keys.len();
+    let texts = rows.keys().iter().filter(|lane| lane.is_present(at)).map(|lane| lane.text(at).len());
+    if texts.sum::<usize>() <= KEY_BYTES_MAX {
+        rows.write_key(at, keys);
+        if keys.len() - start <= KEY_BYTES_MAX {
+            return true;
+        }
+        keys.truncate(start);
+    }
+    false
 }
 
 /// The kinds of the lanes that functions are given, and of those of the key.

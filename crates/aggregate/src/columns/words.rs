@@ -5,10 +5,12 @@
 //! under which it is remembered. A row's words are one for each key column, behind one whose bits tell which are nulls.
 
 use forebay_base::hash::key_hash;
+use forebay_base::limits::KEY_BYTES_MAX;
 use hashbrown::HashTable;
 
 use super::Rows;
 use super::lane::{Items, Lane, Texts, plain, plain_single};
+use crate::compressed::SEED;
 
 /// More key columns than this have no words.
 pub(super) const KEYS_MAX: usize = 64;
@@ -16,6 +18,8 @@ pub(super) const KEYS_MAX: usize = 64;
 const SHORT_BYTES: usize = 7;
 /// What stands above the number of a longer one.
 const LONG: u64 = 0xff << 56;
+/// The word of each text that is too long for a key. No group has it, and none of these is remembered.
+const TOO_LONG: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Default)]
@@ -130,7 +134,8 @@ impl Interner {
     #[inline]
     fn word(&mut self, text: &[u8]) -> u64 {
         if text.len() > SHORT_BYTES {
-            return LONG | u64::from(self.number(text));
+            let is_key = text.len() <= KEY_BYTES_MAX;
+            return if is_key { LONG | u64::from(self.number(text)) } else { TOO_LONG };
         }
         let mut word = [0; 8];
         word[..text.len()].copy_from_slice(text);
@@ -140,16 +145,15 @@ impl Interner {
 
     fn number(&mut self, text: &[u8]) -> u32 {
         let Self { table, ends, bytes } = self;
-        let hash = key_hash(text, 0);
+        let hash = key_hash(text, SEED);
         if let Some(number) = table.find(hash, |number| of(ends, bytes, *number) == text) {
             return *number;
         }
         debug_assert!(ends.len() < u32::MAX as usize, "numbers are of 32 bits");
         let number = ends.len() as u32;
-        debug_assert_eq!(number as usize, ends.len(), "texts are numbered by 32 bits");
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
-        table.insert_unique(hash, number, |number| key_hash(of(ends, bytes, *number), 0));
+        table.insert_unique(hash, number, |number| key_hash(of(ends, bytes, *number), SEED));
         number
     }
 

@@ -6,7 +6,6 @@ use forebay_env::sync::thread_number;
 
 use super::CompressedAggregator;
 use super::room::Need;
-use super::tree::Wanting;
 use super::worker::recount;
 use crate::aggregate::Aggregate;
 use crate::aggregator::check;
@@ -50,13 +49,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                     let put = self.trees[shared.tree_of(hash)].0.lock().put(shared, hash, key, state, need);
                     match put {
                         Ok(()) => return Ok(()),
-                        Err(Wanting::Merge(ticket)) => shared.wait_for(ticket)?,
-                        Err(Wanting::Room(segments)) => {
-                            self.merge_all()?;
-                            if !shared.has_room(segments, need) {
-                                need = Need::Anyway;
-                            }
-                        }
+                        Err(wanting) => self.see_to_anyway(wanting, &mut need)?,
                     }
                 }
             });

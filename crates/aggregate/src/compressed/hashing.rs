@@ -3,7 +3,7 @@
 use forebay_base::hash::key_hash;
 
 /// Of the hashes of keys.
-pub(super) const SEED: u64 = 0;
+pub(crate) const SEED: u64 = 0;
 
 /// How keys are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,6 +49,7 @@ use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::columns::Front;
 use crate::sort::SortAggregator;
 use hashing::Hashing;
+pub(crate) use hashing::SEED;
 pub use options::AggregatorOptions;
 use options::Sizes;
 use room::Need;

@@ -5,6 +5,7 @@ use forebay_env::sync::Mutex;
 use forebay_env::yield_point;
 
 use super::CompressedAggregator;
+use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::tail::restore;
@@ -68,9 +69,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.gather()?;
         yield_point("groups are to be shown");
-        let state_bytes = self.shared.function.state_bytes();
-        let (mut packer, mut records) =
-            (Packer::new(state_bytes, self.shared.hashing), Columns::new(state_bytes));
+        let (mut packer, mut records) = self.unpacking();
         let mut place = Place::default();
         loop {
             match self.next_chunk(&mut place, &mut packer, &mut records)? {
@@ -126,24 +125,41 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// How many keys there are. Merges what was added since they were last counted, and also what is in files.
     pub fn keys(&self) -> Result<u64> {
         self.gather()?;
-        let (mut keys, mut next) = (0, Some(0));
+        let (mut keys, mut is_spilled) = (0, self.is_spilled());
+        if !is_spilled {
+            self.each_leaf(|base| {
+                is_spilled |= self.is_spilled();
+                keys += base.records();
+                Ok(())
+            })?;
+        }
+        if is_spilled { self.keys_spilled() } else { Ok(keys) }
+    }
+
+    /// Does something with each leaf, in the order of hashes, once it is not being merged.
+    pub(super) fn each_leaf(&self, mut with: impl FnMut(&mut Base) -> Result<()>) -> Result<()> {
+        let mut next = Some(0);
         while let Some(low) = next {
             let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
-            if self.is_spilled() {
-                drop(tree);
-                return self.keys_spilled();
-            }
             tree.take_back(&self.shared);
-            let holder = &tree.leaves.holders[tree.leaves.of(low)];
+            let number = tree.leaves.of(low);
+            let holder = &mut tree.leaves.holders[number];
             let ticket = holder.ticket;
             if ticket.is_none() {
-                keys += holder.base.records();
                 next = holder.leaf.hashes().1.checked_add(1);
+                debug_assert!(next.is_none_or(|next| next > low), "leaves ascend");
+                with(&mut holder.base)?;
             }
             drop(tree);
             ticket.map_or(Ok(()), |ticket| self.shared.wait_for(ticket))?;
         }
-        Ok(keys)
+        Ok(())
+    }
+
+    /// What chunks are unpacked with.
+    pub(super) fn unpacking(&self) -> (Packer, Columns) {
+        let state_bytes = self.shared.function.state_bytes();
+        (Packer::new(state_bytes, self.shared.hashing), Columns::new(state_bytes))
     }
 }
 

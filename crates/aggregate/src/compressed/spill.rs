@@ -38,7 +38,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Moves what a tree has at home.
     fn spill_tree(&self, tree: &mut Tree) -> Result<()> {
-        tree.leaves.holders.iter_mut().try_for_each(|holder| self.spill_base(&mut holder.base))?;
+        let mut unpacking = self.unpacking();
+        let mut bases = tree.leaves.holders.iter_mut().map(|holder| &mut holder.base);
+        bases.try_for_each(|base| self.spill_base(base, &mut unpacking))?;
         if tree.leaves.is_empty() {
             tree.reset(&self.shared);
         }
@@ -48,29 +50,16 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves all that was merged before, leaf by leaf, and waits for those that are being merged: who reads wants all.
     fn spill_whole(&self) -> Result<()> {
         self.is_spilled.store(true, Ordering::Relaxed);
-        let mut next = Some(0);
-        while let Some(low) = next {
-            let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
-            tree.take_back(&self.shared);
-            let number = tree.leaves.of(low);
-            let holder = &mut tree.leaves.holders[number];
-            let ticket = holder.ticket;
-            if ticket.is_none() {
-                next = holder.leaf.hashes().1.checked_add(1);
-                self.spill_base(&mut holder.base)?;
-            }
-            drop(tree);
-            ticket.map_or(Ok(()), |ticket| self.shared.wait_for(ticket))?;
-        }
+        let mut unpacking = self.unpacking();
+        self.each_leaf(|base| self.spill_base(base, &mut unpacking))?;
         // Their directories go, too.
         self.spill()
     }
 
-    fn spill_base(&self, base: &mut Base) -> Result<()> {
-        let (shared, state_bytes) = (&*self.shared, self.shared.function.state_bytes());
-        let (mut packer, mut records) = (Packer::new(state_bytes, shared.hashing), Columns::new(state_bytes));
+    fn spill_base(&self, base: &mut Base, (packer, records): &mut (Packer, Columns)) -> Result<()> {
+        let shared = &*self.shared;
         let (mut free, before) = (Vec::new(), base.index_bytes());
-        while base.pop(&mut packer, &mut records, &mut free)? {
+        while base.pop(packer, records, &mut free)? {
             shared.pool.give(&mut free);
             let mut moved = 0;
             let outcome = self.with_sort(|sort| {
@@ -81,9 +70,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 })
             });
             if let Err(error) = outcome {
-                let mut left = Columns::new(state_bytes);
-                left.extend(&records, moved..records.len());
-                base.push(&mut packer, &left, &mut || shared.pool.take());
+                let mut left = Columns::new(shared.function.state_bytes());
+                left.extend(records, moved..records.len());
+                base.push(packer, &left, &mut || shared.pool.take());
                 recount(&shared.room.index_bytes, before, base.index_bytes());
                 return Err(error);
             }

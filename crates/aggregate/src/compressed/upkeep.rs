@@ -91,13 +91,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             let emptied = self.empty(&mut stripe.lock(), tree, &mut need, usual);
             match emptied {
                 Ok(()) => return self.shared.relieve(),
-                Err(Wanting::Room(segments)) if usual == Need::Merging => {
-                    self.merge_all()?;
-                    // What was taken is merged, whatever it takes.
-                    if !self.shared.has_room(segments, usual) {
-                        need = Need::Anyway;
-                    }
-                }
+                Err(wanting) if usual == Need::Merging => self.see_to_anyway(wanting, &mut need)?,
                 Err(wanting) if self.see_to(wanting)? => {}
                 Err(_) => need = Need::Anyway,
             }
@@ -117,6 +111,21 @@ impl<A: Aggregate> CompressedAggregator<A> {
         match wanting {
             Wanting::Merge(ticket) => self.shared.wait_for(ticket).map(|()| true),
             Wanting::Room(segments) => self.make_room(segments),
+        }
+    }
+
+    /// The same for what is merged in any case: with what it needs there is room, whatever that takes.
+    pub(super) fn see_to_anyway(&self, wanting: Wanting, need: &mut Need) -> Result<()> {
+        match wanting {
+            Wanting::Merge(ticket) => self.shared.wait_for(ticket),
+            Wanting::Room(segments) => {
+                debug_assert!(*need == Need::Merging, "there is always room for what is taken in any case");
+                self.merge_all()?;
+                if !self.shared.has_room(segments, Need::Merging) {
+                    *need = Need::Anyway;
+                }
+                Ok(())
+            }
         }
     }
 

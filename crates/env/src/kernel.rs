@@ -1,5 +1,5 @@
-//! The unsafe code of this crate, but for reads by io_uring (fs/kernel.rs) and page frames (page_frames/kernel.rs): aligned memory, words in it, the shared
-//! bytes of an [`Arena`], and prefetching.
+//! The unsafe code of this crate, but for reads by io_uring (fs/kernel.rs) and page frames (page_frames/kernel.rs):
+//! aligned memory, words in it, the shared bytes of an [`Arena`], and prefetching.
 //!
 //! **Invariant:** every byte of a [`Pages`] is initialised from birth (zeroed by the allocator or the
 //! kernel), its address never changes, and it is freed exactly once.
@@ -62,7 +62,8 @@ pub(crate) struct Pages {
 
 // SAFETY: Pages owns its memory as a Box does; nothing in it is tied to a thread.
 unsafe impl Send for Pages {}
-// SAFETY: through `&Pages` memory can only be read, except by the arena below and by page frames, which keep their own rules.
+// SAFETY: through `&Pages` memory can only be read, except by the arena below and by page frames, which keep their own
+// rules.
 unsafe impl Sync for Pages {}
 
 impl Pages {

@@ -29,8 +29,7 @@ pub struct Batch {
     fault: Option<Error>,
     /// Memory for a state, or a value that expires.
     spare: Vec<u8>,
-    /// A function is merging into a state here, or has panicked at that.
-    is_merging: bool,
+    amid: Amid,
 }
 
 impl Batch {
@@ -238,21 +237,21 @@ impl Batch {
     /// Forgets all records and keeps the memory.
     pub fn clear(&mut self) {
         self.payload.clear();
-        (self.database, self.fault, self.is_merging) = (None, None, false);
+        (self.database, self.fault, self.amid) = (None, None, Amid::default());
     }
 
     /// Lets functions of users be called. Should one panic amid it, the batch is not committed.
     #[inline]
     pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let has_panicked = std::mem::replace(&mut self.is_merging, true);
+        let before = self.amid.begin();
         let outcome = work(self);
-        self.is_merging = has_panicked;
+        self.amid = before;
         outcome
     }
 
     /// The payload, if the batch may be committed to this database.
     pub(crate) fn payload(&self, database: u64) -> Result<&Payload> {
-        refuse_panicked(self.is_merging, "clear the batch")?;
+        self.amid.refuse("clear the batch")?;
         match (&self.fault, self.database) {
             (Some(fault), _) => Err(fault.clone()),
             (None, Some(other)) if other != database => {
@@ -282,13 +281,34 @@ impl<T: AsRef<Table>, K: AsRef<[u8]>, V: AsRef<[u8]>> Extend<(T, K, V)> for Batc
     }
 }
 
-/// Refuses a batch at which a function panicked: the state that it left half way has values of before.
-pub(crate) fn refuse_panicked(has_panicked: bool, then: &str) -> Result<()> {
-    match has_panicked {
-        false => Ok(()),
-        true => Err(Error::Panicked(format!(
-            "an aggregation function panicked at a value that was added to a batch; {then}"
-        ))),
+/// Whether a function of users is merging into a state of a batch, or has panicked at that.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Amid(bool);
+
+impl Amid {
+    /// Lets functions be called.
+    #[inline]
+    pub(crate) fn guard<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = self.begin();
+        let outcome = work();
+        *self = before;
+        outcome
+    }
+
+    /// Notes that functions are called until what this returns stands here again.
+    #[inline]
+    fn begin(&mut self) -> Self {
+        std::mem::replace(self, Self(true))
+    }
+
+    /// Refuses a batch at which one panicked: the state that it left half way has values of before.
+    pub(crate) fn refuse(self, then: &str) -> Result<()> {
+        match self {
+            Self(false) => Ok(()),
+            Self(true) => Err(Error::Panicked(format!(
+                "an aggregation function panicked at a value that was added to a batch; {then}"
+            ))),
+        }
     }
 }
 

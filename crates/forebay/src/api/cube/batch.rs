@@ -11,7 +11,7 @@ use forebay_store::log::Durability;
 
 use super::Cube;
 use crate::Batch;
-use crate::api::batch::refuse_panicked;
+use crate::api::batch::Amid;
 
 /// The most memory that the groups of a level take: no longer batch can be committed.
 const GROUPS_BYTES_MAX: usize = 1 << 30;
@@ -23,8 +23,7 @@ const CUBE_KEY_BYTES_MAX: usize = KEY_BYTES_MAX - size_of::<u16>();
 pub struct CubeBatch<A: Aggregate> {
     cube: Cube<A>,
     groups: HashAggregator<Arc<A>>,
-    /// A function is merging into a group here, or has panicked at that.
-    is_merging: bool,
+    amid: Amid,
 }
 
 impl<A: Aggregate> fmt::Debug for CubeBatch<A> {
@@ -36,7 +35,7 @@ impl<A: Aggregate> fmt::Debug for CubeBatch<A> {
 impl<A: Aggregate> CubeBatch<A> {
     pub(super) fn new(cube: &Cube<A>) -> Self {
         let groups = HashAggregator::new(Arc::clone(&cube.parts.function), GROUPS_BYTES_MAX);
-        Self { cube: cube.clone(), groups, is_merging: false }
+        Self { cube: cube.clone(), groups, amid: Amid::default() }
     }
 
     /// Adds a value to a key, a [group key](crate::aggregate::group_key) of all columns. A key of another number of
@@ -44,21 +43,13 @@ impl<A: Aggregate> CubeBatch<A> {
     /// is added.
     pub fn add(&mut self, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
         self.check(key.as_ref())?;
-        self.guarded(|groups| groups.add(key.as_ref(), value))
+        self.amid.guard(|| self.groups.add(key.as_ref(), value))
     }
 
     /// Merges a state into that of a key.
     pub fn add_state(&mut self, key: impl AsRef<[u8]>, state: impl AsRef<[u8]>) -> Result<()> {
         self.check(key.as_ref())?;
-        self.guarded(|groups| groups.add_state(key.as_ref(), state.as_ref()))
-    }
-
-    #[inline]
-    fn guarded(&mut self, add: impl FnOnce(&mut HashAggregator<Arc<A>>) -> Result<()>) -> Result<()> {
-        let has_panicked = std::mem::replace(&mut self.is_merging, true);
-        let added = add(&mut self.groups);
-        self.is_merging = has_panicked;
-        added
+        self.amid.guard(|| self.groups.add_state(key.as_ref(), state.as_ref()))
     }
 
     #[inline]
@@ -115,7 +106,7 @@ impl<A: Aggregate> CubeBatch<A> {
 
     /// Appends all of it to a batch of any tables, whose commit writes it. After an error that has nothing of it.
     pub fn append_to(&self, batch: &mut Batch) -> Result<()> {
-        refuse_panicked(self.is_merging, "begin another")?;
+        self.amid.refuse("begin another")?;
         let (parts, levels) = (&*self.cube.parts, self.levels()?);
         batch.guarded(|batch| {
             let tables = [&parts.finest].into_iter().chain(parts.levels.iter().map(|(_, table)| table));

@@ -10,7 +10,7 @@ use forebay_store::log::Durability;
 
 use super::Windows;
 use super::marks::Marks;
-use crate::api::batch::refuse_panicked;
+use crate::api::batch::Amid;
 use crate::context::refuse_guests;
 use crate::{Aggregator, Batch};
 
@@ -22,8 +22,7 @@ pub struct WindowsBatch<A: Aggregate> {
     windows: Windows<A>,
     /// By where windows of the finest tier begin.
     groups: BTreeMap<u64, HashAggregator<Arc<A>>>,
-    /// A function is merging into a group here, or has panicked at that.
-    is_merging: bool,
+    amid: Amid,
 }
 
 impl<A: Aggregate> fmt::Debug for WindowsBatch<A> {
@@ -34,22 +33,22 @@ impl<A: Aggregate> fmt::Debug for WindowsBatch<A> {
 
 impl<A: Aggregate> WindowsBatch<A> {
     pub(super) fn new(windows: &Windows<A>) -> Self {
-        Self { windows: windows.clone(), groups: BTreeMap::new(), is_merging: false }
+        Self { windows: windows.clone(), groups: BTreeMap::new(), amid: Amid::default() }
     }
 
     /// Adds a value to a key at a time. A value that the function refuses is an error, and is not added; so is one at
     /// `u64::MAX`, which no range of time reaches.
     pub fn add(&mut self, time: u64, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
-        self.guarded(time, |groups| groups.add(key.as_ref(), value))
+        self.add_by(time, |groups| groups.add(key.as_ref(), value))
     }
 
     /// Merges a state into that of a key at a time.
     pub fn add_state(&mut self, time: u64, key: impl AsRef<[u8]>, state: impl AsRef<[u8]>) -> Result<()> {
-        self.guarded(time, |groups| groups.add_state(key.as_ref(), state.as_ref()))
+        self.add_by(time, |groups| groups.add_state(key.as_ref(), state.as_ref()))
     }
 
     #[inline]
-    fn guarded(
+    fn add_by(
         &mut self,
         time: u64,
         add: impl FnOnce(&mut HashAggregator<Arc<A>>) -> Result<()>,
@@ -60,10 +59,7 @@ impl<A: Aggregate> WindowsBatch<A> {
         let parts = &self.windows.parts;
         let start = parts.tiers.period(0).start(time);
         let new = || HashAggregator::new(Arc::clone(&parts.function), GROUPS_BYTES_MAX);
-        let has_panicked = std::mem::replace(&mut self.is_merging, true);
-        let added = add(self.groups.entry(start).or_insert_with(new));
-        self.is_merging = has_panicked;
-        added
+        self.amid.guard(|| add(self.groups.entry(start).or_insert_with(new)))
     }
 
     /// How many groups it has, of all windows together.
@@ -114,7 +110,7 @@ impl<A: Aggregate> WindowsBatch<A> {
     ) -> Result<u64> {
         let parts = &*self.windows.parts;
         refuse_guests()?;
-        refuse_panicked(self.is_merging, "begin another")?;
+        self.amid.refuse("begin another")?;
         // Nothing is rolled up between the look at the marks and the write.
         let _shared = parts.engine.declared.read();
         let marks = parts.marks_now()?;

@@ -131,7 +131,8 @@ impl<A: Aggregate> Parts<A> {
             let (key, state) = group?;
             if state.len() > VALUE_BYTES_MAX {
                 return Err(Error::invalid(format!(
-                    "the state of key {:?} in window `{}` has {} bytes and cannot be rolled up: at most                      {VALUE_BYTES_MAX} are allowed; use a function that bounds it",
+                    "the state of key {:?} in window `{}` has {} bytes and cannot be rolled up: at most \
+                     {VALUE_BYTES_MAX} are allowed; use a function that bounds it",
                     String::from_utf8_lossy(&key[..key.len().min(64)]),
                     self.table_name(tier, start),
                     state.len()

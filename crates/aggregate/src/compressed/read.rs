@@ -11,6 +11,7 @@ use super::columns::Columns;
 use super::tail::restore;
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Visit, check_length};
+use crate::sort::SortedWalk;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// The state of a key, or the ticket of its leaf while that is being merged.
@@ -67,28 +68,17 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Shows all that was added before, and in part what is added meanwhile. Tells of groups that are lost at the end.
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
+        let mut walk = self.walk()?;
+        while walk.advance(visit)? {}
+        Ok(())
+    }
+
+    /// The same some hundred groups at a time.
+    pub(crate) fn walk(&self) -> Result<Walk<'_, A>> {
         self.gather()?;
         yield_point("groups are to be shown");
-        let (mut packer, mut records) = self.unpacking();
-        let mut place = Place::default();
-        loop {
-            match self.next_chunk(&mut place, &mut packer, &mut records)? {
-                Next::Chunk(first) => {
-                    (first..records.len())
-                        .try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
-                    place.pass(&records);
-                }
-                Next::Wait(ticket) => self.shared.wait_for(ticket)?,
-                Next::Spilled => {
-                    self.show_spilled(&mut |key, state| {
-                        let is_shown = place.has_passed(self.shared.hashing.of(key), key);
-                        if is_shown { Ok(()) } else { visit(key, state) }
-                    })?;
-                    return place.broken.map_or(Ok(()), Err);
-                }
-                Next::End => return place.broken.map_or(Ok(()), Err),
-            }
-        }
+        let (packer, records) = self.unpacking();
+        Ok(Walk { groups: self, place: Place::default(), packer, records, files: None, is_over: false })
     }
 
     /// Puts the next chunk in place of what `records` have.
@@ -163,6 +153,55 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 }
 
+/// See [`CompressedAggregator::walk`].
+pub(crate) struct Walk<'a, A: Aggregate> {
+    groups: &'a CompressedAggregator<A>,
+    place: Place,
+    packer: Packer,
+    records: Columns,
+    /// The rest, once that is in files.
+    files: Option<SortedWalk>,
+    is_over: bool,
+}
+
+impl<A: Aggregate> Walk<'_, A> {
+    /// Shows the next groups; `false` where there are no more. After an error there are none.
+    pub(crate) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        if self.is_over {
+            return Ok(false);
+        }
+        self.is_over = true;
+        self.is_over = !self.show_next(visit)?;
+        Ok(!self.is_over)
+    }
+
+    fn show_next(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        let Self { groups, place, packer, records, files, .. } = self;
+        let shared = &groups.shared;
+        if let Some(files) = files {
+            let is_more = files.advance(&mut |key, state| {
+                let is_shown = place.has_passed(shared.hashing.of(key), key);
+                if is_shown { Ok(()) } else { visit(key, state) }
+            })?;
+            return if is_more { Ok(true) } else { place.end() };
+        }
+        match groups.next_chunk(place, packer, records)? {
+            Next::Chunk(first) => {
+                (first..records.len())
+                    .try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
+                place.pass(records);
+            }
+            Next::Wait(ticket) => shared.wait_for(ticket)?,
+            Next::Spilled => {
+                *files = groups.walk_spilled()?;
+                debug_assert!(files.is_some(), "groups are in files only where there is a sort");
+            }
+            Next::End => return place.end(),
+        }
+        Ok(true)
+    }
+}
+
 enum Next {
     /// From this record on.
     Chunk(usize),
@@ -193,6 +232,11 @@ impl Default for Place {
 }
 
 impl Place {
+    /// No more groups, or the error of the first that is lost.
+    fn end(&mut self) -> Result<bool> {
+        self.broken.take().map_or(Ok(false), Err)
+    }
+
     fn has_passed(&self, hash: u64, key: &[u8]) -> bool {
         self.last.as_ref().is_some_and(|(last, last_key)| (hash, key) <= (*last, last_key))
     }

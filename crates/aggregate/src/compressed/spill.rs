@@ -15,8 +15,8 @@ use super::tree::Tree;
 use super::worker::recount;
 use super::{CompressedAggregator, Sort};
 use crate::aggregate::Aggregate;
-use crate::aggregator::{Aggregator, Visit};
-use crate::sort::Sorted;
+use crate::aggregator::Aggregator;
+use crate::sort::{Sorted, SortedWalk};
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// Does something with the sort, if there is one, and counts what it takes then.
@@ -128,8 +128,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.spilled()?.map_or(Ok(0), |sorted| sorted.keys())
     }
 
-    /// Shows all that was merged, in the order of keys. No lock is held meanwhile.
-    pub(super) fn show_spilled(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.spilled()?.map_or(Ok(()), |sorted| sorted.for_each(visit))
+    /// Walks all that was merged, in the order of keys. No lock is held meanwhile.
+    pub(super) fn walk_spilled(&self) -> Result<Option<SortedWalk>> {
+        self.spilled()?.map(Sorted::walk).transpose()
     }
 }

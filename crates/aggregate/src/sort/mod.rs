@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use forebay_base::combine::Depth;
 use forebay_base::limits::VALUE_BYTES_MAX;
-use forebay_base::merge::{Collapse, Direction, LoserTree};
+use forebay_base::merge::{Collapse, Cursor, Direction, LoserTree};
 use forebay_base::{Error, Order, Result};
 use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
@@ -33,6 +33,8 @@ const MEMORY_BYTES_MIN: usize = 1 << 20;
 const WRITING_BYTES: usize = 3 * BLOCK_BYTES;
 /// More runs than this are not merged at once, whatever the memory.
 const FAN_IN_MAX: usize = 512;
+/// Who walks is shown so many keys at a time.
+const SHOWN_TOGETHER: usize = 512;
 
 const _: () = assert!(WRITING_BYTES < MEMORY_BYTES_MIN && FAN_IN_MAX >= 2, "the least memory writes a run");
 
@@ -77,16 +79,39 @@ impl Sorted {
         self.run.as_ref().map_or(Ok(None), |run| run.get(self.order, key))
     }
 
-    /// Shows every key and its state, and then tells of groups that are lost.
-    pub(crate) fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        if let Some(run) = &self.run {
-            let broken = &*self.broken;
-            run.for_each(self.order, &mut |key, state| {
-                let is_rest = !broken.is_empty() && broken.of(key).is_some();
-                if is_rest { Ok(()) } else { visit(key, state) }
-            })?;
+    /// Walks all keys.
+    pub(crate) fn walk(self) -> Result<SortedWalk> {
+        let cursor = self.run.as_ref().map(|run| RunCursor::new(run, self.order)).transpose()?;
+        Ok(SortedWalk { cursor, broken: self.broken })
+    }
+}
+
+/// Shows every key and its state, some at a time, and then tells of groups that are lost.
+pub(crate) struct SortedWalk {
+    cursor: Option<RunCursor>,
+    broken: Arc<Broken>,
+}
+
+impl SortedWalk {
+    /// Shows the next keys; `false` where there are no more.
+    pub(crate) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        if let Some(cursor) = &mut self.cursor {
+            for _ in 0..SHOWN_TOGETHER {
+                if cursor.prefix().is_none() {
+                    break;
+                }
+                let record = cursor.record();
+                let is_rest = !self.broken.is_empty() && self.broken.of(record.key).is_some();
+                if !is_rest {
+                    visit(record.key, record.value)?;
+                }
+                cursor.advance()?;
+            }
+            if cursor.prefix().is_some() {
+                return Ok(true);
+            }
         }
-        self.broken.first().map_or(Ok(()), |error| Err(error.clone()))
+        self.broken.first().map_or(Ok(false), |error| Err(error.clone()))
     }
 }
 
@@ -268,7 +293,9 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
 
     /// In the order given to [`new`](Self::new).
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.finalized()?.for_each(visit)
+        let mut walk = self.finalized()?.walk()?;
+        while walk.advance(visit)? {}
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use crate::aggregator::Visit;
 use forebay_base::checksum;
 use forebay_base::merge::Cursor;
 use forebay_base::{Bound, Error, Order, Record, Result};
@@ -83,17 +82,6 @@ impl Run {
         }
         Ok(None)
     }
-
-    /// Shows every key with its state.
-    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
-        let mut cursor = RunCursor::new(self, order)?;
-        while cursor.prefix().is_some() {
-            let record = cursor.record();
-            visit(record.key, record.value)?;
-            cursor.advance()?;
-        }
-        Ok(())
-    }
 }
 
 /// Writes a run.
@@ -155,8 +143,8 @@ impl RunWriter {
 }
 
 /// Walks a run.
-pub(super) struct RunCursor<'a> {
-    run: &'a Run,
+pub(super) struct RunCursor {
+    run: Arc<Run>,
     order: Order,
     /// The next block to be read.
     next: usize,
@@ -169,10 +157,10 @@ pub(super) struct RunCursor<'a> {
     prefix: Option<u64>,
 }
 
-impl<'a> RunCursor<'a> {
-    pub(super) fn new(run: &'a Run, order: Order) -> Result<Self> {
+impl RunCursor {
+    pub(super) fn new(run: &Arc<Run>, order: Order) -> Result<Self> {
         let mut cursor = Self {
-            run,
+            run: Arc::clone(run),
             order,
             next: 0,
             block: Vec::new(),
@@ -187,7 +175,7 @@ impl<'a> RunCursor<'a> {
     }
 }
 
-impl Cursor for RunCursor<'_> {
+impl Cursor for RunCursor {
     #[inline]
     fn prefix(&self) -> Option<u64> {
         self.prefix

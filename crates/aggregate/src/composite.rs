@@ -73,8 +73,19 @@ impl Composite {
         refused
     }
 
+    /// Appends the state that has these, one for each function; or says which of them is none, by its place.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn join(&self, states: &[&[u8]], out: &mut Vec<u8>) -> Result<(), (usize, Error)> {
+        debug_assert_eq!(states.len(), self.functions.len(), "a state for each function");
+        for (at, (named, state)) in self.functions.iter().zip(states).enumerate() {
+            named.function.finish(state).map_err(|error| (at, error))?;
+            Self::put(named, out, |out| out.extend_from_slice(state));
+        }
+        Ok(())
+    }
+
     /// The functions' states in a state.
-    fn split<'a>(&self, state: &'a [u8]) -> Option<Vec<&'a [u8]>> {
+    pub(crate) fn split<'a>(&self, state: &'a [u8]) -> Option<Vec<&'a [u8]>> {
         let mut reader = Reader::new(state);
         let parts = self.functions.iter().map(|named| match named.state_bytes {
             Some(bytes) => reader.take(bytes),

@@ -8,6 +8,8 @@
 
 mod aggregate;
 mod aggregator;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod broken;
 mod buffer_tree;
 mod built_in;
@@ -34,7 +36,7 @@ pub use aggregate::{Aggregate, Merging};
 pub use aggregator::{Aggregator, Visit};
 pub use buffer_tree::{BufferTreeAggregator, Packing, TreeShape};
 pub use built_in::BuiltIn;
-pub use catalog::{FUNCTIONS, parse_function};
+pub use catalog::{FUNCTIONS, columns_of, parse_function};
 pub use composite::Composite;
 pub use compressed::{AggregatorOptions, CompressedAggregator};
 pub use fixed::{FixedAggregate, Plain};
@@ -47,3 +49,8 @@ pub use sort::SortAggregator;
 pub use stages::{Stage, Stages};
 pub use state_type::StateType;
 pub use value::Value;
+
+/// The program of the guide: `cargo test --doc` runs it.
+#[cfg(all(doctest, feature = "arrow"))]
+#[doc = include_str!("../../../docs/guide/aggregates.md")]
+struct Guide;

@@ -100,10 +100,12 @@ mod documents {
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
 pub mod aggregate {
+    #[cfg(feature = "arrow")]
+    pub use forebay_aggregate::arrow;
     pub use forebay_aggregate::{
         Aggregate, Aggregator, AggregatorOptions, BuiltIn, Composite, CompressedAggregator, FUNCTIONS,
         FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, StateType, Value, Visit,
-        columns, functions, group_key, parse_function,
+        columns, columns_of, functions, group_key, parse_function,
     };
 }
 

@@ -111,7 +111,7 @@ impl Moment {
                 Write::Delete => drop(table.remove(key)),
                 Write::DeleteRange(low, high) => {
                     let bounds = (low.as_ref(), high.as_ref());
-                    table.retain(|key, _| !bounds.contains(key));
+                    table.retain(|key, _| !RangeBounds::<Vec<u8>>::contains(&bounds, key));
                 }
                 Write::DeletePrefix(prefix) => table.retain(|key, _| !key.starts_with(prefix)),
                 Write::Merge(operand) => {

@@ -52,6 +52,8 @@ use hashing::Hashing;
 pub(crate) use hashing::SEED;
 pub use options::AggregatorOptions;
 use options::Sizes;
+#[cfg(feature = "arrow")]
+pub(crate) use read::Walk;
 use room::Need;
 use stripe::Stripe;
 use tree::Tree;

@@ -3,6 +3,9 @@
 mod adders;
 mod aggregators;
 mod answers;
+#[cfg(feature = "arrow")]
+#[expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+mod arrow;
 mod buffer_tree;
 mod columns;
 mod composites;

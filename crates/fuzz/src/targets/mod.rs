@@ -9,6 +9,7 @@ pub(crate) mod list_file;
 pub(crate) mod log_segment;
 pub(crate) mod manifest;
 pub(crate) mod merge;
+pub(crate) mod partial_states;
 pub(crate) mod states;
 pub(crate) mod table_versions;
 pub(crate) mod tree_file;

@@ -1,0 +1,154 @@
+//! What functions answer, as arrays: of which type follows from the function and the columns that it is given, and so is
+//! known before the first row.
+
+use arrow_array::builder::{
+    ArrayBuilder, BinaryBuilder, BooleanBuilder, Decimal128Builder, Float64Builder, Int64Builder,
+};
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
+use forebay_base::{Error, Result};
+use forebay_env::sync::Arc;
+
+use super::column::{plain_type, refusal};
+use crate::value::Value;
+
+/// The type of what a function answers that is given columns of these types: one of [`Answers`].
+pub(super) fn answer_type(function: &str, columns: &[&DataType]) -> DataType {
+    let first = columns.first().map_or(&DataType::Utf8, |kind| plain_type(kind));
+    match function.split(':').next().unwrap_or_default() {
+        "count" | "count_if" | "distinct" => DataType::Int64,
+        "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => DataType::Float64,
+        "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => DataType::Float64,
+        "bool_and" | "bool_or" => DataType::Boolean,
+        "sum" if first.is_integer() => decimal(0),
+        "min" | "max" | "bit_and" | "bit_or" | "bit_xor" if *first == DataType::UInt64 => decimal(0),
+        "min" | "max" | "bit_and" | "bit_or" | "bit_xor" if first.is_integer() => DataType::Int64,
+        "sum" | "min" | "max" => match first {
+            first if first.is_floating() => DataType::Float64,
+            DataType::Decimal32(_, scale)
+            | DataType::Decimal64(_, scale)
+            | DataType::Decimal128(_, scale)
+            | DataType::Decimal256(_, scale) => decimal((*scale).max(0)),
+            // Numbers of texts: of any size, and exact.
+            _ => DataType::Utf8,
+        },
+        "bit_and" | "bit_or" | "bit_xor" => DataType::Utf8,
+        _ if columns.iter().any(|kind| is_bytes(plain_type(kind))) => DataType::Binary,
+        _ => DataType::Utf8,
+    }
+}
+
+/// The type of answers that this text, its own, stands for.
+pub(super) fn answer_type_of(text: &str) -> Option<DataType> {
+    let plain = [DataType::Int64, DataType::Float64, DataType::Boolean, DataType::Utf8, DataType::Binary];
+    let decimals = (0..=DECIMAL128_MAX_PRECISION).map(|scale| decimal(scale as i8));
+    plain.into_iter().chain(decimals).find(|kind| kind.to_string() == text)
+}
+
+fn decimal(scale: i8) -> DataType {
+    DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale)
+}
+
+/// Whether texts of this type may be no Unicode.
+fn is_bytes(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+    )
+}
+
+/// The answers of one function.
+pub(super) enum Answers {
+    Ints(Int64Builder),
+    Floats(Float64Builder),
+    Truths(BooleanBuilder),
+    /// With this many digits behind the point.
+    Decimals(u8, Decimal128Builder),
+    Texts(BinaryBuilder),
+    Bytes(BinaryBuilder),
+}
+
+impl Answers {
+    /// None yet, of one of these types.
+    pub(super) fn new(kind: &DataType) -> Self {
+        match kind {
+            DataType::Int64 => Self::Ints(Int64Builder::new()),
+            DataType::Float64 => Self::Floats(Float64Builder::new()),
+            DataType::Boolean => Self::Truths(BooleanBuilder::new()),
+            DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale @ 0..) => {
+                let values = Decimal128Builder::new().with_data_type(kind.clone());
+                Self::Decimals(scale.unsigned_abs(), values)
+            }
+            DataType::Utf8 => Self::Texts(BinaryBuilder::new()),
+            _ => Self::Bytes(BinaryBuilder::new()),
+        }
+    }
+
+    /// Adds one, and tells about how many bytes it takes.
+    pub(super) fn push(&mut self, answer: &Value<'_>) -> Result<usize> {
+        let is_null = *answer == Value::Null;
+        match self {
+            Self::Ints(values) => {
+                let whole = match answer {
+                    Value::I64(value) => Some(*value),
+                    Value::I128(value) => i64::try_from(*value).ok(),
+                    _ => None,
+                };
+                values.append_option(known(whole, is_null, answer, "an integer of 64 bits")?);
+            }
+            Self::Floats(values) => {
+                values.append_option(known(answer.as_f64(), is_null, answer, "a number")?)
+            }
+            Self::Truths(values) => {
+                let truth = if let Value::Bool(truth) = answer { Some(*truth) } else { None };
+                values.append_option(known(truth, is_null, answer, "a truth")?);
+            }
+            Self::Decimals(scale, values) => {
+                let units = units(&answer.to_text(), *scale);
+                let kind = "a number of 38 digits, with as many behind the point as its column's have";
+                values.append_option(known(units, is_null, answer, kind)?);
+            }
+            Self::Texts(values) | Self::Bytes(values) if is_null => values.append_null(),
+            Self::Texts(values) | Self::Bytes(values) => {
+                let text = answer.to_text();
+                values.append_value(&text);
+                return Ok(text.len());
+            }
+        }
+        Ok(size_of::<i64>())
+    }
+
+    /// All of them.
+    pub(super) fn finish(&mut self) -> Result<ArrayRef> {
+        let array: ArrayRef = match self {
+            Self::Texts(values) => Arc::new(StringArray::try_from_binary(values.finish()).map_err(refusal)?),
+            Self::Ints(values) => ArrayBuilder::finish(values),
+            Self::Floats(values) => ArrayBuilder::finish(values),
+            Self::Truths(values) => ArrayBuilder::finish(values),
+            Self::Decimals(_, values) => ArrayBuilder::finish(values),
+            Self::Bytes(values) => ArrayBuilder::finish(values),
+        };
+        Ok(array)
+    }
+}
+
+/// A value that is none only where the answer is.
+fn known<T>(value: Option<T>, is_null: bool, answer: &Value<'_>, kind: &str) -> Result<Option<T>> {
+    match value {
+        _ if is_null => Ok(None),
+        Some(value) => Ok(Some(value)),
+        None => {
+            let text = String::from_utf8_lossy(&answer.to_text()).chars().take(64).collect::<String>();
+            Err(Error::invalid(format!("`{text}` is not {kind}")))
+        }
+    }
+}
+
+/// A decimal number in units of its last digit, if it fits.
+fn units(text: &[u8], scale: u8) -> Option<i128> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let zeros = usize::from(scale).checked_sub(fraction.len())?;
+    let units = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse::<i128>().ok()?;
+    (units.unsigned_abs() < 10_u128.pow(u32::from(DECIMAL128_MAX_PRECISION))).then_some(units)
+}

@@ -1,0 +1,192 @@
+//! Groups as record batches, some thousand at a time.
+
+use std::collections::VecDeque;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use forebay_base::{Error, Result};
+use forebay_env::sync::Arc;
+
+use super::answers::Answers;
+use super::column::refusal;
+use super::restore::restored;
+use super::schema::{PartialSchema, blamed};
+use crate::aggregate::Aggregate;
+use crate::composite::Composite;
+use crate::compressed::Walk;
+use crate::grouping::group_key;
+
+/// A batch is full with so many groups, or once their texts and states take this much.
+const ROWS_MAX: usize = 8192;
+const BYTES_MAX: usize = 1 << 20;
+
+/// Makes record batches of partial states, of groups that are shown one by one.
+pub struct PartialBatches(Builder);
+
+impl PartialBatches {
+    /// Batches of this schema.
+    pub fn new(schema: &PartialSchema) -> Self {
+        Self(Builder::new(schema, Wanted::States))
+    }
+
+    /// Adds a group: the [group key](group_key) of its columns, and its state. Returns a batch that it makes full.
+    pub fn push(&mut self, key: &[u8], state: &[u8]) -> Result<Option<RecordBatch>> {
+        self.0.push(key, state)?;
+        if self.0.is_full() { self.finish() } else { Ok(None) }
+    }
+
+    /// A batch of the groups that are in no batch yet, if there are such.
+    pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        if self.0.rows == 0 { Ok(None) } else { self.0.finish().map(Some) }
+    }
+}
+
+/// What stands behind the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    States,
+    Answers,
+}
+
+struct Builder {
+    schema: SchemaRef,
+    function: Arc<Composite>,
+    keys: Vec<BinaryBuilder>,
+    values: Vec<Values>,
+    rows: usize,
+    bytes: usize,
+}
+
+/// What a function has for each group.
+enum Values {
+    States(BinaryBuilder),
+    Answers(Answers),
+}
+
+impl Builder {
+    fn new(schema: &PartialSchema, wanted: Wanted) -> Self {
+        let of = if wanted == Wanted::States { schema.schema() } else { schema.answers() };
+        let keys = schema.keys().len();
+        let values = of.fields()[keys..].iter().map(|field| match wanted {
+            Wanted::States => Values::States(BinaryBuilder::new()),
+            Wanted::Answers => Values::Answers(Answers::new(field.data_type())),
+        });
+        Self {
+            keys: (0..keys).map(|_| BinaryBuilder::new()).collect(),
+            values: values.collect(),
+            schema: Arc::clone(of),
+            function: Arc::clone(schema.function()),
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        let mut columns = group_key::split(key);
+        for texts in &mut self.keys {
+            let column = columns.next();
+            let column = column.ok_or_else(|| Error::invalid("a key of fewer columns than groups have"))?;
+            texts.append_option(group_key::column(column));
+        }
+        let states = self.function.split(state);
+        let states = states.ok_or_else(|| self.function.state_type().malformed(state))?;
+        let answers = match self.values.first() {
+            Some(Values::Answers(_)) => self.function.finish(state)?,
+            _ => Vec::new(),
+        };
+        for (at, values) in self.values.iter_mut().enumerate() {
+            match values {
+                Values::States(values) => values.append_value(states[at]),
+                Values::Answers(values) => {
+                    let pushed = values.push(&answers[at]);
+                    let bytes = pushed
+                        .map_err(|error| blamed(&self.schema.fields()[self.keys.len() + at], &error))?;
+                    self.bytes += bytes;
+                }
+            }
+        }
+        self.rows += 1;
+        self.bytes += key.len() + state.len();
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX
+    }
+
+    fn finish(&mut self) -> Result<RecordBatch> {
+        let fields = self.schema.fields();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.len());
+        for (texts, field) in self.keys.iter_mut().zip(fields) {
+            let restored = restored(texts.finish(), field.data_type());
+            columns.push(restored.map_err(|error| blamed(field, &error))?);
+        }
+        for (values, field) in self.values.iter_mut().zip(&fields[self.keys.len()..]) {
+            columns.push(match values {
+                Values::States(values) => Arc::new(values.finish()),
+                Values::Answers(values) => values.finish().map_err(|error| blamed(field, &error))?,
+            });
+        }
+        (self.rows, self.bytes) = (0, 0);
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(refusal)
+    }
+}
+
+/// The groups of an aggregator as record batches, each group once.
+pub struct RecordBatches<'a> {
+    walk: Walk<'a, Arc<Composite>>,
+    builder: Builder,
+    ready: VecDeque<RecordBatch>,
+    /// The end, or the error that is there instead.
+    end: Option<Result<()>>,
+}
+
+impl<'a> RecordBatches<'a> {
+    pub(super) fn new(walk: Walk<'a, Arc<Composite>>, schema: &PartialSchema, wanted: Wanted) -> Self {
+        Self { walk, builder: Builder::new(schema, wanted), ready: VecDeque::new(), end: None }
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        let Self { walk, builder, ready, .. } = self;
+        walk.advance(&mut |key, state| {
+            builder.push(key, state)?;
+            if builder.is_full() {
+                ready.push_back(builder.finish()?);
+            }
+            Ok(())
+        })
+    }
+
+    /// No more groups come.
+    fn end(&mut self, end: Result<()>) {
+        let last = if self.builder.rows > 0 { self.builder.finish().map(Some) } else { Ok(None) };
+        self.end = Some(match last {
+            Ok(last) => {
+                self.ready.extend(last);
+                end
+            }
+            Err(error) => end.and(Err(error)),
+        });
+    }
+}
+
+impl Iterator for RecordBatches<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Some(Ok(batch));
+            }
+            if let Some(end) = &mut self.end {
+                return std::mem::replace(end, Ok(())).err().map(Err);
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => self.end(Ok(())),
+                Err(error) => self.end(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Reading record batches of partial states: each group's key and its state, once all of a batch is found to be sound.
+
+use arrow_array::RecordBatch;
+use forebay_base::{Error, Result};
+
+use super::column::{Column, Form, lanes, refusal};
+use super::dictionaries::Dictionaries;
+use super::schema::{PartialSchema, blamed, field};
+use crate::aggregator::Visit;
+use crate::columns::Rows;
+
+impl PartialSchema {
+    /// Shows the group key and the state of each row. Nothing is shown of a batch whose columns do not fit, or in which
+    /// any state is none of its function: the error names column and row, counted from 1.
+    ///
+    /// Keys of [`Form::Exact`] are those of an aggregator of this schema; their types are the same then. Where people
+    /// read them they are of [`Form::Shown`], of whatever type.
+    pub fn read(&self, batch: &RecordBatch, form: Form, visit: &mut Visit<'_>) -> Result<()> {
+        let schema = batch.schema();
+        match form {
+            Form::Exact => self.check(&schema)?,
+            Form::Shown => self.check_states(&schema)?,
+        }
+        let dictionaries = Dictionaries::default();
+        let column = |name: &str, form| {
+            let of = field(&schema, name)?;
+            let array = batch.column_by_name(name).ok_or_else(|| Error::invalid("a column is missing"))?;
+            Column::of(array, form, &dictionaries).map_err(|error| blamed(of, &error))
+        };
+        let keys = self.keys().iter().map(|key| column(key.name(), form)).collect::<Result<Vec<_>>>()?;
+        let states = self
+            .states()
+            .iter()
+            .map(|state| column(state.name(), Form::Exact))
+            .collect::<Result<Vec<_>>>()?;
+        self.show(&Rows::with_keys(lanes(&keys)?, lanes(&states)?)?, visit)
+    }
+
+    fn show(&self, rows: &Rows<'_>, visit: &mut Visit<'_>) -> Result<()> {
+        let (mut states, mut ends) = (Vec::new(), vec![0]);
+        let mut parts = Vec::with_capacity(rows.lanes().len());
+        for at in 0..rows.len() {
+            parts.clear();
+            parts.extend(rows.lanes().iter().map(|lane| lane.text(at)));
+            self.function().join(&parts, &mut states).map_err(|(part, error)| {
+                let reason = if rows.lane(part).is_present(at) { error } else { refusal("there is none") };
+                let told = format!("the state in row {}: {reason}", at + 1);
+                blamed(&self.states()[part], &Error::invalid(told))
+            })?;
+            ends.push(states.len());
+        }
+        debug_assert_eq!(ends.len(), rows.len() + 1, "a state for each row");
+        let mut key = Vec::new();
+        for (at, bounds) in ends.windows(2).enumerate() {
+            key.clear();
+            rows.write_key(at, &mut key);
+            visit(&key, &states[bounds[0]..bounds[1]])?;
+        }
+        Ok(())
+    }
+}

@@ -23,6 +23,8 @@ Examples:
   forebay aggregate --by kmer:25 --out kmers.tsv reads.fastq.gz --memory 2G
   forebay aggregate --by column:country,year --fn count,sum:amount,max:price sales.csv
   forebay aggregate --by column:country,year --fn sum:amount --rollup --out sums.csv sales-*.csv
+  forebay aggregate --by column:country --fn sum:amount --partial --out part-1.arrow sales-1.csv
+  forebay aggregate --merge part-1.arrow part-2.arrow --out sums.csv
   forebay aggregate --store hits.db --by column:path logs/*.jsonl
   forebay aggregate --store hits.db --top 10";
 
@@ -33,7 +35,7 @@ pub(crate) struct AggregateArgs {
     /// The inputs; - is standard input, and so is none, but with --store
     pub(super) files: Vec<PathBuf>,
     /// What a group is: word, ngram:N, kmer:K, column:C[,C...]; a store knows its own
-    #[arg(long, value_parser = str::parse::<By>, required_unless_present = "store")]
+    #[arg(long, value_parser = str::parse::<By>, required_unless_present_any = ["store", "merge"])]
     pub(super) by: Option<By>,
     /// What each group is asked for, such as count,sum:amount; --help lists the functions [default: count]
     #[arg(long = "fn", value_name = "F[,F...]", action = ArgAction::Append)]
@@ -62,6 +64,15 @@ pub(crate) struct AggregateArgs {
     /// Write groups to a file, by its name as .csv, .tsv, .jsonl or .parquet
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    /// Write the states of the groups instead of what they come to, to --out, a file of Arrow whose name ends in .arrow
+    ///
+    /// For groups of columns. Inputs may be divided in any way, each part be grouped by itself, on any machine, and the
+    /// files be merged by --merge: that comes to what all inputs come to together.
+    #[arg(long, requires = "out", conflicts_with_all = ["cube", "rollup", "top", "unsorted"])]
+    pub(super) partial: bool,
+    /// The inputs are files of --partial: merge them; they say by what they are grouped, and what is asked of groups
+    #[arg(long, conflicts_with_all = ["by", "functions", "format", "header", "fold_case", "store", "skip_bad"])]
+    pub(super) merge: bool,
     /// Where files go that do not fit memory [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(super) temp: Option<PathBuf>,

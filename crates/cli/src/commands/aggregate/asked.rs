@@ -20,8 +20,10 @@ const MEMORY_BYTES: u64 = 512 << 20;
 const PROGRAM_BYTES: u64 = 4 << 20;
 /// pages of Parquet that are read,
 const PARQUET_READ_BYTES: u64 = 4 << 20;
-/// and a row group that is written.
+/// a row group that is written,
 const PARQUET_WRITTEN_BYTES: u64 = 20 << 20;
+/// and a batch of partial states.
+const PARTIAL_BYTES: u64 = 4 << 20;
 /// The least memory that a store works in.
 const STORE_BYTES_MIN: u64 = 64 << 20;
 /// The one thread that reads and adds keeps no more than these busy.
@@ -74,6 +76,7 @@ fn program_bytes(args: &AggregateArgs) -> u64 {
     let format = |path: &PathBuf| args.format.or_else(|| RowFormat::of(path));
     let is_read = args.files.iter().any(|path| format(path) == Some(RowFormat::Parquet));
     let is_written = args.out.as_deref().and_then(Style::of) == Some(Style::Parquet);
-    let parquet = |is_used, bytes| if is_used { bytes } else { 0 };
-    PROGRAM_BYTES + parquet(is_read, PARQUET_READ_BYTES) + parquet(is_written, PARQUET_WRITTEN_BYTES)
+    let used = |is_used, bytes| if is_used { bytes } else { 0 };
+    let parquet = used(is_read, PARQUET_READ_BYTES) + used(is_written, PARQUET_WRITTEN_BYTES);
+    PROGRAM_BYTES + parquet + used(args.partial || args.merge, PARTIAL_BYTES)
 }

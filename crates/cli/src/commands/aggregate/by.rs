@@ -1,12 +1,11 @@
 //! What groups are made by, and of what: `--by`, `--fn` and what belongs to them, as the command line gives
 //! them.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use forebay_aggregate::names::{quoted, split_words, unquoted};
-use forebay_aggregate::{Composite, FUNCTIONS};
+use forebay_aggregate::{Composite, FUNCTIONS, columns_of};
 use serde::{Deserialize, Serialize};
 
 use super::{kmers, ngrams};
@@ -100,7 +99,7 @@ impl Table {
             columns.push(key.clone());
         }
         for function in split_words(functions, ',') {
-            for column in arguments(function) {
+            for column in columns_of(function) {
                 if !column.is_empty() && columns.iter().all(|known| *known != column) {
                     columns.push(column.into_owned());
                 }
@@ -117,25 +116,6 @@ impl Table {
         }
         Ok(Self { keys: keys.to_vec(), columns })
     }
-}
-
-/// The names of the columns that a function such as `top_k:price:10` is given.
-fn arguments(function: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let mut words = split_words(function, ':').into_iter();
-    let name = words.next().unwrap_or_default();
-    // `count` has two forms, of which the longer one comes last.
-    let form = FUNCTIONS.iter().rfind(|(form, _)| form_words(form).next() == Some(name));
-    let form = form.map_or("", |(form, _)| form);
-    let kinds = form_words(form).skip(1);
-    words
-        .zip(kinds)
-        .filter(|(_, kind)| matches!(*kind, "C" | "D" | "BY" | "WEIGHT"))
-        .map(|(word, _)| unquoted(word))
-}
-
-/// The words of a function's form, such as `top_k:C:K[:BY]`.
-fn form_words(form: &str) -> impl Iterator<Item = &str> {
-    form.split([':', '[', ']']).filter(|word| !word.is_empty())
 }
 
 /// The functions over these columns.
@@ -195,7 +175,7 @@ mod tests {
             ("nonsense:a", &[]),
             ("last:\"a:b\":\"c,d\"", &["a:b", "c,d"]),
         ] {
-            assert_eq!(arguments(function).collect::<Vec<_>>(), columns, "{function}");
+            assert_eq!(columns_of(function).collect::<Vec<_>>(), columns, "{function}");
         }
         let keys = ["k".to_string(), "a".to_string()];
         let table = Table::new(&keys, "sum:a,last:b:k,max:b", None).unwrap();

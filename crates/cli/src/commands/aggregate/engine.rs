@@ -127,7 +127,7 @@ impl<A: Aggregate> Engine<A> {
     }
 
     /// Merges a state into a key's.
-    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
+    pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
         match self {
             Self::Gathering(gatherer) => gatherer.add_state(key, state),
             Self::Storing(storer) => storer.add_state(key, state),

@@ -28,6 +28,7 @@ mod labels;
 mod means;
 mod ngrams;
 mod order;
+mod partial;
 mod phrases;
 mod reached;
 mod reads;
@@ -66,12 +67,19 @@ use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
 use means::Means;
 use order::Arrangement;
+use partial::PartialFile;
 use report::{Report, Stdout};
 use shape::Shape;
 use sheet::{Header, Sheet, Style};
 pub(crate) use shown::{Key, Shown};
 use store::Store;
 pub(crate) use tables::{INPUTS, RESCUED, writable};
+
+/// Where groups go.
+enum Out {
+    Answers(Sheet),
+    States(PartialFile),
+}
 
 /// What the command line asks for, once all of it is found to go together.
 struct Job<'a> {
@@ -82,6 +90,7 @@ struct Job<'a> {
     style: Style,
     cube: Option<Groupings>,
     store: Option<&'a Store>,
+    shape: &'a Shape,
     common: &'a Common,
 }
 
@@ -91,10 +100,14 @@ pub(crate) fn run(args: &AggregateArgs, common: &Common) -> Result<(), Failure> 
         asked::check(args, &shape)?;
     }
     let store = args.store.as_deref().map(|dir| Store::open(dir, args, common, &means)).transpose()?;
-    let shape = store.as_ref().map(|store| store.shape.clone()).or_else(|| Shape::asked(args));
+    let shape = match &store {
+        Some(store) => Some(store.shape.clone()),
+        None if args.merge => Some(partial::shape(&args.files)?),
+        None => Shape::asked(args),
+    };
     let shape = shape.ok_or_else(|| Failure::Usage("say what to group by: --by".into()))?;
     let job = Job::new(args, common, &shape, means, store.as_ref());
-    match (job.and_then(|job| job.run_by(&shape)), store) {
+    match (job.and_then(|job| job.run_by()), store) {
         (Ok(()), Some(store)) => Ok(store.close()?),
         (Err(failure), Some(store)) => {
             store.give_up();
@@ -108,7 +121,7 @@ impl<'a> Job<'a> {
     fn new(
         args: &'a AggregateArgs,
         common: &'a Common,
-        shape: &Shape,
+        shape: &'a Shape,
         means: Means,
         store: Option<&'a Store>,
     ) -> Result<Self, Failure> {
@@ -120,13 +133,17 @@ impl<'a> Job<'a> {
             _ => None,
         };
         let style = match (&args.out, common.form()) {
+            (Some(path), _) if args.partial => match path.extension() {
+                Some(ending) if ending == partial::ENDING => Style::Plain,
+                _ => return Err(Failure::Usage("the name of --out ends in .arrow with --partial".into())),
+            },
             (None, Form::Json) => Style::Json,
             (None, Form::Text) => Style::Tsv,
             (Some(path), _) => match Style::of(path) {
                 Some(style) => style,
                 None => {
                     return Err(Failure::Usage(
-                        "the name of --out ends in .csv, .tsv, .jsonl or .parquet".into(),
+                        "the name of --out ends in .csv, .tsv, .jsonl or .parquet, or in .arrow with --partial".into(),
                     ));
                 }
             },
@@ -140,11 +157,21 @@ impl<'a> Job<'a> {
             style: if style == Style::Tsv && columns == 0 { Style::Plain } else { style },
             cube,
             store,
+            shape,
             common,
         })
     }
 
-    fn run_by(&self, shape: &Shape) -> Result<(), Failure> {
+    /// Opens what groups go to, so that what cannot be written is known before any work.
+    fn out(&self) -> Result<Out, Failure> {
+        match &self.args.out {
+            Some(path) if self.args.partial => PartialFile::create(path, self.shape).map(Out::States),
+            path => Sheet::open(path.as_deref(), self.style).map(Out::Answers),
+        }
+    }
+
+    fn run_by(&self) -> Result<(), Failure> {
+        let shape = self.shape;
         let case = shape.case();
         let names = match &shape.by {
             By::Columns(names) => names,
@@ -176,18 +203,27 @@ impl<'a> Job<'a> {
         let table = Table::new(names, &shape.functions, self.cube.as_ref().map(|_| GROUPING))?;
         let header = if self.args.header { delimited::Header::Present } else { delimited::Header::Absent };
         let reading = Reading { format: self.args.format, header, temp: self.means.temp.clone() };
-        self.files.iter().try_for_each(|path| reading.format_of(path).map(drop))?;
+        if !self.args.merge {
+            self.files.iter().try_for_each(|path| reading.format_of(path).map(drop))?;
+        }
         let means = if self.cube.is_some() { self.means.share(1, 2) } else { self.means.clone() };
         let labels = || match &self.cube {
             Some(_) => Labels::Cube(table.keys.clone()),
             None => Labels::Columns(table.keys.clone()),
         };
-        if shape.counts() {
+        if shape.counts() && !self.args.merge {
             return self
                 .run(Count, means, |inputs, engine| reading.feed(&table, inputs, engine).map(|()| labels()));
         }
         let function = by::functions(&shape.functions, &table.columns)?;
-        self.run(function, means, |inputs, engine| reading.feed(&table, inputs, engine).map(|()| labels()))
+        self.run(function, means, |inputs, engine| {
+            let fed = if self.args.merge {
+                partial::feed(inputs, engine)
+            } else {
+                reading.feed(&table, inputs, engine)
+            };
+            fed.map(|()| labels())
+        })
     }
 
     /// Reads all inputs and shows their groups.
@@ -203,7 +239,7 @@ impl<'a> Job<'a> {
             (bytes, _) => bytes?,
         };
         let progress = Progress::of_reading(self.common, bytes);
-        let mut sheet = Sheet::open(self.args.out.as_deref(), self.style)?;
+        let out = self.out()?;
         let mut engine = Engine::new(Arc::new(function), means.clone(), self.store)?;
         let watch = Stopwatch::start();
         let (labels, tally, groups) = progress.tell_while(|| {
@@ -222,8 +258,13 @@ impl<'a> Job<'a> {
         })?;
         let mut report = Report::new(tally, progress.bytes_read(), &groups, &labels, watch.seconds());
         let showing = Stopwatch::start();
-        let count = self.show(&groups, &labels, &mut sheet).map_err(sheet::failure)?;
-        sheet.finish().map_err(sheet::failure)?;
+        let count = match out {
+            Out::Answers(mut sheet) => self
+                .show(&groups, &labels, &mut sheet)
+                .and_then(|count| sheet.finish().map(|()| count))
+                .map_err(sheet::failure)?,
+            Out::States(file) => file.write(&groups.held)?,
+        };
         report.shown(count, showing.seconds());
         report.print(self.common, if self.args.out.is_some() { Stdout::Free } else { Stdout::Taken })
     }

@@ -27,12 +27,13 @@ pub(super) struct Shape {
 impl Shape {
     /// What the command line asks for; nothing where it does not say by what.
     pub(super) fn asked(args: &AggregateArgs) -> Option<Self> {
-        Some(Self {
-            keys_version: KEYS_VERSION,
-            by: args.by.clone()?,
-            functions: functions(args).unwrap_or_else(|| COUNT.into()),
-            fold_case: args.fold_case,
-        })
+        let functions = functions(args).unwrap_or_else(|| COUNT.into());
+        Some(Self { fold_case: args.fold_case, ..Self::of(args.by.clone()?, functions) })
+    }
+
+    /// These groups, with these functions.
+    pub(super) fn of(by: By, functions: String) -> Self {
+        Self { keys_version: KEYS_VERSION, by, functions, fold_case: false }
     }
 
     /// Whether the command line asks for nothing else than this, which a table keeps; what it leaves out it does

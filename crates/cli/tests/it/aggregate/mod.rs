@@ -7,6 +7,7 @@ mod columns;
 mod memory;
 mod numbers;
 mod parquet;
+mod partial;
 mod pipes;
 mod refusals;
 mod rescued;

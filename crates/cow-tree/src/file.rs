@@ -13,6 +13,7 @@ use forebay_store::metrics::{Cause, Metrics};
 use crate::extent::Extent;
 use crate::filter::FileFilter;
 use crate::store::TreeStore;
+use crate::values::NeededValues;
 
 /// The files of a store that some version is named of, so that all versions of one share what is known of its tail.
 #[derive(Default)]
@@ -36,6 +37,7 @@ pub(crate) struct TreeFile {
     disk: Arc<DiskUse>,
     tail: Mutex<TailState>,
     filter: FileFilter,
+    values: NeededValues,
 }
 
 /// What is known of a file's end, and how the file is counted.
@@ -90,6 +92,7 @@ impl OpenFiles {
             disk: Arc::clone(&store.disk),
             tail: Mutex::default(),
             filter: FileFilter::default(),
+            values: NeededValues::default(),
         });
         named.files.insert(id, Arc::downgrade(&file));
         if named.files.len() > named.files_max {
@@ -111,6 +114,10 @@ impl TreeFile {
 
     pub(crate) fn filter(&self) -> &FileFilter {
         &self.filter
+    }
+
+    pub(crate) fn values(&self) -> &NeededValues {
+        &self.values
     }
 
     /// See [`Tree::thin_filter`](crate::Tree::thin_filter).
@@ -191,6 +198,8 @@ impl TreeFile {
         if !std::mem::replace(&mut tail.is_retired, true) {
             self.disk.retire(tail.at);
         }
+        drop(tail);
+        self.values.end();
     }
 
     pub(crate) fn is_retired(&self) -> bool {

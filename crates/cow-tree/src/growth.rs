@@ -11,26 +11,28 @@
 //!
 //! A bulk load is the same over a tree that has nothing.
 
+mod records;
+
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
-use forebay_base::limits::{KEY_BYTES_MAX, STORED_VALUE_BYTES_MAX};
-use forebay_base::wire::{Reader, put_bytes, put_varint};
+use forebay_base::wire::{Reader, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
 
 use crate::extent::Extent;
 use crate::filter::FilterWriter;
-use crate::node::{APART, Child, Key, LEVEL_MAX, Node, Value};
+use crate::node::{Child, Key, LEVEL_MAX, Node, Value};
 use crate::old_node::OldNode;
 use crate::packer::{Packer, Weight};
 use crate::root::{Lives, ROOT_BYTES, Root, Top};
 use crate::store::TreeStore;
 use crate::tail::Tail;
 use crate::tree::Tree;
+use crate::values::WrittenPointers;
 use crate::windows::{Reading, Windows};
 
-/// A leaf that stands for this many times its own bytes, in values apart, is worth a place in the cache as inner nodes
-/// are.
+/// A leaf that stands for this many times its own bytes, in values elsewhere, is worth a place in the cache as inner
+/// nodes are.
 const INDEX_RATIO: u64 = 8;
 
 /// The next version of a tree.
@@ -45,6 +47,7 @@ pub(crate) struct Growth {
     /// `None` where the version is to have no filter.
     filter: Option<FilterWriter>,
     lives: Lives,
+    pointers: WrittenPointers,
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
@@ -75,6 +78,7 @@ impl Growth {
             store: store.clone(),
             filter: FilterWriter::new(store, old)?,
             lives: old.map_or(Ok(Lives::default()), |tree| tree.root().map(|root| root.lives))?,
+            pointers: WrittenPointers::over(store, old),
             tail,
             top,
             old: old.map(|tree| Ok((tree.clone(), Windows::new(tree, reading)?))).transpose()?,
@@ -103,7 +107,11 @@ impl Growth {
         let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
         // What a tree is built of was asked about by the merge that yields it.
         let asks = depth == Depth::Bottom && self.old.is_some() && rule.is_choosy();
-        let is_kept = |record: &Record<'_>| !asks || rule.keeps(record.key, record.value);
+        let is_kept = |record: &Record<'_>| match record.kind {
+            _ if !asks => true,
+            Kind::Pointer => rule.keeps_pointed(record.key, record.value),
+            _ => rule.keeps(record.key, record.value),
+        };
         let is_gone = match record.kind {
             Kind::Delete => depth == Depth::Bottom,
             // What is folded into something older is no value yet, and not shown to a filter.
@@ -111,6 +119,11 @@ impl Growth {
         };
         if let Some(filter) = self.filter.as_mut().filter(|_| older.is_none() && !is_gone) {
             filter.add(prefix, record.key);
+        }
+        if let Some((node, index)) = &older
+            && let Some(pointer) = node.pointer(*index)
+        {
+            self.pointers.give_up(pointer)?;
         }
         match (older, is_open) {
             (Some((node, index)), true) => {
@@ -198,12 +211,7 @@ impl Growth {
                 continue;
             }
             old.node.key_into(index, &mut key);
-            let live_bytes = match old.node.value(index) {
-                Value::Inline(_) => 0,
-                Value::Apart(extent) => extent.bytes as u64,
-            };
-            let weight = Weight { records: 1, live_bytes };
-            self.push(0, &key, old.node.flags(index), old.node.payload(index), weight)?;
+            self.copy_record(&old.node, index, &key)?;
         }
         Ok(())
     }
@@ -219,7 +227,7 @@ impl Growth {
             return self.copy(level - 1, &child, entries);
         }
         self.seal(level - 1, Split::Even)?;
-        let weight = Weight { records: child.records, live_bytes: child.live_bytes };
+        let weight = Weight { records: child.records, live_bytes: child.live_bytes, ..Weight::default() };
         self.push(level, &old.low_of(index), 0, old.node.payload(index), weight)
     }
 
@@ -234,30 +242,6 @@ impl Growth {
         let same = is_same.then(|| (Arc::clone(&old.node), index));
         self.levels[0].old = Some(old);
         Ok(same)
-    }
-
-    fn write(&mut self, record: &Record<'_>) -> Result<()> {
-        if record.key.len() > KEY_BYTES_MAX || record.value.len() > STORED_VALUE_BYTES_MAX {
-            return Err(Error::bug("a record is longer than the limits allow"));
-        }
-        self.store.expiry.iter().for_each(|_| self.lives.add(record));
-        let mut payload = std::mem::take(&mut self.payload);
-        payload.clear();
-        let mut weight = Weight { records: 1, live_bytes: 0 };
-        let mut flags = record.kind as u8;
-        if record.value.len() <= self.store.options.inline_value_bytes_max {
-            put_bytes(&mut payload, record.value);
-        } else {
-            flags |= APART;
-            weight.live_bytes = record.value.len() as u64;
-            self.tail.append(record.value)?.encode(&mut payload);
-        }
-        if self.levels.is_empty() {
-            self.add_level(0);
-        }
-        let pushed = self.push(0, record.key, flags, &payload, weight);
-        self.payload = payload;
-        pushed
     }
 
     fn add_level(&mut self, level: u8) {
@@ -281,7 +265,7 @@ impl Growth {
         node.encode(&mut payload);
         put_varint(&mut payload, weight.records);
         put_varint(&mut payload, weight.live_bytes);
-        if level > 0 || weight.live_bytes >= INDEX_RATIO * bytes.len() as u64 {
+        if level > 0 || weight.live_bytes + weight.pointed_bytes >= INDEX_RATIO * bytes.len() as u64 {
             // Every lookup will want it, and the next append.
             let file_id = self.tail.claim().file().id();
             if let Ok(node) = Node::decode(bytes.clone(), node, level as u8) {
@@ -326,8 +310,11 @@ impl Growth {
         }
         let weight = top.map_or(Weight::default(), |(_, weight)| weight);
         let filter = self.filter.as_mut().map(|filter| filter.write(&mut self.tail)).transpose()?;
+        // Before the root, which nothing follows that may fail.
+        let values = self.pointers.finish()?;
         let root = Root {
             order_is_lexical: self.store.options.order.is_lexical(),
+            has_pointers: !values.shares.is_empty(),
             append_at: 0,
             append_sum: 0,
             records: weight.records,
@@ -337,7 +324,7 @@ impl Growth {
             lives: self.lives,
         };
         let (version, root) = self.tail.finish(root)?;
-        let tree = Tree::of(&self.store, version, root);
+        let tree = Tree::written(&self.store, version, root, values);
         self.filter.into_iter().for_each(|filter| filter.publish(&tree));
         Ok(tree)
     }

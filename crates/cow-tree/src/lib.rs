@@ -37,6 +37,8 @@
 //! **Invariant:** a version's digest vouches for every byte that it reaches: each reference holds the checksum
 //! of what it refers to.
 //!
+//! **Invariant:** a value file that some version has named is needed as long as the tree's file is there.
+//!
 //! **Invariant:** what the store's `disk` counts is how long the files are, those that are being written included. Only
 //! what a crash leaves behind a version is counted nowhere until the next append cuts it off.
 //!
@@ -58,6 +60,7 @@ mod root;
 mod store;
 mod tail;
 mod tree;
+mod values;
 mod verify;
 mod windows;
 mod writer;

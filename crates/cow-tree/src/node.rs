@@ -25,7 +25,7 @@ pub(crate) const LEVEL_MAX: u8 = 62;
 /// A leaf entry's flag beside its kind: the value is kept apart.
 pub(crate) const APART: u8 = 4;
 
-const _: () = assert!(APART > Kind::Merge as u8 && APART < 8, "an entry has three bits of flags");
+const _: () = assert!(APART > Kind::Pointer as u8 && APART < 8, "an entry has three bits of flags");
 const _: () = assert!(LEVEL_MAX < 64, "a tree of more levels has more nodes than 64 bits count");
 
 /// A checked node.
@@ -93,8 +93,10 @@ impl Node {
                     (0, _) => Extent::decode(&mut from, extent.at).map(drop)?,
                     _ => Child::decode(&mut from, extent.at).map(drop)?,
                 }
-                // A tree keeps values apart by itself, and has no way to value files.
-                Kind::from_bits((flags & 3) as u64).filter(|&kind| kind != Kind::Pointer)?;
+                // The way to a value file is a leaf's, and always with its key.
+                let is_pointed = |kind| kind == Kind::Pointer;
+                Kind::from_bits((flags & 3) as u64)
+                    .filter(|&kind| !is_pointed(kind) || level == 0 && flags & APART == 0)?;
                 Some(Spot { suffix_at, payload_at, end: position(&from) as u32, flags })
             };
             spots.push(entry().ok_or("the node holds a malformed entry")?);
@@ -157,6 +159,12 @@ impl Node {
             return Value::Inline(payload.bytes().unwrap_or_default());
         }
         Value::Apart(Extent::decode(&mut payload, self.extent.at).unwrap_or(Extent::NOWHERE))
+    }
+
+    /// What a leaf's record has for a value, where that leads to a value file.
+    pub(crate) fn pointer(&self, index: usize) -> Option<&[u8]> {
+        let is_pointer = self.level == 0 && self.kind(index) == Kind::Pointer;
+        is_pointer.then(|| Reader::new(self.payload(index)).bytes().unwrap_or_default())
     }
 
     /// An inner node's child.

@@ -40,8 +40,10 @@ struct Part {
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) records: u64,
-    /// Bytes outside this node.
+    /// Bytes of the file outside this node.
     pub(crate) live_bytes: u64,
+    /// Of a leaf, bytes of values in value files.
+    pub(crate) pointed_bytes: u64,
 }
 
 /// How long a node of some entries becomes.
@@ -195,6 +197,7 @@ impl Packer {
             node.extend_from_slice(&self.bytes[part.payload_at..part.end]);
             weight.records += part.weight.records;
             weight.live_bytes += part.weight.live_bytes;
+            weight.pointed_bytes += part.weight.pointed_bytes;
         }
         debug_assert!(node.len() <= self.front.node_bytes(), "a node is as long as was measured, or shorter");
         debug_assert!(self.is_read_from(node), "what is packed is read");

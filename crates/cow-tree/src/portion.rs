@@ -67,7 +67,7 @@ impl Tree {
             Some(high) => self.before(high)?,
             None => {
                 let root = self.root()?;
-                Weight { records: root.records, live_bytes: root.node_bytes() }
+                Weight { records: root.records, live_bytes: root.node_bytes(), ..Weight::default() }
             }
         };
         Ok((self.before(&range.low)?, high))

@@ -14,8 +14,9 @@ use crate::filter::Chain;
 use crate::node::LEVEL_MAX;
 
 const MAGIC: &[u8; 8] = b"FBCOWT\r\n";
-/// The newest version of the format.
-const FORMAT: u32 = 1;
+/// The versions of the format: of roots that reach no record of kind pointer, and of others. The newest is the last.
+const FORMAT_PLAIN: u32 = 1;
+const FORMAT_POINTERS: u32 = 2;
 
 /// A root's length; it begins at a multiple of that.
 pub(crate) const ROOT_BYTES: u64 = BLOCK_BYTES as u64;
@@ -72,6 +73,8 @@ pub(crate) struct Top {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Root {
     pub(crate) order_is_lexical: bool,
+    /// Whether values of its records may stand in value files.
+    pub(crate) has_pointers: bool,
     /// Where the append began that this root ends.
     pub(crate) append_at: u64,
     /// The checksum of all that it wrote before this root, padding included.
@@ -113,7 +116,8 @@ impl Root {
         let mut fields = Vec::with_capacity(160);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
-        fields.extend_from_slice(&FORMAT.to_le_bytes());
+        let format = if self.has_pointers { FORMAT_POINTERS } else { FORMAT_PLAIN };
+        fields.extend_from_slice(&format.to_le_bytes());
         for word in [file_id, self.append_at, self.records, self.live_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
         }
@@ -161,13 +165,12 @@ impl Root {
     pub(crate) fn decode(block: &[u8], path: &Path, root_at: u64, order: Order) -> Result<Self> {
         let damaged = |reason: &str| Error::corruption(path, root_at, reason);
         let mut from = Reader::new(block.get(12..).unwrap_or_default());
-        match from.u32() {
-            Some(version) if version > FORMAT => {
-                return Err(Error::NewerFormat { file: path.to_path_buf(), version, known: FORMAT });
-            }
-            _ => {}
+        let (format, known) = (from.u32().unwrap_or_default(), FORMAT_POINTERS);
+        if format > known {
+            return Err(Error::NewerFormat { file: path.to_path_buf(), version: format, known });
         }
         let root = Self::fields(&mut from, root_at).ok_or_else(|| damaged("the root's fields do not fit"))?;
+        let root = Self { has_pointers: format == FORMAT_POINTERS, ..root };
         if root.order_is_lexical != order.is_lexical() {
             return Err(damaged("the tree is sorted in another order than its table"));
         }
@@ -200,6 +203,7 @@ impl Root {
             && at.checked_add(bytes as u64)? <= root_at;
         fits.then_some(Self {
             order_is_lexical,
+            has_pointers: false,
             append_at,
             append_sum,
             records,
@@ -236,6 +240,7 @@ mod tests {
         let chain = Chain { newest, blocks: 1, parts: 2, bytes: 50 };
         let root = Root {
             order_is_lexical: true,
+            has_pointers: true,
             append_at: 4096,
             append_sum: 9,
             records: 5,

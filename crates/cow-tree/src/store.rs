@@ -9,7 +9,7 @@ use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
 use forebay_store::list::{DiskUse, FilterLevel, Trash};
 use forebay_store::salvage::Gaps;
-use forebay_store::{Metrics, names};
+use forebay_store::{Metrics, ValueFiles, names};
 
 use crate::cache::NodeCache;
 use crate::file::OpenFiles;
@@ -46,6 +46,8 @@ pub struct TreeStore {
     pub next_id: Arc<AtomicU64>,
     /// Nodes in memory.
     pub cache: Arc<NodeCache>,
+    /// Where long values may stand.
+    pub values: Arc<ValueFiles>,
     /// Counters: what trees write and read counts as lists' does.
     pub metrics: Arc<Metrics>,
     /// Retired files.

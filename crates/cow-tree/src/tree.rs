@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
+use forebay_store::ValueFile;
 use forebay_store::list::{Allowance, Lookup};
 use forebay_store::salvage::Gaps;
+use forebay_store::values::{Tallied, ValueShare};
 
 use crate::extent::Extent;
 use crate::file::{Reader, TreeFile};
@@ -15,6 +17,7 @@ use crate::node::{Node, Value};
 use crate::recover::last_root;
 use crate::root::{Lives, ROOT_BYTES, Root, Top, Version};
 use crate::store::TreeStore;
+use crate::values::Values;
 
 /// A version of a tree. Cheap to clone; it never changes, whatever is appended to its file. It may not be open yet
 /// (while the manifest is replayed, files are named that are gone by the end), and opening it may fail: then the error
@@ -30,6 +33,7 @@ struct Inner {
     store: TreeStore,
     file: Arc<TreeFile>,
     version: Version,
+    values: Values,
     root: OnceLock<Result<Root>>,
     /// Once all keys of this version are in it; `None` without one.
     filter: OnceLock<Result<Option<Arc<Filter>>>>,
@@ -48,27 +52,46 @@ impl WeakTree {
 }
 
 impl Tree {
-    /// A version that is only named so far.
-    pub fn named(store: &TreeStore, version: Version) -> Self {
+    /// A version that is only named so far, and what it has in value files.
+    pub fn named(store: &TreeStore, version: Version, shares: &Arc<[ValueShare]>) -> Self {
+        Self::new(store, version, Values::named(store, Arc::clone(shares)))
+    }
+
+    fn new(store: &TreeStore, version: Version, values: Values) -> Self {
         let file = store.files.named(store, version.file_id);
         // An append to an older one must not take it for what is left over.
         file.cover(version.bytes());
         let (root, filter) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Inner { store: store.clone(), file, version, root, filter }))
+        Self(Arc::new(Inner { store: store.clone(), file, version, values, root, filter }))
     }
 
-    /// A version that is opened now. Device reads: its root.
+    /// A version without values in value files, opened now. Device reads: its root.
     pub fn open(store: &TreeStore, version: Version) -> Result<Self> {
-        let tree = Self::named(store, version);
+        let tree = Self::named(store, version, &Arc::default());
         tree.root()?;
         Ok(tree)
     }
 
-    /// The version with this root, which is there.
-    pub(crate) fn of(store: &TreeStore, version: Version, root: Root) -> Self {
-        let tree = Self::named(store, version);
+    /// The version with this root, which was just written.
+    pub(crate) fn written(store: &TreeStore, version: Version, root: Root, values: Tallied) -> Self {
+        let tree = Self::new(store, version, Values::written(store, values));
+        tree.file().values().begin(tree.value_files(), version.root_at);
         let _ = tree.0.root.set(Ok(root));
         tree
+    }
+
+    pub(crate) fn values(&self) -> &Values {
+        &self.0.values
+    }
+
+    /// What it has in value files, and that versions before it in its file have had some in others.
+    pub fn value_shares(&self) -> &Arc<[ValueShare]> {
+        &self.values().shares
+    }
+
+    /// Those files.
+    pub fn value_files(&self) -> &[Arc<ValueFile>] {
+        &self.values().files
     }
 
     /// What its root says; read at the first call. Damage is remembered. Any other failure may pass, and the next call
@@ -169,6 +192,11 @@ impl Tree {
         self.root().map_or(0, |root| root.records)
     }
 
+    /// The same, if somebody has opened it.
+    pub fn known_records(&self) -> Option<u64> {
+        self.0.root.get()?.as_ref().ok().map(|root| root.records)
+    }
+
     /// How many bytes of the file it reaches: nodes, values apart, and its root; all of them when it cannot be opened.
     pub fn live_bytes(&self) -> u64 {
         self.root().map_or(self.total_bytes(), |root| root.live_bytes)
@@ -216,16 +244,19 @@ impl Tree {
     }
 
     /// Counts the file as one of the table's: for those that were there when the database was opened. Once is enough
-    /// for all versions of it, and more does no harm.
+    /// for all versions of it, with the newest, and more does no harm.
     pub fn found(&self) {
         self.0.file.found();
+        self.0.file.values().begin(self.value_files(), self.version().root_at);
     }
 
     /// Gives up a version that was written, and that no manifest will name: a file that began with it goes. What an
-    /// append has added stays, and is dead. Not for what an append gave back that had nothing to add.
+    /// append has added stays, and is dead; value files that came with it go. Not for what an append gave back that had
+    /// nothing to add.
     pub fn discard(&self) {
-        if self.root().is_ok_and(|root| root.append_at == 0) {
-            self.retire();
+        match self.root() {
+            Ok(root) if root.append_at == 0 => self.retire(),
+            _ => self.file().values().give_up(self.version().root_at),
         }
     }
 

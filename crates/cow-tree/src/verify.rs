@@ -1,6 +1,8 @@
 //! Reading all that a version reaches, and holding every promise of the format against what is there.
 
-use forebay_base::{Error, Result};
+use std::collections::BTreeMap;
+
+use forebay_base::{Error, Result, ValuePointer};
 use forebay_store::list::GrowingFilter;
 
 use crate::extent::Extent;
@@ -11,6 +13,9 @@ use crate::packer::Weight;
 use crate::root::ROOT_BYTES;
 use crate::tree::Tree;
 use crate::windows::{Reading, Windows};
+
+/// This many values that cannot be read are told.
+const FAULTS_MAX: usize = 100;
 
 /// What was found in an intact tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +28,7 @@ pub struct Census {
     pub leaves: u64,
     /// Nodes above them.
     pub inner_nodes: u64,
-    /// Values kept apart.
+    /// Values kept apart, those in value files not counted.
     pub values: u64,
     /// Parts of the filter.
     pub filter_parts: u64,
@@ -44,12 +49,23 @@ struct Walk<'a> {
     filter: Option<GrowingFilter>,
     census: Census,
     value: Vec<u8>,
+    /// Bytes of values in each value file.
+    pointed: BTreeMap<u64, u64>,
+    /// Values in value files that cannot be read.
+    faults: &'a mut Vec<Error>,
 }
 
 impl Tree {
     /// Reads and checks all that this version reaches: checksums, the order of keys, their places, that the filter
     /// denies none, and every counter. The first fault is the error. What older versions alone reach is not looked at.
     pub fn verify(&self) -> Result<Census> {
+        let mut faults = Vec::new();
+        let census = self.check(&mut faults)?;
+        faults.into_iter().next().map_or(Ok(census), Err)
+    }
+
+    /// The same, but values in value files that cannot be read go to `faults`, as many as are told of a file.
+    pub fn check(&self, faults: &mut Vec<Error>) -> Result<Census> {
         let root = *self.root()?;
         let filter = root.filter.map(|chain| filter::load(self, &chain, Reader::Check)).transpose()?;
         let (filter_parts, filter_bytes) =
@@ -57,11 +73,17 @@ impl Tree {
         let live_bytes = ROOT_BYTES + filter_bytes;
         let census = Census { live_bytes, filter_parts, filter_bytes, ..Census::default() };
         let windows = Windows::new(self, Reading::Check)?;
-        let mut walk = Walk { tree: self, windows, filter, census, value: Vec::new() };
+        let (value, pointed) = (Vec::new(), BTreeMap::new());
+        let mut walk = Walk { tree: self, windows, filter, census, value, pointed, faults };
         if let Some(top) = root.top {
             walk.check_node(top.node, top.level, &Bounds { low: None, high: None })?;
         }
-        let census = walk.census;
+        let (census, pointed) = (walk.census, walk.pointed);
+        let named = self.value_shares().iter().filter(|share| share.bytes > 0);
+        if self.salvage().is_none() && !named.map(|share| (share.file, share.bytes)).eq(pointed) {
+            let reason = "the manifest does not have as much in value files as the tree";
+            return Err(Error::corruption(self.path(), self.version().root_at, reason));
+        }
         if (census.records, census.live_bytes) != (root.records, root.live_bytes) {
             let reason = "the root's counters are not those of its nodes";
             return Err(Error::corruption(self.path(), self.version().root_at, reason));
@@ -78,7 +100,7 @@ impl Walk<'_> {
         let node = self.tree.take_apart(bytes, extent, level)?;
         let damaged = |reason: &str| Error::corruption(self.tree.path(), extent.at, reason);
         self.check_keys(&node, bounds).map_err(damaged)?;
-        let mut weight = Weight { records: 0, live_bytes: extent.bytes as u64 };
+        let mut weight = Weight { live_bytes: extent.bytes as u64, ..Weight::default() };
         for index in 0..node.len() {
             let entry = if level == 0 {
                 self.check_record(&node, index)?
@@ -134,14 +156,25 @@ impl Walk<'_> {
     }
 
     fn check_record(&mut self, node: &Node, index: usize) -> Result<Weight> {
-        let mut weight = Weight { records: 1, live_bytes: 0 };
+        let mut weight = Weight { records: 1, ..Weight::default() };
         if let Value::Apart(extent) = node.value(index) {
             self.windows.read(extent, &mut self.value)?;
             weight.live_bytes = extent.bytes as u64;
             self.census.values += 1;
             self.census.live_bytes += weight.live_bytes;
         }
+        if let Some(value) = node.pointer(index) {
+            self.check_pointer(&node.key(index), value);
+        }
         self.census.records += 1;
         Ok(weight)
+    }
+
+    fn check_pointer(&mut self, key: &[u8], value: &[u8]) {
+        if let Some(pointer) = ValuePointer::decode(value) {
+            *self.pointed.entry(pointer.file).or_default() += pointer.bytes;
+        }
+        let read = self.tree.store().values.load(key, value);
+        self.faults.extend(read.err().filter(|_| self.faults.len() < FAULTS_MAX));
     }
 }

@@ -83,11 +83,6 @@ impl Layout {
         matches!(self, Self::RunSet(_))
     }
 
-    /// Whether its merges make trees, which keep long values apart by themselves.
-    pub fn makes_trees(&self) -> bool {
-        matches!(self, Self::RunSet(Policy::Jungle { .. }))
-    }
-
     /// Whether it has a use for trees that another layout has left.
     pub fn takes_trees(&self) -> bool {
         matches!(self, Self::RunSet(_))
@@ -258,11 +253,10 @@ impl TableOptions {
         self.tree.validate()
     }
 
-    /// From how many bytes on a flush may leave values in the log. Not of layouts whose records go to memory first, or
-    /// soon to trees: they would have to get their values back.
+    /// From how many bytes on a flush may leave values in the log. Not of layouts whose records go to memory first: they
+    /// would have to get their values back.
     pub fn flush_leaves_bytes_min(&self) -> Option<usize> {
-        let brings_back = self.layout.keeps_in_memory() || self.layout.makes_trees();
-        self.apart_bytes_min.filter(|_| !brings_back).map(|bytes| bytes as usize)
+        self.apart_bytes_min.filter(|_| !self.layout.keeps_in_memory()).map(|bytes| bytes as usize)
     }
 
     /// What keeps values from being kept apart, as the builder names it: what must look at values as it merges, and

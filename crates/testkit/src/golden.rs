@@ -18,6 +18,9 @@ const DIR: &str = "/golden";
 const KEYS: u32 = 240;
 /// What a later build adds.
 const LATER: &[u8] = b"key-later";
+/// Of trees with values in value files: from the third format on.
+const APART: &str = "apart";
+const APART_KEYS: u32 = 60;
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).keep_changes(8 << 10).env(env.clone())
@@ -29,6 +32,10 @@ fn key(number: u32) -> Vec<u8> {
 
 fn value(number: u32, round: u32) -> Vec<u8> {
     format!("value {number} of round {round}").into_bytes()
+}
+
+fn long_value(number: u32, round: u32) -> Vec<u8> {
+    value(number, round).repeat(40)
 }
 
 /// The name of a layout's table: what the layout was called when the first of these databases were written.
@@ -45,6 +52,8 @@ fn fill(db: &Database) -> Result<()> {
         .into_iter()
         .map(|layout| db.table(&table_name(&layout)).layout(layout).node_bytes(4 << 10).open_ordered())
         .collect::<Result<_>>()?;
+    let apart = db.table(APART).layout("jungle".parse()?).node_bytes(4 << 10).values_apart(100);
+    let apart = apart.open_ordered()?;
     for round in 0..2 {
         for number in (0..KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
             let (key, value) = (key(number), value(number, round));
@@ -55,10 +64,15 @@ fn fill(db: &Database) -> Result<()> {
             ordered.iter().for_each(|table| batch.put(table, &key, &value));
             hits.commit(batch, Durability::Os, number.to_le_bytes())?;
         }
+        // By themselves: a segment stays for its values where they are most of it.
+        db.flush()?;
+        for number in (0..APART_KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
+            apart.put(key(number), long_value(number, round))?;
+        }
         if round == 0 {
             db.flush()?;
             // What this layout keeps in memory, savepoints cannot hold.
-            for table in &ordered {
+            for table in ordered.iter().chain([&apart]) {
                 table.compact()?;
             }
             db.savepoint("monday")?;
@@ -75,8 +89,11 @@ fn fill(db: &Database) -> Result<()> {
 /// What the tables must hold: all of them, or those that lost a range.
 fn expected(loses_range: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let is_there = |number: &u32| *number != 30 && !(loses_range && (10..20).contains(number));
-    let round = |number: u32| u32::from(number.is_multiple_of(3));
-    (0..KEYS).filter(is_there).map(|number| (key(number), value(number, round(number)))).collect()
+    (0..KEYS).filter(is_there).map(|number| (key(number), value(number, last_round(number)))).collect()
+}
+
+fn last_round(number: u32) -> u32 {
+    u32::from(number.is_multiple_of(3))
 }
 
 /// The files of both databases, by path: `closed/…` and `crashed/…`.
@@ -121,6 +138,13 @@ pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
             let table = db.table(&table_name(&layout)).open_ordered()?;
             check_table(table.iter()?, &expected(true));
             assert_eq!(monday.get(&table, key(12))?, Some(value(12, 0)), "{layout} as it was");
+        }
+        if db.describe().tables.iter().any(|table| table.name == APART) {
+            let table = db.table(APART).open_ordered()?;
+            let expected =
+                (0..APART_KEYS).map(|number| (key(number), long_value(number, last_round(number))));
+            check_table(table.iter()?, &expected.collect());
+            assert_eq!(monday.get(&table, key(12))?, Some(long_value(12, 0)));
         }
         let report = db.verify(&mut |_, _| ())?;
         assert!(report.problems.is_empty(), "{:?}", report.problems);

@@ -1,14 +1,15 @@
 //! Filters in files: how they are told, and that nothing that is no filter is taken for one.
 
 use std::ops::Range;
+use std::path::Path;
 
 use forebay_base::combine::Depth;
 use forebay_base::wire::u32_at;
 use forebay_base::{Kind, LastWriterWins, Order, Record};
-use forebay_env::Access;
 use forebay_env::fs::MemoryFs;
-use forebay_store::Cause;
+use forebay_env::{Access, FileSystem};
 use forebay_store::list::{FilterLevel, Lookup};
+use forebay_store::{Cause, ValueFiles};
 
 use super::*;
 use crate::root::{Root, Version};
@@ -74,18 +75,20 @@ fn forged(tree: &Tree, root: Root) -> Tree {
     let file = tree.store().fs.open(tree.path(), Access::Buffered).unwrap();
     file.write_at(version.root_at, &block).unwrap();
     let store = TreeStore { files: Arc::default(), ..tree.store().clone() };
-    Tree::named(&store, Version { digest: u32_at(&block, 0), ..version })
+    Tree::named(&store, Version { digest: u32_at(&block, 0), ..version }, &Default::default())
 }
 
 #[test]
 fn a_root_that_does_not_fit_its_chain_is_refused() {
+    let (fs, trash, metrics): (Arc<dyn FileSystem>, _, _) = (MemoryFs::new(), Arc::default(), Arc::default());
     let store = TreeStore {
-        fs: MemoryFs::new(),
+        values: ValueFiles::new(&fs, Path::new("/"), &trash, &metrics),
+        fs,
         dir: "/".into(),
         next_id: Arc::default(),
         cache: Arc::new(NodeCache::new(0)),
-        metrics: Arc::default(),
-        trash: Arc::default(),
+        metrics,
+        trash,
         disk: Arc::default(),
         files: Arc::default(),
         options: TreeOptions::new(Order::Lexical),
@@ -130,6 +133,6 @@ fn a_root_that_does_not_fit_its_chain_is_refused() {
     refused(old, "the filter denies a key");
     // Versions of one file that do not agree.
     let other = with(Chain { blocks: new.blocks - 1, ..new });
-    assert!(find(&Tree::named(other.store(), first.version())).is_ok());
+    assert!(find(&Tree::named(other.store(), first.version(), &Default::default())).is_ok());
     assert!(find(&other).unwrap_err().is_corruption());
 }

@@ -9,8 +9,8 @@ use forebay_base::merge::{Collapse, Cursor, Direction};
 use forebay_base::{Combine, Kind, LastWriterWins, Order, Range, Record, Result};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter};
 use forebay_env::{FileSystem, Rng};
-use forebay_store::Cause;
 use forebay_store::list::{FilterLevel, Lookup};
+use forebay_store::{Cause, ValueFiles};
 
 /// What a tree holds, by prefix and key.
 pub(crate) type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
@@ -87,13 +87,15 @@ impl Batch {
 
 pub(crate) fn store(fs: Arc<dyn FileSystem>, options: TreeOptions) -> TreeStore {
     fs.create_dir_all(Path::new("/db")).unwrap();
+    let (dir, trash, metrics) = (Path::new("/db"), Arc::default(), Arc::default());
     TreeStore {
+        values: ValueFiles::new(&fs, dir, &trash, &metrics),
         fs,
-        dir: Path::new("/db").into(),
+        dir: dir.into(),
         next_id: Arc::new(7.into()),
         cache: Arc::new(NodeCache::new(64 << 10)),
-        metrics: Arc::default(),
-        trash: Arc::default(),
+        metrics,
+        trash,
         disk: Arc::default(),
         files: Arc::default(),
         options,

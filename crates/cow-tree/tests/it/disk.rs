@@ -88,7 +88,11 @@ fn a_version_that_is_given_up_takes_its_file_along_only_if_that_began_with_it() 
     assert!(!two.is_retired() && !one.is_retired());
     assert_counted(&store, 0, 0, 0);
     // By a handle that is only named, too.
-    let named = Tree::named(&TreeStore { files: std::sync::Arc::default(), ..store.clone() }, one.version());
+    let named = Tree::named(
+        &TreeStore { files: std::sync::Arc::default(), ..store.clone() },
+        one.version(),
+        &Default::default(),
+    );
     named.discard();
     assert!(named.is_retired());
     let other = build(&store, &numbered(0..10, 100)).unwrap();
@@ -106,7 +110,10 @@ fn files_that_are_found_count_once() {
     let one = build(&before, &numbered(0..1000, 100)).unwrap();
     let two = append(&one, &numbered(0..10, 100)).unwrap();
     let store = TreeStore { disk: std::sync::Arc::default(), ..restarted(&before, fs) };
-    let (one, two) = (Tree::named(&store, one.version()), Tree::named(&store, two.version()));
+    let (one, two) = (
+        Tree::named(&store, one.version(), &Default::default()),
+        Tree::named(&store, two.version(), &Default::default()),
+    );
     one.found();
     two.found();
     two.found();

@@ -113,7 +113,9 @@ fn versions_join_the_filter_in_any_order_and_from_any_branch() {
             if rng.chance(20) {
                 // So that what comes next may or may not be in memory.
                 let store = restarted(&first, fs.clone());
-                versions.iter_mut().for_each(|(tree, _)| *tree = Tree::named(&store, tree.version()));
+                versions
+                    .iter_mut()
+                    .for_each(|(tree, _)| *tree = Tree::named(&store, tree.version(), &Default::default()));
                 let (tree, _) = &versions[rng.index(versions.len())];
                 find(tree, b"nothing").unwrap();
             }
@@ -121,7 +123,7 @@ fn versions_join_the_filter_in_any_order_and_from_any_branch() {
         rng.shuffle(&mut versions);
         let store = restarted(&first, fs.clone());
         for (tree, numbers) in &versions {
-            for tree in [tree.clone(), Tree::named(&store, tree.version())] {
+            for tree in [tree.clone(), Tree::named(&store, tree.version(), &Default::default())] {
                 for number in numbers {
                     assert!(find(&tree, &key(*number)).unwrap().is_some(), "seed {seed}, {number}");
                 }
@@ -203,14 +205,14 @@ fn memory_is_counted_given_back_and_kept_to() {
     assert_eq!(held(), 0);
 
     let other = restarted(&store, fs);
-    let tree = Tree::named(&other, version);
+    let tree = Tree::named(&other, version, &Default::default());
     assert_eq!((tree.filter_keys(), held()), (0, 0));
     tree.thin_filter(Allowance::bits(1.0));
     assert!(find_in(order, &tree, &key(7)).unwrap().is_some());
     assert_eq!(held(), pages(whole));
     drop(tree);
     other.filter_level.set(Some(3.5 + 1.5 * ((whole * 8).div_ceil(10) as f64).log2()));
-    let tree = Tree::named(&other, version);
+    let tree = Tree::named(&other, version, &Default::default());
     false_share(order, &tree, &other, 30_000);
     assert!((pages(whole / 4)..=pages(whole / 4 + 32)).contains(&held()), "{}", held());
     drop(tree);
@@ -226,7 +228,7 @@ fn a_filter_that_cannot_be_read_now_is_read_later() {
     let store = restarted(&store, faulty.clone());
     // Root, added hashes, and the whole blocks before them.
     for number in 1..=3 {
-        let tree = Tree::named(&store, tree.version());
+        let tree = Tree::named(&store, tree.version(), &Default::default());
         faulty.rule(&format!("read *.tree #{number} io-error")).unwrap();
         assert!(!find(&tree, &key(7)).unwrap_err().is_corruption());
         assert_eq!(tree.filter_keys(), 0);
@@ -259,18 +261,21 @@ fn a_damaged_part_is_told_of_and_never_believed() {
         file.read_at(at, &mut byte).unwrap();
         file.write_at(at, &[byte[0] ^ 0x10]).unwrap();
         let other = TreeStore { cache: Arc::new(NodeCache::new(0)), ..restarted(&store, fs.clone()) };
-        let damaged = Tree::named(&other, tree.version());
+        let damaged = Tree::named(&other, tree.version(), &Default::default());
         match find(&damaged, &absent) {
             Ok(found) => assert_eq!(found, None),
             Err(Error::Corruption { offset, .. }) => {
                 assert!((at.saturating_sub(4096)..=at).contains(&offset), "{offset} for {at}");
                 told += 1;
                 assert!(find(&damaged, &key(7)).unwrap_err().is_corruption(), "it is remembered");
-                let refused = Tree::named(&other, tree.version()).verify().unwrap_err();
+                let refused = Tree::named(&other, tree.version(), &Default::default()).verify().unwrap_err();
                 assert!(refused.to_string().contains(&format!("offset {offset}")), "{refused}");
                 // Who walks all of it does not need the filter.
                 let is_root = offset == tree.version().root_at;
-                assert_eq!(content(&Tree::named(&other, tree.version())).is_err(), is_root);
+                assert_eq!(
+                    content(&Tree::named(&other, tree.version(), &Default::default())).is_err(),
+                    is_root
+                );
             }
             Err(error) => panic!("{error}"),
         }

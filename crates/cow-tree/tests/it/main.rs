@@ -12,4 +12,5 @@ mod portions;
 mod power;
 mod reads;
 mod shapes;
+mod values;
 mod versions;

@@ -15,7 +15,7 @@ fn what_needs_no_root_does_not_open() {
     faulty.rule("open *.tree all io-error").unwrap();
     faulty.rule("read *.tree all io-error").unwrap();
     let store = restarted(&store, faulty.clone());
-    let named = Tree::named(&store, tree.version());
+    let named = Tree::named(&store, tree.version(), &Default::default());
     assert_eq!((named.version(), named.path()), (tree.version(), tree.path()));
     assert_eq!(named.total_bytes(), tree.version().bytes());
     named.found();
@@ -35,7 +35,7 @@ fn a_failure_passes_and_damage_stays() {
     let tree = build(&store, &numbered(0..100, 10)).unwrap();
     let (store, version, path) =
         (restarted(&store, faulty.clone()), tree.version(), tree.path().to_path_buf());
-    let named = Tree::named(&store, version);
+    let named = Tree::named(&store, version, &Default::default());
     for rule in ["open *.tree all io-error", "read *.tree all io-error"] {
         faulty.rule(rule).unwrap();
         assert!(!find(&named, b"0000000042").unwrap_err().is_corruption(), "{rule}");
@@ -47,7 +47,7 @@ fn a_failure_passes_and_damage_stays() {
 
     let file = faulty.open(&path, Access::Buffered).unwrap();
     file.write_at(version.root_at + 77, b"?").unwrap();
-    let damaged = Tree::named(&store, version);
+    let damaged = Tree::named(&store, version, &Default::default());
     assert!(find(&damaged, b"0000000042").unwrap_err().is_corruption());
     file.write_at(version.root_at + 77, &[0]).unwrap();
     assert!(damaged.portion(&Range::all()).unwrap_err().is_corruption(), "it is remembered");
@@ -64,12 +64,15 @@ fn an_append_to_an_old_version_leaves_newer_ones_that_are_only_named() {
     let old = build(&store, &numbered(0..100, 10)).unwrap();
     let newer = append(&old, &numbered(100..200, 10)).unwrap().version();
     let store = restarted(&store, fs.clone());
-    let (newer, old) = (Tree::named(&store, newer), Tree::named(&store, old.version()));
+    let (newer, old) = (
+        Tree::named(&store, newer, &Default::default()),
+        Tree::named(&store, old.version(), &Default::default()),
+    );
     let other = append(&old, &numbered(500..510, 10)).unwrap();
     assert_eq!((content(&newer).unwrap().len(), content(&other).unwrap().len()), (200, 110));
     // A version that lies behind the file's end is damage, and nothing is written there.
     let beyond = Version { root_at: other.version().root_at + (1 << 20), ..other.version() };
-    let _beyond = Tree::named(&store, beyond);
+    let _beyond = Tree::named(&store, beyond, &Default::default());
     assert!(append(&other, &numbered(0..1, 10)).unwrap_err().is_corruption());
     let length = fs.open_read(old.path(), Access::Random).unwrap().len().unwrap();
     assert_eq!(length, other.total_bytes());

@@ -125,7 +125,7 @@ fn no_more_than_the_leaves_at_the_ends_are_read() {
     assert!(reads(&|| assert_eq!(tree.middle(&range(400, 402)).unwrap(), order.bound(b"0000000401"))) <= 2);
     assert_eq!(tree.middle(&range(400, 401)), None);
 
-    let tree = Tree::named(&restarted(&store, faulty.clone()), tree.version());
+    let tree = Tree::named(&restarted(&store, faulty.clone()), tree.version(), &Default::default());
     faulty.rule("read *.tree all io-error").unwrap();
     assert_eq!(tree.share_below(&Range::all(), &middle), 0.5);
     assert!(tree.middle(&Range::all()).is_none() && tree.portion(&range(1, 2)).is_err());

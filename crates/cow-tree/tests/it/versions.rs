@@ -75,7 +75,7 @@ fn every_version_is_what_a_map_says() {
             if rng.chance(10) {
                 store = restarted(&store, fs.clone());
                 for (tree, _) in &mut versions {
-                    *tree = Tree::named(&store, tree.version());
+                    *tree = Tree::named(&store, tree.version(), &Default::default());
                 }
             }
             if rng.chance(20) && round > 3 {

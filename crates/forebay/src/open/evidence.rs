@@ -17,7 +17,10 @@ use crate::versions::Replay;
 pub(crate) fn live_files(replay: &Replay) -> BTreeMap<u64, DataFile> {
     let files = replay.tables.values().flat_map(|table| table.version.files());
     let kept = replay.savepoints.values().filter(|_| !planted::is("savepoint-holds-nothing"));
-    files.chain(kept.flat_map(|kept| kept.files())).map(|file| (file.id(), file)).collect()
+    let mut files: Vec<DataFile> = files.chain(kept.flat_map(|kept| kept.files())).collect();
+    // The newest version of a tree names all value files that older ones need.
+    files.sort_by_key(DataFile::version);
+    files.into_iter().map(|file| (file.id(), file)).collect()
 }
 
 /// The manifest of a database that was not closed in order, as far as it is sound.

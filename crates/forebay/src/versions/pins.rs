@@ -140,17 +140,16 @@ impl Versions {
     pub(crate) fn hold_files(&self) {
         let states = self.pinned_states().into_iter().chain([self.state()]);
         let mut files: BTreeMap<u64, DataFile> = BTreeMap::new();
-        for state in states {
-            files.extend(state.files().filter(|file| !file.is_resident()).map(|file| (file.id(), file)));
+        let mut values: BTreeMap<u64, Arc<ValueFile>> = BTreeMap::new();
+        for file in states.flat_map(|state| state.files().collect::<Vec<_>>()) {
+            if !file.is_resident() {
+                values.extend(file.value_files().iter().map(|values| (values.id(), Arc::clone(values))));
+                files.insert(file.id(), file);
+            }
         }
         let most = self.context.options.open_files(self.context.env.fs.process_files_max()) / 2;
         // One that cannot be opened is an error to who reads it.
         files.values().take(most).for_each(|file| drop(file.reopen()));
-        let lists = files.values().filter_map(DataFile::list);
-        let values: BTreeMap<u64, Arc<ValueFile>> = lists
-            .flat_map(|list| list.value_files())
-            .map(|values| (values.id(), Arc::clone(values)))
-            .collect();
         values.values().take(most.saturating_sub(files.len())).for_each(|values| drop(values.reopen()));
     }
 

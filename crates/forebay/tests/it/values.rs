@@ -12,7 +12,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const LONG: usize = 300;
 
-/// Layouts that have lists; others bring values back to their keys.
+/// All; of them range-merge alone brings values back to their keys.
 fn layouts() -> Vec<Layout> {
     let names = [
         "wb-tree",
@@ -22,6 +22,7 @@ fn layouts() -> Vec<Layout> {
         "no-merge",
         "immediate",
         "jungle",
+        "jungle:c=10,t=2",
         "range-merge",
     ];
     names.iter().map(|name| name.parse().unwrap()).collect()
@@ -123,7 +124,7 @@ fn long_values_are_found_by_every_road() {
         let seen = (db.snapshot(), model.clone());
         db.flush().unwrap();
         check(&written, &model);
-        let brings_back = ["range-merge", "jungle"].iter().any(|name| layout.to_string().starts_with(name));
+        let brings_back = layout == Layout::range_merge();
         assert_eq!(value_files(&env).is_empty(), brings_back, "{layout}");
         fill(&db, &written, &mut model, &mut rng, 60);
         db.savepoint("then").unwrap();
@@ -164,7 +165,7 @@ fn records_of_one_shape_have_pointers_of_one_length() {
         let mut model = Model::new();
         let db = open(&env);
         let written = table(&db, layout);
-        let brings_back = ["range-merge", "jungle"].iter().any(|name| layout.to_string().starts_with(name));
+        let brings_back = layout == Layout::range_merge();
         for _ in 0..3 {
             fill_even(&db, &written, &mut model, &mut rng, 60);
             db.flush().unwrap();
@@ -176,6 +177,7 @@ fn records_of_one_shape_have_pointers_of_one_length() {
         rest(&env);
         check(&written, &model);
         if !brings_back {
+            // A snapshot has them, also where they are in trees by now.
             assert_eq!(list_versions(&fs), BTreeSet::from([4]), "{layout}");
         }
         // Collection moves values of blocks.
@@ -208,10 +210,13 @@ fn records_of_one_shape_have_pointers_of_one_length() {
 /// What lists have in value files is counted to the byte, by blocks and by records, as it is flushed, merged and moved.
 #[test]
 fn what_lives_is_counted_to_the_byte() {
-    for is_even in [true, false] {
+    for (is_even, layout) in [true, false]
+        .into_iter()
+        .flat_map(|is_even| [Layout::wb_tree(), "jungle".parse().unwrap()].map(|layout| (is_even, layout)))
+    {
         let (env, mut rng) = (Env::memory(40), Rng::new(40));
         let db = Database::open("/db", options(&env).memory_limit(8 << 20)).unwrap();
-        let written = db.table("t").values_apart(100).open().unwrap();
+        let written = db.table("t").layout(layout).values_apart(100).open().unwrap();
         let put = |number: u64, value: &mut Vec<u8>| {
             value.resize(if is_even { LONG } else { 100 + number as usize }, 0);
             written.put(number.to_be_bytes(), &*value).unwrap();
@@ -293,7 +298,7 @@ fn a_value_is_written_once_and_keys_move_alone() {
 
 #[test]
 fn value_files_go_once_nothing_in_them_is_needed() {
-    for layout in [Layout::wb_tree(), Layout::leveling(3)] {
+    for layout in [Layout::wb_tree(), Layout::leveling(3), "jungle".parse().unwrap()] {
         let (env, mut rng) = (Env::memory(4), Rng::new(4));
         let mut model = Model::new();
         let db = open(&env);
@@ -602,4 +607,144 @@ fn steps_of_flush(value_bytes: usize, apart_bytes_min: u32) -> usize {
 fn a_flush_takes_a_step_for_each_mebibyte() {
     let (pointers, values) = (steps_of_flush(1 << 10, 100), steps_of_flush(1 << 10, 4 << 10));
     assert!(pointers >= 32 && (32..200).contains(&values), "{pointers} and {values} steps");
+}
+
+fn jungle() -> Layout {
+    "jungle:c=10,t=2".parse().unwrap()
+}
+
+/// Appends move values that others, who read an older version of the tree, have where they were.
+#[test]
+fn older_versions_of_trees_have_their_values() {
+    let (env, mut rng) = (Env::memory(50), Rng::new(50));
+    let mut model = Model::new();
+    let db = open(&env);
+    let written = table(&db, jungle());
+    let read = |db: &Database, name: &str, then: &Model| {
+        let saved = db.open_savepoint(name).unwrap();
+        let written = table(db, jungle());
+        then.iter()
+            .for_each(|(key, value)| assert_eq!(saved.get(&written, key).unwrap().as_ref(), Some(value)));
+    };
+    let mut kept = Vec::new();
+    for round in 0..6 {
+        fill(&db, &written, &mut model, &mut rng, 50);
+        db.flush().unwrap();
+        db.wait_until_idle().unwrap();
+        (0..3).for_each(|_| rest(&env));
+        let name = format!("{round}");
+        db.savepoint(&name).unwrap();
+        kept.push((name, db.snapshot(), model.clone()));
+        for (name, snapshot, then) in &kept {
+            read(&db, name, then);
+            then.iter().for_each(|(key, value)| {
+                assert_eq!(snapshot.get(&written, key).unwrap().as_ref(), Some(value));
+            });
+        }
+        assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    }
+    let kept: Vec<_> = kept.into_iter().map(|(name, _, then)| (name, then)).collect();
+    drop(written);
+    db.close().unwrap();
+    let db = open(&env);
+    kept.iter().for_each(|(name, then)| read(&db, name, then));
+    assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    db.rollback("2").unwrap();
+    let written = table(&db, jungle());
+    model.clone_from(&kept[2].1);
+    check(&written, &model);
+    fill(&db, &written, &mut model, &mut rng, 100);
+    written.compact().unwrap();
+    (0..6).for_each(|_| rest(&env));
+    check(&written, &model);
+    kept.iter().for_each(|(name, then)| read(&db, name, then));
+    drop(written);
+    db.close().unwrap();
+    let db = open(&env);
+    check(&table(&db, jungle()), &model);
+    kept.iter().for_each(|(name, then)| read(&db, name, then));
+    kept.iter().for_each(|(name, _)| db.drop_savepoint(name).unwrap());
+    drop(kept);
+    for _ in 0..10 {
+        rest(&env);
+        db.wait_until_idle().unwrap();
+    }
+    let live: usize = model.values().map(Vec::len).filter(|&bytes| bytes >= 100).sum();
+    let ValueStats { file_bytes, .. } = db.stats().values;
+    assert!(file_bytes < 4 * live as u64 + (200 << 10), "{file_bytes} bytes for {live}");
+    assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0]);
+}
+
+/// Two parts of a table that have one tree: one is appended to, and what it brings is moved; the other one gets that
+/// version by the next opening.
+#[test]
+fn parts_that_share_a_tree_have_their_values() {
+    for seed in 60..64 {
+        let (env, mut rng) = (Env::memory(seed), Rng::new(seed));
+        let mut model = Model::new();
+        let mut db = open(&env);
+        fill(&db, &table(&db, jungle()), &mut model, &mut rng, 100);
+        for round in 0..8u64 {
+            let written = db.table("t").open_ordered().unwrap();
+            written.compact().unwrap();
+            let (low, high) = (150 + round * 5, 160 + round * 5);
+            let range = low.to_be_bytes().to_vec()..high.to_be_bytes().to_vec();
+            written.delete_range(&range.start[..]..&range.end[..]).unwrap();
+            model.retain(|key, _| !range.contains(key));
+            // To one side of the gap, or to both.
+            for _ in 0..20 {
+                let mut batch = Batch::new();
+                for _ in 0..20 {
+                    let key = rng.below([100, 400][round as usize % 2]).to_be_bytes().to_vec();
+                    let value = value(&mut rng);
+                    batch.put(&written, &key, &value);
+                    model.insert(key, value);
+                }
+                db.commit(batch, Durability::Os).unwrap();
+            }
+            db.flush().unwrap();
+            db.wait_until_idle().unwrap();
+            (0..3).for_each(|_| rest(&env));
+            drop(written);
+            check(&table(&db, jungle()), &model);
+            if rng.chance(60) {
+                db.close().unwrap();
+                db = open(&env);
+                check(&table(&db, jungle()), &model);
+            }
+            assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{seed}");
+        }
+        db.checkpoint(format!("/copy-{seed}")).unwrap();
+        db.close().unwrap();
+        let copy = Database::open(format!("/copy-{seed}"), options(&env)).unwrap();
+        check(&table(&copy, jungle()), &model);
+        assert_eq!(copy.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{seed}");
+        copy.close().unwrap();
+    }
+}
+
+/// To trees and away from them, in the same order and in another one.
+#[test]
+fn values_stay_apart_from_layout_to_layout() {
+    let (env, mut rng) = (Env::memory(70), Rng::new(70));
+    let mut model = Model::new();
+    let db = open(&env);
+    let written = table(&db, Layout::leveling(3));
+    for name in ["jungle", "tiering:t=2", "jungle:c=10,t=2", "wb-tree:ordered", "jungle", "wb-tree", "jungle"]
+    {
+        fill(&db, &written, &mut model, &mut rng, 60);
+        db.flush().unwrap();
+        db.wait_until_idle().unwrap();
+        written.set_layout(name.parse().unwrap()).unwrap();
+        check(&written, &model);
+        fill(&db, &written, &mut model, &mut rng, 60);
+        written.compact().unwrap();
+        (0..4).for_each(|_| rest(&env));
+        check(&written, &model);
+        assert_eq!(db.verify(&mut |_, _| {}).unwrap().problems, [""; 0], "{name}");
+    }
+    drop(written);
+    db.close().unwrap();
+    let db = open(&env);
+    check(&db.table("t").open().unwrap(), &model);
 }

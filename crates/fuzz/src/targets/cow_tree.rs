@@ -1,15 +1,17 @@
 //! The copy-on-write tree against a map for each version: batches appended to new versions and old ones, files built
-//! anew, lookups, walks, portions.
+//! anew, lookups, walks, portions. Values may stand in value files, and are moved out of those that are emptied.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::merge::{Collapse, Direction};
-use forebay_base::{Order, Range, Record};
+use forebay_base::{Kind, Order, Range, Record, ValuePointer};
 use forebay_cow_tree::{Reading, Tree, TreeCursor, TreeStore, TreeWriter};
-use forebay_env::Rng;
 use forebay_env::fs::MemoryFs;
-use forebay_store::Cause;
+use forebay_env::sync::atomic::Ordering;
+use forebay_env::{Access, File, Rng};
+use forebay_store::{Cause, ValueFile, names};
 
 use super::merge::{Append, List};
 use super::tree_file::{find, store, walk};
@@ -22,8 +24,13 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let mut store = store(rng, &fs);
     let depth = one_of(rng, &[Depth::Bottom, Depth::Partial]);
     let mut versions: Vec<(Tree, Model)> = Vec::new();
+    // Of such tables no records are operands.
+    let points = rng.chance(50);
     for _ in 0..10 {
-        let batch = batch(rng, store.options.order);
+        let mut batch = batch(rng, store.options.order);
+        let operands = batch.iter_mut().map(|(_, change)| change).filter(|(kind, _)| *kind == Kind::Merge);
+        operands.filter(|_| points).for_each(|(kind, _)| *kind = Kind::Put);
+        let values = points.then(|| Values::new(&store));
         // Mostly the newest version; now and then something is appended to an old one.
         let from = if rng.chance(85) { versions.last() } else { versions.get(rng.index(versions.len())) };
         let (before, mut model) =
@@ -38,19 +45,69 @@ pub(crate) fn fuzz(rng: &mut Rng) {
             versions.push((tree, model));
         } else {
             apply(&batch, &mut model, depth);
+            values.iter().for_each(|values| values.take(rng, &mut batch));
             versions.push((write(&store, before, List { entries: batch, at: 0 }, depth), model));
         }
         if rng.chance(10) {
             store = TreeStore { files: Arc::default(), ..store };
-            versions.iter_mut().for_each(|(tree, _)| *tree = Tree::named(&store, tree.version()));
+            let anew = |tree: &Tree| Tree::named(&store, tree.version(), tree.value_shares());
+            versions.iter_mut().for_each(|(tree, _)| *tree = anew(tree));
+        }
+        if rng.chance(30) {
+            let some = store.values.all().into_iter().filter(|_| rng.chance(50));
+            some.for_each(|file| file.collect());
+            store.values.set_collecting(true);
         }
         let (tree, model) = &versions[rng.index(versions.len())];
-        check(rng, store.options.order, tree, model);
+        check(rng, &store, tree, model);
     }
-    versions.iter().for_each(|(tree, model)| check(rng, store.options.order, tree, model));
+    versions.iter().for_each(|(tree, model)| check(rng, &store, tree, model));
 }
 
-type Batch = Vec<((u64, Vec<u8>), (forebay_base::Kind, Vec<u8>))>;
+/// Values of a batch that stand in a file of their own.
+struct Values {
+    file: Arc<dyn File>,
+    id: u64,
+    named: Arc<ValueFile>,
+}
+
+impl Values {
+    const BYTES_MAX: u64 = 1 << 20;
+
+    fn new(store: &TreeStore) -> Self {
+        let id = store.next_id.fetch_add(1, Ordering::Relaxed);
+        let path = names::values(Path::new(&store.dir), id);
+        let file = store.fs.create(&path, Access::Buffered).expect("memory takes it");
+        Self { file, id, named: store.values.named(id, Self::BYTES_MAX) }
+    }
+
+    /// Takes some of a batch's values, and leaves pointers.
+    fn take(&self, rng: &mut Rng, batch: &mut Batch) {
+        let mut at = 0;
+        for ((_, key), (kind, value)) in batch {
+            let is_long =
+                *kind == Kind::Put && !value.is_empty() && at + value.len() as u64 <= self.named.bytes();
+            if is_long && rng.chance(70) {
+                self.file.write_at(at, value).expect("memory takes it");
+                let pointer = ValuePointer::new(self.id, at, key, value);
+                at += value.len() as u64;
+                value.clear();
+                pointer.encode(value);
+                *kind = Kind::Pointer;
+            }
+        }
+    }
+}
+
+/// A record as users see it.
+fn fetched(store: &TreeStore, key: &[u8], (kind, value): (Kind, Vec<u8>)) -> (Kind, Vec<u8>) {
+    match kind {
+        Kind::Pointer => (Kind::Put, store.values.load(key, &value).expect("it is intact")),
+        _ => (kind, value),
+    }
+}
+
+type Batch = Vec<((u64, Vec<u8>), (Kind, Vec<u8>))>;
 
 /// Records in order, the newest first among those of one key.
 fn batch(rng: &mut Rng, order: Order) -> Batch {
@@ -100,13 +157,15 @@ fn write(
     write().expect("memory takes it")
 }
 
-fn check(rng: &mut Rng, order: Order, tree: &Tree, model: &Model) {
+fn check(rng: &mut Rng, store: &TreeStore, tree: &Tree, model: &Model) {
+    let order = store.options.order;
     let census = tree.verify().expect("it is intact");
     assert_eq!((census.records, census.live_bytes), (tree.records(), tree.live_bytes()));
     assert_eq!(census.records, model.len() as u64);
     for _ in 0..20 {
         let key = draws::key(rng, KEYS);
         let found = find(tree, order, &key).expect("it is intact");
+        let found = found.map(|found| fetched(store, &key, found));
         assert_eq!(found.as_ref(), model.get(&(order.prefix(&key), key)));
     }
     let range = draws::range(rng, order, KEYS);
@@ -116,6 +175,8 @@ fn check(rng: &mut Rng, order: Order, tree: &Tree, model: &Model) {
     );
     let mut seen = Model::new();
     walk(tree, &range, direction, reading, &mut seen).expect("it is intact");
+    let seen: Model =
+        seen.into_iter().map(|(place, found)| (place.clone(), fetched(store, &place.1, found))).collect();
     assert!(seen.iter().eq(model.iter().filter(|((prefix, key), _)| range.contains(*prefix, key))));
     let (records, bytes) = tree.portion(&range).expect("it is intact");
     assert!(records <= tree.records() && bytes <= tree.live_bytes());

@@ -132,7 +132,7 @@ fn mark(rng: &mut Rng) -> LogMark {
 
 fn file(rng: &mut Rng) -> FileMeta {
     let kind = one_of(rng, &[FileKind::List, FileKind::Tree]);
-    let count = if kind == FileKind::List { one_of(rng, &[0, 0, 1, 3]) } else { 0 };
+    let count = one_of(rng, &[0, 0, 1, 3]);
     let share = |rng: &mut Rng| ValueShare {
         file: rng.below(1 << 30),
         file_bytes: rng.below(1 << 40),

@@ -14,7 +14,7 @@ use forebay_cow_tree::{
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{FilterLevel, Lookup};
-use forebay_store::{Cause, names};
+use forebay_store::{Cause, ValueFiles, names};
 
 use crate::answers::Answers;
 use crate::damage::{DIR, bytes_of, damage, damage_in_place};
@@ -65,13 +65,15 @@ pub(crate) fn fuzz(rng: &mut Rng) {
 
 pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> TreeStore {
     fs.create_dir_all(Path::new(DIR)).expect("memory takes it");
+    let (fs, trash, metrics): (Arc<dyn FileSystem>, _, _) = (fs.clone(), Arc::default(), Arc::default());
     TreeStore {
-        fs: fs.clone(),
+        values: ValueFiles::new(&fs, Path::new(DIR), &trash, &metrics),
+        fs,
         dir: DIR.into(),
         next_id: Arc::new(rng.below(1000).into()),
         cache: Arc::new(NodeCache::new(0)),
-        metrics: Arc::default(),
-        trash: Arc::default(),
+        metrics,
+        trash,
         disk: Arc::default(),
         files: Arc::default(),
         options: TreeOptions {

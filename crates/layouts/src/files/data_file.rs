@@ -2,16 +2,18 @@
 //! files need not know which.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Error, Order, Range, Result, digest};
 use forebay_buffer_tree as tree;
-use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version, WeakTree};
+use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
 use forebay_store::list::{Allowance, FileKind, FileMeta, FilterKind};
 use forebay_store::values::ValueShare;
-use forebay_store::{ListFile, ListStore};
+use forebay_store::{ListFile, ListStore, ValueFile};
+
+use super::WeakFile;
 
 /// A file that a version's parts refer to. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -20,41 +22,6 @@ pub enum DataFile {
     List(Arc<ListFile>),
     /// A version of a copy-on-write tree.
     Tree(Tree),
-}
-
-/// A file that others keep, or not.
-#[derive(Clone)]
-pub enum WeakFile {
-    /// A list.
-    List(Weak<ListFile>),
-    /// A tree in whatever version.
-    Tree(WeakTree),
-}
-
-impl WeakFile {
-    /// Whether anybody keeps it.
-    pub fn is_kept(&self) -> bool {
-        match self {
-            Self::List(list) => list.strong_count() > 0,
-            Self::Tree(tree) => tree.is_kept(),
-        }
-    }
-
-    /// The list, if it is one and kept.
-    pub fn list(&self) -> Option<Arc<ListFile>> {
-        match self {
-            Self::List(list) => list.upgrade(),
-            Self::Tree(_) => None,
-        }
-    }
-
-    /// As [`DataFile::thin_filter`].
-    pub fn thin_filter(&self, allowed: Allowance) {
-        match self {
-            Self::List(list) => _ = list.upgrade().inspect(|list| list.thin_filter(allowed)),
-            Self::Tree(tree) => tree.thin_filter(allowed),
-        }
-    }
 }
 
 /// What reading all of a file has found.
@@ -101,6 +68,7 @@ impl Store {
             dir: lists.dir.clone(),
             next_id: Arc::clone(&lists.next_id),
             cache: Arc::clone(&trees.cache),
+            values: Arc::clone(&lists.values),
             metrics: Arc::clone(&lists.metrics),
             trash: Arc::clone(&lists.trash),
             files: Arc::clone(&trees.files),
@@ -122,7 +90,7 @@ impl Store {
             FileKind::List => DataFile::List(ListFile::named(&self.lists, meta)),
             FileKind::Tree => {
                 let version = Version::ending_at(meta.id, meta.bytes, meta.digest);
-                DataFile::Tree(Tree::named(&self.trees, version))
+                DataFile::Tree(Tree::named(&self.trees, version, &meta.values))
             }
         }
     }
@@ -136,7 +104,8 @@ impl DataFile {
             Self::Tree(tree) => {
                 let version = tree.version();
                 let (id, bytes) = (version.file_id, version.bytes());
-                FileMeta { id, bytes, digest: version.digest, kind: FileKind::Tree, values: Arc::default() }
+                let values = Arc::clone(tree.value_shares());
+                FileMeta { id, bytes, digest: version.digest, kind: FileKind::Tree, values }
             }
         }
     }
@@ -159,14 +128,22 @@ impl DataFile {
 
     /// Whether it has values in a value file that is to be emptied.
     pub fn is_collected(&self) -> bool {
-        self.list().is_some_and(|list| list.is_collected())
+        self.value_files().iter().any(|values| values.is_collected())
+    }
+
+    /// Where it has values.
+    pub fn value_files(&self) -> &[Arc<ValueFile>] {
+        match self {
+            Self::List(list) => list.value_files(),
+            Self::Tree(tree) => tree.value_files(),
+        }
     }
 
     /// What it has in value files.
     pub fn value_shares(&self) -> &[ValueShare] {
         match self {
             Self::List(list) => list.value_shares(),
-            Self::Tree(_) => &[],
+            Self::Tree(tree) => tree.value_shares(),
         }
     }
 
@@ -261,9 +238,12 @@ impl DataFile {
         }
     }
 
-    /// How many records a list has, if somebody has opened it.
+    /// How many records it has, if somebody has opened it.
     pub fn known_records(&self) -> Option<u64> {
-        self.list()?.known_records()
+        match self {
+            Self::List(list) => list.known_records(),
+            Self::Tree(tree) => tree.known_records(),
+        }
     }
 
     /// Bytes of it that no lookup would ever come to: what later appends to a tree have replaced.
@@ -343,7 +323,7 @@ impl DataFile {
                 FileReport { pages: report.pages, records: report.records }
             }
             Self::Tree(tree) => {
-                let census = tree.verify()?;
+                let census = tree.check(faults)?;
                 FileReport { pages: census.leaves + census.inner_nodes, records: census.records }
             }
         })

@@ -4,6 +4,7 @@ mod budget;
 mod data_file;
 mod restored;
 mod source;
+mod weak_file;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,9 +23,10 @@ use forebay_store::{Cause, ListCursor, ListFile, ListWriter, WriteBuffer};
 use crate::rule::{Rule, RuleName, TableRule};
 
 pub use budget::ResidentBudget;
-pub use data_file::{DataFile, FileReport, Store, Trees, WeakFile};
+pub use data_file::{DataFile, FileReport, Store, Trees};
 pub(crate) use restored::{Restored, malformed};
 pub use source::Source;
+pub use weak_file::WeakFile;
 
 /// A list file that nodes refer to.
 #[derive(Clone, Debug)]

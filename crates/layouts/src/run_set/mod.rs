@@ -50,9 +50,8 @@ use crate::seam::{
 
 use grow::GrowJob;
 use job::{MergeJob, RunCursor, Within};
-use plan::Act;
-use plan::Next;
 pub(crate) use plan::Slice;
+use plan::{Act, Next};
 pub use policy::Policy;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
@@ -176,8 +175,9 @@ impl TableVersion for RunSetTable {
     ) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
         debug_assert!(slice.act.buffer().is_some(), "a write buffer comes in by a plan for one");
-        let apart = self.context.apart(buffer).filter(|_| slice.leaves_values(self.set.policy));
+        let apart = self.context.apart(buffer).filter(|_| slice.leaves_values());
         let (newer, shape) = flushed(contents, apart.as_ref());
+        let slice = &slice.clone().bringing(newer.bytes);
         let expected = self.expected(slice, newer, shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order(), apart);
         if let Act::KeepInMemory { ranges, .. } = &slice.act {

@@ -148,11 +148,18 @@ impl Slice {
         if self.is_bottom { Depth::Bottom } else { Depth::Partial }
     }
 
-    /// Whether long values of a write buffer may stay in its segment: not where records stay in memory with them, or go
-    /// to a tree, which has no pointers.
-    pub(super) fn leaves_values(&self, policy: Policy) -> bool {
+    /// Whether long values of a write buffer may stay in its segment: not where records stay in memory with them.
+    pub(super) fn leaves_values(&self) -> bool {
         debug_assert!(self.act.buffer().is_some(), "only a write buffer has a segment");
-        !matches!(self.act, Act::KeepInMemory { .. }) && !policy.grows(self.level)
+        !matches!(self.act, Act::KeepInMemory { .. })
+    }
+
+    /// The same with a write buffer that comes to this much in files: what it leaves in its segment makes no run longer.
+    pub(super) fn bringing(mut self, bytes: u64) -> Self {
+        if let Act::Flush(buffer) | Act::KeepInMemory { buffer, .. } = &mut self.act {
+            buffer.bytes = bytes.max(1);
+        }
+        self
     }
 
     /// What nobody else may touch meanwhile: runs, or a key range.

@@ -1,14 +1,11 @@
 //! What a merge writes to: lists, new trees, or the tree that the records are appended to.
 
-use std::sync::Arc;
-
-use forebay_base::Kind as RecordKind;
 use forebay_base::combine::Depth;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Order, Range, Record, Result};
 use forebay_buffer_tree::Portion;
 use forebay_cow_tree::{Tree, TreeWriter};
-use forebay_store::{Cause, ListWriter, ValueFiles};
+use forebay_store::{Cause, ListWriter};
 
 use crate::files::Files;
 use crate::files::{DataFile, Store};
@@ -30,8 +27,7 @@ enum Kind {
 /// A file being written.
 pub(super) enum FileWriter {
     List(Box<ListWriter>),
-    /// A tree has no pointers: it gets values from where they are.
-    Tree(Box<TreeWriter<Rule>>, Arc<ValueFiles>),
+    Tree(Box<TreeWriter<Rule>>),
 }
 
 impl Writers {
@@ -79,7 +75,7 @@ impl Writers {
             Kind::Trees(rule, depth) => TreeWriter::build(trees, rule.clone(), *depth, *cause)?,
             Kind::Append(tree, rule, depth) => TreeWriter::append(tree, rule.clone(), *depth, *cause)?,
         };
-        Ok(FileWriter::Tree(Box::new(tree), Arc::clone(&lists.values)))
+        Ok(FileWriter::Tree(Box::new(tree)))
     }
 }
 
@@ -87,10 +83,7 @@ impl FileWriter {
     pub(super) fn push(&mut self, prefix: u64, record: &Record<'_>) -> Result<()> {
         match self {
             Self::List(list) => list.push(prefix, record),
-            Self::Tree(tree, values) if record.kind == RecordKind::Pointer => {
-                tree.push(prefix, &Record::put(record.key, &values.load(record.key, record.value)?))
-            }
-            Self::Tree(tree, _) => tree.push(prefix, record),
+            Self::Tree(tree) => tree.push(prefix, record),
         }
     }
 
@@ -107,7 +100,7 @@ impl FileWriter {
     pub(super) fn last_key(&self) -> &[u8] {
         match self {
             Self::List(list) => list.last_key(),
-            Self::Tree(tree, _) => tree.last_key(),
+            Self::Tree(tree) => tree.last_key(),
         }
     }
 
@@ -115,7 +108,7 @@ impl FileWriter {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::List(list) => list.bytes(),
-            Self::Tree(tree, _) => tree.bytes(),
+            Self::Tree(tree) => tree.bytes(),
         }
     }
 
@@ -126,7 +119,7 @@ impl FileWriter {
                 let portion = Portion { bytes: list.bytes(), records };
                 Ok(list.finish()?.map(|list| (DataFile::List(list), portion)))
             }
-            Self::Tree(tree, _) => {
+            Self::Tree(tree) => {
                 let tree = tree.finish()?;
                 let (records, bytes) = tree.portion(range)?;
                 debug_assert!(records <= tree.records(), "a range has no more of a tree than there is");

@@ -140,10 +140,11 @@ impl Usage {
 /// Tells `see` about how many bytes of which value file lists stand for: of each list its share of what it was written
 /// with, and all of that where nobody has opened the list yet. Reads nothing.
 pub fn value_use(version: &dyn TableVersion, see: &mut dyn FnMut(u64, f64)) {
-    let mut files: BTreeMap<u64, (DataFile, u64)> = BTreeMap::new();
+    // Of a tree parts may have several versions.
+    let mut files: BTreeMap<(u64, u64), (DataFile, u64)> = BTreeMap::new();
     version.each_list(&mut |held| {
         if !held.file.value_shares().is_empty() {
-            files.entry(held.file.id()).or_insert((held.file, 0)).1 += held.portion.records;
+            files.entry(held.file.version()).or_insert((held.file, 0)).1 += held.portion.records;
         }
     });
     for (file, records) in files.values() {

@@ -28,7 +28,7 @@ pub struct FileMeta {
     pub digest: u32,
     /// What is in it.
     pub kind: FileKind,
-    /// Of a list, what it has in value files.
+    /// What it has in value files. A tree names those, too, that earlier versions had values in.
     pub values: Arc<[ValueShare]>,
 }
 

@@ -24,8 +24,8 @@ use super::page;
 use super::store::ListStore;
 use crate::memory::{MemoryClaim, Owner};
 use crate::metrics::Cause;
+use crate::values::Pointers;
 use output::Output;
-use valued::Values;
 
 /// Lists in memory are short, and mostly written at once: so no more memory is taken than they have bytes.
 const MEMORY_CHUNK_BYTES: usize = 256 << 10;
@@ -62,7 +62,8 @@ pub struct ListWriter {
     index: PageIndex,
     filter: Option<FilterWriter>,
     digest: Digest,
-    values: Option<Box<Values>>,
+    /// Where values stand, if some stand in value files.
+    values: Option<Box<Pointers>>,
     finished: bool,
 }
 

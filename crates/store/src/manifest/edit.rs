@@ -153,6 +153,7 @@ pub enum Edit {
 const LIST: u8 = 0;
 const TREE: u8 = 1;
 const LIST_WITH_VALUES: u8 = 2;
+const TREE_WITH_VALUES: u8 = 3;
 
 const SNAPSHOT: u8 = 1;
 const CREATE: u8 = 2;
@@ -282,12 +283,9 @@ fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
     out.push(match file.kind {
         FileKind::List if file.values.is_empty() => LIST,
         FileKind::List => LIST_WITH_VALUES,
-        FileKind::Tree => TREE,
+        FileKind::Tree if file.values.is_empty() => TREE,
+        FileKind::Tree => TREE_WITH_VALUES,
     });
-    debug_assert!(
-        file.values.is_empty() || file.kind == FileKind::List,
-        "trees have their values themselves"
-    );
     if !file.values.is_empty() {
         put_varint(out, file.values.len() as u64);
         for share in &*file.values {
@@ -300,13 +298,16 @@ fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
 
 fn get_file(from: &mut Reader<'_>) -> Option<FileMeta> {
     let (id, bytes, digest) = (from.varint()?, from.varint()?, from.u32()?);
-    let (kind, values) = match from.u8()? {
-        LIST => (FileKind::List, Vec::new()),
-        TREE => (FileKind::Tree, Vec::new()),
-        LIST_WITH_VALUES => (FileKind::List, repeat(from, get_share).filter(|values| !values.is_empty())?),
+    let (kind, has_values) = match from.u8()? {
+        LIST => (FileKind::List, false),
+        TREE => (FileKind::Tree, false),
+        LIST_WITH_VALUES => (FileKind::List, true),
+        TREE_WITH_VALUES => (FileKind::Tree, true),
         _ => return None,
     };
-    Some(FileMeta { id, bytes, digest, kind, values: values.into() })
+    let values = if has_values { repeat(from, get_share)? } else { Vec::new() };
+    let is_said = has_values != values.is_empty();
+    is_said.then(|| FileMeta { id, bytes, digest, kind, values: values.into() })
 }
 
 fn get_share(from: &mut Reader<'_>) -> Option<ValueShare> {

@@ -23,12 +23,13 @@ fn edits() -> Vec<Edit> {
     let shares = shares.map(|(file, file_bytes, bytes)| ValueShare { file, file_bytes, bytes });
     let file = FileMeta { values: shares.into(), ..plain.clone() };
     let tree = FileMeta { id: 301, kind: FileKind::Tree, ..plain };
+    let grown = FileMeta { id: 302, kind: FileKind::Tree, ..file.clone() };
     let table = TableEntry {
         id: 1,
         name: "events".into(),
         options: vec![1, 2],
         version: vec![3; 200],
-        files: vec![file.clone(), tree],
+        files: vec![file.clone(), tree, grown],
     };
     let mark = LogMark { kept: (3, 4), low: (3, 4), flushed: (5, 5000), vouched: 0 };
     let change = Change { files: vec![(1, file)], edits: vec![(1, vec![9, 9])], log: Some(mark) };

@@ -3,14 +3,15 @@
 //!
 //! 1. A write buffer is flushed: its segment gets a second name ([`ValueFiles::link`]), under which it stays.
 //! 2. Lists are written: long values become pointers ([`Apart`]), and each list notes how much it has in which value
-//!    file ([`Tally`], [`ValueShare`]), for the manifest.
+//!    file ([`Pointers`], [`ValueShare`]), for the manifest. So does each version of a tree.
 //! 3. Values are read by their pointers ([`ValueFiles::read`]).
-//! 4. What nobody needs any more is collected: merges move what lives of a file to another ([`ValueWriter`]).
+//! 4. What nobody needs any more is collected: merges move what lives of a file to another.
 //!
 //! **Invariant:** a value file is not changed once it has its name, and it is removed only once no list that is there
 //! or that somebody reads has pointers to it, and the edit is durable by which the last of them went.
 
 mod apart;
+mod pointers;
 mod tally;
 mod writer;
 
@@ -29,8 +30,10 @@ use crate::metrics::Metrics;
 use crate::names;
 
 pub use apart::Apart;
-pub(crate) use tally::{Tallied, Tally};
-pub use writer::ValueWriter;
+pub use pointers::Pointers;
+pub use tally::Tallied;
+use tally::Tally;
+use writer::ValueWriter;
 
 /// How much a list has in a value file, as the manifest keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,13 +283,13 @@ impl ValueFile {
     }
 
     /// A list that is there has pointers to it.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         self.may_go.store(true, Ordering::Release);
         self.lists.fetch_add(1, Ordering::AcqRel);
     }
 
     /// One that had is there no more. Call only after the edit that drops it is durable.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         let lists = self.lists.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(lists > 0, "a list that goes was there");
     }

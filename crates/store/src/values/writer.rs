@@ -11,7 +11,7 @@ use super::{ValueFile, ValueFiles};
 use crate::memory::{MemoryClaim, Owner};
 
 /// A value file on its way. One that is dropped unfinished removes its file.
-pub struct ValueWriter {
+pub(super) struct ValueWriter {
     files: Arc<ValueFiles>,
     id: u64,
     path: PathBuf,
@@ -25,7 +25,7 @@ pub struct ValueWriter {
 
 impl ValueWriter {
     /// Begins the file of this id.
-    pub(crate) fn new(files: &Arc<ValueFiles>, id: u64) -> Result<Self> {
+    pub(super) fn new(files: &Arc<ValueFiles>, id: u64) -> Result<Self> {
         let path = files.path(id);
         let file = files.fs.create(&path, Access::Direct)?;
         let chunk_bytes = files.metrics.memory.write_bytes();
@@ -43,7 +43,7 @@ impl ValueWriter {
     }
 
     /// Appends a value, to which the old pointer leads, and returns the way to it.
-    pub(crate) fn push(&mut self, pointer: ValuePointer, value: &[u8]) -> Result<ValuePointer> {
+    pub(super) fn push(&mut self, pointer: ValuePointer, value: &[u8]) -> Result<ValuePointer> {
         let offset = self.bytes();
         let mut left = value;
         while !left.is_empty() {
@@ -60,7 +60,7 @@ impl ValueWriter {
     }
 
     /// How much it has so far.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.written_bytes + self.chunk_bytes as u64
     }
 
@@ -74,7 +74,7 @@ impl ValueWriter {
 
     /// Completes the file, up to a whole block, and makes its bytes durable; its name is so after a sync of the
     /// directory. Lists have to hold it before this is dropped, or it goes.
-    pub(crate) fn finish(mut self) -> Result<Arc<ValueFile>> {
+    pub(super) fn finish(mut self) -> Result<Arc<ValueFile>> {
         // What fills up the last block counts as nothing.
         let bytes = self.bytes();
         let end = self.chunk_bytes.next_multiple_of(BLOCK_BYTES);

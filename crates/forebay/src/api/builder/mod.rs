@@ -297,15 +297,15 @@ impl<K> TableBuilder<K> {
     }
 
     /// Keeps values of at least this many bytes apart from their keys: each is written once, to the log, and stays
-    /// there as a *value file*; lists have a pointer of 16 bytes, and merges move that. No value is kept apart by
+    /// there as a *value file*; lists and trees have a pointer of 16 bytes, and merges move that. No value is kept apart by
     /// default. It pays from some 128 bytes on: a record of 1 KiB is written little more than once, where merging it
     /// with its key writes it two to four times.
     ///
     /// A get of such a value makes two device reads rather than one, and a scan one for each. Values that are
     /// overwritten or deleted take space until merges have met their keys and moved what is left of their files, which
     /// they do with files of which less than half is alive. So this goes with none of `time_to_live`,
-    /// `max_space_amplification`, `reclaim_interval`, merge rules and aggregation functions. Layouts `jungle` and
-    /// `range-merge` leave values with their keys, and a change to another order brings them back.
+    /// `max_space_amplification`, `reclaim_interval`, merge rules and aggregation functions. Layout
+    /// `range-merge` leaves values with their keys, and a change to another order brings them back.
     pub fn values_apart(mut self, bytes_min: u32) -> Self {
         self.asked.apart_bytes_min = Some(bytes_min);
         self

@@ -169,8 +169,11 @@ impl Versions {
             // The edit may be durable all the same: then its files will be asked for.
             return done;
         }
-        let kept = &version_set.references;
-        pending.files.values().filter(|file| !kept.contains_key(&file.id())).for_each(DataFile::discard);
+        // Of a tree an earlier version may be there.
+        let kept = |file: &&DataFile| {
+            version_set.references.get(&file.id()).is_some_and(|(kept, _)| kept.bytes() >= file.bytes())
+        };
+        pending.files.values().filter(|file| !kept(file)).for_each(DataFile::discard);
         done
     }
 }

@@ -53,7 +53,7 @@ impl ListWriter {
         debug_assert_eq!(self.output.bytes(), footer_at + BLOCK_BYTES as u64, "the footer is the last block");
         self.output.finish()?;
         // Held until the list does.
-        let values = self.values.take().unwrap_or_default().finish()?;
+        let values = self.values.take().map(|values| values.finish()).transpose()?.unwrap_or_default();
         let meta = FileMeta {
             values: Arc::clone(&values.shares),
             id: self.id,

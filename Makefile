@@ -17,7 +17,7 @@ RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
 
-.PHONY: help install demo test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install demo answers test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -29,6 +29,7 @@ help:
 	@echo 'make wheels            install the query engines of the part "columns", Python wheels in a folder of their own'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
+	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -72,6 +73,11 @@ data:
 wheels:
 	python3 -m venv $(RIVALS_VENV)
 	$(RIVALS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(RIVALS_WHEELS)
+
+# Golden files for `make test`: answers.py golden crates/cli/tests/data/answers/random
+answers: wheels
+	$(CARGO) build --release --package forebay-cli
+	$(RIVALS_VENV)/bin/python -B bench/rivals/groups/python/answers.py check target/release/forebay target/answers $(SEED) $(SEEDS)
 
 # Debian's packages, where one is missing; Python's wheels; then, from sources that Cargo brings, the engines themselves.
 rivals:

@@ -3,6 +3,7 @@
 mod again;
 mod answers;
 mod columns;
+mod duckdb;
 #[cfg(target_os = "linux")]
 mod memory;
 mod numbers;

@@ -80,6 +80,7 @@ fn wait_until_idle(database: &mut Harness) {
     for table in 0..database.config.tables() {
         database.apply(&Op::Compact(table)).expect("compacting without faults");
     }
+    database.compact_groups().expect("compacting groups without faults");
     // Merges at rest, what expires, rounds of reclaiming, and then the files that all of these leave behind.
     for _ in 0..IDLE_SECONDS {
         database.env.jobs.advance(Duration::from_secs(1));

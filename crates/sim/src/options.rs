@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 13] = [
+pub(crate) const PLAIN: [&str; 14] = [
     "faults",
     "opening",
     "process",
@@ -53,6 +53,7 @@ pub(crate) const PLAIN: [&str; 13] = [
     "interleaving",
     "panics",
     "damage",
+    "groups",
     "codec",
 ];
 
@@ -122,6 +123,7 @@ impl SimOptions {
             "interleaving" => self.interleaves = false,
             "panics" => self.panic_percent = 0,
             "damage" => self.damage_percent = 0,
+            "groups" => self.config.groupings = None,
             "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

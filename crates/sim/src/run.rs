@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay::{Durability, Error};
 use forebay_env::fs::{CrashFs, FaultyFs, TracedFs};
 use forebay_env::{Env, FileSystem, Rng};
-use forebay_testkit::{Generator, Harness, Op, Wall};
+use forebay_testkit::{Beside, Generator, Harness, Op, Wall};
 
 use crate::trace::Trace;
 use crate::{Part, SimOptions, faults};
@@ -295,6 +295,8 @@ impl Run {
                 | Op::DropSavepoint(_)
                 | Op::Ingest(..)
                 | Op::Renew
+                | Op::RenewGroups(_)
+                | Op::Expire(_, Beside::Savepoint(_))
         );
         is_doubtful || matches!(error, Error::Poisoned(_))
     }

@@ -58,7 +58,7 @@ fn certain(got: Entries, shown: &Shown<'_>, is_wanted: impl Fn(&[u8]) -> bool) -
 }
 
 /// Compares, and says where the first difference is rather than print everything.
-fn compare(what: &str, got: &Entries, wanted: &Entries) {
+pub(crate) fn compare(what: &str, got: &Entries, wanted: &Entries) {
     if got == wanted {
         return;
     }

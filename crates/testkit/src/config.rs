@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use forebay::aggregate::Groupings;
 use forebay::{Codec, Database, Layout, Options, Result};
 use forebay_env::{Env, Rng};
 
@@ -12,6 +13,8 @@ use crate::{Keys, Merging, TABLES, Trip, Values};
 /// The number of the third table.
 pub const ASIDE: usize = 2;
 
+/// Of a hundred wide draws this many have a cube and windows.
+const GROUPS_PERCENT: u32 = 30;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
@@ -68,6 +71,8 @@ pub struct Config {
     pub apart_bytes_min: [Option<u32>; TABLES],
     /// A third table.
     pub aside: Option<Aside>,
+    /// A cube of these, and windows, beside the tables.
+    pub groupings: Option<Groupings>,
     /// When code that tables ask panics.
     pub trip: Trip,
 }
@@ -117,6 +122,7 @@ impl Default for Config {
             reclaim_interval: [None; TABLES],
             apart_bytes_min: [None; TABLES],
             aside: None,
+            groupings: None,
             trip: Trip::default(),
         }
     }
@@ -148,6 +154,16 @@ pub(crate) fn draw_layout(rng: &mut Rng) -> Layout {
     layouts[rng.index(layouts.len())]
 }
 
+/// A cube's groupings of two columns.
+pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
+    let drawn = match rng.below(3) {
+        0 => Groupings::cube(2),
+        1 => Groupings::rollup(2),
+        _ => Groupings::sets(2, [[1]]),
+    };
+    drawn.expect("two columns are few")
+}
+
 impl Config {
     /// Any options.
     pub fn draw(rng: &mut Rng) -> Self {
@@ -176,6 +192,7 @@ impl Config {
             reclaim_interval: [None; TABLES],
             apart_bytes_min: [None; TABLES],
             aside: None,
+            groupings: None,
             trip: Trip::default(),
             background_threads: [1, 2, 4][rng.index(3)],
         }
@@ -215,6 +232,7 @@ impl Config {
             write_buffer_bytes: drawn.write_buffer_bytes.filter(|_| !is_usual),
             write_buffers: drawn.write_buffers.filter(|_| !is_usual),
             aside: Some(aside),
+            groupings: more.clone().fork().chance(GROUPS_PERCENT).then(|| draw_groupings(&mut more)),
             ..drawn
         }
     }

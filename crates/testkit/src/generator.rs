@@ -1,18 +1,19 @@
 //! Operations, drawn from a seed. Each seed draws its own weights, some of them nothing (*swarm testing*):
 //! what a uniform mix hides, a lopsided one shows.
 
+mod changes;
+mod groups;
 mod wide;
 
 use std::ops::Bound;
-use std::time::Duration;
 
 use forebay::Durability;
 use forebay_env::Rng;
 
 use crate::config::{ASIDE, draw_layout};
-use crate::ops::{USUAL, WIDE};
+use crate::ops::{GROUPS, USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Change, Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, Write, walk};
+use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
 
 /// Where writes stay among neighbours: one of this many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -35,6 +36,10 @@ pub struct Generator {
     cut_percent: u32,
     /// And what only a wide draw has.
     wide: Rng,
+    /// And what only groups have.
+    groups: Rng,
+    /// Whether there are any.
+    has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
     share_percent: u32,
     /// Whether entries of the table aside may be put for a time.
@@ -75,6 +80,7 @@ impl Generator {
         let walks = rng.clone().fork();
         let cuts = walks.clone().fork();
         let wide = cuts.clone().fork();
+        let groups = wide.clone().fork();
         let aside = config.aside.as_ref();
         let cut = std::array::from_fn(|table| keeps_order(config, table) && !merging[table].has_states());
         Self {
@@ -84,6 +90,8 @@ impl Generator {
             cut,
             cut_percent: 10,
             wide,
+            groups,
+            has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
             turns: true,
@@ -105,6 +113,9 @@ impl Generator {
             let weight = usual * [0, 1, 2, 6][self.wide.index(4)] / 2;
             self.weights.push((kind, weight));
         }
+        if self.has_groups {
+            self.weights.extend(GROUPS);
+        }
         self.is_hot = self.wide.clone().fork().chance(30);
         if self.is_hot {
             self.cut_percent = 30;
@@ -125,7 +136,7 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        for dice in [&mut self.rng, &mut self.walks, &mut self.cuts, &mut self.wide] {
+        for dice in [&mut self.rng, &mut self.walks, &mut self.cuts, &mut self.wide, &mut self.groups] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -200,6 +211,10 @@ impl Generator {
             Kind::Stale => Op::Stale(self.stale(table)),
             Kind::Renew => Op::Renew,
             Kind::Fork => Op::Fork,
+            Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
+            Kind::ReadGroups => self.read_groups(),
+            Kind::Expire => self.expiry(),
+            Kind::RenewGroups => Op::RenewGroups(self.one_of_groups()),
         }
     }
 
@@ -233,92 +248,6 @@ impl Generator {
 
     fn durability(&mut self) -> Durability {
         self.durabilities[self.rng.index(self.durabilities.len())]
-    }
-
-    fn put(&mut self, table: usize) -> Change {
-        self.stamp += 1;
-        let (key, stamp) = (self.key(), self.stamp);
-        let value = self.values.value(&mut self.rng, stamp);
-        if table == ASIDE && self.expires && self.wide.chance(30) {
-            let ttl = Duration::from_millis(self.wide.below([500, 5_000, 500_000][stamp as usize % 3]));
-            return Change { table, key, write: Write::PutFor(value, ttl) };
-        }
-        let write = if self.merging[table].has_states() { Write::Merge(value) } else { Write::Put(value) };
-        Change { table, key, write }
-    }
-
-    /// A merge where the table has a rule; else a put.
-    fn merge(&mut self, table: usize) -> Change {
-        let Change { key, write, .. } = self.put(table);
-        let write = match write {
-            Write::Put(value) if self.merging[table] == Merging::Operands => Write::Merge(value),
-            write => write,
-        };
-        Change { table, key, write }
-    }
-
-    /// A delete where the table has such.
-    fn delete(&mut self, table: usize) -> Change {
-        match self.merging[table].has_states() || self.puts_alone() {
-            true => self.put(table),
-            false => {
-                let key = self.key();
-                let write = match self.cut[table] && self.cuts.chance(self.cut_percent) {
-                    true => self.cut_at(&key),
-                    false => Write::Delete,
-                };
-                Change { table, key, write }
-            }
-        }
-    }
-
-    /// Whether nothing is deleted for now.
-    fn puts_alone(&self) -> bool {
-        let stretch = (self.stamp >> STAMP_BITS) / OPS_PER_STRETCH;
-        self.values == Values::Even && !stretch.is_multiple_of(4)
-    }
-
-    /// The deletion of a range from a key on: mostly a short one.
-    fn cut_at(&mut self, key: &[u8]) -> Write {
-        let (low, mut high) = (key.to_vec(), self.key());
-        let cuts = &mut self.cuts;
-        if !low.is_empty() && cuts.chance(80) {
-            high.clone_from(&low);
-            high.iter_mut()
-                .last()
-                .into_iter()
-                .for_each(|last| *last = last.saturating_add(1 + cuts.below(40) as u8));
-        }
-        let low = if cuts.chance(80) { Bound::Included(low) } else { Bound::Excluded(low) };
-        match cuts.below(20) {
-            0 => Write::DeleteRange(low, Bound::Unbounded),
-            1 => Write::DeleteRange(Bound::Unbounded, Bound::Included(high)),
-            2..8 => Write::DeleteRange(low, Bound::Included(high)),
-            8..11 if !key.is_empty() => {
-                Write::DeletePrefix(key[..key.len() - cuts.index(key.len().min(2))].to_vec())
-            }
-            _ => Write::DeleteRange(low, Bound::Excluded(high)),
-        }
-    }
-
-    fn batch(&mut self) -> Vec<Change> {
-        let length = self.rng.below(self.batch_max + 1);
-        let mut changes: Vec<Change> = (0..length)
-            .map(|_| {
-                let table = self.table();
-                match self.rng.below(10) {
-                    0..5 => self.put(table),
-                    5..8 => self.merge(table),
-                    _ => self.delete(table),
-                }
-            })
-            .collect();
-        let table = self.rng.index(2);
-        if self.merging[table].has_states() && self.rng.chance(50) {
-            let write = Write::Metadata(self.stamp.to_le_bytes().to_vec());
-            changes.push(Change { table, key: Vec::new(), write });
-        }
-        changes
     }
 
     fn multi_get(&mut self) -> Query {

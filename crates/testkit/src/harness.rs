@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::{Batch, Database, Durability, Error, Result, Snapshot};
+use forebay::{Database, Durability, Error, Result, Snapshot};
 use forebay_env::Env;
 
 use crate::check::View;
+use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
-use crate::trip::survives;
-use crate::{Change, Config, Model, Op, Query, Tables, Wall, Write};
+use crate::{Config, Model, Op, Query, Tables, Wall};
 
 /// A snapshot, what it must show, and the handles to ask with.
 pub(crate) struct Taken {
     pub(crate) snapshot: Snapshot,
     pub(crate) seen: Vec<Kept>,
+    pub(crate) groups: Groups,
     pub(crate) tables: Tables,
 }
 
@@ -29,6 +30,8 @@ pub(crate) struct Open {
     pub(crate) snapshots: Vec<Taken>,
     pub(crate) tables: Tables,
     pub(crate) db: Database,
+    /// The number of the last record that was found.
+    pub(crate) recovered: u64,
 }
 
 /// A database beside its model.
@@ -57,6 +60,8 @@ pub struct Harness {
     pub(crate) taken_at: BTreeMap<String, Time>,
     /// The highest that the wall clock ever was, in milliseconds since 1970.
     pub(crate) highest: u64,
+    /// Records that making groups may have written of which the model knows nothing.
+    pub(crate) unknown_max: u64,
     /// By how much it went on, at most, while something was brought in that expires.
     pub(crate) slack_milliseconds: u64,
 }
@@ -66,6 +71,7 @@ impl Harness {
     pub fn new(env: Env, config: Config, dir: &Path) -> Result<Self> {
         let mut harness = Self::closed(env, config, dir);
         harness.open()?;
+        harness.adopt();
         Ok(harness)
     }
 
@@ -86,6 +92,7 @@ impl Harness {
             kept: Vec::new(),
             taken_at: BTreeMap::new(),
             highest: 0,
+            unknown_max: 0,
             slack_milliseconds: 0,
         }
     }
@@ -128,14 +135,22 @@ impl Harness {
         let db = self.config.open(&self.env, &self.dir)?;
         // Background work may meet tables whose rules are not known yet.
         let steps = self.model.last_sequence() as usize % 40;
+        let recovered = db.last_sequence();
+        self.unknown_max += self.config.groupings.as_ref().map_or(0, |_| OWN_RECORDS_MAX);
         let tables = Tables::open_after(&db, &self.config, || self.env.jobs.step_some(steps))?;
-        self.open = Some(Open { snapshots: Vec::new(), tables, db });
+        self.open = Some(Open { snapshots: Vec::new(), tables, db, recovered });
         Ok(())
+    }
+
+    /// Takes what opening has written for known.
+    pub(crate) fn adopt(&mut self) {
+        self.model.adopt(self.db().last_sequence(), Vec::new());
+        self.unknown_max = 0;
     }
 
     /// Drops the handles and the database. The error is that of closing in order.
     pub fn close(&mut self) -> Result<()> {
-        let Some(Open { snapshots, tables, db }) = self.open.take() else { return Ok(()) };
+        let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
         drop(snapshots);
         drop(tables);
         db.close()
@@ -152,7 +167,8 @@ impl Harness {
     /// Compares everything.
     pub fn check_all(&self) -> Result<()> {
         let view = View { tables: self.tables(), config: &self.config, snapshot: None };
-        (0..self.config.tables()).try_for_each(|table| view.check_all(table, &self.shown(table)))
+        (0..self.config.tables()).try_for_each(|table| view.check_all(table, &self.shown(table)))?;
+        self.check_groups(self.model.now().groups())
     }
 
     /// What a table must show now.
@@ -248,58 +264,6 @@ impl Harness {
         Ok(())
     }
 
-    /// Writes a batch, and tells the model what became of it.
-    pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
-        let mut batch = Batch::new();
-        let stored = self.stored(changes);
-        self.push_all(&mut batch, changes)?;
-        let mut records = batch.len() as u64;
-        let outcome = match changes.last() {
-            Some(Change { table, write: Write::Metadata(bytes), .. }) => {
-                records += 1;
-                self.tables().aggregator(*table).commit(batch, durability, bytes)
-            }
-            _ => self.db().write(&mut batch, durability),
-        };
-        let numbered = self.db().last_sequence();
-        if numbered > self.model.last_sequence() {
-            self.model.accept(numbered, records, stored);
-        }
-        let sequence = match outcome {
-            Err(Error::NoSpace { .. }) if self.holds_files() => return Ok(()),
-            outcome => outcome?,
-        };
-        assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
-        self.model.acknowledge(sequence, durability);
-        Ok(())
-    }
-
-    /// Adds changes to a batch. One of which an addition has panicked is refused, and nothing of it is written.
-    pub(crate) fn push_all(&self, batch: &mut Batch, changes: &[Change]) -> Result<()> {
-        if survives(|| changes.iter().for_each(|change| self.tables().push(batch, change))) {
-            return Ok(());
-        }
-        let error =
-            self.db().write(batch, Durability::Os).expect_err("a batch of which an addition panicked");
-        assert!(matches!(error, Error::Panicked(_) | Error::Poisoned(_)), "{error}");
-        Err(error)
-    }
-
-    /// Changes with values as they are stored: where they expire, with their expiry.
-    pub(crate) fn stored(&self, changes: &[Change]) -> Vec<Change> {
-        let now = self.env.clock.unix_milliseconds();
-        let store = |change: &Change| {
-            let Some(usual) = self.config.time_to_live(change.table) else { return change.clone() };
-            let (value, ttl) = match &change.write {
-                Write::Put(value) => (value, usual),
-                Write::PutFor(value, ttl) => (value, *ttl),
-                _ => return change.clone(),
-            };
-            Change { write: Write::Put(joined(value, now, ttl)), ..change.clone() }
-        };
-        changes.iter().map(store).collect()
-    }
-
     /// What is merged, or in memory, may have no room beside what snapshots hold.
     fn unless_held(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
@@ -321,16 +285,18 @@ impl Harness {
     fn take_snapshot(&mut self) -> Result<()> {
         let seen = (0..self.config.tables()).map(|table| self.shown(table).kept()).collect();
         let open = self.open.as_mut().expect("the database is open");
-        open.snapshots.push(Taken { snapshot: open.db.snapshot(), seen, tables: open.tables.clone() });
+        let (snapshot, tables) = (open.db.snapshot(), open.tables.clone());
+        let groups = self.model.now().groups().clone();
+        open.snapshots.push(Taken { snapshot, seen, groups, tables });
         Ok(())
     }
 
     fn read_snapshots(&self, table: usize, query: &Query) -> Result<()> {
-        for Taken { snapshot, seen, tables } in &self.opened().snapshots {
+        for Taken { snapshot, seen, tables, .. } in &self.opened().snapshots {
             let view = View { tables, config: &self.config, snapshot: Some(snapshot) };
             view.check(table, &seen[table].shown(), query)?;
         }
-        for Taken { snapshot, seen, tables } in &self.kept {
+        for Taken { snapshot, seen, tables, .. } in &self.kept {
             // Of the tables of today it knows nothing.
             if let Some(plain) = self.tables().plain(table) {
                 assert!(
@@ -357,7 +323,8 @@ impl Harness {
         let last = self.model.last_sequence();
         self.model.acknowledge(last, Durability::Disk);
         self.open()?;
-        assert_eq!(self.db().last_sequence(), last, "the last sequence number after closing in order");
+        assert_eq!(self.opened().recovered, last, "the last sequence number after closing in order");
+        self.adopt();
         Ok(())
     }
 }

@@ -8,11 +8,14 @@
 
 mod check;
 mod clock;
+mod commit;
 mod config;
 mod damaged;
 mod data;
+mod feed;
 mod generator;
 pub mod golden;
+mod groups;
 mod harness;
 mod kernel;
 mod model;
@@ -32,10 +35,11 @@ pub use clock::Wall;
 pub use config::{ASIDE, Aside, Config, is_dropped, ordered_layouts};
 pub use data::{Keys, Values};
 pub use generator::Generator;
+pub use groups::{CUBE, Groups, WINDOWS, Whole};
 pub use harness::Harness;
 pub use kernel::CountingHeap;
 pub use model::{Accepted, Change, Contents, Model, Moment, TABLES, Write};
-pub use ops::{Kind, Op, Query, Stale};
+pub use ops::{Beside, Kind, Op, Query, Seen, Stale};
 pub use rules::{Merging, Multiset, Short, Suffix};
 pub use seen::{Kept, Shown, Time};
 pub use sweep::{Swept, sweep};

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
-use forebay::Durability;
+use forebay::{ChangeBatch, Durability};
 
 use crate::Merging;
 use crate::config::ASIDE;
+use crate::groups::{Groups, Whole};
 
 /// How many tables tests use at most: two, so that batches span tables, and [one aside](crate::Aside).
 pub const TABLES: usize = 3;
@@ -34,6 +35,8 @@ pub enum Write {
     Merge(Vec<u8>),
     /// Not a key but what the whole batch tells of itself: the last of its changes, of a table of states.
     Metadata(Vec<u8>),
+    /// Not a key but all windows: what is not kept any more at a time goes.
+    Expire(u64, Whole),
 }
 
 impl Write {
@@ -59,6 +62,8 @@ pub struct Change {
 pub struct Accepted {
     /// The number of its last record.
     pub last_sequence: u64,
+    /// Several batches as one, which end anywhere behind this number, and up to the last one.
+    several_behind: Option<u64>,
     /// What it changed. Of tables that expire, values have their expiry behind them, as they are stored.
     pub changes: Vec<Change>,
     /// Which table [aside](crate::Aside) it was.
@@ -76,6 +81,8 @@ pub struct Moment {
     pub sequence: u64,
     /// Which table [aside](crate::Aside) it is: each time that it is made again it is another one.
     generation: u64,
+    /// The cube and the windows.
+    groups: Groups,
 }
 
 /// The model of a database.
@@ -104,8 +111,11 @@ pub struct Model {
 
 impl Moment {
     fn apply(&mut self, merging: &[Merging; TABLES], batch: &Accepted) {
-        for Change { table: number, key, write } in &batch.changes {
-            let table = &mut self.tables[*number];
+        for change @ Change { table: number, key, write } in &batch.changes {
+            let Some(table) = self.tables.get_mut(*number) else {
+                self.groups.apply(change);
+                continue;
+            };
             match write {
                 Write::Put(value) | Write::PutFor(value, _) => drop(table.insert(key.clone(), value.clone())),
                 Write::Delete => drop(table.remove(key)),
@@ -119,9 +129,39 @@ impl Moment {
                     table.insert(key.clone(), merged);
                 }
                 Write::Metadata(bytes) => self.metadata[*number] = Some(bytes.clone()),
+                Write::Expire(..) => {}
             }
         }
         self.sequence = batch.last_sequence;
+    }
+
+    /// The cube and the windows.
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+}
+
+impl Accepted {
+    /// Whether it may have ended at this number.
+    fn may_end_at(&self, sequence: u64) -> bool {
+        self.last_sequence == sequence || self.is_cut_by(sequence)
+    }
+
+    /// Whether a crash that left all up to this number left a part of it.
+    fn is_cut_by(&self, sequence: u64) -> bool {
+        self.several_behind.is_some_and(|behind| (behind + 1..self.last_sequence).contains(&sequence))
+    }
+
+    /// Loses what is behind this number.
+    fn cut(&mut self, sequence: u64) {
+        if self.is_cut_by(sequence) {
+            self.last_sequence = sequence;
+            for change in &mut self.changes {
+                if let Write::Expire(_, whole) = &mut change.write {
+                    *whole = Whole::Perhaps;
+                }
+            }
+        }
     }
 }
 
@@ -166,6 +206,22 @@ impl Model {
         &self.history
     }
 
+    /// Batches of the feed, of which several are one where they were taken for one.
+    pub(crate) fn as_accepted(&self, fed: Vec<ChangeBatch>) -> Vec<ChangeBatch> {
+        let mut all: Vec<ChangeBatch> = Vec::new();
+        for batch in fed {
+            let at = self.history.partition_point(|known| known.last_sequence < batch.last_sequence);
+            let several = self.history.get(at).and_then(|known| known.several_behind);
+            match all.last_mut() {
+                Some(before) if several.is_some_and(|behind| before.last_sequence > behind) => {
+                    *before = batch
+                }
+                _ => all.push(batch),
+            }
+        }
+        all
+    }
+
     /// What a batch changed, of the tables that there are now: one that was dropped since, and made again, is another
     /// one, unless a rollback brought it back.
     pub fn told(&self, batch: &Accepted) -> Vec<Change> {
@@ -181,10 +237,25 @@ impl Model {
     /// The engine numbered a batch of this many records, which may be fewer than its changes, as a batch merges states
     /// of one key: from here on it is visible.
     pub fn accept(&mut self, last_sequence: u64, records: u64, changes: Vec<Change>) {
-        assert!(records <= changes.len() as u64, "a batch has more records than changes");
+        // Values of groups go to several of them.
+        let has_groups = changes.iter().any(|change| change.table >= TABLES);
+        assert!(has_groups || records <= changes.len() as u64, "a batch has more records than changes");
         let expected = self.now.sequence + records;
         assert_eq!(last_sequence, expected, "sequence numbers have a hole");
-        let batch = Accepted { last_sequence, changes, generation: self.now.generation };
+        self.take(last_sequence, None, changes);
+    }
+
+    /// The engine wrote batches of its own up to this number, if any.
+    pub(crate) fn adopt(&mut self, last_sequence: u64, changes: Vec<Change>) {
+        let behind = self.now.sequence;
+        if last_sequence > behind {
+            return self.take(last_sequence, Some(behind), changes);
+        }
+        changes.iter().for_each(|change| self.now.groups.apply(change));
+    }
+
+    fn take(&mut self, last_sequence: u64, several_behind: Option<u64>, changes: Vec<Change>) {
+        let batch = Accepted { last_sequence, several_behind, changes, generation: self.now.generation };
         self.now.apply(&self.merging, &batch);
         self.batches.push(batch.clone());
         self.history.push(batch);
@@ -212,7 +283,7 @@ impl Model {
 
     /// Whether a crash may have left it there: at the end of a batch.
     pub fn may_end_at(&self, sequence: u64) -> bool {
-        sequence == self.base.sequence || self.batches.iter().any(|batch| batch.last_sequence == sequence)
+        sequence == self.base.sequence || self.batches.iter().any(|batch| batch.may_end_at(sequence))
     }
 
     /// A crash took everything behind `sequence`, which must be the end of a batch. Nothing up to there is lost by
@@ -220,8 +291,10 @@ impl Model {
     /// before.
     pub fn roll_back(&mut self, sequence: u64, kind: Durability) {
         assert!(self.may_end_at(sequence), "recovery ended at {sequence}, inside a batch");
-        self.batches.retain(|batch| batch.last_sequence <= sequence);
-        self.history.retain(|batch| batch.last_sequence <= sequence);
+        for batches in [&mut self.batches, &mut self.history] {
+            batches.iter_mut().for_each(|batch| batch.cut(sequence));
+            batches.retain(|batch| batch.last_sequence <= sequence);
+        }
         self.kept_by_process_crash = sequence;
         if kind == Durability::Disk {
             self.kept_by_power_loss = sequence;
@@ -261,6 +334,20 @@ impl Model {
             moment.generation = self.generations;
         }
         self.batches.iter_mut().for_each(|batch| batch.changes.retain(|change| change.table != table));
+    }
+
+    /// The cube, or the windows, were dropped and made again.
+    pub(crate) fn renew_groups(&mut self, table: usize) {
+        self.generations += 1;
+        for moment in [&mut self.base, &mut self.now] {
+            moment.groups.renew(table, self.generations);
+        }
+        self.batches.iter_mut().for_each(|batch| batch.changes.retain(|change| change.table != table));
+    }
+
+    /// All may be kept under a name.
+    pub(crate) fn keep_perhaps(&mut self, name: &str) {
+        self.savepoints.insert(name.to_owned(), self.now.clone());
     }
 
     /// All is kept under a name.

@@ -1,6 +1,6 @@
 //! What is done to a database: operations, their kinds, and how often each is usual.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use forebay::{Durability, Layout};
 
@@ -81,6 +81,34 @@ pub enum Op {
     Renew,
     /// Copies the database, and goes on writing to both.
     Fork,
+    /// Asks the cube, or the windows over a range of time.
+    ReadGroups(Seen, Option<Range<u64>>, Query),
+    /// Makes windows expire.
+    Expire(u64, Beside),
+    /// Drops the cube, or the windows, and makes them again.
+    RenewGroups(usize),
+}
+
+/// As of when groups are asked for.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// As they are.
+    Now,
+    /// As every snapshot has them.
+    Snapshots,
+    /// As they were kept under a name.
+    Savepoint(String),
+}
+
+/// What is done while windows expire.
+#[derive(Clone, Debug)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// They expire, by another time.
+    Expire(u64),
+    /// All tables are kept under a name.
+    Savepoint(String),
 }
 
 /// What is tried with handles of a database that was closed.
@@ -128,6 +156,10 @@ pub enum Kind {
     Stale,
     Renew,
     Fork,
+    Groups,
+    ReadGroups,
+    Expire,
+    RenewGroups,
 }
 
 /// Kinds with their usual weights.
@@ -168,3 +200,7 @@ pub(crate) const WIDE: [(Kind, u32); 11] = [
     (Kind::Renew, 2),
     (Kind::Fork, 2),
 ];
+
+/// Those of a database that has groups besides.
+pub(crate) const GROUPS: [(Kind, u32); 4] =
+    [(Kind::Groups, 60), (Kind::ReadGroups, 30), (Kind::Expire, 30), (Kind::RenewGroups, 1)];

@@ -8,6 +8,7 @@ use forebay::{Database, Durability, Result};
 use forebay_env::FileSystem;
 
 use crate::check::{View, holds};
+use crate::groups::{GroupsView, OWN_RECORDS_MAX};
 use crate::seen::Shown;
 use crate::{Harness, Model, Tables};
 
@@ -20,7 +21,15 @@ impl Harness {
     /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
     /// Returns the number of the last record.
     pub fn recovered(&mut self, loss: Durability) -> Result<u64> {
-        let sequence = self.db().last_sequence();
+        let sequence = self.opened().recovered;
+        // Those of this opening came behind.
+        let unknown_max = self.unknown_max.saturating_sub(OWN_RECORDS_MAX);
+        for model in [Some(&mut self.model), self.other.as_mut()].into_iter().flatten() {
+            let last = model.last_sequence();
+            if (last + 1..=last + unknown_max).contains(&sequence) {
+                model.adopt(sequence, Vec::new());
+            }
+        }
         if let Some(other) = &self.other
             && !self.fits(&self.model, sequence, loss)?
             && self.fits(other, sequence, loss)?
@@ -34,6 +43,7 @@ impl Harness {
         self.model.roll_back(sequence, loss);
         self.model.acknowledge(self.db().durable_sequence().min(sequence), Durability::Disk);
         self.other = None;
+        self.adopt();
         self.assert_savepoints();
         Ok(sequence)
     }
@@ -54,6 +64,11 @@ impl Harness {
             if !holds(self.tables(), table, &shown)? {
                 return Ok(false);
             }
+        }
+        if let Some(handles) = self.tables().groups()
+            && !(GroupsView { handles, snapshot: None }).holds(model.now().groups())?
+        {
+            return Ok(false);
         }
         // Tables that hold the same may be different ones: only the feed tells of which of them it speaks.
         Ok(self.names_kept().iter().eq(model.savepoints().keys()) && self.misfed(&model)?.is_none())
@@ -111,6 +126,9 @@ impl Harness {
             let view = View { tables: &tables, config: &self.config, snapshot: None };
             for table in 0..self.config.tables() {
                 view.check_all(table, &Shown::of(&self.config, model.now(), table, self.time()))?;
+            }
+            if let Some(handles) = tables.groups() {
+                GroupsView { handles, snapshot: None }.check_all(model.now().groups())?;
             }
             let problems = db.verify(&mut |_, _| ())?.problems;
             assert_eq!(problems, Vec::<String>::new(), "a checkpoint does not verify");

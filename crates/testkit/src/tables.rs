@@ -4,7 +4,7 @@ use forebay::{Aggregator, Batch, Database, Keep, Layout, OrderedTable, Result, S
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, is_dropped};
+use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -18,7 +18,10 @@ enum Handle {
 
 /// The tables.
 #[derive(Clone, Debug)]
-pub struct Tables(Vec<Handle>);
+pub struct Tables {
+    tables: Vec<Handle>,
+    groups: Option<groups::Handles>,
+}
 
 impl Tables {
     /// Opens or makes the tables.
@@ -33,11 +36,18 @@ impl Tables {
             before();
             opened.push(open(db, config, number)?);
         }
-        Ok(Self(opened))
+        before();
+        let groups = config.groupings.as_ref().map(|groupings| groups::Handles::open(db, groupings));
+        Ok(Self { tables: opened, groups: groups.transpose()? })
+    }
+
+    /// The cube and the windows, if there are any.
+    pub(crate) fn groups(&self) -> Option<&groups::Handles> {
+        self.groups.as_ref()
     }
 
     pub(crate) fn plain(&self, table: usize) -> Option<&Table> {
-        match &self.0[table] {
+        match &self.tables[table] {
             Handle::Hashed(table) => Some(table),
             Handle::Ordered(table) => Some(table),
             Handle::States(_) => None,
@@ -45,7 +55,7 @@ impl Tables {
     }
 
     fn states(&self, table: usize) -> Option<&Aggregator<Tripping<Multiset>>> {
-        match &self.0[table] {
+        match &self.tables[table] {
             Handle::States(aggregator) => Some(aggregator),
             _ => None,
         }
@@ -53,7 +63,7 @@ impl Tables {
 
     /// A table of ranges, if it is one.
     pub fn ordered(&self, table: usize) -> Option<&OrderedTable> {
-        match &self.0[table] {
+        match &self.tables[table] {
             Handle::Ordered(table) => Some(table),
             _ => None,
         }
@@ -108,7 +118,7 @@ impl Tables {
 
     /// Merges all that a table has.
     pub fn compact(&self, table: usize) -> Result<()> {
-        match &self.0[table] {
+        match &self.tables[table] {
             Handle::Hashed(table) => table.compact(),
             Handle::Ordered(table) => table.compact(),
             Handle::States(aggregator) => aggregator.finalize(),
@@ -123,7 +133,10 @@ impl Tables {
 
     /// The same of the table aside.
     pub fn set_layout_aside(&self, layout: Layout) -> Result<()> {
-        self.0.get(ASIDE).and_then(|_| self.ordered(ASIDE)).map_or(Ok(()), |table| table.set_layout(layout))
+        self.tables
+            .get(ASIDE)
+            .and_then(|_| self.ordered(ASIDE))
+            .map_or(Ok(()), |table| table.set_layout(layout))
     }
 
     /// The tables as a snapshot has them, which may have been dropped since.
@@ -133,7 +146,8 @@ impl Tables {
             Handle::Ordered(_) => snapshot.ordered_table(&name_of(number)).map(Handle::Ordered),
             Handle::States(_) => Ok(handle.clone()),
         };
-        self.0.iter().enumerate().map(handle).collect::<Result<_>>().map(Self)
+        let tables = self.tables.iter().enumerate().map(handle).collect::<Result<_>>()?;
+        Ok(Self { tables, groups: self.groups.clone() })
     }
 
     /// Does one change by the table's own handle, unless it is metadata.
@@ -170,7 +184,7 @@ impl Tables {
             }
             (Some(table), _, Write::Merge(operand)) => batch.merge(table, key, operand),
             (_, Some(table), Write::Merge(value)) => batch.add(table, key, value),
-            (None, None, _) | (_, _, Write::Metadata(_)) => {}
+            (None, None, _) | (_, _, Write::Metadata(_) | Write::Expire(..)) => {}
             (_, Some(_), _) => panic!("tables of states take only merges"),
         }
     }

@@ -5,6 +5,7 @@
 
 use forebay_env::Rng;
 
+use crate::config::draw_groupings;
 use crate::ops::Kind;
 use crate::{Aside, Config, Keys, Merging, Values};
 
@@ -20,11 +21,13 @@ pub enum Theme {
     Restarting,
     /// Has rules, functions and filters of its own, which may panic, and compacts now and then.
     Merging,
+    /// Adds to a cube and to windows, which it makes expire; takes savepoints and goes back to them.
+    Grouping,
 }
 
 impl Theme {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Keeping, Self::Moving, Self::Restarting, Self::Merging];
+    pub const ALL: [Self; 5] = [Self::Keeping, Self::Moving, Self::Restarting, Self::Merging, Self::Grouping];
 
     /// A database as such a user has it.
     pub fn narrow(self, config: Config, rng: &mut Rng) -> Config {
@@ -62,6 +65,7 @@ impl Theme {
                 ..config
             },
             Self::Restarting => Config { open_files_max: Some(16), ..config },
+            Self::Grouping => Config { groupings: Some(draw_groupings(rng)), ..config },
             Self::Merging => Config {
                 merging: [Merging::Operands, Merging::ALL[3 + rng.index(3)], Merging::None],
                 key_count: [20, 200][rng.index(2)],
@@ -75,7 +79,7 @@ impl Theme {
     pub(crate) fn cut_percent(self) -> u32 {
         match self {
             Self::Moving => 20,
-            Self::Keeping | Self::Restarting | Self::Merging => 10,
+            Self::Keeping | Self::Restarting | Self::Merging | Self::Grouping => 10,
         }
     }
 
@@ -92,6 +96,7 @@ impl Theme {
             Self::Moving => MOVING,
             Self::Restarting => RESTARTING,
             Self::Merging => MERGING,
+            Self::Grouping => GROUPING,
         }
     }
 }
@@ -179,4 +184,27 @@ const RESTARTING: &[(Kind, u32)] = &[
     (Kind::Fork, 2),
     (Kind::Step, 40),
     (Kind::Wait, 6),
+];
+
+const GROUPING: &[(Kind, u32)] = &[
+    (Kind::Put, 10),
+    (Kind::Batch, 20),
+    (Kind::Groups, 120),
+    (Kind::ReadGroups, 60),
+    (Kind::Expire, 60),
+    (Kind::RenewGroups, 2),
+    (Kind::Snapshot, 6),
+    (Kind::DropSnapshot, 5),
+    (Kind::Savepoint, 8),
+    (Kind::ReadSavepoint, 3),
+    (Kind::Rollback, 6),
+    (Kind::DropSavepoint, 6),
+    (Kind::Checkpoint, 2),
+    (Kind::Fork, 1),
+    (Kind::Reopen, 4),
+    (Kind::Sync, 4),
+    (Kind::Flush, 8),
+    (Kind::Verify, 1),
+    (Kind::Step, 60),
+    (Kind::Wait, 4),
 ];

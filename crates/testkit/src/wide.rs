@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 
-use forebay::{Batch, Durability, Error, Layout, Operation, Result};
+use forebay::{Batch, Durability, Error, Layout, Result};
 
 use crate::check::View;
 use crate::config::ASIDE;
+use crate::groups::OWN_RECORDS_MAX;
 use crate::harness::{Harness, Open, joined};
 use crate::seen::{Shown, Time};
-use crate::{Accepted, Change, Model, Op, Query, Stale, Tables, Write, name_of};
+use crate::{Change, Model, Op, Query, Stale, Tables, Write, name_of};
 
 /// Generations of handles that are kept, and snapshots of theirs.
 const KEPT_MAX: usize = 3;
@@ -33,6 +34,9 @@ impl Harness {
             }
             Op::Ingest(table, entries) => self.ingest(*table, entries),
             Op::ReopenKeeping => self.reopen_keeping(),
+            Op::ReadGroups(seen, times, query) => self.read_groups(seen, times.as_ref(), query),
+            Op::Expire(now, beside) => self.expire(*now, beside),
+            Op::RenewGroups(table) => self.renew_groups(*table),
             Op::Stale(stale) => {
                 self.use_stale(stale);
                 Ok(())
@@ -47,7 +51,7 @@ impl Harness {
     }
 
     /// What has an effect whole or not at all was done. Where it failed, recovery tells which.
-    fn whole(&mut self, outcome: Result<()>, effect: impl FnOnce(&mut Model)) -> Result<()> {
+    pub(crate) fn whole(&mut self, outcome: Result<()>, effect: impl FnOnce(&mut Model)) -> Result<()> {
         let mut after = self.model.clone();
         effect(&mut after);
         match &outcome {
@@ -59,9 +63,11 @@ impl Harness {
         outcome
     }
 
-    fn open_tables(&mut self) -> Result<()> {
+    pub(crate) fn open_tables(&mut self) -> Result<()> {
         let open = self.open.as_mut().expect("the database is open");
+        self.unknown_max += self.config.groupings.as_ref().map_or(0, |_| OWN_RECORDS_MAX);
         open.tables = Tables::open(&open.db, &self.config)?;
+        self.adopt();
         Ok(())
     }
 
@@ -73,19 +79,27 @@ impl Harness {
             );
             return Ok(());
         }
+        match self.take_savepoint(name) {
+            Ok(None) => Ok(()),
+            outcome => {
+                if let Ok(Some(sequence)) = &outcome {
+                    assert_eq!(*sequence, self.model.last_sequence(), "the last record of a savepoint");
+                }
+                self.whole(outcome.map(drop), |model| model.keep(name))
+            }
+        }
+    }
+
+    /// Takes a savepoint, unless that is refused. Returns the number of its last record.
+    pub(crate) fn take_savepoint(&mut self, name: &str) -> Result<Option<u64>> {
         let before = self.time();
         let outcome = self.db().savepoint(name);
         let highest = self.look_at_the_clock().max(self.highest);
         self.taken_at.insert(name.to_owned(), Time { now: before.now, highest });
         match outcome {
-            Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => Ok(()),
-            Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
-            outcome => {
-                if let Ok(sequence) = &outcome {
-                    assert_eq!(*sequence, self.model.last_sequence(), "the last record of a savepoint");
-                }
-                self.whole(outcome.map(drop), |model| model.keep(name))
-            }
+            Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => Ok(None),
+            Err(Error::NoSpace { .. }) if self.holds_files() => Ok(None),
+            outcome => outcome.map(Some),
         }
     }
 
@@ -140,8 +154,11 @@ impl Harness {
     pub(crate) fn turn(&mut self, table: usize, ordered: Layout, meanwhile: &[Vec<Change>]) -> Result<()> {
         let Some(plain) = self.tables().plain(table).cloned() else { return Ok(()) };
         let before = plain.layout()?;
-        let fits =
-            |change: &&Change| !change.write.is_of_range() && !matches!(change.write, Write::Metadata(_));
+        let fits = |change: &&Change| {
+            change.table <= ASIDE
+                && !change.write.is_of_range()
+                && !matches!(change.write, Write::Metadata(_))
+        };
         let mut batches = meanwhile.iter().map(|changes| changes.iter().filter(fits).cloned().collect());
         let written = RefCell::new(Vec::new());
         let mut write = |_, _| {
@@ -207,7 +224,7 @@ impl Harness {
     }
 
     fn reopen_keeping(&mut self) -> Result<()> {
-        let Some(Open { snapshots, tables, db }) = self.open.take() else { return Ok(()) };
+        let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
         self.kept.extend(snapshots);
         self.stale.push(tables);
         self.kept.drain(..self.kept.len().saturating_sub(KEPT_MAX));
@@ -248,79 +265,6 @@ impl Harness {
             // Nothing may be left to do.
             Stale::Compact(table) => drop(tables.compact(*table)),
         }
-    }
-
-    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the
-    /// last rollback, where all of the log is kept. Whoever asks from before that is told of it.
-    pub(crate) fn check_changes(&self) -> Result<()> {
-        match self.misfed(&self.model)? {
-            Some(misfed) => panic!("{misfed}"),
-            None => Ok(()),
-        }
-    }
-
-    /// What the feed of changes tells otherwise than a model.
-    pub(crate) fn misfed(&self, model: &Model) -> Result<Option<String>> {
-        let keeps_all = self.config.keep_changes_bytes == u64::MAX && !self.is_copy();
-        let (history, restored) = (model.history(), model.restored());
-        for since in
-            [1, restored.saturating_sub(1)].into_iter().filter(|&since| 0 < since && since < restored)
-        {
-            match self.db().changes(since).err() {
-                Some(Error::ChangesGone { rolled_back: Some(told), .. }) if told == restored => {}
-                other => {
-                    return Ok(Some(format!("changes after {since}, rolled back at {restored}: {other:?}")));
-                }
-            }
-        }
-        let since = if keeps_all { model.last_sequence().min(1).max(restored) } else { 0 };
-        let fed = self.db().changes(since)?.collect::<Result<Vec<_>>>()?;
-        let expected = history.iter().filter(|batch| batch.last_sequence > since).count();
-        if fed.len() > history.len() || keeps_all && fed.len() != expected {
-            return Ok(Some(format!("{} of {expected} batches are fed", fed.len())));
-        }
-        let known = &history[history.len() - fed.len()..];
-        let differ = |(fed, known): (&forebay::ChangeBatch, &Accepted)| {
-            let told: Vec<_> = fed.changes.iter().filter_map(|change| self.told(change)).collect();
-            let wanted = self.wanted(model, known);
-            let is_same = fed.last_sequence == known.last_sequence && told == wanted;
-            (!is_same)
-                .then(|| format!("a batch is fed as {fed:?}; wanted {} {wanted:?}", known.last_sequence))
-        };
-        Ok(fed.iter().zip(known).find_map(differ))
-    }
-
-    fn is_copy(&self) -> bool {
-        self.dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("copy"))
-    }
-
-    /// What the feed tells of a change, unless it is of states, which a batch merges by itself.
-    fn told(&self, change: &forebay::Change) -> Option<(usize, Write, Vec<u8>)> {
-        let table = (0..self.config.tables()).find(|&table| *change.table == *name_of(table))?;
-        if self.config.merging[table].has_states() {
-            return None;
-        }
-        Some(match &change.operation {
-            Operation::Put { key, value, expiry_milliseconds } => {
-                let mut stored = value.clone();
-                stored.extend(expiry_milliseconds.iter().flat_map(|expiry| expiry.to_le_bytes()));
-                if self.config.time_to_live(table).is_some() && expiry_milliseconds.is_none() {
-                    stored.extend(u64::MAX.to_le_bytes());
-                }
-                (table, Write::Put(stored), key.clone())
-            }
-            Operation::Delete { key } => (table, Write::Delete, key.clone()),
-            Operation::Merge { key, operand } => (table, Write::Merge(operand.clone()), key.clone()),
-            // How bounds are told is another story; without keys between them they are not told. There are no others.
-            _ => return None,
-        })
-    }
-
-    fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
-        let is_told =
-            |change: &&Change| !self.config.merging[change.table].has_states() && !change.write.is_of_range();
-        let told = model.told(known).into_iter().filter(|change| is_told(&change));
-        told.map(|change| (change.table, change.write, change.key)).collect()
     }
 }
 

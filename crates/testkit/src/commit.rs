@@ -1,0 +1,75 @@
+//! Writing batches, and telling the model what became of them.
+
+use forebay::{Batch, Durability, Error, Result};
+
+use crate::groups::stored;
+use crate::harness::{Harness, joined};
+use crate::model::TABLES;
+use crate::trip::survives;
+use crate::{Change, Write};
+
+impl Harness {
+    /// Writes a batch, and tells the model what became of it.
+    pub fn commit(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let mut batch = Batch::new();
+        let mut written = self.stored(changes);
+        let is_grouped = self.tables().groups().is_some();
+        let (groups, others): (Vec<_>, Vec<_>) =
+            changes.iter().cloned().partition(|change| change.table >= TABLES);
+        self.push_all(&mut batch, &others)?;
+        let mut records = batch.len() as u64;
+        let outcome = match changes.last() {
+            _ if !groups.is_empty() => {
+                if !is_grouped {
+                    return Ok(());
+                }
+                let (changed, outcome) = self.commit_groups(batch, changes, durability)?;
+                written = changed;
+                records = self.db().last_sequence() - self.model.last_sequence();
+                outcome
+            }
+            Some(Change { table, write: Write::Metadata(bytes), .. }) => {
+                records += 1;
+                self.tables().aggregator(*table).commit(batch, durability, bytes)
+            }
+            _ => self.db().write(&mut batch, durability),
+        };
+        let numbered = self.db().last_sequence();
+        if numbered > self.model.last_sequence() {
+            self.model.accept(numbered, records, written);
+        }
+        let sequence = match outcome {
+            Err(Error::NoSpace { .. }) if self.holds_files() => return Ok(()),
+            outcome => outcome?,
+        };
+        assert_eq!(sequence, self.model.last_sequence(), "the number of an acknowledged batch");
+        self.model.acknowledge(sequence, durability);
+        Ok(())
+    }
+
+    /// Adds changes to a batch. One of which an addition has panicked is refused, and nothing of it is written.
+    pub(crate) fn push_all(&self, batch: &mut Batch, changes: &[Change]) -> Result<()> {
+        if survives(|| changes.iter().for_each(|change| self.tables().push(batch, change))) {
+            return Ok(());
+        }
+        let error =
+            self.db().write(batch, Durability::Os).expect_err("a batch of which an addition panicked");
+        assert!(matches!(error, Error::Panicked(_) | Error::Poisoned(_)), "{error}");
+        Err(error)
+    }
+
+    /// Changes with values as they are stored: where they expire, with their expiry.
+    pub(crate) fn stored(&self, changes: &[Change]) -> Vec<Change> {
+        let now = self.env.clock.unix_milliseconds();
+        let store = |change: &Change| {
+            let Some(usual) = self.config.time_to_live(change.table) else { return stored(change) };
+            let (value, ttl) = match &change.write {
+                Write::Put(value) => (value, usual),
+                Write::PutFor(value, ttl) => (value, *ttl),
+                _ => return change.clone(),
+            };
+            Change { write: Write::Put(joined(value, now, ttl)), ..change.clone() }
+        };
+        changes.iter().map(store).collect()
+    }
+}

@@ -1,0 +1,89 @@
+//! The feed of changes, held against what was accepted.
+
+use forebay::{Error, Operation, Result};
+
+use crate::config::ASIDE;
+use crate::harness::Harness;
+use crate::{Accepted, Change, Model, Write, name_of};
+
+impl Harness {
+    /// The feed of changes has the batches that were accepted, each whole and in order, up to the last; all since the
+    /// last rollback, where all of the log is kept. Whoever asks from before that is told of it.
+    pub(crate) fn check_changes(&self) -> Result<()> {
+        match self.misfed(&self.model)? {
+            Some(misfed) => panic!("{misfed}"),
+            None => Ok(()),
+        }
+    }
+
+    /// What the feed of changes tells otherwise than a model.
+    pub(crate) fn misfed(&self, model: &Model) -> Result<Option<String>> {
+        let keeps_all = self.config.keep_changes_bytes == u64::MAX && !self.is_copy();
+        let (history, restored) = (model.history(), model.restored());
+        for since in
+            [1, restored.saturating_sub(1)].into_iter().filter(|&since| 0 < since && since < restored)
+        {
+            match self.db().changes(since).err() {
+                Some(Error::ChangesGone { rolled_back: Some(told), .. }) if told == restored => {}
+                other => {
+                    return Ok(Some(format!("changes after {since}, rolled back at {restored}: {other:?}")));
+                }
+            }
+        }
+        let since = if keeps_all { model.last_sequence().min(1).max(restored) } else { 0 };
+        let mut fed = model.as_accepted(self.db().changes(since)?.collect::<Result<Vec<_>>>()?);
+        if self.unknown_max > 0 {
+            // What opening has just written is not known yet.
+            fed.retain(|batch| batch.last_sequence <= model.last_sequence());
+        }
+        let expected = history.iter().filter(|batch| batch.last_sequence > since).count();
+        if fed.len() > history.len() || keeps_all && fed.len() != expected {
+            return Ok(Some(format!("{} of {expected} batches are fed", fed.len())));
+        }
+        let known = &history[history.len() - fed.len()..];
+        let differ = |(fed, known): (&forebay::ChangeBatch, &Accepted)| {
+            let told: Vec<_> = fed.changes.iter().filter_map(|change| self.told(change)).collect();
+            let wanted = self.wanted(model, known);
+            let is_same = fed.last_sequence == known.last_sequence && told == wanted;
+            (!is_same)
+                .then(|| format!("a batch is fed as {fed:?}; wanted {} {wanted:?}", known.last_sequence))
+        };
+        Ok(fed.iter().zip(known).find_map(differ))
+    }
+
+    fn is_copy(&self) -> bool {
+        self.dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("copy"))
+    }
+
+    /// What the feed tells of a change, unless it is of states, which a batch merges by itself.
+    fn told(&self, change: &forebay::Change) -> Option<(usize, Write, Vec<u8>)> {
+        let table = (0..self.config.tables()).find(|&table| *change.table == *name_of(table))?;
+        if self.config.merging[table].has_states() {
+            return None;
+        }
+        Some(match &change.operation {
+            Operation::Put { key, value, expiry_milliseconds } => {
+                let mut stored = value.clone();
+                stored.extend(expiry_milliseconds.iter().flat_map(|expiry| expiry.to_le_bytes()));
+                if self.config.time_to_live(table).is_some() && expiry_milliseconds.is_none() {
+                    stored.extend(u64::MAX.to_le_bytes());
+                }
+                (table, Write::Put(stored), key.clone())
+            }
+            Operation::Delete { key } => (table, Write::Delete, key.clone()),
+            Operation::Merge { key, operand } => (table, Write::Merge(operand.clone()), key.clone()),
+            // How bounds are told is another story; without keys between them they are not told. There are no others.
+            _ => return None,
+        })
+    }
+
+    fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
+        let is_told = |change: &&Change| {
+            change.table <= ASIDE
+                && !self.config.merging[change.table].has_states()
+                && !change.write.is_of_range()
+        };
+        let told = model.told(known).into_iter().filter(|change| is_told(&change));
+        told.map(|change| (change.table, change.write, change.key)).collect()
+    }
+}

@@ -2,11 +2,11 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use forebay::{Result, Scan, Snapshot};
+use forebay::{Result, Snapshot};
 use forebay_env::Rng;
 
 use crate::seen::{Shown, Time};
-use crate::tables::keeps_order;
+use crate::tables::{Walk, keeps_order};
 use crate::{Config, Contents, Moment, Query, Tables, walk};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -97,8 +97,8 @@ impl View<'_> {
             Query::Range(low, high) => self.check_range(table, shown, borrowed(low), borrowed(high))?,
             Query::Prefix(prefix) => self.check_prefix(table, shown, prefix)?,
             Query::Walk(steps) => {
-                if let Some(ordered) = self.tables.ordered(table).filter(|_| shown.doubtful.is_empty()) {
-                    walk::check(ordered, self.snapshot, &shown.contents, steps)?;
+                if keeps_order(self.config, table) && shown.doubtful.is_empty() {
+                    walk::check(self.tables, table, self.snapshot, &shown.contents, steps)?;
                 }
             }
             Query::All => {
@@ -140,13 +140,12 @@ impl View<'_> {
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
     ) -> Result<()> {
-        let Some(ordered) = self.tables.ordered(table) else { return Ok(()) };
+        if !keeps_order(self.config, table) {
+            return Ok(());
+        }
         let bounds = (low, high);
         let is_wanted = |key: &[u8]| RangeBounds::<&[u8]>::contains(&bounds, &key);
-        let scan = || match self.snapshot {
-            Some(snapshot) => snapshot.range(ordered, bounds),
-            None => ordered.range(bounds),
-        };
+        let scan = || self.tables.range(table, bounds, self.snapshot);
         let (forward, wanted) = certain(collect(scan())?, shown, is_wanted);
         compare("range", &forward, &wanted);
         self.check_ends("range", scan, shown, is_wanted)
@@ -156,7 +155,7 @@ impl View<'_> {
     fn check_ends(
         &self,
         what: &str,
-        scan: impl Fn() -> Result<Scan>,
+        scan: impl Fn() -> Result<Walk>,
         shown: &Shown<'_>,
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> Result<()> {
@@ -182,16 +181,14 @@ impl View<'_> {
     }
 
     fn check_prefix(&self, table: usize, shown: &Shown<'_>, prefix: &[u8]) -> Result<()> {
-        let Some(ordered) = self.tables.ordered(table) else { return Ok(()) };
-        let is_wanted = |key: &[u8]| key.starts_with(prefix);
-        if let Some(snapshot) = self.snapshot {
-            let (got, wanted) = certain(collect(snapshot.prefix(ordered, prefix))?, shown, is_wanted);
-            compare("snapshot prefix", &got, &wanted);
+        if !keeps_order(self.config, table) {
             return Ok(());
         }
-        let (got, wanted) = certain(collect(ordered.prefix(prefix))?, shown, is_wanted);
+        let is_wanted = |key: &[u8]| key.starts_with(prefix);
+        let scan = || self.tables.prefix(table, prefix, self.snapshot);
+        let (got, wanted) = certain(collect(scan())?, shown, is_wanted);
         compare("prefix", &got, &wanted);
-        self.check_ends("prefix", || ordered.prefix(prefix), shown, is_wanted)
+        self.check_ends("prefix", scan, shown, is_wanted)
     }
 
     /// Asks everything there is to ask of a table: each key there is, some there are not, and whole scans.

@@ -1,12 +1,16 @@
 //! The tables of a test, each with or without a merge rule, behind the same questions.
 
-use forebay::{Aggregator, Batch, Database, Keep, Layout, OrderedTable, Result, Snapshot, Table};
+use std::ops::Bound;
+
+use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, Result, Snapshot, Table};
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
 use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+/// A walk over entries from either end.
+pub(crate) type Walk = Box<dyn DoubleEndedIterator<Item = Result<(Vec<u8>, Vec<u8>)>>>;
 
 /// A table's handle.
 #[derive(Clone, Debug)]
@@ -105,6 +109,44 @@ impl Tables {
             (_, Some(table), Some(snapshot)) => table.at(snapshot).iter()?.collect(),
             (None, None, _) => Ok(Vec::new()),
         }
+    }
+
+    /// The entries of a range, of a table that keeps its keys in order.
+    pub(crate) fn range(
+        &self,
+        table: usize,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Walk> {
+        Ok(match (&self.tables[table], snapshot) {
+            (Handle::Hashed(_), _) => Box::new(std::iter::empty()),
+            (Handle::Ordered(table), None) => Box::new(table.range(bounds)?),
+            (Handle::Ordered(table), Some(snapshot)) => Box::new(snapshot.range(table, bounds)?),
+            (Handle::States(table), None) => Box::new(table.range(bounds)?),
+            (Handle::States(table), Some(snapshot)) => Box::new(table.at(snapshot).range(bounds)?),
+        })
+    }
+
+    /// The same of keys that begin so.
+    pub(crate) fn prefix(&self, table: usize, prefix: &[u8], snapshot: Option<&Snapshot>) -> Result<Walk> {
+        Ok(match (&self.tables[table], snapshot) {
+            (Handle::Hashed(_), _) => Box::new(std::iter::empty()),
+            (Handle::Ordered(table), None) => Box::new(table.prefix(prefix)?),
+            (Handle::Ordered(table), Some(snapshot)) => Box::new(snapshot.prefix(table, prefix)?),
+            (Handle::States(table), None) => Box::new(table.prefix(prefix)?),
+            (Handle::States(table), Some(snapshot)) => Box::new(table.at(snapshot).prefix(prefix)?),
+        })
+    }
+
+    /// A cursor over a table that keeps its keys in order.
+    pub(crate) fn cursor(&self, table: usize, snapshot: Option<&Snapshot>) -> Result<Option<Cursor>> {
+        Ok(match (&self.tables[table], snapshot) {
+            (Handle::Hashed(_), _) => None,
+            (Handle::Ordered(table), None) => Some(table.cursor()?),
+            (Handle::Ordered(table), Some(snapshot)) => Some(snapshot.cursor(table)?),
+            (Handle::States(table), None) => Some(table.cursor()?),
+            (Handle::States(table), Some(snapshot)) => Some(table.at(snapshot).cursor()?),
+        })
     }
 
     /// The metadata of the last commit that had some.

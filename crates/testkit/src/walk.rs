@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use forebay::{Nearest, OrderedTable, Result, Snapshot};
+use forebay::{Nearest, Result, Snapshot};
 use forebay_env::Rng;
 
-use crate::Contents;
+use crate::{Contents, Tables};
 
 /// A step of a walk.
 #[derive(Clone, Debug)]
@@ -59,15 +59,15 @@ pub(crate) fn draw(rng: &mut Rng, key: impl Fn(&mut Rng) -> Vec<u8>) -> Vec<Step
 
 /// Does the steps on a table, or on a snapshot of it, and compares.
 pub(crate) fn check(
-    table: &OrderedTable,
+    tables: &Tables,
+    table: usize,
     snapshot: Option<&Snapshot>,
     contents: &Contents,
     steps: &[Step],
 ) -> Result<()> {
-    let mut cursor = match snapshot {
-        Some(snapshot) => snapshot.cursor(table)?,
-        None => table.cursor()?,
-    };
+    let Some(mut cursor) = tables.cursor(table, snapshot)? else { return Ok(()) };
+    // An aggregator has none of what stands beside the walk.
+    let ordered = tables.ordered(table);
     let mut place = Place::BeforeFirst;
     for (number, step) in steps.iter().enumerate() {
         match step {
@@ -78,6 +78,7 @@ pub(crate) fn check(
             Step::Next => cursor.next()?,
             Step::Prev => cursor.prev()?,
             Step::Nearest(key, which) => {
+                let Some(table) = ordered else { continue };
                 let found = match snapshot {
                     Some(snapshot) => snapshot.nearest(table, key, *which)?,
                     None => table.nearest(key, *which)?,
@@ -85,6 +86,7 @@ pub(crate) fn check(
                 assert_eq!(found, nearest(contents, key, *which), "step {number}, {step:?}");
             }
             Step::Ends => {
+                let Some(table) = ordered else { continue };
                 let found = match snapshot {
                     Some(snapshot) => (snapshot.first(table)?, snapshot.last(table)?),
                     None => (table.first()?, table.last()?),

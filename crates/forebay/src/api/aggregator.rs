@@ -166,6 +166,12 @@ impl<A: Aggregate> Aggregator<A> {
         self.seen(self.table.engine.versions.view()).prefix(prefix)
     }
 
+    /// A cursor over all keys as they are now, before the first, of a layout in key order. Its values are
+    /// states: the function's [`finish`](Aggregate::finish) tells what they come to.
+    pub fn cursor(&self) -> Result<Cursor> {
+        self.seen(self.table.engine.versions.view()).cursor()
+    }
+
     /// The aggregator as a snapshot has it.
     pub fn at(&self, snapshot: &Snapshot) -> AggregatorSnapshot<A> {
         self.seen_of(snapshot.view().clone(), snapshot.database_id())
@@ -227,6 +233,13 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
     /// The same of keys that begin so.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<AggregatorScan<A>> {
         self.scan(self.in_order()?, prefix_range(Order::Lexical, prefix.as_ref()))
+    }
+
+    /// A cursor over all keys as they were, before the first, of a layout in key order. Its values are states.
+    pub fn cursor(&self) -> Result<Cursor> {
+        let table = &self.aggregator.table;
+        let id = table.of(self.database_id)?;
+        Cursor::new(&table.engine.versions, self.in_order()?, id, Range::all(), Direction::Forward)
     }
 
     /// The view, of a table that keeps its keys in order.

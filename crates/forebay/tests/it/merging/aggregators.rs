@@ -223,3 +223,34 @@ fn states_may_grow() {
         assert_eq!(state, wanted);
     }
 }
+
+/// A cursor of states goes as one of a table does, over what is buffered and what lists have.
+#[test]
+fn a_cursor_walks_states_either_way() {
+    let db = Database::open(DIR, options(&Env::memory(1))).unwrap();
+    let hits = db.aggregator("hits", Count).layout(Layout::wb_tree_ordered()).open().unwrap();
+    for round in 1..=3 {
+        (0..round).for_each(|key| hits.add([b'a' + key], ()).unwrap());
+        db.flush().unwrap();
+    }
+    hits.add("c", ()).unwrap();
+    let snapshot = db.snapshot();
+    hits.add("d", ()).unwrap();
+    let count = |state: &[u8]| Aggregate::finish(&Count, state).unwrap();
+    let mut cursor = hits.cursor().unwrap();
+    cursor.seek("b").unwrap();
+    let mut met = Vec::new();
+    while let Some((key, state)) = cursor.entry() {
+        met.push((key.to_vec(), count(state)));
+        cursor.next().unwrap();
+    }
+    assert_eq!(met, [(b"b".to_vec(), 2), (b"c".to_vec(), 2), (b"d".to_vec(), 1)]);
+    let mut cursor = hits.at(&snapshot).cursor().unwrap();
+    cursor.seek_to_last().unwrap();
+    assert_eq!(cursor.entry().map(|(key, state)| (key.to_vec(), count(state))), Some((b"c".to_vec(), 2)));
+    cursor.prev().unwrap();
+    cursor.prev().unwrap();
+    assert_eq!(cursor.entry().map(|(key, state)| (key.to_vec(), count(state))), Some((b"a".to_vec(), 3)));
+    let hashed = db.aggregator("hashed", Count).open().unwrap();
+    assert!(hashed.cursor().is_err(), "there is no order to walk in");
+}

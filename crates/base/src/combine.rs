@@ -3,15 +3,33 @@
 use crate::limits::STORED_VALUE_BYTES_MAX;
 use crate::record::{Kind, Record};
 
-/// A table's rule for folding operands. Puts and deletes are barriers: what is older than one is dropped.
+/// A table's rule for folding records of one key, which are *open* or *decided*: an open one is folded into the next
+/// older one, and what is older than a decided one is dropped. Operands are open, and puts are decided; of states it is
+/// the other way round. Deletes are decided, and what is open above one becomes decided.
 pub trait Combine: Send + Sync {
     /// Appends to `out` the fold of a newer operand into an older operand or value of `key`.
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
 
-    /// Whether puts are states, which merge with all older ones, rather than values that hide them. Such a table has
-    /// no other records.
+    /// Whether puts are states, which merge with all older ones, rather than values that hide them.
     fn merges_puts(&self) -> bool {
         false
+    }
+
+    /// Whether a table of states has deletes, and so states that are decided. Otherwise all its records are puts.
+    fn deletes_states(&self) -> bool {
+        false
+    }
+
+    /// Whether what is older still matters to records of this kind.
+    #[inline]
+    fn is_open(&self, kind: Kind) -> bool {
+        kind == if self.merges_puts() { Kind::Put } else { Kind::Merge }
+    }
+
+    /// What an open record becomes above a delete.
+    #[inline]
+    fn decided(&self) -> Kind {
+        if self.merges_puts() { Kind::Merge } else { Kind::Put }
     }
 
     /// Whether states of one length merge to a state of that length, so that tables of them have a fixed shape.
@@ -67,6 +85,9 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
     #[inline]
     fn merges_puts(&self) -> bool {
         (**self).merges_puts()
+    }
+    fn deletes_states(&self) -> bool {
+        (**self).deletes_states()
     }
     fn keeps_length(&self) -> bool {
         (**self).keeps_length()
@@ -134,18 +155,17 @@ impl Fold {
                 self.kind = Some(record.kind);
                 self.value.extend_from_slice(record.value);
             }
-            Some(Kind::Merge) => match record.kind {
-                Kind::Delete => self.kind = Some(Kind::Put),
+            Some(kind) if rule.is_open(kind) => match record.kind {
+                Kind::Delete => self.kind = Some(rule.decided()),
                 older => {
                     self.merge(rule, record);
                     self.kind = Some(older);
                 }
             },
-            Some(Kind::Put) if record.kind == Kind::Put && rule.merges_puts() => self.merge(rule, record),
             Some(_) => {}
         }
         debug_assert!(self.kind.is_some(), "what was added to is not empty");
-        self.kind == Some(Kind::Merge) || self.kind == Some(Kind::Put) && rule.merges_puts()
+        self.kind.is_some_and(|kind| rule.is_open(kind))
     }
 
     fn merge(&mut self, rule: &(impl Combine + ?Sized), older: &Record<'_>) {

@@ -14,7 +14,8 @@ pub enum Kind {
     Put = 0,
     /// The key has no value: a tombstone. Its value is empty.
     Delete = 1,
-    /// An operand that the table's combine rule folds into what is older.
+    /// An operand that the table's combine rule folds into what is older. In a table of states, whose puts are folded so:
+    /// a state into which nothing older is, as a delete came between.
     Merge = 2,
     /// The key has a value that stands in a value file; this one's value is the [way to it](crate::ValuePointer). In
     /// lists alone: neither the log nor a write buffer has any.

@@ -242,7 +242,8 @@ impl Written {
     }
 }
 
-/// The shape of what becomes of records of this shape: states are puts, and may grow as they merge.
+/// The shape of what becomes of records of this shape: states may grow as they merge, and are puts where none are
+/// deleted.
 pub fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
     debug_assert!(
         !(shape.kind() == Some(Kind::Pointer) && rule.merges_puts()),
@@ -250,7 +251,8 @@ pub fn shape_of_merged(shape: Shape, rule: &impl Combine) -> Shape {
     );
     match shape {
         Shape::Fixed { .. } if !rule.merges_puts() || rule.keeps_length() => shape,
-        _ if rule.merges_puts() => Shape::Puts,
+        Shape::Fixed { .. } => Shape::Puts,
+        _ if rule.merges_puts() && !rule.deletes_states() => Shape::Puts,
         _ => shape,
     }
 }

@@ -104,7 +104,7 @@ impl Growth {
     ) -> Result<()> {
         self.go_to(prefix, record.key)?;
         let older = self.copy_records_before((prefix, record.key))?;
-        let is_open = record.kind == Kind::Merge || record.kind == Kind::Put && rule.merges_puts();
+        let is_open = rule.is_open(record.kind);
         // What a tree is built of was asked about by the merge that yields it.
         let asks = depth == Depth::Bottom && self.old.is_some() && rule.is_choosy();
         let is_kept = |record: &Record<'_>| match record.kind {

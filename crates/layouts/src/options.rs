@@ -154,6 +154,8 @@ const VERSION_SPACE: u8 = 2;
 const VERSION_EXPIRY: u8 = 3;
 /// As version 3, where 0 is for no such life, and behind it which values are kept apart.
 const VERSION_APART: u8 = 4;
+/// As version 4, where 0 is for no value kept apart: of a table whose states may be deleted.
+const VERSION_DELETES: u8 = 5;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -274,6 +276,7 @@ impl TableOptions {
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
         let mut out = vec![match (self.apart_bytes_min, self.time_to_live, says_space) {
+            _ if matches!(rule, RuleName::DeletableStates(_)) => VERSION_DELETES,
             (Some(_), ..) => VERSION_APART,
             (None, Some(_), _) => VERSION_EXPIRY,
             (None, None, true) => VERSION_SPACE,
@@ -290,8 +293,8 @@ impl TableOptions {
         if out[0] >= VERSION_EXPIRY {
             put_varint(&mut out, self.time_to_live.map_or(0, milliseconds_of));
         }
-        if let Some(bytes) = self.apart_bytes_min {
-            put_varint(&mut out, bytes.into());
+        if out[0] >= VERSION_APART {
+            put_varint(&mut out, self.apart_bytes_min.unwrap_or_default().into());
         }
         debug_assert_eq!(Self::decode(&out, self.tree), Some((*self, rule.clone())), "what is put is read");
         out
@@ -300,10 +303,10 @@ impl TableOptions {
     /// Refuses what a newer build has encoded. The file is [named](Error::read_from) by who has read it.
     pub(crate) fn check_version(bytes: &[u8]) -> Result<()> {
         match bytes.first() {
-            Some(&version) if version > VERSION_APART => Err(Error::NewerFormat {
+            Some(&version) if version > VERSION_DELETES => Err(Error::NewerFormat {
                 file: PathBuf::new(),
                 version: version.into(),
-                known: VERSION_APART.into(),
+                known: VERSION_DELETES.into(),
             }),
             _ => Ok(()),
         }
@@ -312,22 +315,26 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes, of options that are valid; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let version = from.u8().filter(|version| (VERSION..=VERSION_APART).contains(version))?;
+        let version = from.u8().filter(|version| (VERSION..=VERSION_DELETES).contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
         let rule = RuleName::decode(&mut from)?;
+        if matches!(rule, RuleName::DeletableStates(_)) != (version == VERSION_DELETES) {
+            return None;
+        }
         let (most, seconds) = match version {
             VERSION => (0.0, 0),
             _ => (f64::from_le_bytes(from.array()?), from.varint()?),
         };
         let time_to_live = match version {
             VERSION_EXPIRY => Some(ttl_of(from.varint()?)),
-            VERSION_APART => Some(from.varint()?).filter(|&milliseconds| milliseconds > 0).map(ttl_of),
+            VERSION_APART.. => Some(from.varint()?).filter(|&milliseconds| milliseconds > 0).map(ttl_of),
             _ => None,
         };
         let apart_bytes_min = match version {
             VERSION_APART => Some(u32::try_from(from.varint()?).ok()?),
+            VERSION_DELETES => Some(u32::try_from(from.varint()?).ok()?).filter(|&bytes| bytes > 0),
             _ => None,
         };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
@@ -372,6 +379,23 @@ mod tests {
             let mut bytes = bytes.clone();
             bytes[at..at + 8].copy_from_slice(&bound.to_le_bytes());
             assert_eq!(TableOptions::decode(&bytes, options.tree), None, "{bound}");
+        }
+    }
+
+    /// Builds that know of no deletes refuse the version, and no other version has such a rule.
+    #[test]
+    fn options_of_states_that_may_be_deleted_have_a_version_of_their_own() {
+        let mut options = TableOptions::new(Layout::wb_tree(), 1 << 20);
+        let rule = RuleName::DeletableStates("count/1".into());
+        for most in [None, Some(2.0)] {
+            options.max_space_amplification = most;
+            let bytes = options.encode(&rule);
+            assert_eq!(bytes[0], VERSION_DELETES);
+            assert_eq!(TableOptions::decode(&bytes, options.tree), Some((options, rule.clone())));
+            for version in [VERSION, VERSION_APART] {
+                let bytes = [&[version], &bytes[1..]].concat();
+                assert_eq!(TableOptions::decode(&bytes, options.tree), None);
+            }
         }
     }
 }

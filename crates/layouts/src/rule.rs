@@ -19,6 +19,8 @@ pub enum RuleName {
     Operands(String),
     /// States of this type, kept as puts: each merges with all older ones.
     States(String),
+    /// The same, and they may be deleted.
+    DeletableStates(String),
 }
 
 impl RuleName {
@@ -27,7 +29,15 @@ impl RuleName {
         match self {
             Self::None => "no merge rule".into(),
             Self::Operands(name) => format!("merge rule `{name}`"),
-            Self::States(name) => format!("aggregation rule `{name}`"),
+            Self::States(name) | Self::DeletableStates(name) => format!("aggregation rule `{name}`"),
+        }
+    }
+
+    /// The type of the states, of a table that keeps such.
+    pub fn state_type(&self) -> Option<&str> {
+        match self {
+            Self::None | Self::Operands(_) => None,
+            Self::States(name) | Self::DeletableStates(name) => Some(name),
         }
     }
 
@@ -36,6 +46,7 @@ impl RuleName {
             Self::None => return out.push(0),
             Self::Operands(name) => (1, name),
             Self::States(name) => (2, name),
+            Self::DeletableStates(name) => (3, name),
         };
         out.push(kind);
         put_bytes(out, name.as_bytes());
@@ -50,6 +61,7 @@ impl RuleName {
         match kind {
             1 => Some(Self::Operands(name)),
             2 => Some(Self::States(name)),
+            3 => Some(Self::DeletableStates(name)),
             _ => None,
         }
     }
@@ -60,6 +72,7 @@ impl RuleName {
 pub struct Rule {
     code: Arc<dyn Combine>,
     merges_puts: bool,
+    deletes_states: bool,
     keeps_length: bool,
     guest: Guest,
     filter: Option<(Filter, Guest)>,
@@ -82,9 +95,10 @@ pub enum Keep {
 pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 
 impl Rule {
-    fn new(code: Arc<dyn Combine>, guest: Guest) -> Self {
+    fn new(code: Arc<dyn Combine>, name: &RuleName, guest: Guest) -> Self {
         let (merges_puts, keeps_length) = (code.merges_puts(), code.keeps_length());
-        Self { code, merges_puts, keeps_length, guest, filter: None, now: None, values: None }
+        let deletes_states = matches!(name, RuleName::DeletableStates(_));
+        Self { code, merges_puts, deletes_states, keeps_length, guest, filter: None, now: None, values: None }
     }
 
     /// The same for values that expire: what has by `now` goes where nothing older lies beneath.
@@ -134,6 +148,9 @@ impl Combine for Rule {
     #[inline]
     fn merges_puts(&self) -> bool {
         self.merges_puts
+    }
+    fn deletes_states(&self) -> bool {
+        self.deletes_states
     }
     fn keeps_length(&self) -> bool {
         self.keeps_length
@@ -185,7 +202,7 @@ impl TableRule {
     pub fn new(name: RuleName) -> Arc<Self> {
         let rule = OnceLock::new();
         if name == RuleName::None {
-            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), Guest("no rule".into())));
+            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), &name, Guest("no rule".into())));
         }
         Arc::new(Self { name, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
     }
@@ -198,12 +215,12 @@ impl TableRule {
     /// Takes the code of the rule for the table of this name, unless it is there already. It must be of the rule's
     /// name.
     pub fn provide(&self, code: Arc<dyn Combine>, table: &str) {
-        let _ = self.rule.set(Rule::new(code, self.guest(table)));
+        let _ = self.rule.set(Rule::new(code, &self.name, self.guest(table)));
     }
 
     /// Takes code that merges as the rule does, for as long as nobody brings the rule's own.
     pub fn stand_in(&self, code: Arc<dyn Combine>, table: &str) {
-        let _ = self.stand_in.set(Rule::new(code, self.guest(table)));
+        let _ = self.stand_in.set(Rule::new(code, &self.name, self.guest(table)));
     }
 
     fn guest(&self, table: &str) -> Guest {
@@ -236,9 +253,9 @@ impl TableRule {
     /// The code, or the error that tells how to bring it.
     pub fn of(&self, table: &str) -> Result<&Rule> {
         self.known().ok_or_else(|| {
-            let (what, call) = match &self.name {
-                RuleName::States(_) => ("aggregator", "Database::aggregator and its function"),
-                _ => ("table", "TableBuilder::merge_rule and that rule"),
+            let (what, call) = match self.name.state_type() {
+                Some(_) => ("aggregator", "Database::aggregator and its function"),
+                None => ("table", "TableBuilder::merge_rule and that rule"),
             };
             Error::invalid(format!(
                 "table `{table}` has {} and was not opened with it; open the {what} with {call} first",

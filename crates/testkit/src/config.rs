@@ -63,6 +63,8 @@ pub struct Config {
     pub values: Values,
     /// What each table merges by.
     pub merging: [Merging; TABLES],
+    /// Whether states are deleted, too.
+    pub deletes_states: bool,
     /// How much files may take, by what lives of them.
     pub max_space_amplification: [Option<f64>; TABLES],
     /// How soon what is deleted leaves the files.
@@ -118,6 +120,7 @@ impl Default for Config {
             key_count: 1000,
             values: Values::Short,
             merging: [Merging::None; TABLES],
+            deletes_states: false,
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
             apart_bytes_min: [None; TABLES],
@@ -187,6 +190,7 @@ impl Config {
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(5)],
             merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)], Merging::None],
+            deletes_states: rng.clone().fork().chance(50),
             keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],

@@ -32,6 +32,8 @@ pub struct Generator {
     cuts: Rng,
     /// Which tables have such.
     cut: [bool; TABLES],
+    /// Which tables have deletes at all.
+    deletes: [bool; TABLES],
     /// Of a hundred deletions this many.
     cut_percent: u32,
     /// And what only a wide draw has.
@@ -82,12 +84,14 @@ impl Generator {
         let wide = cuts.clone().fork();
         let groups = wide.clone().fork();
         let aside = config.aside.as_ref();
-        let cut = std::array::from_fn(|table| keeps_order(config, table) && !merging[table].has_states());
+        let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
+        let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
         Self {
             rng,
             walks,
             cuts,
             cut,
+            deletes,
             cut_percent: 10,
             wide,
             groups,

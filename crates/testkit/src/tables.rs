@@ -200,6 +200,11 @@ impl Tables {
             (Some(table), _, Write::Delete) => Some(table.delete(key)),
             (Some(table), _, Write::Merge(operand)) => Some(table.merge(key, operand)),
             (_, Some(table), Write::Merge(value)) => Some(table.add(key, value)),
+            (_, Some(table), Write::Delete) => Some(table.delete(key)),
+            (_, Some(table), Write::DeleteRange(low, high)) => {
+                Some(table.delete_range((borrowed(low), borrowed(high))))
+            }
+            (_, Some(table), Write::DeletePrefix(prefix)) => Some(table.delete_prefix(prefix)),
             (Some(_), _, Write::DeleteRange(low, high)) => {
                 self.ordered(*table).map(|table| table.delete_range((borrowed(low), borrowed(high))))
             }
@@ -226,8 +231,13 @@ impl Tables {
             }
             (Some(table), _, Write::Merge(operand)) => batch.merge(table, key, operand),
             (_, Some(table), Write::Merge(value)) => batch.add(table, key, value),
+            (_, Some(table), Write::Delete) => batch.delete_group(table, key),
+            (_, Some(table), Write::DeleteRange(low, high)) => {
+                batch.delete_group_range(table, (borrowed(low), borrowed(high)));
+            }
+            (_, Some(table), Write::DeletePrefix(prefix)) => batch.delete_group_prefix(table, prefix),
             (None, None, _) | (_, _, Write::Metadata(_) | Write::Expire(..)) => {}
-            (_, Some(_), _) => panic!("tables of states take only merges"),
+            (_, Some(_), _) => panic!("tables of states take neither puts nor other merges"),
         }
     }
 
@@ -278,6 +288,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     }
     if merging.has_states() {
         return with_options!(db.aggregator(&name, Tripping(Multiset(merging), config.trip.clone())))
+            .deletes(config.deletes_states)
             .open()
             .map(Handle::States);
     }

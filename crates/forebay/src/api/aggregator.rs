@@ -1,7 +1,8 @@
 //! The durable aggregator: a table that keeps the state of an aggregation function for each key. Adding is a write of
 //! the value's state and reads nothing; states merge whenever records are merged anyway, and when they are read.
 //!
-//! **Invariant:** all records of the table are puts of states, each of the function's fixed length where it has one.
+//! **Invariant:** all records of the table are puts of states, each of the function's fixed length where it has one, and
+//! deletes if it was made for those.
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,6 +109,28 @@ impl<A: Aggregate> Aggregator<A> {
     ) -> Result<()> {
         let mut batch = Batch::new();
         values.into_iter().for_each(|(key, value)| batch.add(self, key, value));
+        self.table.commit(&batch)
+    }
+
+    /// Removes a key's group, at the database's default durability: what was added before counts no more, what is added
+    /// later does. Reads nothing. Only of an aggregator that was made with [`deletes`](crate::TableBuilder::deletes).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_group(self, key);
+        self.table.commit(&batch)
+    }
+
+    /// Removes the groups of a range of keys, of a layout in key order. It costs one record.
+    pub fn delete_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_group_range(self, bounds);
+        self.table.commit(&batch)
+    }
+
+    /// The same of keys that begin so.
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_group_prefix(self, prefix);
         self.table.commit(&batch)
     }
 

@@ -94,10 +94,48 @@ impl Batch {
         self.add_range_delete(table, prefix_range(Order::Lexical, prefix.as_ref()));
     }
 
-    fn add_range_delete(&mut self, table: &Table, range: Range) {
-        if let Err(fault) = table.takes_writes() {
-            return self.fail(fault);
+    /// Removes a group of an aggregator that was made with [`deletes`](crate::TableBuilder::deletes): what was added
+    /// before counts no more, what is added later does.
+    pub fn delete_group<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, key: impl AsRef<[u8]>) {
+        let (table, key) = (aggregator.table(), key.as_ref());
+        match table.takes_deletes() {
+            Ok(()) if self.takes(table, &Record::delete(key)) => {
+                self.payload.delete_state(table.id(), table.order(), key);
+            }
+            Ok(()) => {}
+            Err(fault) => self.fail(fault),
         }
+    }
+
+    /// Removes all groups of a range, of a layout in key order. It costs one record.
+    pub fn delete_group_range<A: Aggregate>(&mut self, aggregator: &Aggregator<A>, bounds: impl KeyBounds) {
+        self.delete_groups(aggregator.table(), range_of(Order::Lexical, &bounds));
+    }
+
+    /// Removes all groups whose keys begin with a prefix, of a layout in key order.
+    pub fn delete_group_prefix<A: Aggregate>(
+        &mut self,
+        aggregator: &Aggregator<A>,
+        prefix: impl AsRef<[u8]>,
+    ) {
+        self.delete_groups(aggregator.table(), prefix_range(Order::Lexical, prefix.as_ref()));
+    }
+
+    fn delete_groups(&mut self, table: &Table, range: Range) {
+        match table.takes_deletes() {
+            Ok(()) => self.push_range_delete(table, range),
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    fn add_range_delete(&mut self, table: &Table, range: Range) {
+        match table.takes_writes() {
+            Ok(()) => self.push_range_delete(table, range),
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    fn push_range_delete(&mut self, table: &Table, range: Range) {
         if range.is_empty() {
             return;
         }

@@ -56,10 +56,7 @@ impl Snapshot {
     pub fn state_type(&self, name: &str) -> Result<Option<String>> {
         let table = self.table(name)?;
         let table = self.view.table(table.id())?;
-        Ok(match table.rule.name() {
-            RuleName::States(state_type) => Some(state_type.clone()),
-            RuleName::None | RuleName::Operands(_) => None,
-        })
+        Ok(table.rule.name().state_type().map(ToString::to_string))
     }
 
     /// A table that was there and merges by a rule, together with the rule. If the table was dropped since, no other
@@ -81,8 +78,9 @@ impl Snapshot {
     fn provide(&self, name: &str, asked: &RuleName, code: Arc<dyn Combine>) -> Result<Table> {
         let table = self.table(name)?;
         let state = self.view.table(table.id())?;
-        if state.rule.name() != asked {
-            let (kept, asked) = (state.rule.name().describe(), asked.describe());
+        let kept = state.rule.name();
+        if kept != asked && (kept.state_type().is_none() || kept.state_type() != asked.state_type()) {
+            let (kept, asked) = (kept.describe(), asked.describe());
             return Err(Error::invalid(format!("table `{name}` was made with {kept}, not with {asked}")));
         }
         state.rule.provide(code, name);

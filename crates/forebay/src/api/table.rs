@@ -22,7 +22,14 @@ enum Merges {
     Nothing,
     Operands,
     /// Of this type.
-    States(Arc<str>),
+    States(Arc<str>, Deletes),
+}
+
+/// Whether states may be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deletes {
+    Never,
+    Maybe,
 }
 
 /// A table. Cheap to clone; may be used from any number of threads.
@@ -44,7 +51,8 @@ impl Table {
         let rule = match state.rule.name() {
             RuleName::None => Merges::Nothing,
             RuleName::Operands(_) => Merges::Operands,
-            RuleName::States(state_type) => Merges::States(state_type.as_str().into()),
+            RuleName::States(of) => Merges::States(of.as_str().into(), Deletes::Never),
+            RuleName::DeletableStates(of) => Merges::States(of.as_str().into(), Deletes::Maybe),
         };
         Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, ttl }
     }
@@ -164,8 +172,19 @@ impl Table {
     #[inline]
     pub(crate) fn takes_writes(&self) -> Result<()> {
         match &self.rule {
-            Merges::States(state_type) => Err(self.has_states(state_type)),
+            Merges::States(state_type, _) => Err(self.has_states(state_type)),
             Merges::Nothing | Merges::Operands => Ok(()),
+        }
+    }
+
+    /// Refuses that states are deleted where that is not foreseen.
+    pub(crate) fn takes_deletes(&self) -> Result<()> {
+        match &self.rule {
+            Merges::States(_, Deletes::Never) => Err(Error::invalid(format!(
+                "aggregator `{}` was made without `deletes`, so its groups cannot be deleted; make one with it",
+                self.name
+            ))),
+            _ => Ok(()),
         }
     }
 

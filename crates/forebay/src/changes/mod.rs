@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use forebay_base::expiry::{self, NEVER};
 use forebay_base::{Error, Kind, Record, Result, planted};
-use forebay_layouts::RuleName;
 use forebay_store::buffer::RangeDelete;
 use forebay_store::log::Frames;
 use forebay_store::log::batch::Records;
@@ -198,7 +197,7 @@ impl Named {
         Self {
             name: table.name.as_str().into(),
             expires: table.options.time_to_live.is_some(),
-            merges_puts: matches!(table.rule.name(), RuleName::States(_)),
+            merges_puts: table.rule.name().state_type().is_some(),
         }
     }
 

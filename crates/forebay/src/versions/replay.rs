@@ -9,7 +9,7 @@ use forebay_base::codec::Codec;
 use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_env::fs::Opener;
-use forebay_layouts::{DataFile, RuleName, Store, TableOptions, Trees};
+use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
 use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache, ValueFiles};
@@ -212,7 +212,7 @@ pub(crate) fn table_state(
     let rule = kin.map(|kin| &kin.rule);
     let (options, rule, version) =
         forebay_layouts::restore(&entry.version, &entry.options, &find, rule, store, merge_bytes)?;
-    if let (RuleName::States(state_type), None) = (rule.name(), rule.known())
+    if let (Some(state_type), None) = (rule.name().state_type(), rule.known())
         && let Some(function) = BuiltIn::of(state_type)
     {
         rule.stand_in(function.rule(), &entry.name);

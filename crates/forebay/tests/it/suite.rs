@@ -98,6 +98,7 @@ fn every_kind_of_merging_equals_the_model() {
                 let (key_count, lists_max) = ([20, 400][seed as usize % 2], [2, 16][seed as usize / 2 % 2]);
                 let merging = [merging, merging, Merging::None];
                 let config = Config { merging, keys, ordered, key_count, lists_max, ..Config::default() };
+                run(Config { deletes_states: true, ..config.clone() }, seed, 700);
                 run(config, seed, 700);
             }
         }
@@ -108,14 +109,17 @@ fn every_kind_of_merging_equals_the_model() {
 fn every_ordered_layout_equals_the_model() {
     let mut seed = 7000;
     for ordered_layout in forebay_testkit::ordered_layouts() {
-        for (keys, merging) in
-            [(Keys::Fixed, Merging::None), (Keys::Mixed, Merging::Operands), (Keys::Mixed, Merging::Bag)]
-        {
+        for (keys, merging) in [
+            (Keys::Fixed, Merging::None),
+            (Keys::Mixed, Merging::Operands),
+            (Keys::Mixed, Merging::Bag),
+            (Keys::Fixed, Merging::Tally),
+        ] {
             seed += 1;
             let node_bytes = [2 << 10, 16 << 10][seed as usize % 2];
             let merging = [merging, merging, Merging::None];
-            let config =
-                Config { ordered: true, ordered_layout, keys, merging, node_bytes, ..Config::default() };
+            let small = Config { ordered: true, node_bytes, deletes_states: true, ..Config::default() };
+            let config = Config { ordered_layout, keys, merging, ..small };
             run(config, seed, 700);
         }
     }

@@ -114,8 +114,13 @@ fn fuzz_options(rng: &mut Rng) {
     options.reclaim_interval =
         rng.chance(50).then_some(second * 60).filter(|_| layout != Layout::range_merge());
     options.time_to_live = rng.chance(50).then_some(second);
-    let rule = [RuleName::None, RuleName::Operands("sum".into()), RuleName::States("max".into())];
-    let rule = &rule[rng.index(3)];
+    let rules = [
+        RuleName::None,
+        RuleName::Operands("sum".into()),
+        RuleName::States("max".into()),
+        RuleName::DeletableStates("max".into()),
+    ];
+    let rule = &rules[rng.index(4)];
     let bytes = options.encode(rule);
     assert_eq!(TableOptions::decode(&bytes, options.tree), Some((options, rule.clone())));
     for _ in 0..30 {

@@ -40,6 +40,9 @@ impl Combine for Add {
     fn merges_puts(&self) -> bool {
         true
     }
+    fn deletes_states(&self) -> bool {
+        true
+    }
     fn keeps_length(&self) -> bool {
         true
     }
@@ -91,6 +94,7 @@ fn batch(rng: &mut Rng, order: Order, adds: bool, merges: bool, written: &mut Ve
             continue;
         }
         let (kind, value) = match draws::change(rng) {
+            _ if adds && rng.chance(5) => (Kind::Delete, Vec::new()),
             _ if adds => (Kind::Put, rng.next_u64().to_le_bytes().to_vec()),
             (Kind::Merge, value) if !merges => (Kind::Put, value),
             change => change,

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::limits::VALUE_BYTES_MAX;
 use forebay_base::sort::{pack, piece_of, sort_words};
-use forebay_base::{Combine, Record};
+use forebay_base::{Combine, Kind, Record};
 use forebay_env::guest;
 use smallvec::SmallVec;
 
@@ -142,7 +142,9 @@ impl<'a> Folding<'a> {
         let record = |&(run, word): &(&'a Run, u64)| run.record(self.buffer, place_in(word));
         let key = run.record(self.buffer, place_in(first)).key;
         let attempt = guest::attempt();
-        let record = if self.rule.merges_puts() {
+        let is_put = |entry: &(&'a Run, u64)| record(entry).kind == Kind::Put;
+        let are_puts = || !self.rule.deletes_states() || group.iter().all(is_put);
+        let record = if self.rule.merges_puts() && are_puts() {
             let states: SmallVec<[&[u8]; 16]> = group.iter().map(|entry| record(entry).value).collect();
             self.value.clear();
             self.rule.merge_states(key, &states, &mut self.value);

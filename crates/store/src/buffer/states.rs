@@ -10,7 +10,7 @@
 //! **Invariant:** what is found is the merge of all records of the key before `covers`, and of no others.
 
 use forebay_base::sort::{pack, piece_of};
-use forebay_base::{Combine, Record};
+use forebay_base::{Combine, Kind, Record};
 use forebay_env::guest;
 
 use smallvec::SmallVec;
@@ -157,23 +157,23 @@ impl Latest {
         let untaken = self.untaken(words, limit).iter().rev().filter(|&&word| piece_of(word) == piece);
         let places = untaken.map(|&word| place_in(word)).filter(|&place| buffer.record(place).key == key);
         let state = self.states.as_ref().and_then(|states| states.find(buffer, piece, key));
-        Found { places: places.collect(), state: state.map(|record| record.value.into()) }
+        Found { places: places.collect(), state: state.map(|record| (record.kind, record.value.into())) }
     }
 }
 
 /// What there is of a key.
 pub(super) struct Found {
     places: SmallVec<[usize; 8]>,
-    state: Option<SmallVec<[u8; 32]>>,
+    state: Option<(Kind, SmallVec<[u8; 32]>)>,
 }
 
 impl Found {
     /// Shows it, newest first.
     pub(super) fn show(&self, buffer: &WriteBuffer, key: &[u8], each: &mut impl FnMut(&Record<'_>) -> bool) {
         if self.places.iter().all(|&place| each(&buffer.record(place)))
-            && let Some(state) = &self.state
+            && let Some((kind, state)) = &self.state
         {
-            each(&Record::put(key, state));
+            each(&Record { kind: *kind, key, value: state });
         }
     }
 }

@@ -32,8 +32,15 @@ impl Payload {
         self.append(table, order, order.prefix(record.key), record);
     }
 
+    /// Deletes a state. What is added behind this is a record of its own.
+    pub fn delete_state(&mut self, table: u32, order: Order, key: &[u8]) {
+        self.recent.forget();
+        self.push(table, order, &Record::delete(key));
+    }
+
     /// Deletes what a table has of a range by now. It counts as a record.
     pub fn delete_range(&mut self, table: u32, range: Range) {
+        self.recent.forget();
         self.switch_to(table);
         let place = self.bytes.len();
         self.bytes.push(RANGE_DELETE);

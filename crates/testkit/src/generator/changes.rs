@@ -32,7 +32,7 @@ impl Generator {
 
     /// A delete where the table has such.
     pub(super) fn delete(&mut self, table: usize) -> Change {
-        match self.merging[table].has_states() || self.puts_alone() {
+        match !self.deletes[table] || self.puts_alone() {
             true => self.put(table),
             false => {
                 let key = self.key();

@@ -12,13 +12,20 @@ impl<K> TableBuilder<K> {
     pub(super) fn agrees_on_rule(&self, kept: &TableRule) -> Result<()> {
         let (asked, kept) = (&self.rule.name, kept.name());
         let may_be_known = *asked == RuleName::None && matches!(kept, RuleName::Operands(_));
-        if asked == kept || may_be_known {
+        let has_more =
+            matches!((asked, kept), (RuleName::States(of), RuleName::DeletableStates(kept)) if of == kept);
+        if asked == kept || may_be_known || has_more {
             return Ok(());
         }
         let how = match kept {
             RuleName::None => "open it without a rule, or make another table",
             RuleName::Operands(_) => "open it with TableBuilder::merge_rule and that rule",
-            RuleName::States(_) => "open it with Database::aggregator and a function of that type",
+            RuleName::States(of) if asked.state_type() == Some(of) => {
+                "its groups cannot be deleted: leave `deletes` out, or make another table"
+            }
+            RuleName::States(_) | RuleName::DeletableStates(_) => {
+                "open it with Database::aggregator and a function of that type"
+            }
         };
         let asked = match asked {
             RuleName::None => String::new(),
@@ -34,8 +41,12 @@ impl<K> TableBuilder<K> {
             error => error,
         })?;
         if options.time_to_live.is_some() && self.rule.name != RuleName::None {
+            let instead = match self.rule.name.state_type() {
+                Some(_) => "keep what is to be kept for a time in Database::windows",
+                None => "make it without one",
+            };
             return Err(Error::invalid(format!(
-                "table `{}` is to have {}, and such a table cannot have a time_to_live; make it without one",
+                "table `{}` is to have {}, and such a table cannot have a time_to_live; {instead}",
                 self.name,
                 self.rule.name.describe()
             )));

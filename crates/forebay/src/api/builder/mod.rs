@@ -1,12 +1,12 @@
 //! Opening tables, and making them: options are checked against those that a table was made with.
 
+mod aggregating;
 mod agree;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::codec::Codec;
 use forebay_base::{Combine, Error, Result};
 use forebay_buffer_tree::TreeOptions;
@@ -18,7 +18,9 @@ use crate::api::Operands;
 use crate::context::refuse_guests;
 use crate::engine::Engine;
 use crate::versions::{TableState, table_state};
-use crate::{Aggregator, MergeRule, OrderedTable, Table};
+use crate::{MergeRule, OrderedTable, Table};
+
+pub use aggregating::Aggregating;
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -57,10 +59,6 @@ struct AskedOptions {
     time_to_live: Option<Duration>,
     apart_bytes_min: Option<u32>,
 }
-
-/// What a builder makes that was asked for an aggregator of this function.
-#[derive(Clone, Debug)]
-pub struct Aggregating<A>(Arc<A>);
 
 /// A rule's name, and its code where there is one.
 #[derive(Clone, Default)]
@@ -132,23 +130,6 @@ impl TableBuilder {
         self
     }
 
-    pub(crate) fn aggregating<A: Aggregate>(self, function: A) -> TableBuilder<Aggregating<A>> {
-        let function = Arc::new(function);
-        let name = RuleName::States(function.state_type().as_str().to_string());
-        let rule = AskedRule { name, code: Some(Arc::new(Merging(Arc::clone(&function)))) };
-        let Self { engine, name, filter, existing, made_ordered, asked, .. } = self;
-        TableBuilder {
-            engine,
-            name,
-            kind: Aggregating(function),
-            rule,
-            filter,
-            existing,
-            made_ordered,
-            asked,
-        }
-    }
-
     /// Opens or makes the table.
     pub fn open(self) -> Result<Table> {
         let state = self.open_state()?;
@@ -177,14 +158,6 @@ impl TableBuilder {
         let found = engine.versions.state().table_named("").cloned();
         let state = found.map_or_else(|| Self::new(engine, "").find_or_make(), Ok)?;
         Ok(Table::new(engine, &state))
-    }
-}
-
-impl<A: Aggregate> TableBuilder<Aggregating<A>> {
-    /// Opens or makes the aggregator.
-    pub fn open(self) -> Result<Aggregator<A>> {
-        let state = self.open_state()?;
-        Ok(Aggregator::new(Table::new(&self.engine, &state), self.kind.0))
     }
 }
 

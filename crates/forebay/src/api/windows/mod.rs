@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::{Error, Result};
-use forebay_layouts::{Layout, RuleName};
+use forebay_layouts::Layout;
 
 use crate::api::KeyBounds;
 use crate::api::builder::NAME_BYTES_MAX;
@@ -283,7 +283,7 @@ impl<A: Aggregate> Parts<A> {
 
     /// Gives a table the function if nobody has yet. Says whether it has states of such a function.
     fn provide(&self, table: &TableState) -> bool {
-        let is_known = matches!(table.rule.name(), RuleName::States(kept) if *kept == self.function.state_type().as_str());
+        let is_known = table.rule.name().state_type() == Some(self.function.state_type().as_str());
         if is_known && table.rule.known().is_none() {
             table.rule.provide(Arc::new(Merging(Arc::clone(&self.function))), &table.name);
             self.engine.background.flush_again();

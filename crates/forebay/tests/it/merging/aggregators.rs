@@ -224,6 +224,75 @@ fn states_may_grow() {
     }
 }
 
+/// What is added to a key counts up to its last delete: in a batch in its order, and wherever states and deletes meet.
+#[test]
+fn groups_can_be_deleted_of_aggregators_that_were_made_so() {
+    let env = Env::memory(3);
+    let open = |layout: Layout| {
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits =
+            db.aggregator(&format!("hits {layout}"), Count).layout(layout).deletes(true).open().unwrap();
+        (db, hits)
+    };
+    for layout in [Layout::wb_tree(), Layout::wb_tree_ordered(), "leveling".parse().unwrap()] {
+        let (db, hits) = open(layout);
+        let mut batch = Batch::new();
+        // So many that states of a key are one record.
+        (0..40).for_each(|_| batch.add(&hits, "a", ()));
+        batch.delete_group(&hits, "a");
+        (0..3).for_each(|_| batch.add(&hits, "a", ()));
+        batch.add(&hits, "b", ());
+        db.write(&mut batch, Durability::Os).unwrap();
+        assert_eq!((hits.get("a").unwrap(), hits.get("b").unwrap()), (Some(3), Some(1)), "{layout}");
+        db.flush().unwrap();
+        hits.add("a", ()).unwrap();
+        hits.delete("b").unwrap();
+        assert_eq!((hits.get("a").unwrap(), hits.get("b").unwrap()), (Some(4), None), "{layout}");
+        hits.delete("a").unwrap();
+        hits.add("a", ()).unwrap();
+        db.flush().unwrap();
+        assert_eq!(hits.get("a").unwrap(), Some(1), "{layout}");
+        drop(hits);
+        db.close().unwrap();
+
+        // Who opens it need not say so again.
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let hits = db.aggregator(&format!("hits {layout}"), Count).existing(true).open().unwrap();
+        assert_eq!(
+            hits.iter().unwrap().collect::<Result<Vec<_>>>().unwrap(),
+            [(b"a".to_vec(), 1)],
+            "{layout}"
+        );
+        hits.finalize().unwrap();
+        assert_eq!(hits.get("a").unwrap(), Some(1), "{layout}");
+        let refused = hits.delete_prefix("a").and_then(|()| hits.delete_range("a"..)).err();
+        assert_eq!(refused.is_none(), layout.is_ordered(), "{layout}: {refused:?}");
+        assert_eq!(hits.get("a").unwrap(), refused.map(|_| 1), "{layout}");
+        drop(hits);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn groups_of_other_aggregators_cannot_be_deleted() {
+    let db = Database::open(DIR, options(&Env::memory(1))).unwrap();
+    let hits = db.aggregator("hits", Count).open().unwrap();
+    hits.add("a", ()).unwrap();
+    let mut batch = Batch::new();
+    batch.delete_group(&hits, "a");
+    for refused in [
+        hits.delete("a").unwrap_err(),
+        hits.delete_range("a"..).unwrap_err(),
+        hits.delete_prefix("a").unwrap_err(),
+        db.write(&mut batch, Durability::Os).map(drop).unwrap_err(),
+        db.aggregator("hits", Count).deletes(true).open().map(drop).unwrap_err(),
+    ] {
+        let text = refused.to_string();
+        assert!(text.contains("`hits`") && text.contains("deletes"), "{text}");
+    }
+    assert_eq!(hits.get("a").unwrap(), Some(1));
+}
+
 /// A cursor of states goes as one of a table does, over what is buffered and what lists have.
 #[test]
 fn a_cursor_walks_states_either_way() {

@@ -28,10 +28,6 @@ impl Broken {
         self.0.values().next()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.keys().map(|key| &**key)
-    }
-
     /// Takes all of the other's.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.0.append(&mut other.0);

@@ -95,20 +95,7 @@ pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>>
         .and_then(|function| function.ok_or_else(|| Error::invalid(format!("there is no function `{name}`"))))
 }
 
-/// The names of the columns that a function such as `top_k:price:10` is given.
-pub fn columns_of(function: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let mut words = split_words(function, ':').into_iter();
-    let name = words.next().unwrap_or_default();
-    // `count` has two forms, of which the longer one comes last.
-    let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map_or("", |(form, _)| form);
-    let kinds = form.split([':', '[', ']']).filter(|word| !word.is_empty()).skip(1);
-    words
-        .zip(kinds)
-        .filter(|(_, kind)| matches!(*kind, "C" | "D" | "BY" | "WEIGHT"))
-        .map(|(word, _)| unquoted(word))
-}
-
-fn name_of(form: &str) -> &str {
+pub(crate) fn name_of(form: &str) -> &str {
     form.split([':', '[']).next().unwrap_or_default()
 }
 

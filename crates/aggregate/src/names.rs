@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::catalog::{FUNCTIONS, name_of};
+
 /// The words between separators that do not stand in quotes, each as it is written.
 pub fn split_words(text: &str, separator: char) -> Vec<&str> {
     let (mut words, mut start, mut at) = (Vec::new(), 0, 0);
@@ -52,6 +54,19 @@ pub fn quoted(name: &str) -> Cow<'_, str> {
         true => format!("\"{}\"", name.replace('"', "\"\"")).into(),
         false => name.into(),
     }
+}
+
+/// The names of the columns that a function such as `top_k:price:10` is given.
+pub fn columns_of(function: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut words = split_words(function, ':').into_iter();
+    let name = words.next().unwrap_or_default();
+    // `count` has two forms, of which the longer one comes last.
+    let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map_or("", |(form, _)| form);
+    let kinds = form.split([':', '[', ']']).filter(|word| !word.is_empty()).skip(1);
+    words
+        .zip(kinds)
+        .filter(|(_, kind)| matches!(*kind, "C" | "D" | "BY" | "WEIGHT"))
+        .map(|(word, _)| unquoted(word))
 }
 
 /// That of these names which is most like this one, if any is much like it.

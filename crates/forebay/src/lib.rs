@@ -53,8 +53,8 @@ mod write;
 
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Cube, CubeBatch, CubeBuilder,
-    CubeScan, CubeSnapshot, Database, Description, Expired, KeyBounds, MergeRule, OrderedTable, Period,
-    Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder, TableDescription,
+    CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule, OrderedTable,
+    Period, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder, TableDescription,
     TableStats, Tiers, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
@@ -104,8 +104,8 @@ pub mod aggregate {
     pub use forebay_aggregate::arrow;
     pub use forebay_aggregate::{
         Aggregate, Aggregator, AggregatorOptions, BuiltIn, Composite, CompressedAggregator, FUNCTIONS,
-        FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, StateType, Value, Visit,
-        columns, columns_of, functions, group_key, parse_function,
+        FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, SpillTarget, StateType, Value,
+        Visit, columns, columns_of, functions, group_key, parse_function,
     };
 }
 

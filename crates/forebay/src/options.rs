@@ -23,6 +23,8 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
     pub(crate) env: Option<Env>,
+    /// Nobody's rest is taken for idle time, in which lists are merged that no limit asks for.
+    pub(crate) is_never_idle: bool,
 }
 
 impl Default for Options {
@@ -42,6 +44,7 @@ impl Default for Options {
             read_only: false,
             salvage: false,
             env: None,
+            is_never_idle: false,
         }
     }
 }
@@ -214,6 +217,12 @@ impl Options {
     /// Runs in another environment than the machine's own: in memory, or in simulation.
     pub fn env(mut self, env: Env) -> Self {
         self.env = Some(env);
+        self
+    }
+
+    /// For a database to which more may come, however long nothing does.
+    pub(crate) fn never_idle(mut self) -> Self {
+        self.is_never_idle = true;
         self
     }
 

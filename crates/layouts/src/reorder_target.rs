@@ -61,7 +61,7 @@ impl ReorderTarget {
         if piece.places.is_empty() {
             return Ok(());
         }
-        if let Some(job) = self.version.ingest(Box::new(piece.sorted()))? {
+        if let Some(job) = self.version.ingest(Box::new(piece.sorted()), None)? {
             self.run(job, check)?;
         }
         let busy = BTreeSet::new();

@@ -24,7 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sim",
         &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay", "testkit"],
     ),
-    ("fuzz", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "testkit"]),
+    (
+        "fuzz",
+        &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay", "testkit"],
+    ),
 ];
 
 /// What the tests of any crate may use besides.

@@ -14,7 +14,7 @@ use super::restore::restored;
 use super::schema::{PartialSchema, blamed};
 use crate::aggregate::Aggregate;
 use crate::composite::Composite;
-use crate::compressed::Walk;
+use crate::compressed::GroupWalk;
 use crate::grouping::group_key;
 
 /// A batch is full with so many groups, or once their texts and states take this much.
@@ -128,6 +128,7 @@ impl Builder {
                 Values::Answers(values) => values.finish().map_err(|error| blamed(field, &error))?,
             });
         }
+        debug_assert!(columns.iter().all(|column| column.len() == self.rows), "each group has all columns");
         (self.rows, self.bytes) = (0, 0);
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(refusal)
     }
@@ -135,7 +136,7 @@ impl Builder {
 
 /// The groups of an aggregator as record batches, each group once.
 pub struct RecordBatches<'a> {
-    walk: Walk<'a, Arc<Composite>>,
+    walk: GroupWalk<'a, Arc<Composite>>,
     builder: Builder,
     ready: VecDeque<RecordBatch>,
     /// The end, or the error that is there instead.
@@ -143,7 +144,7 @@ pub struct RecordBatches<'a> {
 }
 
 impl<'a> RecordBatches<'a> {
-    pub(super) fn new(walk: Walk<'a, Arc<Composite>>, schema: &PartialSchema, wanted: Wanted) -> Self {
+    pub(super) fn new(walk: GroupWalk<'a, Arc<Composite>>, schema: &PartialSchema, wanted: Wanted) -> Self {
         Self { walk, builder: Builder::new(schema, wanted), ready: VecDeque::new(), end: None }
     }
 

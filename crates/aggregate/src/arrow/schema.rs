@@ -10,9 +10,9 @@ use forebay_env::sync::Arc;
 use super::answers::{answer_type, answer_type_of};
 use super::column::{Column, Form, plain_type};
 use super::dictionaries::Dictionaries;
-use crate::catalog::{columns_of, parse_function};
+use crate::catalog::parse_function;
 use crate::composite::Composite;
-use crate::names::split_words;
+use crate::names::{columns_of, split_words};
 
 /// The version of all this.
 const VERSION: &str = "1";

@@ -10,6 +10,7 @@ use super::columns::Columns;
 use super::hashing::Hashing;
 use super::merge::malformed;
 use super::stream::{Segment, Stream};
+use super::tail::Lengths;
 use crate::broken::Broken;
 
 /// Packed records.
@@ -18,7 +19,7 @@ struct Chunk {
     first: u64,
     /// Where they begin; they end where the next chunk begins.
     start: usize,
-    records: u32,
+    lengths: Lengths,
 }
 
 /// The chunks of a leaf.
@@ -43,7 +44,9 @@ impl Base {
         );
         let start = self.stream.end();
         self.stream.append(packer.pack(records), next);
-        self.chunks.push(Chunk { first: records.hashes[0], start, records: records.len() as u32 });
+        let mut lengths = Lengths::default();
+        records.keys.lengths().for_each(|key_bytes| lengths.add(key_bytes as usize, 1));
+        self.chunks.push(Chunk { first: records.hashes[0], start, lengths });
     }
 
     /// How many chunks there are.
@@ -53,7 +56,19 @@ impl Base {
 
     /// How many records there are.
     pub(super) fn records(&self) -> u64 {
-        self.chunks.iter().map(|chunk| u64::from(chunk.records)).sum()
+        self.lengths().records
+    }
+
+    /// What they are like.
+    pub(super) fn lengths(&self) -> Lengths {
+        let mut lengths = Lengths::default();
+        self.chunks.iter().for_each(|chunk| lengths.join(chunk.lengths));
+        lengths
+    }
+
+    /// Gives all segments to `free`.
+    pub(super) fn give_up(self, free: &mut Vec<Segment>) {
+        self.stream.give_up(free);
     }
 
     /// Bytes of the chunks.
@@ -81,7 +96,11 @@ impl Base {
     /// Puts the records of a chunk in place of those in `records`.
     pub(super) fn unpack(&self, number: usize, packer: &mut Packer, records: &mut Columns) -> Result<()> {
         packer.unpack_from(&self.stream, self.place(number), records).ok_or_else(malformed)?;
-        debug_assert_eq!(records.len(), self.chunks[number].records as usize, "as many come out as went in");
+        debug_assert_eq!(
+            records.len(),
+            self.chunks[number].lengths.records as usize,
+            "as many come out as went in"
+        );
         Ok(())
     }
 
@@ -102,21 +121,6 @@ impl Base {
             self.stream.cut_back(self.stream.start(), free);
         }
         Ok(())
-    }
-
-    /// The same for the last chunk, which is taken off. `false` where there is none.
-    pub(super) fn pop(
-        &mut self,
-        packer: &mut Packer,
-        records: &mut Columns,
-        free: &mut Vec<Segment>,
-    ) -> Result<bool> {
-        let Some(last) = self.len().checked_sub(1) else { return Ok(false) };
-        self.unpack(last, packer, records)?;
-        let start = self.place(last).start;
-        self.stream.cut_back(if last > 0 { start } else { self.stream.start() }, free);
-        self.chunks.pop();
-        Ok(true)
     }
 
     /// Takes off the chunks from this hash on, on both sides of which none lies.

@@ -2,8 +2,7 @@
 
 use forebay_base::hash::key_hash;
 
-/// Of the hashes of keys.
-pub(crate) const SEED: u64 = 0;
+pub(crate) use crate::spilled::HASH_SEED as SEED;
 
 /// How keys are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,11 @@
 //! The leaves, and which of them a hash belongs to: a table of the hash's first bits, as many as the narrowest leaf
 //! has.
 
+use forebay_env::sync::Arc;
+
 use super::base::Base;
 use super::hashing::Hashing;
+use super::parts::Part;
 use super::stream::Segment;
 use super::tail::Tail;
 use crate::aggregator::{grow, growth};
@@ -38,6 +41,8 @@ pub(super) struct Holder {
     pub(super) tail: Tail,
     /// Empty while it is merged.
     pub(super) base: Base,
+    /// What is on its way to files.
+    pub(super) sealed: Option<Arc<Part>>,
     /// Of the merge that it is in.
     pub(super) ticket: Option<u64>,
     /// How much of the tail readers have looked through since it was merged last.
@@ -51,7 +56,7 @@ pub(super) struct Holder {
 impl Holder {
     fn new(leaf: Leaf, base: Base, tail_bytes_max: usize) -> Self {
         let tail = Tail::default();
-        Self { leaf, tail, base, ticket: None, scanned_bytes: 0, change: 0, tail_bytes_max }
+        Self { leaf, tail, base, sealed: None, ticket: None, scanned_bytes: 0, change: 0, tail_bytes_max }
     }
 }
 
@@ -101,7 +106,8 @@ impl Leaves {
         let middle = holder.leaf.middle()?;
         let bits = holder.leaf.bits + 1;
         let base = holder.base.split_off(middle, hashing, next);
-        let upper = Holder::new(Leaf { low: middle, bits }, base, holder.tail_bytes_max);
+        let mut upper = Holder::new(Leaf { low: middle, bits }, base, holder.tail_bytes_max);
+        upper.sealed = holder.sealed.clone();
         holder.leaf.bits = bits;
         let tail = std::mem::take(&mut holder.tail);
         if 64 - self.shift + self.skipped < bits {
@@ -139,13 +145,6 @@ impl Leaves {
         let doubles = 64 - self.shift + self.skipped <= self.holders[number].leaf.bits;
         let table_bytes = if doubles { 2 * self.table.len() * size_of::<u32>() } else { 0 };
         table_bytes + growth(&self.holders, 1)
-    }
-
-    /// Whether nothing is there, or is to come back.
-    pub(super) fn is_empty(&self) -> bool {
-        let is_empty =
-            |holder: &Holder| holder.ticket.is_none() && holder.tail.bytes() == 0 && holder.base.len() == 0;
-        self.holders.iter().all(is_empty)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -10,11 +10,14 @@ use super::chunk::Packer;
 use super::columns::Columns;
 use super::hashing::Hashing;
 use super::leaves::Leaf;
+use super::parts::Part;
 use super::stream::Pool;
 use super::tail::{Tail, record_at, restore};
-use super::writer::{CHUNK_BYTES, CHUNK_RECORDS, Writer};
+use super::walk::{Chunks, Walk};
+use super::writer::{CHUNK_BYTES, CHUNK_RECORDS, Form, Writer};
 use crate::aggregate::Aggregate;
 use crate::aggregator::check_length;
+use crate::broken::Broken;
 use crate::stages::{Stage, Stages, timed};
 
 /// This many records are fetched at once.
@@ -32,6 +35,8 @@ pub(super) struct Merger {
     writer: Writer,
     state: Vec<u8>,
     state_bytes_max: usize,
+    /// How many records were merged that had been added.
+    merged: u64,
     stages: Option<Arc<Stages>>,
 }
 
@@ -47,25 +52,18 @@ impl Merger {
         Self {
             raw: Vec::new(),
             words: Vec::new(),
-            walk: Walk {
-                packer: packer(),
-                base: Base::default(),
-                next: 0,
-                records: Columns::new(state_bytes),
-                at: 0,
-                copied: 0,
-            },
+            walk: Walk::new(packer(), state_bytes),
             writer: Writer::new(packer(), state_bytes, pool),
             state: vec![0; state_bytes.unwrap_or(0)],
             state_bytes_max,
+            merged: 0,
             stages,
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let walk = self.walk.records.memory_bytes() + self.walk.packer.memory_bytes();
         let vecs = self.raw.capacity() + size_of::<u64>() * self.words.capacity() + self.state.capacity();
-        vecs + walk + self.writer.memory_bytes()
+        vecs + self.walk.memory_bytes() + self.writer.memory_bytes()
     }
 
     /// Shows the records of a tail, of which nothing is left.
@@ -129,10 +127,39 @@ impl Merger {
         timed(stages, Stage::Merge, || self.merge_sorted(function, leaf, base))
     }
 
+    /// The same with what is left where it lies; puts all in place of what `records` hold, unpacked. Returns the groups
+    /// that are lost.
+    pub(super) fn loosen<A: Aggregate>(
+        &mut self,
+        function: &A,
+        part: &Arc<Part>,
+        records: &mut Columns,
+    ) -> Result<Broken> {
+        let stages = self.stages.clone();
+        let stages = stages.as_deref();
+        self.raw.clear();
+        timed(stages, Stage::Copy, || part.tail.copy(&mut self.raw));
+        timed(stages, Stage::Sort, || self.sort(&part.leaf))?;
+        self.writer.restart(None, Form::Loose);
+        timed(stages, Stage::Merge, || self.merge_with(function, Chunks::Lent(Arc::clone(part))))?;
+        Ok(self.writer.finish_loose(records))
+    }
+
+    /// How many records were merged since this was asked last.
+    pub(super) fn take_merged(&mut self) -> u64 {
+        std::mem::take(&mut self.merged)
+    }
+
     fn merge_sorted<A: Aggregate>(&mut self, function: &A, leaf: &Leaf, base: Base) -> Result<Base> {
-        self.writer.restart(leaf.middle());
-        self.walk.restart(base, &mut self.writer)?;
-        self.writer.base.broken = std::mem::take(&mut self.walk.base.broken);
+        self.writer.restart(leaf.middle(), Form::Packed);
+        self.merge_with(function, Chunks::Own(base))?;
+        Ok(self.writer.finish())
+    }
+
+    fn merge_with<A: Aggregate>(&mut self, function: &A, chunks: Chunks) -> Result<()> {
+        self.walk.restart(chunks, &mut self.writer)?;
+        self.writer.base.broken = self.walk.base.take_broken();
+        self.merged += self.words.len() as u64;
         let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
         match function.state_bytes() {
             Some(_) => self.merge_fixed(function, &raw, &words)?,
@@ -140,7 +167,7 @@ impl Merger {
         }
         self.walk.finish(&mut self.writer)?;
         (self.words, self.raw) = (words, raw);
-        Ok(self.writer.finish())
+        Ok(())
     }
 
     /// Puts what was added in the order of hashes, and of keys of equal hashes.
@@ -236,75 +263,4 @@ impl Merger {
 
 pub(super) fn malformed() -> Error {
     Error::bug("a record or chunk in memory is malformed")
-}
-
-/// A walk over a leaf's chunks, whose segments go to the writer on the way.
-struct Walk {
-    packer: Packer,
-    base: Base,
-    /// The number of the next chunk.
-    next: usize,
-    /// The records of a chunk,
-    records: Columns,
-    /// which of them is next,
-    at: usize,
-    /// and up to which they are in the writer.
-    copied: usize,
-}
-
-impl Walk {
-    fn restart(&mut self, base: Base, writer: &mut Writer) -> Result<()> {
-        (self.base, self.next) = (base, 0);
-        self.enter_next_chunk(writer)
-    }
-
-    fn enter_next_chunk(&mut self, writer: &mut Writer) -> Result<()> {
-        let Self { packer, base, next, records, .. } = self;
-        base.consume(*next, packer, records, &mut writer.free)?;
-        (self.at, self.copied, self.next) = (0, 0, self.next + 1);
-        Ok(())
-    }
-
-    /// Goes to the first record that is not below this place; what it passes goes to the writer, now or later.
-    #[inline]
-    fn seek(&mut self, hash: u64, key: &[u8], writer: &mut Writer) -> Result<()> {
-        loop {
-            self.at = self.records.seek(self.at, hash, key);
-            if self.at < self.records.len() || self.records.is_empty() {
-                return Ok(());
-            }
-            self.copy(writer);
-            self.enter_next_chunk(writer)?;
-        }
-    }
-
-    #[inline]
-    fn is_at(&self, hash: u64, key: &[u8]) -> bool {
-        self.records.is(self.at, hash, key)
-    }
-
-    /// Copies what was passed.
-    #[inline]
-    fn copy(&mut self, writer: &mut Writer) {
-        debug_assert!(self.copied <= self.at && self.at <= self.records.len());
-        writer.extend(&self.records, self.copied..self.at);
-        self.copied = self.at;
-    }
-
-    /// Leaves the record here out.
-    fn skip(&mut self) {
-        debug_assert!(self.at < self.records.len() && self.copied == self.at, "what was before is copied");
-        self.at += 1;
-        self.copied = self.at;
-    }
-
-    fn finish(&mut self, writer: &mut Writer) -> Result<()> {
-        while !self.records.is_empty() {
-            self.at = self.records.len();
-            self.copy(writer);
-            self.enter_next_chunk(writer)?;
-        }
-        self.base = Base::default();
-        Ok(())
-    }
 }

@@ -26,6 +26,7 @@ mod hot;
 mod leaves;
 mod merge;
 mod options;
+mod parts;
 mod read;
 mod room;
 mod spill;
@@ -34,27 +35,30 @@ mod stripe;
 mod tail;
 mod tree;
 mod upkeep;
+mod walk;
 mod worker;
 mod writer;
 
 use std::iter::once;
+use std::sync::OnceLock;
 
-use forebay_base::{Order, Result};
+use forebay_base::Result;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::sync::{Apart, Arc, Mutex, Rank, thread_number};
+use forebay_env::sync::{Apart, Arc, Mutex, Rank, RwLock, thread_number};
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::columns::Front;
-use crate::sort::SortAggregator;
+use crate::spilled::SpilledGroups;
 use hashing::Hashing;
 pub(crate) use hashing::SEED;
 pub use options::AggregatorOptions;
 use options::Sizes;
 #[cfg(feature = "arrow")]
-pub(crate) use read::Walk;
+pub(crate) use read::GroupWalk;
 use room::Need;
+use spill::{Published, Sealed, Target};
 use stripe::Stripe;
 use tree::Tree;
 use worker::{Shared, Worker};
@@ -67,20 +71,20 @@ pub struct CompressedAggregator<A: Aggregate> {
     hashing: Hashing,
     workers: Vec<Handle>,
     // Locks are taken in this order, as their ranks say, and then those of `shared`: what came by columns to one thread, one who makes room, stripes by
-    // their numbers, one tree, the sort. Nobody waits for a merge under the lock of a stripe or a tree.
+    // their numbers, one tree, what is published. Nobody waits for a merge under the lock of a stripe or a tree.
     fronts: Box<[OwnFront]>,
-    rooming: Mutex<()>,
+    rooming: Mutex<Sealed>,
     /// Of who has all alone, and of one of those who add at the same time,
     first: Mutex<Stripe>,
     /// and of the others.
     others: Box<[Apart<Mutex<Stripe>>]>,
     trees: Box<[Apart<Mutex<Tree>>]>,
-    /// What goes on in files, and whether it has anything.
-    sorter: Option<Mutex<Box<Sort<A>>>>,
+    /// Where groups go that memory has no room for, and what is there.
+    target: Option<Target>,
+    groups: OnceLock<Box<dyn SpilledGroups>>,
+    published: RwLock<Published>,
     is_spilled: AtomicBool,
 }
-
-type Sort<A> = SortAggregator<Arc<A>>;
 
 /// What came by columns from a thread.
 type OwnFront = Apart<Mutex<Option<Box<Front>>>>;
@@ -96,17 +100,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Err(over_limit(memory_max, &needed));
         }
         let jobs = options.jobs.clone().unwrap_or_else(|| Jobs::threads(Arc::new(RealClock::new())));
-        let (sort_bytes, trees) = (sizes.sort_bytes, 1 << sizes.shard_bits);
+        let trees = 1 << sizes.shard_bits;
         let shared = Arc::new(Shared::new(function, jobs, sizes, &options));
-        let sorter = match options.spill {
-            Some((fs, directory)) => {
-                let function = Arc::clone(&shared.function);
-                let sorter = SortAggregator::new(function, Order::Lexical, fs, directory, sort_bytes)?;
-                let sorter = sorter.state_bytes_max(options.state_bytes_max);
-                Some(Mutex::ranked(Rank::Sort, Box::new(sorter)))
-            }
-            None => None,
-        };
+        let target = options.spill.map(|place| Target { place, threads: options.threads });
         let worker = |_| shared.jobs.spawn("forebay-aggregate", Box::new(Worker(Arc::clone(&shared))));
         let stripe = |number| {
             let stripe = Stripe::new(options.adders, &shared);
@@ -115,12 +111,14 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let tree = |number| Apart(Mutex::ranked(Rank::Leaves, Tree::new(number, &shared)));
         Ok(Self {
             fronts: (0..options.adders).map(|_| Apart(Mutex::ranked(Rank::Front, None))).collect(),
-            rooming: Mutex::ranked(Rank::Room, ()),
+            rooming: Mutex::ranked(Rank::Room, Sealed::default()),
             hashing: options.hashing,
             first: stripe(0),
             others: (1..options.adders).map(|number| Apart(stripe(number))).collect(),
             trees: (0..trees).map(tree).collect(),
-            sorter,
+            target,
+            groups: OnceLock::new(),
+            published: RwLock::default(),
             is_spilled: AtomicBool::new(false),
             workers: (1..options.threads).map(worker).collect(),
             shared,
@@ -166,11 +164,12 @@ impl<A: Aggregate> CompressedAggregator<A> {
         self.stage_slowly(own, stripe, hash, key, state)
     }
 
-    /// Merges what was added before, by any thread, and, once groups are in files, all to one file. Nothing needs it:
-    /// reads after it cost less.
+    /// Merges what was added before, by any thread, as far as it is in memory. Costs what was added since, and hardly
+    /// anything once groups are in files and few of those that come are in memory. Nothing needs it: reads after it cost
+    /// less.
     pub fn finalize(&self) -> Result<()> {
-        self.gather()?;
-        if self.is_spilled() { self.finish_spilled() } else { Ok(()) }
+        self.collect()?;
+        if self.shared.room.gathers.load(Ordering::Relaxed) { Ok(()) } else { self.merge_all() }
     }
 
     #[inline]
@@ -205,6 +204,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
         }
         self.first.get_mut().count(&self.shared);
         self.append_slowly(hash, key, state)
+    }
+
+    /// Reads from the device that lookups of groups in files have cost so far, and walks over them.
+    pub fn device_reads(&self) -> u64 {
+        self.groups.get().map_or(0, |groups| groups.device_reads())
     }
 
     /// Whether groups are in files.
@@ -246,7 +250,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
 
     /// Of all that was added before. Costs a look through what was added to the key's leaf since that was merged, less
     /// than 400 KiB, and one chunk to unpack; a leaf that is looked through often is merged. Waits for the leaf while it
-    /// is being merged. Once groups are in files, what was written since is merged there first.
+    /// is being merged. Once groups are in files, what those have of it is merged with that.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.empty_fronts()?;
         loop {
@@ -257,9 +261,8 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         }
     }
 
-    /// By the keys' hashes while all groups are in memory, and by the keys' bytes once they are in files:
-    /// [`is_spilled`](Self::is_spilled) tells. What was added since it was last shown is merged first, and, once groups
-    /// are in files, moved there.
+    /// By the keys' hashes. What was added since it was last shown is merged first, and, once groups are in files,
+    /// moved there.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.show(visit)
     }

@@ -1,14 +1,14 @@
 //! What the compressed aggregator is told, and how large its parts are.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use forebay_base::limits::VALUE_BYTES_MAX;
+use forebay_env::Jobs;
 use forebay_env::sync::Arc;
-use forebay_env::{FileSystem, Jobs};
 
 use super::hashing::Hashing;
 use super::stream::SEGMENT_BYTES;
+use crate::spilled::SpillTarget;
 use crate::stages::Stages;
 
 /// A leaf is split once its chunks take this share of the memory, within these bounds.
@@ -30,10 +30,10 @@ const SCRATCH_LEAVES: usize = 6;
 /// and this much for chunks.
 const SCRATCH_BYTES: usize = 64 << 10;
 
-/// Where memory is short and there is a directory, the sort that goes on there has this share of the memory,
-const SORT_SHARE: usize = 4;
+/// Where memory is short and there is another place for groups, that has this share of the memory,
+const SPILLED_SHARE: usize = 4;
 /// but this much at least.
-const SORT_BYTES_MIN: usize = 1 << 20;
+const SPILLED_BYTES_MIN: usize = 1 << 20;
 
 /// How a [`CompressedAggregator`] works.
 ///
@@ -44,7 +44,7 @@ pub struct AggregatorOptions {
     pub(super) threads: usize,
     pub(super) adders: usize,
     pub(super) jobs: Option<Jobs>,
-    pub(super) spill: Option<(Arc<dyn FileSystem>, PathBuf)>,
+    pub(super) spill: Option<Arc<dyn SpillTarget>>,
     pub(super) state_bytes_max: usize,
     pub(super) hashing: Hashing,
     pub(super) stages: Option<Arc<Stages>>,
@@ -87,10 +87,10 @@ impl AggregatorOptions {
         self
     }
 
-    /// Goes on in files of this directory, which is its own, where memory does not suffice. Then a quarter of the
-    /// memory, 1 MiB at least, is kept for sorting. What is in files is in the order of keys' bytes.
-    pub fn spill_to(mut self, fs: Arc<dyn FileSystem>, directory: impl Into<PathBuf>) -> Self {
-        self.spill = Some((fs, directory.into()));
+    /// Goes on in another place where memory does not suffice. Then a quarter of the memory, 1 MiB at least, is kept for
+    /// what that takes.
+    pub fn spill_to(mut self, place: impl SpillTarget + 'static) -> Self {
+        self.spill = Some(Arc::new(place));
         self
     }
 
@@ -127,7 +127,7 @@ impl fmt::Debug for AggregatorOptions {
         f.debug_struct("AggregatorOptions")
             .field("memory_limit_bytes", &self.memory_limit_bytes)
             .field("threads", &self.threads)
-            .field("spill", &self.spill.as_ref().map(|(_, directory)| directory))
+            .field("spills", &self.spill.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -160,8 +160,8 @@ pub(super) struct Sizes {
     pub(super) staged_bytes: usize,
     /// There is a tree for each value of so many first bits of hashes.
     pub(super) shard_bits: u32,
-    /// What a sort in files may take; nothing where there is none.
-    pub(super) sort_bytes: usize,
+    /// What groups in files may take; nothing where there are none.
+    pub(super) spilled_bytes: usize,
     /// What merging may take besides segments.
     pub(super) scratch_bytes: usize,
     /// What merges may write more than they read.
@@ -173,8 +173,9 @@ impl Sizes {
         let (memory_max, adders) = (options.memory_limit_bytes, options.adders);
         // Who adds merges too.
         let threads = options.threads.max(1) - 1 + adders;
-        let sort_bytes = options.spill.as_ref().map_or(0, |_| (memory_max / SORT_SHARE).max(SORT_BYTES_MIN));
-        let memory_max = memory_max.saturating_sub(sort_bytes);
+        let spilled_bytes =
+            options.spill.as_ref().map_or(0, |_| (memory_max / SPILLED_SHARE).max(SPILLED_BYTES_MIN));
+        let memory_max = memory_max.saturating_sub(spilled_bytes);
         const { assert!(LEAF_BYTES_MIN <= LEAF_BYTES_MAX && HOT_SHARE > 0 && SLACK > 0) };
         let staged_max = memory_max / STAGED_SHARE / (adders * SEGMENT_BYTES);
         let shards = (SHARDS_PER_ADDER * adders).next_power_of_two().min(SHARDS_MAX).min(staged_max);
@@ -188,7 +189,7 @@ impl Sizes {
             // One who adds alone stages nothing, or a little.
             staged_bytes: if adders > 1 { (adders << shard_bits) * SEGMENT_BYTES } else { 0 },
             shard_bits,
-            sort_bytes,
+            spilled_bytes,
             scratch_bytes: threads * (SCRATCH_LEAVES * leaf_bytes + SCRATCH_BYTES),
             reserve_bytes: threads * leaf_bytes,
         }
@@ -196,7 +197,7 @@ impl Sizes {
 
     /// The least memory that these sizes go with.
     pub(super) fn least_bytes(&self) -> usize {
-        self.sort_bytes
+        self.spilled_bytes
             + self.scratch_bytes
             + self.reserve_bytes
             + 2 * (self.hot_bytes + self.staged_bytes)

@@ -5,13 +5,13 @@ use forebay_env::sync::Mutex;
 use forebay_env::yield_point;
 
 use super::CompressedAggregator;
-use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
+use super::leaves::Holder;
+use super::spill::SpilledWalk;
 use super::tail::restore;
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Visit, check_length};
-use crate::sort::SortedWalk;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// The state of a key, or the ticket of its leaf while that is being merged.
@@ -47,10 +47,20 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if let Err(ticket) = outcome {
             return Ok(Err(ticket));
         }
-        tree.scanned(number, scanned_bytes, shared);
-        // What goes to files goes there under the tree's lock.
-        states.extend(self.get_spilled(key)?);
-        drop(tree);
+        if self.is_spilled() {
+            // Nothing is published from here on until all is read.
+            let published = self.published();
+            let sealed = tree.leaves.holders[number].sealed.clone();
+            tree.scanned(number, scanned_bytes, shared);
+            drop(tree);
+            if let Some(part) = sealed.filter(|part| published.lacks(part)) {
+                shared.lend(|merger| merger.collect(&part.tail, &part.base, hash, key, &mut states))?;
+            }
+            states.extend(self.get_spilled(key, &published)?);
+        } else {
+            tree.scanned(number, scanned_bytes, shared);
+            drop(tree);
+        }
         shared.relieve()?;
         self.merged(key, states).map(Ok)
     }
@@ -74,11 +84,17 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 
     /// The same some hundred groups at a time.
-    pub(crate) fn walk(&self) -> Result<Walk<'_, A>> {
-        self.gather()?;
+    pub(crate) fn walk(&self) -> Result<GroupWalk<'_, A>> {
+        self.merge_in_memory()?;
         yield_point("groups are to be shown");
         let (packer, records) = self.unpacking();
-        Ok(Walk { groups: self, place: Place::default(), packer, records, files: None, is_over: false })
+        Ok(GroupWalk { groups: self, place: Place::default(), packer, records, files: None, is_over: false })
+    }
+
+    /// Merges what was added before, unless that goes to files to be shown.
+    fn merge_in_memory(&self) -> Result<()> {
+        self.collect()?;
+        if self.is_spilled() { Ok(()) } else { self.merge_all() }
     }
 
     /// Puts the next chunk in place of what `records` have.
@@ -112,14 +128,15 @@ impl<A: Aggregate> CompressedAggregator<A> {
         }
     }
 
-    /// How many keys there are. Merges what was added since they were last counted, and also what is in files.
+    /// How many keys there are. Merges what was added since they were last counted; walks all groups once they are in
+    /// files.
     pub fn keys(&self) -> Result<u64> {
-        self.gather()?;
+        self.merge_in_memory()?;
         let (mut keys, mut is_spilled) = (0, self.is_spilled());
         if !is_spilled {
-            self.each_leaf(|base| {
+            self.each_leaf(|holder| {
                 is_spilled |= self.is_spilled();
-                keys += base.records();
+                keys += holder.base.records();
                 Ok(())
             })?;
         }
@@ -127,7 +144,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 
     /// Does something with each leaf, in the order of hashes, once it is not being merged.
-    pub(super) fn each_leaf(&self, mut with: impl FnMut(&mut Base) -> Result<()>) -> Result<()> {
+    pub(super) fn each_leaf(&self, mut with: impl FnMut(&mut Holder) -> Result<()>) -> Result<()> {
         let mut next = Some(0);
         while let Some(low) = next {
             let mut tree = self.trees[self.shared.tree_of(low)].0.lock();
@@ -138,7 +155,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             if ticket.is_none() {
                 next = holder.leaf.hashes().1.checked_add(1);
                 debug_assert!(next.is_none_or(|next| next > low), "leaves ascend");
-                with(&mut holder.base)?;
+                with(holder)?;
             }
             drop(tree);
             ticket.map_or(Ok(()), |ticket| self.shared.wait_for(ticket))?;
@@ -154,17 +171,17 @@ impl<A: Aggregate> CompressedAggregator<A> {
 }
 
 /// See [`CompressedAggregator::walk`].
-pub(crate) struct Walk<'a, A: Aggregate> {
+pub(crate) struct GroupWalk<'a, A: Aggregate> {
     groups: &'a CompressedAggregator<A>,
     place: Place,
     packer: Packer,
     records: Columns,
     /// The rest, once that is in files.
-    files: Option<SortedWalk>,
+    files: Option<SpilledWalk>,
     is_over: bool,
 }
 
-impl<A: Aggregate> Walk<'_, A> {
+impl<A: Aggregate> GroupWalk<'_, A> {
     /// Shows the next groups; `false` where there are no more. After an error there are none.
     pub(crate) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
         if self.is_over {
@@ -177,13 +194,8 @@ impl<A: Aggregate> Walk<'_, A> {
 
     fn show_next(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
         let Self { groups, place, packer, records, files, .. } = self;
-        let shared = &groups.shared;
         if let Some(files) = files {
-            let is_more = files.advance(&mut |key, state| {
-                let is_shown = place.has_passed(shared.hashing.of(key), key);
-                if is_shown { Ok(()) } else { visit(key, state) }
-            })?;
-            return if is_more { Ok(true) } else { place.end() };
+            return if files.advance(visit)? { Ok(true) } else { place.end() };
         }
         match groups.next_chunk(place, packer, records)? {
             Next::Chunk(first) => {
@@ -191,10 +203,11 @@ impl<A: Aggregate> Walk<'_, A> {
                     .try_for_each(|at| visit(records.keys.get(at), records.states.get(at)))?;
                 place.pass(records);
             }
-            Next::Wait(ticket) => shared.wait_for(ticket)?,
+            Next::Wait(ticket) => groups.shared.wait_for(ticket)?,
             Next::Spilled => {
-                *files = groups.walk_spilled()?;
-                debug_assert!(files.is_some(), "groups are in files only where there is a sort");
+                debug_assert!(groups.is_spilled(), "the rest is where the place for groups is");
+                *files = groups.walk_spilled(place.last.as_ref().map(|(_, key)| &key[..]))?;
+                return if files.is_some() { Ok(true) } else { place.end() };
             }
             Next::End => return place.end(),
         }

@@ -1,6 +1,6 @@
 //! What all takes, and whether there is room for more.
 
-use forebay_env::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::options::{SLACK, Sizes};
 use super::stream::{SEGMENT_BYTES, SEGMENT_ENTRY_BYTES, Segment};
@@ -19,8 +19,12 @@ pub(super) struct Room {
     pub(super) stripe_bytes: AtomicUsize,
     /// Of what came by columns.
     pub(super) front_bytes: AtomicUsize,
-    /// Of the sort in files.
-    pub(super) sort_bytes: AtomicUsize,
+    /// Of what groups in files take.
+    pub(super) spilled_bytes: AtomicUsize,
+    /// Records that were added and are merged, since groups went to files last.
+    pub(super) merged: AtomicU64,
+    /// What is added gathers in leaves until memory is full: few records would meet one of their group there.
+    pub(super) gathers: AtomicBool,
     /// Memory does not suffice for more keys.
     pub(super) is_full: AtomicBool,
     /// Somebody makes room: those who add wait for it.
@@ -46,7 +50,7 @@ impl Room {
             + bytes(&self.scratch_bytes).max(least.scratch_bytes)
             + bytes(&self.stripe_bytes).max(least.hot_bytes + least.staged_bytes)
             + bytes(&self.front_bytes)
-            + bytes(&self.sort_bytes).max(least.sort_bytes)
+            + bytes(&self.spilled_bytes).max(least.spilled_bytes)
     }
 }
 

@@ -1,135 +1,252 @@
-//! Where memory does not suffice and there is a directory: what is merged goes to an external sort, and memory is
-//! free again.
+//! Where memory does not suffice and there is a place for groups: all leaves leave memory as one list in the order of
+//! hashes, and memory is free again.
 //!
-//! **Invariant:** every state is in the leaves or in the sort, and in one of them only, also after an error. It goes
-//! from one to the other under the locks of both.
+//! 1. Each leaf is *sealed*: what it has becomes a part, which nobody changes, and it begins anew.
+//! 2. The parts are merged one by one, and go to the [place](crate::SpilledGroups) as a list that nobody sees yet.
+//! 3. The list is published, and the parts go, at the same moment for all who read.
+//!
+//! What a failed write leaves sealed goes first the next time.
+//!
+//! **Invariant:** every state is in the leaves, in a part that is not published, or among what was spilled, and in one of
+//! them only, also after an error.
 
+use forebay_base::merge::Cursor;
+use forebay_base::{Error, Record, Result};
 use forebay_env::sync::atomic::Ordering;
+use forebay_env::sync::{Arc, Mutex, RwLockReadGuard};
+use forebay_env::yield_point;
 
-use forebay_base::Result;
-
-use super::base::Base;
-use super::chunk::Packer;
+use super::CompressedAggregator;
 use super::columns::Columns;
-use super::tree::Tree;
+use super::hashing::Hashing;
+use super::parts::{Few, Part, Parts, Told, expected};
 use super::worker::recount;
-use super::{CompressedAggregator, Sort};
-use crate::aggregate::Aggregate;
-use crate::aggregator::Aggregator;
-use crate::sort::{Sorted, SortedWalk};
+use crate::aggregate::{Aggregate, Merging};
+use crate::aggregator::{Visit, check_length};
+use crate::broken::Broken;
+use crate::spilled::{ExpectedGroups, SpillTarget, SpillTerms, SpilledGroups};
+
+/// Where groups go.
+pub(super) struct Target {
+    pub(super) place: Arc<dyn SpillTarget>,
+    pub(super) threads: usize,
+}
+
+/// What is on its way: sealed, and not published.
+#[derive(Default)]
+pub(super) struct Sealed {
+    parts: Vec<Arc<Part>>,
+    /// How many spills were begun.
+    number: u64,
+}
+
+/// What all who read agree on.
+#[derive(Default)]
+pub(super) struct Published {
+    /// How many spills were published.
+    number: u64,
+    /// Groups that were lost before.
+    lost: Broken,
+}
+
+impl Published {
+    /// Whether a part's states are not among what was spilled.
+    pub(super) fn lacks(&self, part: &Part) -> bool {
+        part.number > self.number
+    }
+}
 
 impl<A: Aggregate> CompressedAggregator<A> {
-    /// Does something with the sort, if there is one, and counts what it takes then.
-    fn with_sort<T>(&self, user: impl FnOnce(&mut Sort<A>) -> Result<T>) -> Result<Option<T>> {
-        let Some(sorter) = &self.sorter else { return Ok(None) };
-        let mut sort = sorter.lock();
-        let before = sort.memory_bytes();
-        let outcome = user(&mut sort);
-        recount(&self.shared.room.sort_bytes, before, sort.memory_bytes());
-        outcome.map(Some)
-    }
-
-    /// Moves all that is merged to the sort.
-    pub(super) fn spill(&self) -> Result<()> {
+    /// Moves all leaves to files, and what an earlier spill has left before.
+    pub(super) fn spill(&self, sealed: &mut Sealed) -> Result<()> {
         // Before anything goes there: who finds it unset under a tree's lock finds all in the tree.
         self.is_spilled.store(true, Ordering::Relaxed);
-        self.trees.iter().try_for_each(|tree| self.spill_tree(&mut tree.0.lock()))
-    }
-
-    /// Moves what a tree has at home.
-    fn spill_tree(&self, tree: &mut Tree) -> Result<()> {
-        let mut unpacking = self.unpacking();
-        let mut bases = tree.leaves.holders.iter_mut().map(|holder| &mut holder.base);
-        bases.try_for_each(|base| self.spill_base(base, &mut unpacking))?;
-        if tree.leaves.is_empty() {
-            tree.reset(&self.shared);
+        if !sealed.parts.is_empty() {
+            self.write_out(sealed)?;
         }
-        Ok(())
+        self.seal(sealed)?;
+        self.write_out(sealed)
     }
 
-    /// Moves all that was merged before, leaf by leaf, and waits for those that are being merged: who reads wants all.
-    fn spill_whole(&self) -> Result<()> {
-        self.is_spilled.store(true, Ordering::Relaxed);
-        let mut unpacking = self.unpacking();
-        self.each_leaf(|base| self.spill_base(base, &mut unpacking))?;
-        // Their directories go, too.
-        self.spill()
-    }
-
-    fn spill_base(&self, base: &mut Base, (packer, records): &mut (Packer, Columns)) -> Result<()> {
-        let shared = &*self.shared;
-        let (mut free, before) = (Vec::new(), base.index_bytes());
-        while base.pop(packer, records, &mut free)? {
-            shared.pool.give(&mut free);
-            let mut moved = 0;
-            let outcome = self.with_sort(|sort| {
-                (0..records.len()).try_for_each(|at| {
-                    sort.add_state(records.keys.get(at), records.states.get(at))?;
-                    moved += 1;
-                    Ok(())
-                })
-            });
-            if let Err(error) = outcome {
-                let mut left = Columns::new(shared.function.state_bytes());
-                left.extend(records, moved..records.len());
-                base.push(packer, &left, &mut || shared.pool.take());
-                recount(&shared.room.index_bytes, before, base.index_bytes());
-                return Err(error);
-            }
-        }
-        let broken = std::mem::take(&mut base.broken);
-        recount(&shared.room.index_bytes, before, base.index_bytes());
-        self.with_sort(|sort| {
-            sort.lose(broken);
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// Gives a record to the sort that there is no room for elsewhere.
-    pub(super) fn sort(&self, key: &[u8], state: &[u8]) -> Result<()> {
-        self.is_spilled.store(true, Ordering::Relaxed);
-        self.with_sort(|sort| sort.add_state(key, state))?;
-        Ok(())
-    }
-
-    /// Moves all that is merged to the sort, and has it merge what it has, so that it can be read. What is in files
-    /// needs no memory here.
-    pub(super) fn finish_spilled(&self) -> Result<()> {
-        self.spill_whole()?;
+    /// Moves all that was added before to files. What is there needs no memory here.
+    pub(super) fn spill_all(&self) -> Result<()> {
+        self.spill(&mut self.rooming.lock())?;
         self.shared.release();
         self.stripes().for_each(|stripe| stripe.lock().shrink(&self.shared));
-        self.with_sort(Aggregator::finalize)?;
         Ok(())
     }
 
-    /// What of a key's state is in files.
-    pub(super) fn get_spilled(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !self.is_spilled() {
-            return Ok(None);
-        }
-        let found = self.with_sort(|sort| {
-            sort.finalize()?;
-            sort.get(key)
-        })?;
-        Ok(found.flatten())
-    }
-
-    /// All that was merged, in one file.
-    fn spilled(&self) -> Result<Option<Sorted>> {
-        self.finish_spilled()?;
-        self.with_sort(|sort| {
-            sort.finalize()?;
-            sort.finalized()
+    /// Seals all leaves, and waits for those that are being merged.
+    fn seal(&self, sealed: &mut Sealed) -> Result<()> {
+        debug_assert!(sealed.parts.is_empty(), "what was sealed before is written");
+        sealed.number += 1;
+        let number = sealed.number;
+        self.each_leaf(|holder| {
+            if holder.tail.bytes() > 0 || holder.base.len() > 0 || !holder.base.broken.is_empty() {
+                let (tail, base) = (std::mem::take(&mut holder.tail), std::mem::take(&mut holder.base));
+                let pool = Arc::clone(&self.shared.pool);
+                let part = Arc::new(Part { leaf: holder.leaf, tail, base, number, pool });
+                debug_assert!(holder.sealed.is_none(), "one spill goes after the other");
+                holder.sealed = Some(Arc::clone(&part));
+                sealed.parts.push(part);
+            }
+            Ok(())
         })
     }
 
-    pub(super) fn keys_spilled(&self) -> Result<u64> {
-        self.spilled()?.map_or(Ok(0), |sorted| sorted.keys())
+    /// Writes what is sealed and publishes it.
+    fn write_out(&self, sealed: &mut Sealed) -> Result<()> {
+        if sealed.parts.is_empty() {
+            return Ok(());
+        }
+        let shared = &self.shared;
+        let Some(groups) = self.spilled_groups()? else { return Ok(()) };
+        yield_point("sealed leaves are written");
+        debug_assert!(
+            sealed.parts.iter().all(|part| part.number == sealed.number),
+            "what is written was sealed at once"
+        );
+        let told = Arc::new(Mutex::default());
+        let parts = Parts::new(shared, &sealed.parts, Arc::clone(&told))?;
+        let written = groups.write(Box::new(parts), expected(shared, &sealed.parts))?;
+        let Told { lost, groups: count } = &mut *told.lock();
+        {
+            let mut published = self.published.write();
+            written.publish()?;
+            debug_assert!(published.number < sealed.number, "each spill is published once");
+            published.number = sealed.number;
+            published.lost.append(lost);
+        }
+        // Of few groups that come again and again, most records meet one in memory, where that is merged.
+        let added = shared.room.merged.swap(0, Ordering::Relaxed);
+        let gathers = (added as f64) < REPEATS_MIN * *count as f64;
+        shared.room.gathers.store(gathers, Ordering::Relaxed);
+        for tree in &self.trees {
+            tree.0.lock().forget_sealed(shared);
+        }
+        for part in sealed.parts.drain(..) {
+            recount(&shared.room.index_bytes, part.base.index_bytes(), 0);
+        }
+        self.count_spilled(groups);
+        Ok(())
     }
 
-    /// Walks all that was merged, in the order of keys. No lock is held meanwhile.
-    pub(super) fn walk_spilled(&self) -> Result<Option<SortedWalk>> {
-        self.spilled()?.map(Sorted::walk).transpose()
+    /// Where groups are in files; nowhere where there is no place for such.
+    fn spilled_groups(&self) -> Result<Option<&dyn SpilledGroups>> {
+        let Some(target) = self.target.as_ref().filter(|_| self.groups.get().is_none()) else {
+            return Ok(self.groups.get().map(|groups| &**groups));
+        };
+        let shared = &self.shared;
+        let terms = SpillTerms {
+            rule: Arc::new(Merging(Arc::clone(&shared.function))),
+            state_type: shared.function.state_type().as_str().to_string(),
+            memory_bytes: shared.sizes.spilled_bytes,
+            spill_bytes: shared.room.memory_max - shared.sizes.spilled_bytes,
+            jobs: shared.jobs.clone(),
+            threads: target.threads,
+        };
+        // One at a time comes here: who makes room.
+        let opened = target.place.open(terms)?;
+        debug_assert!(self.groups.get().is_none(), "one at a time makes room");
+        let groups = &**self.groups.get_or_init(|| opened);
+        self.count_spilled(groups);
+        Ok(Some(groups))
+    }
+
+    fn count_spilled(&self, groups: &dyn SpilledGroups) {
+        self.shared.room.spilled_bytes.store(groups.memory_bytes(), Ordering::Relaxed);
+    }
+
+    /// Gives a record to files that there is no room for elsewhere.
+    pub(super) fn spill_one(&self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
+        let _one = self.rooming.lock();
+        self.is_spilled.store(true, Ordering::Relaxed);
+        let Some(groups) = self.spilled_groups()? else { return Ok(()) };
+        let mut records = Columns::new(self.shared.function.state_bytes());
+        records.push(hash, key, state);
+        let expected = ExpectedGroups { groups: 1, bytes: (key.len() + state.len()) as u64, lengths: None };
+        let written = groups.write(Box::new(Few::new(records)), expected)?;
+        let _all = self.published.write();
+        written.publish()
+    }
+
+    /// What a key has in files; holds it so until what it gives is dropped.
+    pub(super) fn published(&self) -> RwLockReadGuard<'_, Published> {
+        self.published.read()
+    }
+
+    /// What of a key's state is in files, as `published` tells.
+    pub(super) fn get_spilled(&self, key: &[u8], published: &Published) -> Result<Option<Vec<u8>>> {
+        if let Some(error) = published.lost.of(key) {
+            return Err(error.clone());
+        }
+        self.groups.get().map_or(Ok(None), |groups| groups.get(key))
+    }
+
+    /// How many groups there are, once all is in files.
+    pub(super) fn keys_spilled(&self) -> Result<u64> {
+        let Some(mut walk) = self.walk_spilled(None)? else { return Ok(0) };
+        let mut keys = 0;
+        let mut count = |_: &[u8], _: &[u8]| {
+            keys += 1;
+            Ok(())
+        };
+        while walk.show_some(&mut count)? {}
+        Ok(keys)
+    }
+
+    /// Moves all that was added before to files, and walks the groups behind a key there. No lock is held meanwhile.
+    pub(super) fn walk_spilled(&self, behind: Option<&[u8]>) -> Result<Option<SpilledWalk>> {
+        self.spill_all()?;
+        let Some(groups) = self.groups.get() else { return Ok(None) };
+        let published = self.published();
+        let (cursor, lost) = (groups.cursor(behind)?, published.lost.clone());
+        Ok(Some(SpilledWalk {
+            told: lost.first().cloned(),
+            cursor,
+            lost,
+            hashing: self.shared.hashing,
+            state_bytes_max: self.shared.state_bytes_max,
+        }))
     }
 }
+
+/// Some groups are shown at a time.
+const SHOWN_TOGETHER: usize = 512;
+
+/// A walk over groups in files.
+pub(super) struct SpilledWalk {
+    cursor: Box<dyn Cursor + Send>,
+    lost: Broken,
+    /// What is told of the first group that is lost.
+    told: Option<Error>,
+    hashing: Hashing,
+    state_bytes_max: usize,
+}
+
+impl SpilledWalk {
+    /// Shows the next groups; `false` where there are no more. Tells of those that are lost at the end.
+    pub(super) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        let is_more = self.show_some(visit)?;
+        if is_more { Ok(true) } else { self.told.take().map_or(Ok(false), Err) }
+    }
+
+    fn show_some(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        let Self { cursor, lost, told, hashing, state_bytes_max } = self;
+        for _ in 0..SHOWN_TOGETHER {
+            let Some(prefix) = cursor.prefix() else { return Ok(false) };
+            let Record { key, value: state, .. } = cursor.record();
+            debug_assert_eq!(prefix, hashing.of(key), "the orders agree");
+            match check_length(key, state, *state_bytes_max) {
+                _ if !lost.is_empty() && lost.of(key).is_some() => {}
+                Ok(()) => visit(key, state)?,
+                Err(error) => *told = told.take().or(Some(error)),
+            }
+            cursor.advance()?;
+        }
+        Ok(true)
+    }
+}
+
+/// Where fewer records than this come for each group that leaves memory, none are merged before they do.
+const REPEATS_MIN: f64 = 1.33;

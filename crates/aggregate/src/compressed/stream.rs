@@ -166,6 +166,11 @@ impl Stream {
         free.extend(self.segments);
     }
 
+    /// Gives all segments to `free`.
+    pub(super) fn give_up(self, free: &mut Vec<Segment>) {
+        free.extend(self.segments);
+    }
+
     /// Appends all bytes to `out`.
     pub(super) fn copy(&self, out: &mut Vec<u8>) {
         out.reserve_exact(self.segments.len() * SEGMENT_BYTES);

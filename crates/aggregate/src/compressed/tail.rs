@@ -9,13 +9,16 @@ use super::stream::{SEGMENT_BYTES, Segment, Stream};
 
 /// Records not yet merged.
 #[derive(Default)]
-pub(super) struct Tail(Stream);
+pub(super) struct Tail {
+    stream: Stream,
+    lengths: Lengths,
+}
 
 impl Tail {
     /// Bytes of its records.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
-        self.0.end()
+        self.stream.end()
     }
 
     /// Appends a record. `false`, and nothing is done, where it does not fit the segment that is begun.
@@ -24,7 +27,8 @@ impl Tail {
         if key.len() >= 0x80 || state.len() >= 0x80 {
             return false;
         }
-        let Some(place) = self.0.extend(2 + key.len() + state.len()) else { return false };
+        let Some(place) = self.stream.extend(2 + key.len() + state.len()) else { return false };
+        self.lengths.count(key);
         place[0] = key.len() as u8;
         place[1] = state.len() as u8;
         debug_assert_eq!(place.len(), 2 + key.len() + state.len());
@@ -36,26 +40,75 @@ impl Tail {
 
     /// How many segments a record needs besides those that are there.
     pub(super) fn missing(&self, key: &[u8], state: &[u8]) -> usize {
-        (MAX_HEADER_BYTES + key.len() + state.len()).saturating_sub(self.0.room()).div_ceil(SEGMENT_BYTES)
+        (MAX_HEADER_BYTES + key.len() + state.len())
+            .saturating_sub(self.stream.room())
+            .div_ceil(SEGMENT_BYTES)
     }
 
     /// Appends a record over as many segments as it needs; `next` gives empty ones.
     pub(super) fn append_over(&mut self, key: &[u8], state: &[u8], mut next: impl FnMut() -> Segment) {
         let mut header = Vec::with_capacity(MAX_HEADER_BYTES);
         put_header(&mut header, key, state);
+        self.lengths.count(key);
         for piece in [&header[..], key, state] {
-            self.0.append(piece, &mut next);
+            self.stream.append(piece, &mut next);
         }
+    }
+
+    /// What its records are like.
+    pub(super) fn lengths(&self) -> Lengths {
+        self.lengths
+    }
+
+    /// Gives all segments to `free`.
+    pub(super) fn give_up(self, free: &mut Vec<Segment>) {
+        self.stream.give_up(free);
     }
 
     /// Appends all records to `raw`.
     pub(super) fn copy(&self, raw: &mut Vec<u8>) {
-        self.0.copy(raw);
+        self.stream.copy(raw);
     }
 
     /// Appends all records to `raw`, and gives the segments to `free`.
     pub(super) fn drain(self, raw: &mut Vec<u8>, free: &mut Vec<Segment>) {
-        self.0.drain(raw, free);
+        self.stream.drain(raw, free);
+    }
+}
+
+/// How many records there are, and of which lengths their keys are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lengths {
+    pub(super) records: u64,
+    /// Bits that the length of any key has, and those that it lacks.
+    set: u32,
+    clear: u32,
+}
+
+impl Lengths {
+    #[inline]
+    fn count(&mut self, key: &[u8]) {
+        self.add(key.len(), 1);
+    }
+
+    /// Adds so many records with keys of this length.
+    #[inline]
+    pub(super) fn add(&mut self, key_bytes: usize, records: u64) {
+        self.records += records;
+        self.set |= key_bytes as u32;
+        self.clear |= !(key_bytes as u32);
+    }
+
+    /// Adds records that are counted.
+    pub(super) fn join(&mut self, other: Self) {
+        self.records += other.records;
+        self.set |= other.set;
+        self.clear |= other.clear;
+    }
+
+    /// The length of all keys, where there are any and it is one.
+    pub(super) fn key_bytes(&self) -> Option<u32> {
+        (self.set ^ self.clear == u32::MAX).then_some(self.set)
     }
 }
 

@@ -2,10 +2,11 @@
 //! too large. Nothing here waits.
 
 use forebay_base::hash::mix;
+use forebay_env::sync::atomic::Ordering;
 
 use super::base::Base;
 use super::leaves::Leaves;
-use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, Sizes, TAIL_RATIO};
+use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, TAIL_RATIO};
 use super::room::Need;
 use super::stream::Segment;
 use super::tail::trimmed;
@@ -51,11 +52,19 @@ impl Tree {
         Leaves::new(low, bits, shared.sizes.tail_bytes_min)
     }
 
-    /// Begins anew, once all leaves are empty.
-    pub(super) fn reset<A: Aggregate>(&mut self, shared: &Shared<A>) {
-        let before = self.leaves.memory_bytes();
-        self.leaves = Self::new_leaves(self.number, shared);
-        recount(&shared.room.index_bytes, before, self.leaves.memory_bytes());
+    /// Forgets what was sealed: it is published. Where records gather, leaves that took many become two each: a reader
+    /// looks through one.
+    pub(super) fn forget_sealed<A: Aggregate>(&mut self, shared: &Shared<A>) {
+        let gathers = shared.room.gathers.load(Ordering::Relaxed);
+        for number in 0..self.leaves.holders.len() {
+            let Some(part) = self.leaves.holders[number].sealed.take() else { continue };
+            let is_large = gathers && part.tail.bytes() > GATHERED_BYTES;
+            if is_large && self.leaves.holders[number].ticket.is_none() && self.may_split(number, shared) {
+                self.split(number, shared);
+                self.changed(self.leaves.holders.len() - 1, shared);
+            }
+            self.changed(number, shared);
+        }
     }
 
     /// Appends a record where the segment that is begun has room. `false` where it has not.
@@ -150,11 +159,11 @@ impl Tree {
             let holder = &mut self.leaves.holders[number];
             debug_assert!(holder.ticket.is_some() && holder.base.len() == 0, "what comes back was away");
             (holder.base, holder.ticket) = (base, None);
-            self.changed(number, &shared.sizes);
+            self.changed(number, shared);
             if is_large {
                 self.split(number, shared);
-                self.changed(number, &shared.sizes);
-                self.changed(self.leaves.holders.len() - 1, &shared.sizes);
+                self.changed(number, shared);
+                self.changed(self.leaves.holders.len() - 1, shared);
             }
         }
     }
@@ -162,23 +171,33 @@ impl Tree {
     /// Whether a leaf is to be split: it has grown, and by many records. A few that are long stay together, also where
     /// their hashes are alike: else a directory of all bits that they share would be made for them.
     fn is_large<A: Aggregate>(&self, number: usize, base: &Base, shared: &Shared<A>) -> bool {
-        let more_bytes = self.leaves.split_bytes(number);
         base.bytes() > shared.sizes.leaf_bytes
             && base.len() > 1
             && base.records() >= LEAF_RECORDS_MIN
-            && self.leaves.holders[number].leaf.bits <= self.leaves.bits() + LEAF_BITS_MORE
+            && self.may_split(number, shared)
+    }
+
+    /// Whether a leaf is not much narrower than others, and the directory has room for another one.
+    fn may_split<A: Aggregate>(&self, number: usize, shared: &Shared<A>) -> bool {
+        let more_bytes = self.leaves.split_bytes(number);
+        self.leaves.holders[number].leaf.bits <= self.leaves.bits() + LEAF_BITS_MORE
             && (more_bytes == 0 || shared.has_room_for(more_bytes))
     }
 
     /// Says at how many bytes a leaf's buffer is full: in proportion to what merging it takes, and for some earlier
     /// than for others, or all would be full at the same time. A leaf that is too large gets no larger buffer than
     /// others: it would stay so.
-    fn changed(&mut self, number: usize, sizes: &Sizes) {
+    fn changed<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
+        let sizes = &shared.sizes;
         let holder = &mut self.leaves.holders[number];
         let base_bytes = holder.base.bytes().min(sizes.leaf_bytes);
         let spread = mix(number as u64 ^ base_bytes as u64) as f64 / u64::MAX as f64;
         let bytes = TAIL_RATIO * (0.5 + spread) * base_bytes as f64;
-        holder.tail_bytes_max = (bytes as usize).max(sizes.tail_bytes_min);
+        let gathered_bytes = match shared.room.gathers.load(Ordering::Relaxed) {
+            true => GATHERED_LEAVES * sizes.leaf_bytes,
+            false => 0,
+        };
+        holder.tail_bytes_max = (bytes as usize).max(sizes.tail_bytes_min).max(gathered_bytes);
         self.changes += 1;
         holder.change = self.changes;
     }
@@ -197,6 +216,11 @@ impl Tree {
         });
     }
 }
+
+/// Where records gather, a leaf's buffer may have this many times what its chunks may.
+const GATHERED_LEAVES: usize = 2;
+/// A leaf that gathers more than this until a spill is split.
+const GATHERED_BYTES: usize = 64 << 10;
 
 /// So many bytes are looked through for each that a merge would read.
 pub(super) const SCANNED_PER_MERGED: usize = 8;

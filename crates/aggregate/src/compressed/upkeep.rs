@@ -25,7 +25,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             match put {
                 Ok(()) => return shared.relieve(),
                 Err(wanting) if self.see_to(wanting)? => {}
-                Err(_) => return self.sort(key, state),
+                Err(_) => return self.spill_one(hash, key, state),
             }
         }
     }
@@ -52,7 +52,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 drop(stripe);
                 yield_point("a record waits");
                 if !self.see_to(wanting)? {
-                    return self.sort(key, state);
+                    return self.spill_one(hash, key, state);
                 }
                 stripe = own.lock();
             }
@@ -98,11 +98,10 @@ impl<A: Aggregate> CompressedAggregator<A> {
         }
     }
 
-    /// Merges what was added before: what is hot or staged by any thread, and what leaves have.
-    pub(super) fn gather(&self) -> Result<()> {
+    /// Moves what is hot or staged by any thread, or came by columns, to the leaves.
+    pub(super) fn collect(&self) -> Result<()> {
         self.empty_fronts()?;
-        self.stripes().try_for_each(|stripe| self.cool(stripe, None, Need::Merging))?;
-        self.merge_all()
+        self.stripes().try_for_each(|stripe| self.cool(stripe, None, Need::Merging))
     }
 
     /// Does what a record waits for. `false` where there is no room for it whatever is done. Whoever calls it holds no
@@ -133,28 +132,30 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// and from then on. `false` where this many segments are too many even then.
     fn make_room(&self, segments: usize) -> Result<bool> {
         let shared = &*self.shared;
-        let _one = self.rooming.lock();
+        let mut sealed = self.rooming.lock();
         yield_point("room is made");
         if shared.has_room(segments, Need::Adding) {
             return Ok(true);
         }
-        // Nobody takes meanwhile what that gives back: what is left tells whether there is too much.
-        shared.room.is_made.store(true, Ordering::Relaxed);
-        let merged = self.merge_all();
-        shared.room.is_made.store(false, Ordering::Relaxed);
-        merged?;
-        shared.release();
-        if !shared.has_slack() {
-            shared.room.is_full.store(true, Ordering::Relaxed);
+        if !shared.room.gathers.load(Ordering::Relaxed) {
+            // Nobody takes meanwhile what that gives back: what is left tells whether there is too much.
+            shared.room.is_made.store(true, Ordering::Relaxed);
+            let merged = self.merge_all();
+            shared.room.is_made.store(false, Ordering::Relaxed);
+            merged?;
+            shared.release();
+            if !shared.has_slack() {
+                shared.room.is_full.store(true, Ordering::Relaxed);
+            }
+            if shared.has_room(segments, Need::Adding) {
+                return Ok(true);
+            }
         }
-        if shared.has_room(segments, Need::Adding) {
-            return Ok(true);
-        }
-        if self.sorter.is_none() {
+        if self.target.is_none() {
             let instead = "raise it, or let it spill to a directory";
             return Err(over_limit(shared.room.memory_max, instead));
         }
-        self.spill()?;
+        self.spill(&mut sealed)?;
         shared.room.is_full.store(false, Ordering::Relaxed);
         Ok(shared.has_room(segments, Need::Adding))
     }

@@ -150,6 +150,7 @@ impl<A: Aggregate> Shared<A> {
         };
         let (mut merger, before) = merger.unwrap_or_else(make);
         let outcome = user(&mut merger);
+        self.room.merged.fetch_add(merger.take_merged(), Ordering::Relaxed);
         let after = merger.memory_bytes();
         recount(&self.room.scratch_bytes, before, after);
         self.inner().mergers.push((merger, after));

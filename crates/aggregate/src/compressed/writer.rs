@@ -6,11 +6,21 @@ use super::base::Base;
 use super::chunk::Packer;
 use super::columns::Columns;
 use super::stream::{Pool, Segment};
+use crate::broken::Broken;
 
 /// A chunk has this many records at most.
 pub(super) const CHUNK_RECORDS: usize = 512;
 /// And is closed at this many bytes.
 pub(super) const CHUNK_BYTES: usize = 16 << 10;
+
+/// What becomes of what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Chunks.
+    Packed,
+    /// It is left as it is, all of it together.
+    Loose,
+}
 
 /// New chunks.
 pub(super) struct Writer {
@@ -19,6 +29,7 @@ pub(super) struct Writer {
     pending: Columns,
     /// No chunk lies on both sides of this hash.
     cut: Option<u64>,
+    form: Form,
     pub(super) base: Base,
     /// Segments of what was merged so far. Only what those do not hold takes others.
     pub(super) free: Vec<Segment>,
@@ -28,16 +39,16 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(packer: Packer, state_bytes: Option<usize>, pool: Arc<Pool>) -> Self {
         let (cut, base, free) = Default::default();
-        Self { packer, pending: Columns::new(state_bytes), cut, base, free, pool }
+        Self { packer, pending: Columns::new(state_bytes), cut, form: Form::Packed, base, free, pool }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.packer.memory_bytes() + self.pending.memory_bytes()
     }
 
-    pub(super) fn restart(&mut self, cut: Option<u64>) {
+    pub(super) fn restart(&mut self, cut: Option<u64>, form: Form) {
         self.packer.restart();
-        self.cut = cut;
+        (self.cut, self.form) = (cut, form);
     }
 
     #[inline]
@@ -55,6 +66,9 @@ impl Writer {
 
     /// Adds records in as large pieces as chunks take.
     pub(super) fn extend(&mut self, from: &Columns, mut range: std::ops::Range<usize>) {
+        if self.form == Form::Loose {
+            return self.pending.extend(from, range);
+        }
         while !range.is_empty() {
             self.make_room(from.hashes[range.start]);
             let mut end = range.end.min(range.start + CHUNK_RECORDS - self.pending.len());
@@ -70,6 +84,9 @@ impl Writer {
     /// Seals what is pending if it is full, or lies before the cut and this hash does not.
     #[inline]
     fn make_room(&mut self, hash: u64) {
+        if self.form == Form::Loose {
+            return;
+        }
         if self.cut.is_some_and(|cut| hash >= cut) {
             self.cut = None;
             self.seal();
@@ -95,6 +112,15 @@ impl Writer {
             "nothing is left in the hands of the merge"
         );
         std::mem::take(&mut self.base).shrink()
+    }
+
+    /// Puts what was written in place of what `records` hold. Returns the groups that are lost.
+    pub(super) fn finish_loose(&mut self, records: &mut Columns) -> Broken {
+        debug_assert!(self.form == Form::Loose && self.base.len() == 0, "nothing was packed");
+        std::mem::swap(&mut self.pending, records);
+        self.pending.clear();
+        self.give_back();
+        std::mem::take(&mut self.base).broken
     }
 
     /// Gives back the segments that are not needed.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use forebay_base::combine::Depth;
 use forebay_base::limits::VALUE_BYTES_MAX;
-use forebay_base::merge::{Collapse, Cursor, Direction, LoserTree};
+use forebay_base::merge::{Collapse, Direction, LoserTree};
 use forebay_base::{Error, Order, Result};
 use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
@@ -33,8 +33,6 @@ const MEMORY_BYTES_MIN: usize = 1 << 20;
 const WRITING_BYTES: usize = 3 * BLOCK_BYTES;
 /// More runs than this are not merged at once, whatever the memory.
 const FAN_IN_MAX: usize = 512;
-/// Who walks is shown so many keys at a time.
-const SHOWN_TOGETHER: usize = 512;
 
 const _: () = assert!(WRITING_BYTES < MEMORY_BYTES_MIN && FAN_IN_MAX >= 2, "the least memory writes a run");
 
@@ -56,62 +54,31 @@ pub struct SortAggregator<A> {
 }
 
 /// All that was added, in one file, for as long as this lives.
-pub(crate) struct Sorted {
+struct Sorted {
     order: Order,
     run: Option<Arc<Run>>,
     broken: Arc<Broken>,
 }
 
 impl Sorted {
-    /// How many keys have a state.
-    pub(crate) fn keys(&self) -> Result<u64> {
-        let Some(run) = &self.run else { return Ok(0) };
-        // What a run has of a group that was lost later.
-        let rests = self.broken.keys().map(|key| Ok(u64::from(run.get(self.order, key)?.is_some())));
-        Ok(run.records() - rests.sum::<Result<u64>>()?)
-    }
-
     /// The state of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Some(error) = self.broken.of(key) {
             return Err(error.clone());
         }
         self.run.as_ref().map_or(Ok(None), |run| run.get(self.order, key))
     }
 
-    /// Walks all keys.
-    pub(crate) fn walk(self) -> Result<SortedWalk> {
-        let cursor = self.run.as_ref().map(|run| RunCursor::new(run, self.order)).transpose()?;
-        Ok(SortedWalk { cursor, broken: self.broken })
-    }
-}
-
-/// Shows every key and its state, some at a time, and then tells of groups that are lost.
-pub(crate) struct SortedWalk {
-    cursor: Option<RunCursor>,
-    broken: Arc<Broken>,
-}
-
-impl SortedWalk {
-    /// Shows the next keys; `false` where there are no more.
-    pub(crate) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
-        if let Some(cursor) = &mut self.cursor {
-            for _ in 0..SHOWN_TOGETHER {
-                if cursor.prefix().is_none() {
-                    break;
-                }
-                let record = cursor.record();
-                let is_rest = !self.broken.is_empty() && self.broken.of(record.key).is_some();
-                if !is_rest {
-                    visit(record.key, record.value)?;
-                }
-                cursor.advance()?;
-            }
-            if cursor.prefix().is_some() {
-                return Ok(true);
-            }
+    /// Shows every key and its state, and then tells of groups that are lost.
+    fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
+        if let Some(run) = &self.run {
+            let broken = &*self.broken;
+            run.for_each(self.order, &mut |key, state| {
+                let is_rest = !broken.is_empty() && broken.of(key).is_some();
+                if is_rest { Ok(()) } else { visit(key, state) }
+            })?;
         }
-        self.broken.first().map_or(Ok(false), |error| Err(error.clone()))
+        self.broken.first().map_or(Ok(()), |error| Err(error.clone()))
     }
 }
 
@@ -166,7 +133,7 @@ impl<A: Aggregate> SortAggregator<A> {
     }
 
     /// Takes groups that are lost: what comes to them is lost too.
-    pub(crate) fn lose(&mut self, mut broken: Broken) {
+    fn lose(&mut self, mut broken: Broken) {
         if !broken.is_empty() {
             Arc::make_mut(&mut self.broken).append(&mut broken);
         }
@@ -250,7 +217,7 @@ impl<A: Aggregate> SortAggregator<A> {
     }
 
     /// All in one run; an error while there are more.
-    pub(crate) fn finalized(&self) -> Result<Sorted> {
+    fn finalized(&self) -> Result<Sorted> {
         if !self.buffer.is_empty() || self.runs.len() > 1 {
             return Err(Error::invalid("states were added since the last call of finalize; call it first"));
         }
@@ -293,9 +260,7 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
 
     /// In the order given to [`new`](Self::new).
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        let mut walk = self.finalized()?.walk()?;
-        while walk.advance(visit)? {}
-        Ok(())
+        self.finalized()?.for_each(visit)
     }
 
     fn memory_bytes(&self) -> usize {

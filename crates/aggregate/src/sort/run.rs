@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::aggregator::Visit;
 use forebay_base::checksum;
 use forebay_base::merge::Cursor;
 use forebay_base::{Bound, Error, Order, Record, Result};
@@ -82,6 +83,17 @@ impl Run {
         }
         Ok(None)
     }
+
+    /// Shows every key with its state.
+    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
+        let mut cursor = RunCursor::new(self, order)?;
+        while cursor.prefix().is_some() {
+            let record = cursor.record();
+            visit(record.key, record.value)?;
+            cursor.advance()?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes a run.
@@ -143,8 +155,8 @@ impl RunWriter {
 }
 
 /// Walks a run.
-pub(super) struct RunCursor {
-    run: Arc<Run>,
+pub(super) struct RunCursor<'a> {
+    run: &'a Run,
     order: Order,
     /// The next block to be read.
     next: usize,
@@ -157,10 +169,10 @@ pub(super) struct RunCursor {
     prefix: Option<u64>,
 }
 
-impl RunCursor {
-    pub(super) fn new(run: &Arc<Run>, order: Order) -> Result<Self> {
+impl<'a> RunCursor<'a> {
+    pub(super) fn new(run: &'a Run, order: Order) -> Result<Self> {
         let mut cursor = Self {
-            run: Arc::clone(run),
+            run,
             order,
             next: 0,
             block: Vec::new(),
@@ -175,7 +187,7 @@ impl RunCursor {
     }
 }
 
-impl Cursor for RunCursor {
+impl Cursor for RunCursor<'_> {
     #[inline]
     fn prefix(&self) -> Option<u64> {
         self.prefix

@@ -9,10 +9,10 @@ use forebay_aggregate::functions::{Count, Distinct};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, StateType};
 use forebay_base::hash::mix;
 use forebay_base::{Error, Result};
-use forebay_env::fs::MemoryFs;
 use forebay_env::{Env, Handle, yield_point};
 
 use crate::aggregators::contents;
+use crate::place::Place;
 
 const ADDERS: u64 = 4;
 
@@ -124,7 +124,7 @@ fn every_interleaving_counts_each_add_once() {
         // With workers, leaves are away while others read.
         let (limit, threads) = [(2400 << 10, 1), (2700 << 10, 3)][seed as usize % 2];
         let options = AggregatorOptions::default().memory_limit(limit).threads(threads).adders(2);
-        let options = options.spill_to(MemoryFs::new(), "/spilled");
+        let options = options.spill_to(Place::default());
         pauses.extend(in_turns(seed, options, 14_000, |adder, number| {
             mix((adder << 32) | (number % 12_000)).to_le_bytes().repeat(3)
         }));
@@ -169,7 +169,7 @@ fn keeps_to_its_limit<A: Aggregate + Copy>(
 fn many_adders_keep_to_the_limit() -> Result<()> {
     for adders in [1, 4] {
         let options = AggregatorOptions::default().threads(2).adders(adders);
-        let options = options.spill_to(MemoryFs::new(), "/spilled");
+        let options = options.spill_to(Place::default());
         let counts = keeps_to_its_limit(Count, options.clone(), 6 << 20, |counts, number| {
             counts.add(&mix(number).to_le_bytes(), ())
         })?;

@@ -15,7 +15,9 @@ use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, Composite, FUNCTIONS, HashAggregator, Value, columns_of,
     group_key,
 };
-use forebay_env::{Env, Rng};
+use forebay_env::Rng;
+
+use crate::place::Place;
 
 /// A function of each form over the columns `int`, `float` and `text`, and whether it is exact.
 fn functions() -> Vec<(String, bool)> {
@@ -373,8 +375,7 @@ fn all_rows_can_be_one_group() {
 /// More groups than a batch has, from several threads, with files: each is there once.
 #[test]
 fn many_groups_stream_out_of_memory_and_of_files() {
-    let fs = Env::memory(1).fs;
-    let spilling = AggregatorOptions::default().memory_limit(4 << 20).adders(2).spill_to(fs, "/groups");
+    let spilling = AggregatorOptions::default().memory_limit(4 << 20).adders(2).spill_to(Place::default());
     for options in [options(), spilling] {
         let schema = Schema::new(vec![Field::new("key", DataType::Int64, false)]);
         let groups = RecordBatchAggregator::new(&schema, &["key"], "count,list:key:3", options).unwrap();

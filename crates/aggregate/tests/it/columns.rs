@@ -9,7 +9,8 @@ use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, Composite, CompressedAggregator, FUNCTIONS, Value,
 };
 use forebay_base::hash::mix;
-use forebay_env::Env;
+
+use crate::place::Place;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -159,8 +160,7 @@ fn contents<A: Aggregate>(aggregator: &impl Aggregator<A>) -> Map {
 }
 
 fn aggregator<A: Aggregate>(function: A) -> CompressedAggregator<A> {
-    let options =
-        AggregatorOptions::default().memory_limit(8 << 20).threads(1).spill_to(Env::memory(1).fs, "/spilled");
+    let options = AggregatorOptions::default().memory_limit(8 << 20).threads(1).spill_to(Place::default());
     CompressedAggregator::new(function, options).expect("memory")
 }
 

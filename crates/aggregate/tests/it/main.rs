@@ -11,6 +11,7 @@ mod columns;
 mod composites;
 mod compressed;
 mod laws;
+mod place;
 mod readable;
 mod too_long;
 mod values;

@@ -7,9 +7,9 @@ use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggr
 use forebay_base::Result;
 use forebay_base::hash::mix;
 use forebay_env::Env;
-use forebay_env::fs::MemoryFs;
 
 use crate::aggregators::{add_to_map, contents};
+use crate::place::Place;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -71,7 +71,7 @@ fn it_equals_a_map_at_every_moment() -> Result<()> {
         let mut state = Vec::new();
         Distinct.lift(&mix(draw).to_le_bytes().repeat(9), &mut state).map(|()| state)
     };
-    let spilling = options(3, 2).colliding(4).memory_limit(1800 << 10).spill_to(MemoryFs::new(), "/spilled");
+    let spilling = options(3, 2).colliding(4).memory_limit(1800 << 10).spill_to(Place::colliding(4));
     assert!(compare(Distinct, spilling, 3, |draw| long(draw).expect("it is taken"))?, "it did not spill");
     Ok(())
 }

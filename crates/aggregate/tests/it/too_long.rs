@@ -7,6 +7,8 @@ use forebay_base::{Order, Result};
 use forebay_env::Env;
 use forebay_env::fs::MemoryFs;
 
+use crate::place::Place;
+
 const STATE_BYTES_MAX: usize = 10_000;
 /// Keys that get too many texts.
 const GIANTS: [u64; 3] = [3, 40, 700];
@@ -64,7 +66,7 @@ fn in_memory() -> Result<()> {
 fn in_files() -> Result<()> {
     let sort = SortAggregator::new(Distinct, Order::Lexical, MemoryFs::new(), "/sorted", 1 << 20)?;
     only_their_own_groups_fail(sort.state_bytes_max(STATE_BYTES_MAX))?;
-    let options = options(2).memory_limit(1600 << 10).spill_to(MemoryFs::new(), "/spilled");
+    let options = options(2).memory_limit(1600 << 10).spill_to(Place::default());
     let texts = CompressedAggregator::new(Distinct, options)?;
     for number in 0..60_000u64 {
         texts.add(&mix(number % 20_000).to_be_bytes(), &mix(number).to_le_bytes().repeat(3))?;

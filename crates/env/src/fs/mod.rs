@@ -3,7 +3,7 @@
 //! [`RealFs`] is the machine's; [`MemoryFs`] keeps files in memory; [`CrashFs`] also knows what a power cut would
 //! leave of them; [`FaultyFs`] fails chosen operations; [`LimitedFs`] opens no more than this many; [`TracedFs`]
 //! counts and logs them. [`BoundedFs`] stands before any of them, and keeps few files open; [`GatedFs`] lets nothing
-//! be changed any more once it is closed.
+//! be changed any more once it is closed; [`UnsyncedFs`] leaves what is written to the system's memory.
 //!
 //! **Invariant:** they differ only in what their names say. The same calls get the same answers.
 
@@ -29,6 +29,7 @@ mod rules;
 mod stores;
 mod survival;
 mod traced;
+mod unsynced;
 
 #[cfg(test)]
 #[cfg(not(shuttle))]
@@ -53,6 +54,7 @@ pub use memory::MemoryFs;
 pub use openers::Opener;
 pub use real::RealFs;
 pub use traced::{Counts, TracedFs};
+pub use unsynced::UnsyncedFs;
 
 /// How a file will be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

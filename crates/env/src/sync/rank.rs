@@ -7,14 +7,6 @@ pub enum Rank {
     /// It may be taken any time, and anything may be taken under it.
     #[default]
     Unordered,
-    /// One write buffer is sealed, and the next one taken, at a time.
-    Rotation,
-    /// One edit of a database's files at a time.
-    VersionSet,
-    /// What is appended to the log, and what is written of it.
-    Log,
-    /// One next version is made at a time.
-    State,
     /// What came to an aggregator by columns from a thread.
     Front,
     /// One thread at a time makes room in an aggregator.
@@ -23,8 +15,14 @@ pub enum Rank {
     Stripe(u16),
     /// An aggregator's leaves whose hashes begin alike.
     Leaves,
-    /// What an aggregator has in files.
-    Sort,
+    /// One write buffer is sealed, and the next one taken, at a time.
+    Rotation,
+    /// One edit of a database's files at a time.
+    VersionSet,
+    /// What is appended to the log, and what is written of it.
+    Log,
+    /// One next version is made at a time.
+    State,
     /// Nothing is asked for under it.
     Leaf,
 }

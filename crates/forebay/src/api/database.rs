@@ -99,6 +99,11 @@ impl Database {
         Ok(sequence)
     }
 
+    /// What its opening made.
+    pub(crate) fn made(&self) -> Made {
+        self.made
+    }
+
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

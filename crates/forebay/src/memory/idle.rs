@@ -33,7 +33,9 @@ impl IdleWatch {
     pub(crate) fn look(&mut self, memory: &MemoryShares, now: Duration) {
         let last_sequence = memory.context.log.as_ref().map_or(0, |log| log.last_sequence());
         debug_assert!(last_sequence >= self.last_sequence, "numbers are given upwards");
-        if last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty() {
+        let is_never_idle = memory.context.options.is_never_idle;
+        if is_never_idle || last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty()
+        {
             *self = Self { last_sequence, since: now };
         } else if now.saturating_sub(self.since) >= IDLE_AFTER && !memory.is_idle() {
             memory.note_idle();

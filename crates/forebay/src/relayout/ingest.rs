@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::merge::Cursor;
 use forebay_base::{Error, Order, Record, Result, planted};
+use forebay_buffer_tree::Expected;
 use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 
@@ -34,7 +35,7 @@ impl Relayout {
             }
         };
         let input = Ascending::new(entries, table.order)?;
-        let Some(mut job) = table.version.ingest(Box::new(input))? else {
+        let Some(mut job) = table.version.ingest(Box::new(input), None)? else {
             return Err(Error::invalid(format!(
                 "table `{}` has layout {}, which takes in nothing but batches; give it a layout of runs, or write \
                  batches",
@@ -80,6 +81,41 @@ impl Relayout {
         }
         self.context.env.jobs.wake();
         Ok(records)
+    }
+}
+
+impl Relayout {
+    /// Writes states of a table's keys, which come in its order, each key once. Nobody sees them before they are
+    /// [published](Self::publish). Of a table to which nothing is written otherwise.
+    pub(crate) fn write_states(
+        &self,
+        id: u32,
+        states: Box<dyn Cursor + Send>,
+        expected: Expected,
+    ) -> Result<Finished> {
+        debug_assert!(states.prefix().is_none() || expected.records > 0, "it is known how much comes");
+        // As long as background work is behind by as much, more would only wait for it.
+        let is_behind = || self.versions.debt(&self.versions.state()) > expected.bytes;
+        let rests = || self.context.health.compactors_are_idle();
+        self.context.env.jobs.wake();
+        self.context.wait_for(|| self.space.trouble(), || !is_behind() || rests())?;
+        let table = Arc::clone(self.versions.view().table(id)?);
+        table.rule()?;
+        let job = table.version.ingest(states, Some(expected))?;
+        let mut job = job.ok_or_else(|| Error::bug("a layout that takes in no states"))?;
+        let outcome = job.finish(&|| self.context.check_open())?;
+        Ok(Finished { table: id, generation: table.generation, outcome })
+    }
+
+    /// Lets what was written be seen, all of it or on error nothing.
+    pub(crate) fn publish(&self, written: Finished) -> Result<()> {
+        yield_point("states are written");
+        if !self.versions.commit(Commit::Finished(written))? {
+            return Err(Error::bug("a table that got another layout meanwhile"));
+        }
+        self.memory.tend_filters();
+        self.context.env.jobs.wake();
+        Ok(())
     }
 }
 

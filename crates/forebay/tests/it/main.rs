@@ -20,6 +20,7 @@ mod filter;
 mod forgotten;
 mod format;
 mod golden;
+mod group_files;
 mod guests;
 mod ingest;
 mod interleaved;

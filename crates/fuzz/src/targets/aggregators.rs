@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use forebay::GroupFiles;
 use forebay_aggregate::functions::{Distinct, SumInt};
 use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, HashAggregator, SortAggregator,
@@ -12,7 +13,8 @@ use forebay_env::{Env, Rng};
 use crate::damage::DIR;
 use crate::draws::{self, one_of};
 
-const MEMORY_BYTES: usize = 6 << 20;
+/// Long enough for few keys, and too short for many.
+const MEMORY_BYTES: usize = 1600 << 10;
 
 pub(crate) fn fuzz(rng: &mut Rng) {
     if rng.chance(50) {
@@ -34,11 +36,13 @@ fn fuzz_function<A: Aggregate + Copy>(rng: &mut Rng, function: A, value: impl Fn
     let (count, keys) = one_of(rng, &[(10, 3), (2000, 90), (5000, 4000), (60_000, 1 << 30)]);
     let states: Vec<_> = (0..count).map(|_| (draws::key(rng, keys), value(rng))).collect();
     let threads = one_of(rng, &[1, 3]);
-    let jobs = Env::memory(rng.next_u64()).jobs;
-    let options = AggregatorOptions::default().memory_limit(MEMORY_BYTES).threads(threads).jobs(jobs);
-    let options =
-        if rng.chance(50) { options.spill_to(MemoryFs::new(), DIR) } else { options.memory_limit(32 << 20) };
-    let options = if rng.chance(30) { options.colliding(rng.below(12) as u32) } else { options };
+    let env = Env::memory(rng.next_u64());
+    let options = AggregatorOptions::default().threads(threads).jobs(env.jobs.clone());
+    let options = match rng.below(3) {
+        0 => options.memory_limit(MEMORY_BYTES).spill_to(GroupFiles::in_env(env, DIR)),
+        1 => options.memory_limit(32 << 20).colliding(rng.below(12) as u32),
+        _ => options.memory_limit(32 << 20),
+    };
     let packed = CompressedAggregator::new(function, options).expect("memory suffices");
     let order = draws::order(rng);
     let sorted =

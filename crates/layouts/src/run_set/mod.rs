@@ -55,7 +55,7 @@ use plan::{Act, Next};
 pub use policy::Policy;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
-use writer::Writers;
+use writer::{Writers, like_first};
 
 /// The runs of one table.
 pub struct RunSetTable {
@@ -174,31 +174,30 @@ impl TableVersion for RunSetTable {
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
-        debug_assert!(slice.act.buffer().is_some(), "a write buffer comes in by a plan for one");
         let apart = self.context.apart(buffer).filter(|_| slice.leaves_values());
         let (newer, shape) = flushed(contents, apart.as_ref());
         let slice = &slice.clone().bringing(newer.bytes);
         let expected = self.expected(slice, newer, shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order(), apart);
         if let Act::KeepInMemory { ranges, .. } = &slice.act {
-            let bounds = key_ranges::bounds(&self.set);
-            return Ok(Box::new(self.residing(slice, Within::new(input, ranges)?, expected, bounds)?));
+            let (input, bounds) = (Within::new(input, ranges)?, key_ranges::bounds(&self.set));
+            return Ok(Box::new(self.residing(slice, input, expected, bounds)?));
         }
         if slice.taken.is_empty() {
             return self.job(slice, vec![input], expected, self.context.files(Cause::Flush));
         }
         let mut sources: Vec<Box<dyn Cursor + Send>> = vec![Box::new(input)];
-        for older in self.cursors(slice, Cause::Flush)? {
-            sources.push(Box::new(older));
-        }
+        let boxed = |older| Box::new(older) as Box<dyn Cursor + Send>;
+        sources.extend(self.cursors(slice, Cause::Flush)?.into_iter().map(boxed));
         self.job(slice, sources, expected, self.context.files(Cause::Flush))
     }
 
-    fn ingest(&self, input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
-        // Nobody knows how much is to come: files as long as they may be, of records like the first.
-        let first = input.prefix().map_or(0, |_| input.record().encoded_bytes() as u64);
-        let (bytes, shape) = (self.set.file_bytes, Shape::Variable);
-        let expected = Expected { range: Range::all(), bytes, records: bytes / first.max(1), shape };
+    fn ingest(
+        &self,
+        input: Box<dyn Cursor + Send>,
+        expected: Option<Expected>,
+    ) -> Result<Option<Box<dyn Job>>> {
+        let expected = expected.unwrap_or_else(|| like_first(&*input, self.set.file_bytes));
         self.job(&Slice::default(), vec![input], expected, self.context.files(Cause::Flush)).map(Some)
     }
 

@@ -1,9 +1,10 @@
 //! What a merge writes to: lists, new trees, or the tree that the records are appended to.
 
 use forebay_base::combine::Depth;
+use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Order, Range, Record, Result};
-use forebay_buffer_tree::Portion;
+use forebay_buffer_tree::{Expected, Portion};
 use forebay_cow_tree::{Tree, TreeWriter};
 use forebay_store::{Cause, ListWriter};
 
@@ -132,4 +133,11 @@ impl FileWriter {
             }
         }
     }
+}
+
+/// Where nobody knows how much is to come: files as long as they may be, of records like the first.
+pub(super) fn like_first(input: &dyn Cursor, file_bytes: u64) -> Expected {
+    let first = input.prefix().map_or(0, |_| input.record().encoded_bytes() as u64);
+    let records = file_bytes / first.max(1);
+    Expected { range: Range::all(), bytes: file_bytes, records, shape: Shape::Variable }
 }

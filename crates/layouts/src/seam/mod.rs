@@ -18,6 +18,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::Cursor;
+use forebay_buffer_tree::Expected;
 use forebay_store::buffer::{Contents, Run};
 use forebay_store::{Cause, WriteBuffer};
 
@@ -130,8 +131,12 @@ pub trait TableVersion: Reads + Upkeep + Inspect + Any + Send + Sync {
     ) -> Result<Box<dyn Job>>;
 
     /// Starts writing records in order, each key once, to lists of their own, newer than all that is there by the time
-    /// they are rebased. `None` where the layout has no place for such.
-    fn ingest(&self, _input: Box<dyn Cursor + Send>) -> Result<Option<Box<dyn Job>>> {
+    /// they are rebased; how much is to come may be known. `None` where the layout has no place for such.
+    fn ingest(
+        &self,
+        _input: Box<dyn Cursor + Send>,
+        _expected: Option<Expected>,
+    ) -> Result<Option<Box<dyn Job>>> {
         Ok(None)
     }
 

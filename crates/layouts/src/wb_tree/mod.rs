@@ -14,7 +14,7 @@ mod tombstones;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use forebay_base::merge::{Direction, Merge};
+use forebay_base::merge::{Cursor, Direction, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
@@ -108,7 +108,7 @@ struct TreeJob<C> {
     cause: Cause,
 }
 
-impl<C: forebay_base::merge::Cursor + Send> Job for TreeJob<C> {
+impl<C: Cursor + Send> Job for TreeJob<C> {
     fn step(&mut self, bytes_max: usize) -> Result<Option<Outcome>> {
         guest::take_failure();
         let outcome = match self.job.step(bytes_max)? {
@@ -143,6 +143,18 @@ impl TableVersion for WbTree {
         let files = self.context.files(Cause::Flush);
         let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
         Ok(Box::new(TreeJob { job, cause: Cause::Flush }))
+    }
+
+    /// A list has a filter for so many records: how much is to come must be known.
+    fn ingest(
+        &self,
+        input: Box<dyn Cursor + Send>,
+        expected: Option<Expected>,
+    ) -> Result<Option<Box<dyn Job>>> {
+        let Some(expected) = expected else { return Ok(None) };
+        let files = self.context.files(Cause::Flush);
+        let job = tree::Job::flush(&self.tree, input, &expected, self.context.code()?, &files)?;
+        Ok(Some(Box::new(TreeJob { job, cause: Cause::Flush })))
     }
 
     fn next_work(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {

@@ -20,7 +20,7 @@ pub(super) struct Groups<A: Aggregate> {
 
 /// Where groups are once all are there.
 pub(super) enum Held<A: Aggregate> {
-    /// In memory, or in a file by their keys' bytes.
+    /// In memory, or in files, by their keys' hashes.
     Gathered(Box<Gathered<A>>),
     /// In a database, by their keys' bytes.
     Stored(forebay::Aggregator<Arc<A>>),
@@ -81,10 +81,9 @@ impl<A: Aggregate> Held<A> {
     /// Whether groups are shown in the order of their keys' bytes.
     pub(super) fn is_sorted(&self) -> bool {
         match self {
-            Self::Gathered(groups) => groups.table.is_spilled(),
             // They may have got another layout since.
             Self::Stored(groups) => groups.layout().is_ok_and(|layout| layout.is_ordered()),
-            Self::Cube(..) | Self::Loose(_) => false,
+            Self::Gathered(_) | Self::Cube(..) | Self::Loose(_) => false,
         }
     }
 }

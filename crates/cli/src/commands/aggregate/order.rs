@@ -1,8 +1,7 @@
 //! The order in which groups are shown: as they come, by their keys, or the largest only.
 //!
-//! Groups that the external sort holds are in order already, but for n-grams, whose numbers have to be put
-//! in the order of their words. Others are sorted in memory, if there is room for a copy, or else by an
-//! external sort.
+//! Groups of a database may be in order already, but for n-grams, whose numbers have to be put in the order of their
+//! words. Others are sorted in memory, if they are there and there is room for a copy, or else by an external sort.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -51,15 +50,17 @@ fn by_key<A: Measure>(groups: &Groups<A>, labels: &Labels, visit: &mut Visit<'_>
     if groups.held.is_sorted() && labels.keep_order() {
         return groups.held.for_each(visit);
     }
-    let (mut count, mut bytes) = (0, 0);
-    groups.held.for_each(&mut |key, state| {
-        count += 1;
-        bytes += key.len() + state.len();
-        Ok(())
-    })?;
-    let copy_bytes = bytes + count * size_of::<Entry>();
-    if groups.held.memory_bytes() + copy_bytes <= groups.means.memory_bytes {
-        return sorted_in_memory(groups, labels, (count, bytes), visit);
+    if !groups.held.is_spilled() {
+        let (mut count, mut bytes) = (0, 0);
+        groups.held.for_each(&mut |key, state| {
+            count += 1;
+            bytes += key.len() + state.len();
+            Ok(())
+        })?;
+        let copy_bytes = bytes + count * size_of::<Entry>();
+        if groups.held.memory_bytes() + copy_bytes <= groups.means.memory_bytes {
+            return sorted_in_memory(groups, labels, (count, bytes), visit);
+        }
     }
     let mut sorter = groups.means.sorter(&groups.function)?;
     relabelled(groups, labels, &mut |key, state| sorter.sort.add_state(key, state))?;

@@ -91,11 +91,8 @@ fn answers_over_random_tables_are_those_of_duckdb() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/answers/random");
     let folder = Folder::new("answers-random");
     let expected = std::fs::read_to_string(data.join("expected.jsonl")).unwrap();
-    let (mut asked, mut groups, mut lines): (
-        Option<Asked>,
-        HashMap<String, HashMap<String, Box<RawValue>>>,
-        _,
-    ) = (None, HashMap::new(), 0);
+    let (mut asked, mut lines) = (None::<Asked>, 0);
+    let mut groups: HashMap<String, HashMap<String, Box<RawValue>>> = HashMap::new();
     let mut wrong = Vec::new();
     for line in expected.lines() {
         if line.starts_with('{') {

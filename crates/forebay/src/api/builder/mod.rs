@@ -130,6 +130,11 @@ impl TableBuilder {
         self
     }
 
+    /// For a table of states of this type, which merge by this rule.
+    pub(crate) fn merging_states(self, state_type: String, code: Arc<dyn Combine>) -> Self {
+        Self { rule: AskedRule { name: RuleName::States(state_type), code: Some(code) }, ..self }
+    }
+
     /// Opens or makes the table.
     pub fn open(self) -> Result<Table> {
         let state = self.open_state()?;

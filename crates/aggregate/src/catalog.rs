@@ -6,16 +6,16 @@ use std::borrow::Cow;
 
 use forebay_base::{Error, Result};
 
-use crate::aggregate::Aggregate;
-use crate::built_in::{bits, frequencies, histogram, number};
-use crate::columns::{Accumulator, Extreme, Floats, Folded, Kind, PresentCounts, Wanted};
+use crate::adapt::{
+    frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers, of_pairs, of_places,
+    of_texts, of_truths, over_present, quantile, sample, top_k,
+};
+use crate::built_in::histogram;
+use crate::columns::Wanted;
 use crate::composite::Composite;
-use crate::fixed::FixedAggregate;
-use crate::function::{Accumulate, Column, Function, over, over_columns};
+use crate::function::{Column, Function};
 use crate::functions::*;
 use crate::names::{similar, split_words, unquoted};
-use crate::number::{Number, NumberBytes};
-use crate::optional::Lifted;
 use crate::row_count::RowCount;
 use crate::value::{CUT, Value};
 
@@ -31,6 +31,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("sum:C", "the exact sum of integers and decimals"),
     ("fsum:C", "the compensated sum of numbers"),
     ("avg:C", "the mean"),
+    ("mean:C", "the same as avg"),
     ("min:C", "the least number"),
     ("max:C", "the greatest number"),
     ("min_text:C", "the least text, by bytes"),
@@ -38,8 +39,10 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("any:C", "one of the values, the same in any order"),
     ("var_pop:C", "the variance of all"),
     ("var_samp:C", "the variance of a sample"),
+    ("variance:C", "the same as var_samp"),
     ("stddev_pop:C", "the standard deviation of all"),
     ("stddev_samp:C", "the standard deviation of a sample"),
+    ("stddev:C", "the same as stddev_samp"),
     ("corr:C:D", "the correlation of C and D (Pearson's)"),
     ("r2:C:D", "its square: how far a straight line explains one by the other"),
     ("bool_and:C", "whether all are true"),
@@ -64,6 +67,23 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("frequent:C[:SIZE]", "the most frequent texts and about how often each came"),
 ];
 
+/// What others call a function, and what comes nearest to it.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("median", "approx_quantile:C:0.5"),
+    ("quantile", "approx_quantile:C:SHARE"),
+    ("quantile_cont", "approx_quantile:C:SHARE"),
+    ("percentile", "approx_quantile:C:SHARE"),
+    ("top", "top_k:C:K"),
+    ("std", "stddev_samp:C"),
+    ("var", "var_samp:C"),
+    ("regr_r2", "r2:C:D"),
+    ("count_distinct", "distinct:C"),
+    ("n_unique", "distinct:C"),
+    ("mode", "frequent:C"),
+    ("array_agg", "list:C"),
+    ("group_concat", "string_agg:C"),
+];
+
 impl Composite {
     /// The functions of a list such as `count,sum:amount`, over rows with these columns.
     pub fn parse(list: &str, columns: &[impl AsRef<str>]) -> Result<Self> {
@@ -81,7 +101,8 @@ pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>>
     let form = FUNCTIONS.iter().rfind(|(form, _)| name_of(form) == name).map(|(form, _)| *form);
     let form = form.ok_or_else(|| {
         let names = || FUNCTIONS.iter().map(|(form, _)| name_of(form));
-        Error::invalid(match similar(name, names()) {
+        let known = OTHER_NAMES.iter().find(|(other, _)| name.eq_ignore_ascii_case(other));
+        Error::invalid(match known.map(|(_, form)| *form).or_else(|| similar(name, names())) {
             Some(name_of_one) => format!("there is no function `{name}`; did you mean `{name_of_one}`?"),
             None => format!("there is no function `{name}`; there are: {}", all(names())),
         })
@@ -149,21 +170,21 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
     }
     let column = call.column(0)?;
     let by = |at| call.column(at);
-    let spread = |spread| of_floats(Variance(spread), column.clone(), Value::from);
+    let spread = |spread| of_float_columns(Variance(spread), column.clone());
     Ok(Some(match name {
         "count" => over_present(column),
         "count_if" => of_truths(CountIf, column),
         "sum" => of_exact(column),
         "fsum" => of_float_columns(SumFloat, column),
-        "avg" => of_float_columns(Average, column),
+        "avg" | "mean" => of_float_columns(Average, column),
         "min" => of_numbers(Min::default(), column, Wanted::Least),
         "max" => of_numbers(Max::default(), column, Wanted::Greatest),
-        "min_text" | "any" => of_texts(MinBytes, column, Value::from),
-        "max_text" => of_texts(MaxBytes, column, Value::from),
+        "min_text" | "any" => of_extreme(MinBytes, column, Wanted::Least),
+        "max_text" => of_extreme(MaxBytes, column, Wanted::Greatest),
         "var_pop" => spread(Spread::VariancePopulation),
-        "var_samp" => spread(Spread::VarianceSample),
+        "var_samp" | "variance" => spread(Spread::VarianceSample),
         "stddev_pop" => spread(Spread::DeviationPopulation),
-        "stddev_samp" => spread(Spread::DeviationSample),
+        "stddev_samp" | "stddev" => spread(Spread::DeviationSample),
         "corr" => of_pairs(Correlation(Fit::Coefficient), column, by(1)?),
         "r2" => of_pairs(Correlation(Fit::Determination), column, by(1)?),
         "bool_and" => of_truths(BoolAnd, column),
@@ -175,9 +196,7 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
         "last" | "arg_max" => of_places(ValueAt(End::Greatest), column, by(1)?, Value::from),
         "top_k" => {
             let by = if call.words.len() > 2 { by(2)? } else { column.clone() };
-            of_places(TopK::new(call.number(1, "")?)?, column, by, |ranked| {
-                Value::List(ranked.into_iter().map(|(_, value)| Value::from(value)).collect())
-            })
+            top_k(TopK::new(call.number(1, "")?)?, column, by)
         }
         "distinct" => of_texts(Distinct, column, Value::from),
         "list" => of_texts(Collect::list(call.number(1, VALUES_MAX)?)?, column, collected),
@@ -207,140 +226,8 @@ fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn 
         "theta" => of_texts(ThetaDistinct::new(call.number(1, "12")?)?, column, |count| {
             Value::from(count.round() as u64)
         }),
-        "approx_quantile" => of_floats(ApproxQuantiles::new(200, [call.number(1, "")?])?, column, |values| {
-            Value::from(values.first().copied())
-        }),
+        "approx_quantile" => quantile(ApproxQuantiles::new(200, [call.number(1, "")?])?, column),
         "frequent" => frequent(FrequentItems::new(call.number(1, "256")?)?, column),
         _ => return Ok(None),
     }))
-}
-
-fn over_present(column: Column) -> Box<dyn Function> {
-    let accumulate = by_column(&column, |_, at| Box::new(PresentCounts::new(at)));
-    let find = move |count: &CountIf, row: &[Value<'_>], state: &mut Vec<u8>| {
-        lift(count, Some(column.is_present(row)?), state)
-    };
-    over_columns(CountIf, find, Value::from, accumulate)
-}
-
-/// What adds up the values of a column, of a kind; nothing where there is no such column, so that rows tell.
-fn by_column(
-    column: &Column,
-    make: impl Fn(Kind, usize) -> Box<dyn Accumulator> + Send + Sync + 'static,
-) -> Accumulate {
-    let at = column.index();
-    Box::new(move |kinds| kinds.get(at).map(|kind| make(*kind, at)))
-}
-
-/// What a collection looks like.
-pub(crate) fn collected(collected: Collected) -> Value<'static> {
-    let mut values: Vec<Value<'static>> = collected.values.into_iter().map(Value::from).collect();
-    if collected.is_cut {
-        values.push(Value::Cut);
-    }
-    Value::List(values)
-}
-
-fn lift<'a, A: Aggregate>(function: &A, value: Option<A::Input<'a>>, state: &mut Vec<u8>) -> Result<Lifted> {
-    let Some(value) = value else { return Ok(Lifted::Missing) };
-    function.lift(value, state)?;
-    Ok(Lifted::Present)
-}
-
-fn of_ints<A>(function: A, column: Column) -> Box<dyn Function>
-where
-    A: for<'a> Aggregate<Input<'a> = i128, Output = i128>,
-{
-    over(function, move |function, row, state| lift(function, column.int(row)?, state), bits)
-}
-
-fn of_truths<A>(function: A, column: Column) -> Box<dyn Function>
-where
-    A: for<'a> Aggregate<Input<'a> = bool, Output: Into<Value<'static>>>,
-{
-    over(function, move |function, row, state| lift(function, column.truth(row)?, state), A::Output::into)
-}
-
-fn of_numbers<A>(function: A, column: Column, wanted: Wanted) -> Box<dyn Function>
-where
-    A: for<'a> Aggregate<Input<'a> = NumberBytes, Output = NumberBytes>,
-{
-    let accumulate = by_column(&column, move |kind, at| Extreme::over(wanted, kind, at));
-    let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
-        lift(function, column.number(row)?.map(Number::to_bytes), state)
-    };
-    over_columns(function, find, number, accumulate)
-}
-
-fn of_exact(column: Column) -> Box<dyn Function> {
-    let accumulate = by_column(&column, SumDecimal::accumulator);
-    let find = move |function: &SumDecimal, row: &[Value<'_>], state: &mut Vec<u8>| {
-        lift(function, column.exact_number(row)?, state)
-    };
-    over_columns(SumDecimal, find, |sum| sum, accumulate)
-}
-
-fn of_float_columns<A>(function: A, column: Column) -> Box<dyn Function>
-where
-    A: for<'a> FixedAggregate<Input<'a> = f64, Output = f64> + Copy,
-    A::State: Send + Sync,
-{
-    let accumulate = by_column(&column, move |_, at| Folded::over(Floats(function), at));
-    let find =
-        move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| lift(function, column.float(row)?, state);
-    over_columns(function, find, Value::from, accumulate)
-}
-
-fn of_floats<A: for<'a> Aggregate<Input<'a> = f64>>(
-    function: A,
-    column: Column,
-    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
-) -> Box<dyn Function> {
-    over(function, move |function, row, state| lift(function, column.float(row)?, state), show)
-}
-
-/// Of rows in which both have a value.
-fn of_pairs(function: Correlation, column: Column, other: Column) -> Box<dyn Function> {
-    let find = move |function: &Correlation, row: &[Value<'_>], state: &mut Vec<u8>| {
-        lift(function, column.float(row)?.zip(other.float(row)?), state)
-    };
-    over(function, find, Value::from)
-}
-
-fn of_texts<A: for<'a> Aggregate<Input<'a> = &'a [u8]>>(
-    function: A,
-    column: Column,
-    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
-) -> Box<dyn Function> {
-    over(function, move |function, row, state| lift(function, column.text(row)?.as_deref(), state), show)
-}
-
-fn of_places<A: for<'a> Aggregate<Input<'a> = (&'a [u8], &'a [u8])>>(
-    function: A,
-    column: Column,
-    by: Column,
-    show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
-) -> Box<dyn Function> {
-    let find = move |function: &A, row: &[Value<'_>], state: &mut Vec<u8>| {
-        let (place, value) = (by.place(row)?, column.text(row)?);
-        lift(function, place.as_deref().zip(value.as_deref()), state)
-    };
-    over(function, find, show)
-}
-
-fn sample(column: Column, k: usize, weight: Option<Column>) -> Result<Box<dyn Function>> {
-    let find = move |sample: &Sample, row: &[Value<'_>], state: &mut Vec<u8>| {
-        let weight = weight.as_ref().map_or(Ok(Some(1.0)), |weight| weight.float(row))?;
-        lift(sample, column.text(row)?.as_deref().zip(weight), state)
-    };
-    Ok(over(Sample::new(k, 0)?, find, |items| {
-        Value::List(items.into_iter().map(|(item, _)| Value::from(item)).collect())
-    }))
-}
-
-fn frequent(function: FrequentItems, column: Column) -> Box<dyn Function> {
-    let find = move |function: &FrequentItems, row: &[Value<'_>], state: &mut Vec<u8>| {
-        lift(function, column.text(row)?.as_deref(), state)
-    };
-    over(function, find, frequencies)
 }

@@ -84,6 +84,21 @@ impl Composite {
         Ok(())
     }
 
+    /// As [`finish`](Aggregate::finish), but that the answers are appended to others.
+    pub fn finish_into(&self, state: &[u8], answers: &mut Vec<Value<'_>>) -> Result<()> {
+        let mut reader = Reader::new(state);
+        let malformed = || self.state_type().malformed(state);
+        for named in &self.functions {
+            let part = match named.state_bytes {
+                Some(bytes) => reader.take(bytes),
+                None => reader.bytes(),
+            };
+            let part = part.ok_or_else(malformed)?;
+            answers.push(named.function.finish(part).map_err(|error| named.blame(&error))?);
+        }
+        if reader.remaining() == 0 { Ok(()) } else { Err(malformed()) }
+    }
+
     /// The functions' states in a state.
     pub(crate) fn split<'a>(&self, state: &'a [u8]) -> Option<Vec<&'a [u8]>> {
         let mut reader = Reader::new(state);
@@ -160,10 +175,9 @@ impl Aggregate for Composite {
     }
 
     fn finish(&self, state: &[u8]) -> Result<Self::Output> {
-        let parts = self.split(state).ok_or_else(|| self.state_type().malformed(state))?;
-        let finish =
-            |(named, part): (&Named, &[u8])| named.function.finish(part).map_err(|error| named.blame(&error));
-        self.functions.iter().zip(parts).map(finish).collect()
+        let mut answers = Vec::with_capacity(self.functions.len());
+        self.finish_into(state, &mut answers)?;
+        Ok(answers)
     }
 }
 

@@ -181,10 +181,14 @@ impl Column {
 
     /// The value's place in the order of all values, as bytes: numbers first, by size, then texts.
     pub fn place(&self, row: &[Value<'_>]) -> Result<Option<Vec<u8>>> {
-        let place = |value: &Value<'_>| match value.as_number() {
-            Some(number) => [&[1], &number.to_bytes().as_bytes()[..]].concat(),
-            None => [&[2], &*value.to_text()].concat(),
-        };
-        Ok(self.value(row)?.map(place))
+        Ok(self.value(row)?.map(place_of))
+    }
+}
+
+/// The place of a value in the order of all.
+pub(crate) fn place_of(value: &Value<'_>) -> Vec<u8> {
+    match value.as_number() {
+        Some(number) => [&[1], &number.to_bytes().as_bytes()[..]].concat(),
+        None => [&[2], &*value.to_text()].concat(),
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** no bytes make a call panic.
 
+mod adapt;
 mod aggregate;
 mod aggregator;
 #[cfg(feature = "arrow")]

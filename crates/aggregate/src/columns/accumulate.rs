@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::lane::{Items, Lane, plain, plain_single, shown};
-use super::read::{floats, numbers};
+use super::read::{floats, integer, numbers};
 use super::{Kind, Rows};
 use crate::fixed::{FixedAggregate, Plain};
 use crate::number::{Number, NumberBytes};
@@ -27,7 +27,10 @@ pub trait Accumulator: Send + Sync {
     /// Adds the batch that was read: each row to its group.
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]);
 
-    /// Appends the state of a group.
+    /// Puts what was added in order, for states that are written next.
+    fn settle(&mut self) {}
+
+    /// Appends the state of a group; what was added is settled.
     fn write_state(&self, group: usize, state: &mut Vec<u8>);
 
     /// How many bytes of memory it takes.
@@ -286,7 +289,10 @@ impl Ranked for f32 {
 
 impl Ranked for NumberBytes {
     fn read(lane: &Lane<'_>, values: &mut Vec<Self>, refused: &mut Vec<u32>) {
-        numbers(lane, values, refused, |at| Some(lane.value(at).as_number()?.to_bytes()));
+        numbers(lane, values, refused, |at| {
+            let integer = integer(lane.text(at)).map(Number::from);
+            Some(integer.or_else(|| lane.value(at).as_number())?.to_bytes())
+        });
     }
     #[inline]
     fn order(&self, other: &Self) -> Ordering {

@@ -8,7 +8,7 @@ use forebay_base::limits::KEY_BYTES_MAX;
 
 use super::order::in_order;
 use super::parts::Parts;
-use super::words::{KEYS_MAX, Words};
+use super::words::{KEYS_MAX, Words, hash};
 use super::{Kind, Lane, Rows};
 use crate::compressed::SEED;
 use crate::function::Function;
@@ -86,10 +86,9 @@ impl Front {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         refused.clear();
-        let others = kinds(rows);
-        if self.kinds != others {
+        if self.kinds != kinds(rows) {
             self.empty(sink)?;
-            self.begin(functions, others);
+            self.begin(functions, kinds(rows));
         }
         let mut from = 0;
         while from < rows.len() {
@@ -129,9 +128,9 @@ impl Front {
         self.kinds = kinds;
         let [lanes, keys] = &self.kinds;
         self.parts = Parts::new(functions, lanes);
-        // States of no fixed length grow: they are merged where there is room for them.
-        let is_fixed = self.parts.are_fixed();
-        self.passes_by = if is_fixed && keys.len() <= KEYS_MAX { 0 } else { u64::MAX };
+        // States that grow by rows are merged where there is room for them.
+        let is_held = self.parts.are_counted() && keys.len() <= KEYS_MAX;
+        self.passes_by = if is_held { 0 } else { u64::MAX };
         self.parts.resize(1);
     }
 
@@ -258,6 +257,7 @@ impl Front {
         }
         self.parts.resize(rows.len() + 1);
         self.parts.add(functions, rows, &self.groups);
+        self.parts.settle();
         let mut passed = Ok(());
         debug_assert_eq!((hashes.len(), ends.len()), (rows.len(), rows.len()), "each row has a key");
         for at in in_order(&hashes) {
@@ -284,6 +284,7 @@ impl Front {
             self.passes_by = PASSED_BY * groups as u64;
         }
         self.adds = 0;
+        self.parts.settle();
         for group in (1..=groups).rev() {
             self.parts.write_state(group, &mut self.state);
             let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];
@@ -343,16 +344,6 @@ fn push_key(rows: &Rows<'_>, at: usize, keys: &mut Vec<u8>) -> bool {
 /// The kinds of the lanes that functions are given, and of those of the key.
 fn kinds(rows: &Rows<'_>) -> [Vec<Kind>; 2] {
     [rows.lanes(), rows.keys()].map(|lanes| lanes.iter().map(Lane::kind).collect())
-}
-
-/// A hash of some words.
-#[inline]
-fn hash<const W: usize>(words: &[u64]) -> u64 {
-    let words = if W > 0 && words.len() >= W { &words[..W] } else { words };
-    words.iter().fold(0, |hash, word| {
-        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xe703_7ed1_a0b4_28db;
-        product as u64 ^ (product >> 64) as u64
-    })
 }
 
 #[cfg(test)]

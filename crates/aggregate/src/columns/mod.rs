@@ -13,11 +13,15 @@
 
 mod accumulate;
 mod by_rows;
+mod extremes;
 mod front;
 mod lane;
 mod order;
+mod paired;
 mod parts;
 mod read;
+mod runs;
+mod tops;
 mod words;
 
 use forebay_base::{Error, Result};
@@ -26,9 +30,13 @@ pub use accumulate::Accumulator;
 pub(crate) use accumulate::{
     Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
 };
+pub(crate) use extremes::ExtremeTexts;
 pub(crate) use front::Front;
 pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
+pub(crate) use paired::Paired;
 pub(crate) use read::numbers;
+pub(crate) use runs::{OfRun, Runs};
+pub(crate) use tops::Tops;
 
 use crate::aggregate::Aggregate;
 use crate::composite::Composite;

@@ -49,9 +49,19 @@ impl Parts {
         Self(functions.iter().map(part).collect())
     }
 
-    /// Whether all states have a length that is known.
-    pub(super) fn are_fixed(&self) -> bool {
-        self.0.iter().all(|part| part.state_bytes.is_some())
+    /// Whether what is kept of a group takes what is told: states that grow by rows are not looked at.
+    pub(super) fn are_counted(&self) -> bool {
+        let is_counted = |part: &Part| part.state_bytes.is_some() || matches!(part.kept, Kept::ByColumns(_));
+        self.0.iter().all(is_counted)
+    }
+
+    /// As [`Accumulator::settle`].
+    pub(super) fn settle(&mut self) {
+        for part in &mut self.0 {
+            if let Kept::ByColumns(kept) = &mut part.kept {
+                kept.settle();
+            }
+        }
     }
 
     /// How many bytes are kept of each row that is read, but for numbers.

@@ -11,8 +11,7 @@ pub(super) fn floats(lane: &Lane<'_>, numbers: &mut Vec<f64>, refused: &mut Vec<
         Items::F64(values) => numbers.extend(values.iter().map(|value| plain(*value))),
         Items::F32(values) => numbers.extend(values.iter().map(|value| f64::from(plain_single(*value)))),
         _ => numbers_by(lane, numbers, refused, |at| {
-            let text = lane.text(at);
-            integer(text).map(|value| value as f64).or_else(|| lane.value(at).as_f64())
+            decimal(lane.text(at)).or_else(|| lane.value(at).as_f64())
         }),
     }
 }
@@ -43,10 +42,42 @@ fn numbers_by<T: Copy + Default>(
     }));
 }
 
+/// Powers of ten that a floating-point number is.
+const POWERS: [f64; 16] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+/// The number nearest to a text, where that is nothing but up to 15 digits, behind a sign or none, with a point among
+/// them or none: digits and power are exact then, and one division rounds as it should. Minus zero is not one.
+#[inline]
+pub(super) fn decimal(text: &[u8]) -> Option<f64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (mut size, mut point) = (0_i64, None);
+    for (at, byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            size = size.wrapping_mul(10).wrapping_add(i64::from(digit));
+        } else if *byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let (count, fraction) = match point {
+        Some(at) => (digits.len() - 1, digits.len() - 1 - at),
+        None => (digits.len(), 0),
+    };
+    let is_negative = digits.len() < text.len();
+    if !(1..=15).contains(&count) || is_negative && size == 0 {
+        return None;
+    }
+    let number = size as f64 / POWERS[fraction];
+    Some(if is_negative { -number } else { number })
+}
+
 /// The integer that a text is, where it is nothing but up to 15 digits behind a sign or none: one that every kind of
 /// number holds. Minus zero is not one.
 #[inline]
-fn integer(text: &[u8]) -> Option<i64> {
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || digits.len() > 15 {
         return None;

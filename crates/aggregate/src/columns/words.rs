@@ -99,6 +99,16 @@ impl Words {
     }
 }
 
+/// A hash of some words.
+#[inline]
+pub(super) fn hash<const W: usize>(words: &[u64]) -> u64 {
+    let words = if W > 0 && words.len() >= W { &words[..W] } else { words };
+    words.iter().fold(0, |hash, word| {
+        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xe703_7ed1_a0b4_28db;
+        product as u64 ^ (product >> 64) as u64
+    })
+}
+
 /// Fills in the words of places in a dictionary.
 fn codes_of<'w>(
     known: &mut Interner,

@@ -159,7 +159,8 @@ impl Aggregate for SumDecimal {
     fn lift(&self, value: Number, state: &mut Vec<u8>) -> Result<()> {
         let sum = Wide::of(value).ok_or_else(|| {
             Error::invalid(format!(
-                "an exact sum takes numbers of at most 38 digits before the point and 38 after it, not {value}"
+                "an exact sum takes numbers of at most 38 digits before the point and 38 after it, not {value}; fsum \
+                 adds such numbers, rounded"
             ))
         })?;
         let start = state.len();

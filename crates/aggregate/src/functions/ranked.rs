@@ -104,6 +104,17 @@ impl TopK {
         }
         Ok(Self { rule: Rule { repeats: Repeats::Kept, items_max: k } })
     }
+
+    /// How many are kept.
+    pub(crate) fn items_max(&self) -> usize {
+        self.rule.items_max
+    }
+
+    /// Appends the state of places and values, the greatest first.
+    pub(crate) fn write(ranked: &mut dyn Iterator<Item = (&[u8], &[u8])>, state: &mut Vec<u8>) {
+        let items: Vec<Ranked<'_>> = ranked.map(|(place, value)| Ranked { place, value }).collect();
+        write_all(&items, state);
+    }
 }
 
 impl Aggregate for TopK {

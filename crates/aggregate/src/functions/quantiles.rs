@@ -1,0 +1,106 @@
+//! Quantiles within a stated error: [`ApproxQuantiles`], one of the [sketches](super::sketches).
+
+use datasketches::tdigest::TDigestMut;
+use forebay_base::{Error, Result};
+
+use super::sketches::{WEIGHT_MAX, refused};
+use crate::columns::OfRun;
+use crate::{Aggregate, StateType};
+
+/// About which value stands at which share of all, by a t-digest. Merging in another order may give other
+/// bytes: the law holds up to the sketch's error, which is least at both ends.
+#[derive(Clone, Debug)]
+pub struct ApproxQuantiles {
+    k: u16,
+    ranks: Box<[f64]>,
+}
+
+impl ApproxQuantiles {
+    /// The values at `ranks`, each from 0 to 1, with a compression of `k`, at least 10; 200 is usual.
+    pub fn new(k: u16, ranks: impl Into<Box<[f64]>>) -> Result<Self> {
+        let ranks = ranks.into();
+        if ranks.is_empty() || !ranks.iter().all(|rank| (0.0..=1.0).contains(rank)) {
+            return Err(Error::invalid("a quantile is a share from 0 to 1, such as 0.5"));
+        }
+        TDigestMut::new(k).map_err(|error| refused(&error))?;
+        Ok(Self { k, ranks })
+    }
+
+    /// A digest of this compression in the library's own format; other formats of the same family are not
+    /// told apart by length before they are read.
+    fn read(&self, state: &[u8]) -> Option<TDigestMut> {
+        let is_own_format = state.get(2).is_some_and(|&family| family != 0);
+        let digest = is_own_format.then(|| TDigestMut::deserialize(state).ok())??;
+        (digest.k() == self.k && digest.total_weight() < WEIGHT_MAX).then_some(digest)
+    }
+}
+
+/// No more values are in a state as they are: they would take more than what they are merged to.
+const UNMERGED_MAX: usize = 512;
+/// The family of these digests, in the library's own format.
+const TDIGEST_FAMILY: u8 = 20;
+
+impl OfRun for ApproxQuantiles {
+    fn takes(&self, value: f64) -> bool {
+        value.is_finite()
+    }
+
+    /// A few values stand as they are behind the head that the library reads: merging takes them together.
+    fn write(&self, values: &[f64], state: &mut Vec<u8>) {
+        let digest = || {
+            let mut digest = TDigestMut::new(self.k).ok()?;
+            values.iter().for_each(|value| digest.update(*value));
+            Some(digest.serialize())
+        };
+        match values {
+            [least, .., greatest] if values.len() <= UNMERGED_MAX => {
+                state.extend_from_slice(&[2, 1, TDIGEST_FAMILY]);
+                state.extend_from_slice(&self.k.to_le_bytes());
+                state.extend_from_slice(&[0; 3]);
+                state.extend_from_slice(&0_u32.to_le_bytes());
+                state.extend_from_slice(&(values.len() as u32).to_le_bytes());
+                for value in [least, greatest].into_iter().chain(values) {
+                    state.extend_from_slice(&value.to_le_bytes());
+                }
+            }
+            _ => state.extend(digest().into_iter().flatten()),
+        }
+    }
+}
+
+impl Aggregate for ApproxQuantiles {
+    type Input<'a> = f64;
+    /// The values at the ranks asked for.
+    type Output = Vec<f64>;
+
+    fn state_type(&self) -> StateType {
+        StateType::new("tdigest", 1).with("k", self.k)
+    }
+
+    fn lift(&self, value: f64, state: &mut Vec<u8>) -> Result<()> {
+        if !value.is_finite() {
+            return Err(Error::invalid(format!("a quantile takes finite numbers, not {value}")));
+        }
+        let mut digest = TDigestMut::new(self.k).map_err(|error| refused(&error))?;
+        digest.update(value);
+        state.extend_from_slice(&digest.serialize());
+        Ok(())
+    }
+
+    fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        let mut digests = states.iter().filter_map(|state| self.read(state));
+        let Some(mut merged) = digests.next() else { return };
+        for digest in digests {
+            if merged.total_weight() < WEIGHT_MAX {
+                merged.merge(&digest);
+            }
+        }
+        out.extend_from_slice(&merged.serialize());
+    }
+
+    fn finish(&self, state: &[u8]) -> Result<Vec<f64>> {
+        let malformed = || self.state_type().malformed(state);
+        let mut digest = self.read(state).ok_or_else(malformed)?;
+        digest.quantiles(&self.ranks).ok().flatten().ok_or_else(malformed)
+    }
+}
